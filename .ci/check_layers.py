@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Checks that every #include points the way the layout says.
+
+L1: an engine folder includes only itself and folders to its left in LAYERS;
+    version and vlog do not include each other.
+L2: the engine includes no PostgreSQL header, and no quoted header that is not
+    in the tree.
+L3: src/ includes from the engine only leanstore/engine.h.
+
+Prints one "ok" or "not ok" line for each folder and each self-test.
+"""
+
+import os
+import re
+import sys
+import tempfile
+
+LAYERS = ("base os sync lock wal buffer btree version vlog txn recovery "
+          "store capi").split()
+STRANGERS = {("version", "vlog"), ("vlog", "version")}
+WALL = "leanstore/engine.h"
+SOURCE = (".h", ".hpp", ".c", ".cpp", ".def")
+
+# Names by which a PostgreSQL header can be reached.
+POSTGRES = re.compile(
+    r"^(postgres(_fe|_ext)?|c|fmgr|miscadmin|pg_config\w*|libpq-fe|pgstat|funcapi)\.h$"
+    r"|^(server|postgresql|access|catalog|commands|common|executor|lib|libpq|mb|nodes"
+    r"|optimizer|parser|partitioning|port|portability|postmaster|replication|rewrite"
+    r"|statistics|storage|tcop|tsearch|utils)/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes(path):
+    """Yields (line number, is quoted, name) for each #include of a file."""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            match = INCLUDE.match(line)
+            if match:
+                yield number, match[1] == '"', match[2]
+
+
+def sources(root, folder):
+    for path, _, names in os.walk(os.path.join(root, folder)):
+        for name in sorted(names):
+            if name.endswith(SOURCE):
+                yield os.path.relpath(os.path.join(path, name), root)
+
+
+def resolve(root, path, name):
+    """The tree's file that a quoted include means, relative to root."""
+    for base in (os.path.dirname(path), "engine", "engine/include"):
+        candidate = os.path.normpath(os.path.join(base, name))
+        if os.path.isfile(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def check_engine_file(root, path):
+    parts = path.split(os.sep)
+    folder = parts[1] if len(parts) > 2 else None
+    if folder != "include" and folder not in LAYERS:
+        yield f"{path}: is in no known layer folder of engine/"
+        return
+    for line, quoted, name in includes(os.path.join(root, path)):
+        where = f"{path}:{line}"
+        target = resolve(root, path, name)
+        if target is None:
+            if quoted:
+                yield f'{where}: "{name}" is not in the tree (L2)'
+            elif POSTGRES.search(name):
+                yield f"{where}: <{name}> is a PostgreSQL header (L2)"
+            continue
+        if not target.startswith("engine" + os.sep):
+            yield f'{where}: "{name}" lies outside the engine (L2)'
+            continue
+        other = target.split(os.sep)[1]
+        if other == "include" or other == folder:
+            continue
+        if folder == "include":
+            yield f'{where}: the public header includes "{name}" (L1)'
+        elif other not in LAYERS or LAYERS.index(other) > LAYERS.index(folder):
+            yield f'{where}: {folder} includes "{name}", which lies above it (L1)'
+        elif (folder, other) in STRANGERS:
+            yield f"{where}: {folder} and {other} do not include each other (L1)"
+
+
+def check_src_file(root, path):
+    for line, _, name in includes(os.path.join(root, path)):
+        if name == WALL:
+            continue
+        target = resolve(root, path, name)
+        in_engine = target is not None and target.startswith("engine" + os.sep)
+        if in_engine and not target.startswith(os.path.join("engine", "include")):
+            # A PostgreSQL header may share a name with an engine file; ours
+            # cannot be reached, as the engine is not on the include path.
+            if not POSTGRES.search(name):
+                yield f'{path}:{line}: src includes "{name}" of the engine (L3)'
+        elif in_engine or name.endswith(".hpp"):
+            yield f'{path}:{line}: src includes "{name}"; only {WALL} is allowed (L3)'
+
+
+def check(root):
+    """Returns a list of (folder, errors)."""
+    result = []
+    folders = []
+    if os.path.isdir(os.path.join(root, "engine")):
+        folders = sorted(os.listdir(os.path.join(root, "engine")))
+    loose = [name for name in folders if name.endswith(SOURCE)]
+    if loose:
+        result.append(("engine", [f"engine/{name}: belongs into a folder" for name in loose]))
+    for folder in folders:
+        paths = list(sources(root, os.path.join("engine", folder)))
+        if paths:
+            errors = [e for path in paths for e in check_engine_file(root, path)]
+            result.append(("engine/" + folder, errors))
+    paths = list(sources(root, "src"))
+    if paths:
+        result.append(("src", [e for path in paths for e in check_src_file(root, path)]))
+    return result
+
+
+# Trees with one fault each; the check must find it.  None: no fault.
+CANARIES = [
+    ("a correct tree passes", None, {
+        "engine/base/types.hpp": "#include <atomic>\n",
+        "engine/btree/node.hpp": '#include "base/types.hpp"\n#include "node_search.hpp"\n',
+        "engine/btree/node_search.hpp": "",
+        "engine/include/leanstore/engine.h": "#include <stdint.h>\n",
+        "src/ls_row.c": '#include "postgres.h"\n#include "leanstore/engine.h"\n',
+    }),
+    ("an include upwards is found", "L1", {
+        "engine/base/types.hpp": '#include "btree/node.hpp"\n',
+        "engine/btree/node.hpp": "",
+    }),
+    ("version and vlog are kept apart", "L1", {
+        "engine/vlog/segment.hpp": '#include "version/snapshot.hpp"\n',
+        "engine/version/snapshot.hpp": "",
+    }),
+    ("a PostgreSQL header in the engine is found", "L2", {
+        "engine/base/types.hpp": "#include <postgres.h>\n",
+    }),
+    ("a quoted PostgreSQL header in the engine is found", "L2", {
+        "engine/base/types.hpp": '#include "storage/bufmgr.h"\n',
+    }),
+    ("an engine header in src is found", "L3", {
+        "engine/btree/node.hpp": "",
+        "src/ls_row.c": '#include "btree/node.hpp"\n',
+    }),
+    ("a path around the wall is found", "L3", {
+        "engine/base/types.hpp": "",
+        "src/ls_row.c": '#include "../engine/base/types.hpp"\n',
+    }),
+    ("a file in an unknown folder is found", "layer folder", {
+        "engine/misc/things.hpp": "",
+    }),
+]
+
+
+def run_canary(fault, files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(text)
+        errors = [e for _, found in check(root) for e in found]
+    return not errors if fault is None else len(errors) == 1 and fault in errors[0]
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    good = True
+    for name, fault, files in CANARIES:
+        passed = run_canary(fault, files)
+        good = good and passed
+        print(f"{'ok' if passed else 'not ok'} - self-test: {name}")
+    for folder, errors in check(root):
+        good = good and not errors
+        print(f"{'not ok' if errors else 'ok'} - {folder} includes only what it may")
+        for error in errors:
+            print("# " + error)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

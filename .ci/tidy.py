@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Checks the rules of style that a machine can check.
+
+Each rule is a function that yields its complaints.  Prints one "ok" or
+"not ok" line for each rule and each self-test.  .ci/README.md explains the
+rules and how to fix a complaint.
+"""
+
+import os
+import re
+import sys
+import tempfile
+
+MAX_LINES = 1200
+HEAD_LINES = 60
+CPP = (".cpp", ".hpp")
+C = (".c", ".h")
+SCRIPT = (".py", ".pl", ".pm", ".sh", ".sql", ".spec", ".def", ".md", ".control")
+SKIP = {".git", "build", "__pycache__"}
+# Written so that this file does not complain about itself.
+TO_DO, FIX_ME = "TO" + "DO", "FIX" + "ME"
+
+
+class Tree:
+    """The text files of a tree, read once."""
+
+    def __init__(self, root):
+        self.root = root
+        self.text = {}
+        for path, folders, names in os.walk(root):
+            folders[:] = sorted(f for f in folders if f not in SKIP)
+            for name in sorted(names):
+                full = os.path.join(path, name)
+                if os.path.islink(full):
+                    continue
+                with open(full, "rb") as file:
+                    data = file.read()
+                if b"\0" not in data:
+                    relative = os.path.relpath(full, root)
+                    self.text[relative] = data.decode("utf-8", "replace")
+
+    def files(self, folders, suffixes):
+        for path, text in self.text.items():
+            if path.split(os.sep)[0] in folders and path.endswith(suffixes):
+                yield path, text
+
+    def names(self, folder, suffix):
+        """Base names, without suffix, of the files directly in a folder."""
+        prefix = folder + os.sep
+        return {path[len(prefix):-len(suffix)] for path in self.text
+                if path.startswith(prefix) and path.endswith(suffix)
+                and os.sep not in path[len(prefix):]}
+
+
+def lines_matching(text, pattern):
+    for number, line in enumerate(text.split("\n"), 1):
+        if pattern.search(line):
+            yield number
+
+
+def rule_cpp_whitespace(tree):
+    """C++ files have no tabs, no CRLF, no space at line ends"""
+    for path, text in tree.files(("engine", "test"), CPP + (".h",)):
+        for number in lines_matching(text, re.compile(r"[\t\r]|[ ]$")):
+            yield f"{path}:{number}: tab, carriage return or space at the end"
+
+
+def rule_c_whitespace(tree):
+    """C files in src/ are indented by tabs, have no CRLF, no space at line ends"""
+    for path, text in tree.files(("src",), C):
+        for number in lines_matching(text, re.compile(r"^    |\r|[ \t]$")):
+            yield f"{path}:{number}: indented by spaces, carriage return or space at the end"
+
+
+def rule_file_length(tree):
+    """no source file is longer than 1200 lines unless its head says it is one thing"""
+    for path, text in tree.files(("engine", "src", "test", "bench"), CPP + C + (".pm", ".pl")):
+        lines = text.split("\n")
+        head = " ".join("\n".join(lines[:HEAD_LINES]).split()).lower()
+        if len(lines) > MAX_LINES and "one thing" not in head:
+            yield f"{path}: {len(lines)} lines, and its head does not say why it is one thing"
+
+
+def rule_open_ends(tree):
+    """every to-do names its issue, nothing asks to be fixed"""
+    for path, text in tree.text.items():
+        if not path.endswith(CPP + C + SCRIPT):
+            continue
+        for number in lines_matching(text, re.compile(rf"\b{TO_DO}\b(?!\(#\d+\))")):
+            yield f"{path}:{number}: {TO_DO} without an issue number, as in {TO_DO}(#12)"
+        for number in lines_matching(text, re.compile(rf"\b{FIX_ME}\b")):
+            yield f"{path}:{number}: {FIX_ME}"
+
+
+def rule_host_paths(tree):
+    """no file names a directory of somebody's machine"""
+    pattern = re.compile(r"(?<![\w.$)}\]/*-])/(work|root|home)/\w")
+    for path, text in tree.text.items():
+        for number in lines_matching(text, pattern):
+            yield f"{path}:{number}: path of a certain machine"
+
+
+def expected_mismatches(tests, outputs, test_dir, output_dir):
+    for name in sorted(tests - outputs):
+        yield f"{test_dir}/{name}: no {output_dir}/{name}.out"
+    for name in sorted(outputs - tests):
+        yield f"{output_dir}/{name}.out: belongs to no test (alternative outputs are not used)"
+
+
+def rule_regress_outputs(tree):
+    """every regression test has exactly one expected output, and the reverse"""
+    tests = {name for name in tree.names("sql", ".sql") if "--" not in name}
+    yield from expected_mismatches(tests, tree.names("expected", ".out"), "sql", "expected")
+
+
+def rule_isolation_outputs(tree):
+    """every isolation test has exactly one expected output, and the reverse"""
+    yield from expected_mismatches(
+        tree.names("test/isolation/specs", ".spec"), tree.names("test/isolation/expected", ".out"),
+        "test/isolation/specs", "test/isolation/expected")
+
+
+RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
+
+# rule, files with one fault: the rule must complain exactly once.
+CANARIES = [
+    (rule_cpp_whitespace, {"engine/base/a.hpp": "int a;\n\tint b;\n"}),
+    (rule_c_whitespace, {"src/ls_a.c": "int a;\r\n"}),
+    (rule_c_whitespace, {"src/ls_a.c": "    int a;\n"}),
+    (rule_file_length, {"engine/base/a.cpp": "// A file.\n" + "\n" * MAX_LINES}),
+    (rule_open_ends, {"src/ls_a.c": f"/* {TO_DO}: more */\n/* {TO_DO}(#7): fine */\n"}),
+    (rule_open_ends, {"sql/a_b.sql": f"-- {FIX_ME}\n"}),
+    (rule_host_paths, {"README.md": "see /" + "root/notes and build/" + "work/x\n"}),
+    (rule_regress_outputs, {"sql/a_b.sql": "", "sql/leanstore_am--1.0.sql": ""}),
+    (rule_regress_outputs, {"sql/a_b.sql": "", "expected/a_b.out": "", "expected/a_b_1.out": ""}),
+    (rule_isolation_outputs, {"test/isolation/specs/race_a.spec": ""}),
+]
+
+
+def run_canary(rule, files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        return len(list(rule(Tree(root)))) == 1
+
+
+def main():
+    good = True
+    for rule, files in CANARIES:
+        passed = run_canary(rule, files)
+        good = good and passed
+        print(f"{'ok' if passed else 'not ok'} - self-test: {rule.__name__} finds a fault in "
+              f"{', '.join(files)}")
+    tree = Tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for rule in RULES:
+        complaints = list(rule(tree))
+        good = good and not complaints
+        print(f"{'not ok' if complaints else 'ok'} - {rule.__doc__}")
+        for complaint in complaints:
+            print("# " + complaint)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

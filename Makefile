@@ -1,0 +1,246 @@
+# leanstore_am: the one door.  `make help` lists the verbs.
+#
+# This file is read in two roles:
+#
+#   - from the top of the tree, by you: engine, tests, verbs;
+#   - from build/pg-<server>/, by itself (LS_PGXS is then set): the PGXS part,
+#     which compiles src/*.c and links the extension for one server.
+#
+# Everything generated goes to build/, apart for each server and for each
+# engine variant, so nothing has to be cleaned when PG_CONFIG changes.
+
+ifndef LS_PGXS
+# ---------------------------------------------------------------------------
+# The door
+# ---------------------------------------------------------------------------
+
+.SUFFIXES:
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+LEANSTORE_CACHE ?= /var/cache/leanstore_am
+cached_pg_config = $(wildcard $(LEANSTORE_CACHE)/pg18-$(1)/bin/pg_config)
+
+# PG_CONFIG: the server to build for.  TEST_PG_CONFIG: the server that tests
+# run on; with a PG_CONFIG of your own it is that one, otherwise the cached
+# server with assertions.
+ifeq ($(PG_CONFIG),)
+PG_CONFIG := $(firstword $(call cached_pg_config,release) $(shell command -v pg_config))
+TEST_PG_CONFIG ?= $(firstword $(call cached_pg_config,cassert) $(PG_CONFIG))
+else
+TEST_PG_CONFIG ?= $(PG_CONFIG)
+endif
+
+CCACHE := $(shell command -v ccache)
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+
+# --- Engine variants -------------------------------------------------------
+# release and debug go into the extension (for servers without and with
+# assertions), asan and tsan are for tests only.  The engine never sees the
+# server's include path.
+
+ENGINE_VARIANTS = release debug asan tsan
+
+ENGINE_FLAGS = -std=c++20 -g -fPIC -fvisibility=hidden \
+	-Wall -Wextra -Wno-missing-field-initializers \
+	-Iengine -Iengine/include -MMD -MP $(ENGINE_CXXFLAGS)
+
+release_FLAGS = -O2 -DNDEBUG
+debug_FLAGS   = -O1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1
+asan_FLAGS    = -O1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
+	-fsanitize=address,undefined -fno-sanitize-recover=all
+tsan_FLAGS    = -O2 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
+	-fsanitize=thread -Wno-tsan
+
+engine_sources := $(sort $(shell find engine -name '*.cpp' 2>/dev/null))
+test_sources := $(sort $(shell find test/unit test/model test/sim -name '*_test.cpp' 2>/dev/null))
+
+# $(call engine_variant,NAME)
+define engine_variant
+$(1)_engine_objects := $$(engine_sources:%.cpp=build/$(1)/%.o)
+$(1)_test_objects := $$(test_sources:%.cpp=build/$(1)/%.o)
+
+build/$(1)/%.o: %.cpp Makefile
+	@mkdir -p $$(@D)
+	$$(CCACHE) $$(CXX) $$(ENGINE_FLAGS) $$($(1)_FLAGS) -c $$< -o $$@
+
+$$($(1)_test_objects): ENGINE_FLAGS += -Itest
+
+build/$(1)/libleanstore.a: $$($(1)_engine_objects) build/$(1)/engine.list
+	@rm -f $$@
+	$$(AR) rcs $$@ $$($(1)_engine_objects)
+
+# The tests link the objects, not the archive: a file that only registers
+# something must not be dropped.
+build/$(1)/engine_tests: $$($(1)_engine_objects) $$($(1)_test_objects) build/$(1)/engine.list
+	$$(CXX) $$($(1)_FLAGS) $$(filter %.o,$$^) -o $$@ -lgtest -lgtest_main -luring -lpthread
+
+# Changes when a source file comes or goes, so that archives are made anew.
+build/$(1)/engine.list: FORCE
+	@mkdir -p $$(@D)
+	@echo '$$(engine_sources) $$(test_sources)' | cmp -s - $$@ || \
+		echo '$$(engine_sources) $$(test_sources)' > $$@
+
+-include $$($(1)_engine_objects:.o=.d) $$($(1)_test_objects:.o=.d)
+endef
+$(foreach v,$(ENGINE_VARIANTS),$(eval $(call engine_variant,$(v))))
+
+FORCE:
+
+# --- The extension, for one server -----------------------------------------
+
+# Directory, relative to the top, for the server of a given pg_config: its
+# name for the cached servers, a checksum of its path for others.
+pg_dir = build/pg-$(or $(patsubst pg18-%,%,$(notdir $(patsubst %/bin/pg_config,%,\
+	$(filter $(LEANSTORE_CACHE)/pg18-%,$(1))))),$(firstword $(shell echo '$(1)' | cksum)))
+
+has_asserts = $(shell grep -qs '^\#define USE_ASSERT_CHECKING 1' \
+	"$$($(1) --includedir-server)/pg_config.h" && echo yes)
+engine_for = $(if $(call has_asserts,$(1)),debug,release)
+
+PG_DIR := $(if $(PG_CONFIG),$(call pg_dir,$(PG_CONFIG)))
+ENGINE_VARIANT := $(if $(PG_CONFIG),$(call engine_for,$(PG_CONFIG)))
+
+pgxs = +@$(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS=1 \
+	PG_CONFIG=$(PG_CONFIG) LS_TOP=$(CURDIR) \
+	ENGINE_LIB=$(CURDIR)/build/$(ENGINE_VARIANT)/libleanstore.a \
+	LS_DEBUG=$(if $(filter debug,$(ENGINE_VARIANT)),1) \
+	CC="$(CCACHE) $(shell $(PG_CONFIG) --cc)" with_llvm=no
+
+.PHONY: all install uninstall clean help server
+all: server build/$(ENGINE_VARIANT)/libleanstore.a
+	@mkdir -p $(PG_DIR)/src
+	$(pgxs) all
+	@$(MAKE) --no-print-directory -s stage PG_CONFIG=$(PG_CONFIG)
+
+# Whether there is a server to build for, and of the right version.
+server:
+	@test -n "$(PG_CONFIG)" || { echo "No PostgreSQL 18 found: run .ci/setup, or set PG_CONFIG." >&2; exit 1; }
+	@$(PG_CONFIG) --version | grep -q '^PostgreSQL 18' || \
+		{ echo "$(PG_CONFIG) is $$($(PG_CONFIG) --version); PostgreSQL 18 is needed." >&2; exit 1; }
+
+# An image of the installed files, for extension_control_path and
+# dynamic_library_path: tests run from it with nothing installed.
+.PHONY: stage
+stage:
+	@rm -rf $(PG_DIR)/stage
+	@mkdir -p $(PG_DIR)/stage/lib $(PG_DIR)/stage/share/extension
+	@cp $(PG_DIR)/leanstore_am.so $(PG_DIR)/stage/lib/
+	@cp leanstore_am.control $(wildcard sql/leanstore_am--*.sql) $(PG_DIR)/stage/share/extension/
+
+install: all
+	$(pgxs) install
+
+uninstall: server
+	$(pgxs) uninstall
+
+clean:
+	rm -rf build
+
+# --- Tests -----------------------------------------------------------------
+# T=pattern picks tests, REPEAT=n repeats them.
+
+T ?=
+REPEAT ?= 1
+export T REPEAT
+
+gtest_flags = --gtest_brief=$(or $(BRIEF),0) $(if $(T),--gtest_filter='*$(T)*') \
+	$(if $(filter-out 1,$(REPEAT)),--gtest_repeat=$(REPEAT) --gtest_break_on_failure)
+
+# The thread sanitizer of older compilers cannot live with much address-space
+# randomization, so that run is done without it where the kernel permits.
+no_aslr = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+run_asan = ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 \
+	UBSAN_OPTIONS=print_stacktrace=1 build/asan/engine_tests $(gtest_flags)
+run_tsan = TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 \
+	$(if $(wildcard test/tsan.supp),suppressions=$(CURDIR)/test/tsan.supp)" \
+	$(no_aslr) build/tsan/engine_tests $(gtest_flags)
+run_release = build/release/engine_tests $(gtest_flags)
+
+.PHONY: test test-build test-build-server test-engine test-asan test-tsan test-release
+.PHONY: test-regress test-isolation test-tap bench run format lint
+
+test:
+	+@.ci/run_suites
+
+# What the suites need, without running them.
+test-build: build/asan/engine_tests build/tsan/engine_tests test-build-server
+test-build-server:
+	+@$(MAKE) --no-print-directory all PG_CONFIG=$(TEST_PG_CONFIG)
+
+test-engine: test-asan test-tsan
+
+test-asan: build/asan/engine_tests
+	$(run_asan)
+test-tsan: build/tsan/engine_tests
+	$(run_tsan)
+test-release: build/release/engine_tests
+	$(run_release)
+
+test-regress test-isolation test-tap: test-build-server
+	@.ci/run_server $(@:test-%=%) $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
+
+run: all
+	@.ci/run_server psql $(PG_CONFIG) $(PG_DIR)/stage
+
+bench: all
+	@bench/pgbench/compare $(PG_CONFIG) $(PG_DIR)/stage
+
+format:
+	@command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 1; }
+	find engine test -name '*.cpp' -o -name '*.hpp' | xargs clang-format -i
+
+lint:
+	@.ci/check_layers.py
+	@.ci/tidy.py
+	@.ci/check_headers
+
+help:
+	@echo 'make                    build for PG_CONFIG ($(or $(PG_CONFIG),none found))'
+	@echo 'make install            install into that server; PG_CONFIG=path for another one'
+	@echo 'make clean              remove build/'
+	@echo 'make test               every suite, as CI runs it; ends with the counts'
+	@echo 'make test-engine        engine tests under ASan+UBSan and under TSan'
+	@echo 'make test-asan          ... only the first; also test-tsan, test-release'
+	@echo 'make test-regress       SQL tests: sql/*.sql against expected/*.out'
+	@echo 'make test-isolation     interleavings: test/isolation/specs/*.spec'
+	@echo 'make test-tap           crash, restart, backup: test/tap/*.pl'
+	@echo '       T=name           only tests whose name contains it'
+	@echo '       REPEAT=n         the same again n times, stops at the first failure'
+	@echo '       TEST_PG_CONFIG=  the server to test on ($(or $(TEST_PG_CONFIG),none found))'
+	@echo 'make bench              pgbench on heap and leanstore; see bench/README.md'
+	@echo 'make run                scratch server and psql; the server goes when you quit'
+	@echo 'make lint               layer, tidy and header checks'
+	@echo 'make format             clang-format on engine and test'
+
+else
+# ---------------------------------------------------------------------------
+# PGXS, in build/pg-<server>/
+# ---------------------------------------------------------------------------
+
+VPATH := $(LS_TOP)
+
+MODULE_big = leanstore_am
+EXTENSION = leanstore_am
+DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/sql/leanstore_am--*.sql))
+OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*.c))
+
+PG_CPPFLAGS = -I$(LS_TOP)/engine/include -I$(LS_TOP)/src $(if $(LS_DEBUG),-DLS_DEBUG_CHECKS=1)
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers -Wno-clobbered \
+	-ffile-prefix-map=$(LS_TOP)/= -MMD -MP
+SHLIB_LINK = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -lstdc++ -lpthread
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+$(OBJS): $(LS_TOP)/Makefile
+# PGXS does not know that the library has to be linked again.
+$(shlib): $(ENGINE_LIB)
+
+-include $(wildcard src/*.d)
+endif

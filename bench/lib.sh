@@ -1,0 +1,63 @@
+# Sourced by the benchmarks: a private server on the release build, run as an
+# ordinary user in a scratch directory, stopped by its process id at the end.
+#
+#   bench_main "$@"      re-executes the script as postgres where needed, then
+#                        calls the script's own `bench` with the server running
+#
+# The script sets `settings` (lines for postgresql.conf) before.
+set -euo pipefail
+export LC_ALL=C
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+sql() { "$bindir/psql" -X -q -A -t -v ON_ERROR_STOP=1 -d "$1" -c "$2"; }
+
+fail() {
+	echo "bench: $*" >&2
+	grep -E 'PANIC|TRAP:|was terminated by signal' "$work/server.log" | head -n 20 >&2 || true
+	exit 1
+}
+
+start_server() {
+	"$bindir/initdb" -D "$work/data" -A trust -U postgres --encoding=UTF8 --locale=C >"$work/initdb.log" 2>&1 ||
+		{ cat "$work/initdb.log" >&2; exit 1; }
+	cat >>"$work/data/postgresql.conf" <<-CONF
+		listen_addresses = ''
+		unix_socket_directories = '$work'
+		extension_control_path = '$work/stage/share:\$system'
+		dynamic_library_path = '$work/stage/lib:\$libdir'
+		shared_preload_libraries = 'leanstore_am'
+		$settings
+	CONF
+	export PGHOST=$work PGUSER=postgres
+	"$bindir/pg_ctl" -D "$work/data" -l "$work/server.log" -w -t 120 start >/dev/null ||
+		{ tail -n 40 "$work/server.log" >&2; exit 1; }
+}
+
+stop_server() {
+	"$bindir/pg_ctl" -D "$work/data" -m fast -w -t 120 stop >/dev/null 2>&1 || true
+}
+
+bench_main() {
+	local pg_config=${PG_CONFIG:-${LEANSTORE_CACHE:-/var/cache/leanstore_am}/pg18-release/bin/pg_config}
+	bindir=$("$pg_config" --bindir)
+	if [ "${1:-}" = --inside ]; then
+		work=$2
+		trap stop_server EXIT
+		start_server
+		bench
+		return
+	fi
+	make --no-print-directory -s -C "$repository" PG_CONFIG="$pg_config" all >/dev/null
+	work=$(mktemp -d "${BENCH_DIR:-/tmp}/leanstore_bench.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	cp -r "$repository"/build/pg-release/stage "$work/stage"
+	cp "$repository/bench/lib.sh" "$0" "$work/"
+	mkdir "$work/bench" && mv "$work/lib.sh" "$work/bench/" && mkdir "$work/bench/x" && mv "$work/$(basename "$0")" "$work/bench/x/"
+	if [ "$(id -u)" = 0 ]; then
+		chown -R postgres "$work"
+		runuser -u postgres -- env "PG_CONFIG=$pg_config" "${bench_env[@]}" bash "$work/bench/x/$(basename "$0")" --inside "$work"
+	else
+		env "${bench_env[@]}" bash "$work/bench/x/$(basename "$0")" --inside "$work"
+	fi
+}

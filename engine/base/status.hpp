@@ -1,0 +1,34 @@
+// status.hpp - how the engine reports: ls_status values, details in a thread-local record.
+//
+// A function that can fail returns Status ([[nodiscard]]).  Whoever detects the failure calls
+// fail(...), which stores the details once; everybody above only passes the value on.  capi/ copies the
+// details to the caller's ls_error.
+#pragma once
+#include "base/types.hpp"
+#include "leanstore/engine.h"
+
+namespace ls {
+
+enum class [[nodiscard]] Status : int {};  // values of ls_status
+
+inline constexpr Status kOk{LS_OK};
+constexpr Status make_status(ls_status s) { return Status{static_cast<int>(s)}; }
+constexpr bool ok(Status s) { return s == kOk; }
+constexpr ls_status code(Status s) { return static_cast<ls_status>(s); }
+
+// Record details for the calling thread and return the status.  printf-like.
+Status fail(ls_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The same with errno (ENOSPC/EDQUOT become LS_NO_SPACE, all else LS_IO_ERROR) and the path concerned.
+Status fail_errno(int sys_errno, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// The same about a page of a file (LS_CORRUPT).
+Status fail_page(const char *path, PageNo page_no, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// Details of the last failure in this thread.
+const ls_error &last_error();
+void set_last_error(const ls_error &error);  // carry a failure from another thread
+
+#define LS_TRY(expr)                         \
+  do {                                       \
+    if (::ls::Status s_ = (expr); !::ls::ok(s_)) return s_; \
+  } while (0)
+
+}  // namespace ls

@@ -1,0 +1,136 @@
+// node.hpp - a B+-tree page as pure bytes: slots, heads, hints, fences, prefix (LeanStore paper, section 4).
+// Knows no latch, no pool, no log.  Any method may be called on bytes that change underneath (optimistic readers): offsets
+// and lengths are clamped to the page and loops are bounded, so the worst is a wrong answer that valid() then rejects.
+//
+// Layout:  NodeHeader | slots, growing up | free | heap of (key rest, value), growing down | fences are in the heap.
+// Slot: offset, key length, value length, head.  Keys are stored without the prefix common to both fences; the first four
+// bytes of what remains are the head (big-endian integer, zero padded) and are not stored again in the heap.
+// Fences: lower exclusive?  LOWER IS INCLUSIVE HERE AND UPPER EXCLUSIVE: a node holds keys with lower <= key < upper; an absent
+// upper fence is +infinity, an empty lower fence -infinity.  (The paper has (lower, upper]; with inclusive lower the right-edge split
+// separator is simply the new key and suffix truncation takes the shortest string s with last_left < s <= first_right.)
+//
+// N1  Prefix = common prefix of both fences (none without an upper fence); every key and both fences start with it.
+// N2  Heap entries lie in [heap_start, heap_end()), do not overlap, and heap_used is the sum of their sizes.
+// N3  Inner entries have 8-aligned offsets and sizes (key rest padded), so that a swip is an aligned word.
+// N4  The outcome of every change depends on the page's bytes and the arguments alone: redo repeats it.
+#pragma once
+#include <span>
+
+#include "buffer/page.hpp"
+#include "buffer/swip.hpp"
+
+namespace ls {
+
+using Bytes = std::span<const u8>;
+
+// Both fences and one more separator of this size fit an inner page: so a full inner page can always be split, and the half that
+// gets the new separator has room for it.
+inline constexpr u32 kMaxKeyBytes = 1000;
+inline constexpr u32 kHintCount = 16;
+inline constexpr u32 kHeadBytes = 4;
+
+struct Slot {
+  u16 offset;      // of the entry in the page
+  u16 key_bytes;   // without prefix, head included
+  u16 value_bytes;
+  u16 head_high;   // head split in two to keep the slot at 10 bytes
+  u16 head_low;
+};
+static_assert(sizeof(Slot) == 10);
+
+struct Node {
+  PageHeader header;
+  u8 is_leaf;
+  u8 level;            // leaf = 0
+  u16 count;
+  u16 heap_start;      // lowest heap byte
+  u16 heap_used;       // live heap bytes (the rest between heap_start and the end is reclaimable)
+  u16 prefix_bytes;
+  u16 lower_offset, lower_bytes;
+  u16 upper_offset, upper_bytes;
+  u8 has_upper;
+  u8 reserved[5];
+  u64 upper_child;     // Swip: inner nodes, child for keys >= last separator
+  u32 hints[kHintCount];
+  Slot slots[];
+
+  // What insert() takes at most for such an entry: what to ask of BTree::leaf_exclusive when the leaf is not known yet.
+  static constexpr u32 most_entry_bytes(u32 key_bytes, u32 value_bytes) {
+    return static_cast<u32>(sizeof(Slot)) + key_bytes + value_bytes;
+  }
+  // A value of this size always finds a place in a tree whose keys have at most `key_bytes`, whatever the fences are.
+  static constexpr u32 max_value_bytes(u32 key_bytes);
+
+  // An empty node with these fences (header.kind and format set; gsn, page_no untouched; the arguments may lie in this page).
+  void init(bool leaf, u8 level, Bytes lower, Bytes upper, bool has_upper);
+
+  // ---- reading
+  Bytes lower_fence() const;
+  Bytes upper_fence() const;
+  Bytes prefix() const;
+  // First position whose key >= `key` (count when none); *found: equal.  key is whole (prefix included) and must lie within the fences.
+  u16 lower_bound(Bytes key, bool *found) const;
+  // Inner: position of the child to descend for key: in 0..count, count = upper_child.  child i holds keys < separator i.
+  u16 child_index(Bytes key) const;
+  Swip *child(u16 index);
+  u16 copy_key(u16 pos, u8 *out /* kMaxKeyBytes */) const;  // whole key; returns length
+  Bytes value(u16 pos) const;
+  u8 *value_data(u16 pos);
+  u32 free_bytes() const;                // available after compaction
+  u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take, slot included
+  bool fits(Bytes key, u32 value_bytes) const;
+  u32 used_bytes() const;                // payload: for merge decisions
+  bool covers(Bytes key) const;          // lower <= key < upper
+
+  // ---- changing (exclusive)
+  // Key absent and fits.  Compacts when needed.  Returns the position.
+  u16 insert(Bytes key, Bytes value_a, Bytes value_b = {});
+  void remove(u16 pos);
+  void remove_front(u16 n);  // the first n entries
+  // Change the length of a value; old bytes up to min(old, new) are kept.  False when it does not fit.
+  bool resize_value(u16 pos, u32 bytes);
+  void compact();
+  void rebuild_hints();
+
+  // ---- structure; deterministic in the bytes, so that redo repeats them
+  // Where to split a full node: position and separator (suffix-truncated; at most kMaxKeyBytes).  When new_key, for which room is
+  // needed, is greater than all keys, everything stays left: ascending insertions leave full pages behind.  *separator_bytes = 0:
+  // cannot be split (no entries, or the only one is new_key's own).  Leaf: separator in (key[pos-1], key[pos]]; inner: key[pos].
+  void choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const;
+  // Keep [0, pos) with upper fence = separator.  Inner: the child left of separator pos becomes upper_child.
+  void truncate_right(u16 pos, Bytes separator);
+  // Fill `right` (initialised by this) with what truncate_right drops.
+  void copy_right(u16 pos, Bytes separator, Node *right) const;
+  // Can `right` (its right sibling) be merged into one node; the merged node is built in `out` (a page buffer, header of this).
+  bool merge(const Node *right, Bytes separator, Node *out) const;
+
+  // Every invariant of the page alone; null when good, else what is wrong.  Trusts no byte.
+  const char *verify() const;
+
+  // Key rests and values lie below this offset, the fences above.
+  u32 heap_end() const;
+
+ private:
+  u32 heap_bytes(u32 rest_bytes, u32 value_bytes) const;   // of an entry whose key has rest_bytes beyond prefix and head
+  u32 slots_end() const;
+  u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
+  void append(Bytes key, Bytes value);                     // key greater than all present, fits
+  void append_range(const Node &from, u32 begin, u32 end);
+  bool append_if_fits(const Node &from, u32 begin, u32 end);
+  int compare_rest(u32 pos, u32 head, Bytes rest) const;
+  void update_hints(u32 pos, u32 old_count);
+  const char *verify_layout() const;
+  const char *verify_keys() const;
+};
+static_assert(sizeof(Node) == 24 + 24 + 8 + 64);
+static_assert(offsetof(Node, upper_child) % 8 == 0);
+
+inline constexpr u32 kNodeSpace = kPageSize - sizeof(Node);
+inline constexpr u32 kMaxSlots = kNodeSpace / sizeof(Slot);
+
+constexpr u32 Node::max_value_bytes(u32 key_bytes) { return kNodeSpace - sizeof(Slot) - 3 * key_bytes; }
+
+// Plain comparison of whole keys: memcmp order, a prefix sorts first.
+int compare_keys(Bytes a, Bytes b);
+
+}  // namespace ls

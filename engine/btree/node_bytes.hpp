@@ -1,0 +1,39 @@
+// node_bytes.hpp - reading the raw bytes of a node; shared by the node's source files only.
+#pragma once
+#include <bit>
+#include <cstring>
+
+#include "btree/node.hpp"
+
+namespace ls {
+
+static_assert(std::endian::native == std::endian::little, "pages are little endian");
+
+// One load, never repeated by the compiler: a value that was clamped stays the value that is used.
+inline u16 load_once(const u16 &field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
+
+inline const u8 *page_bytes(const Node *node) { return reinterpret_cast<const u8 *>(node); }
+inline u8 *page_bytes(Node *node) { return reinterpret_cast<u8 *>(node); }
+
+inline u32 slot_head(const Slot &slot) { return u32{slot.head_high} << 16 | slot.head_low; }
+inline void set_slot_head(Slot &slot, u32 head) {
+  slot.head_high = static_cast<u16>(head >> 16);
+  slot.head_low = static_cast<u16>(head);
+}
+
+// The first four bytes as a big-endian integer, zero padded: orders like memcmp.
+inline u32 make_head(Bytes rest) {
+  if (rest.size() >= kHeadBytes) {
+    u32 raw;
+    std::memcpy(&raw, rest.data(), sizeof raw);
+    return __builtin_bswap32(raw);
+  }
+  u32 head = 0;
+  for (size_t i = 0; i < rest.size(); i++) head |= u32{rest[i]} << (24 - 8 * i);
+  return head;
+}
+
+inline u32 rest_after_head(u32 key_bytes) { return key_bytes > kHeadBytes ? key_bytes - kHeadBytes : 0; }
+inline u32 align8(u32 bytes) { return (bytes + 7) & ~7u; }
+
+}  // namespace ls

@@ -1,0 +1,271 @@
+// tree.cpp - descending, handing out leaves and copies of them.
+//
+// A descent is optimistic: each child is followed by BufferPool::follow, which validates the parent.  What it ends with is a guess
+// until the node is validated or latched and checked (T2).
+#include "btree/tree.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "btree/node_bytes.hpp"
+#include "btree/retry.hpp"
+#include "btree/tree_redo.hpp"
+#include "buffer/space.hpp"
+
+namespace ls {
+
+namespace {
+
+// Far above any tree of 2^32 pages; bounds a descent over moving bytes.
+constexpr u32 kMaxHeight = 64;
+
+bool in_tree(const Frame *frame) {
+  FrameState state = frame->state.load(std::memory_order_acquire);
+  return state == FrameState::kHot || state == FrameState::kCool;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- descent
+
+Step BTree::descend(Bytes key, Aim aim, u8 level, Path &path) {
+  path.node.reset();
+  Step step = pool().follow_meta(file_, path.parent);
+  if (step != Step::kOk) return step;
+  MetaPage *meta = reinterpret_cast<MetaPage *>(const_cast<u8 *>(path.parent.page()));
+  step = pool().follow(ctx_, path.parent, reinterpret_cast<Swip *>(&meta->root), file_, path.node);
+  if (step != Step::kOk) return step;
+  return descend_from(std::move(path.node), key, aim, level, path);
+}
+
+// From `start` down to the node at `level`, or to `start` itself where that is not above the level.
+Step BTree::descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path) {
+  if (&start != &path.node) path.node = std::move(start);
+  for (u32 depth = 0; depth < kMaxHeight; depth++) {
+    Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(path.node.page()));
+    if (node->is_leaf || node->level <= level) return path.node.valid() ? Step::kOk : Step::kRestart;
+    u16 index = UINT16_MAX;
+    bool found;
+    if (aim == Aim::kAt) index = node->child_index(key);
+    else if (aim == Aim::kBefore) index = node->lower_bound(key, &found);
+    path.parent = std::move(path.node);
+    Step step = pool().follow(ctx_, path.parent, node->child(index), file_, path.node);
+    if (step != Step::kOk) return step;
+  }
+  return Step::kRestart;
+}
+
+bool BTree::node_is(const Frame *frame, Bytes key, Aim aim, u8 level) {
+  if (!in_tree(frame) || frame->file_no.load(std::memory_order_relaxed) != file_no_) return false;
+  const Node *node = node_of(frame);
+  if (node->header.kind != (level == 0 ? PageKind::kLeaf : PageKind::kInner) || node->level != level) return false;
+  if (aim == Aim::kAt) return node->covers(key);
+  if (aim == Aim::kLast) return !node->has_upper;
+  return compare_keys(node->lower_fence(), key) < 0 && (!node->has_upper || compare_keys(key, node->upper_fence()) <= 0);
+}
+
+void BTree::LatchedPath::release_unchanged() {
+  node.reset_unchanged();
+  parent.reset_unchanged();
+  meta.reset_unchanged();
+}
+
+bool BTree::latch_meta(ExclusiveGuard &meta) {
+  Frame *frame = file_.meta.load(std::memory_order_acquire);
+  meta = ExclusiveGuard::lock(pool(), frame);
+  if (in_tree(frame) && frame->file_no.load(std::memory_order_relaxed) == file_no_) return true;
+  meta.reset_unchanged();
+  return false;
+}
+
+// A frame that was seen in the tree and that nothing holds there: empty when it is there no more.  Never a plain wait: the frame
+// may have become the new page of somebody (ourselves, too) who keeps it latched while waiting for the meta page that we hold.
+ExclusiveGuard BTree::lock_in_tree(Frame *frame) {
+  constexpr u32 kSpins = 64;  // about as long as a page latch is held
+  for (u32 i = 0; in_tree(frame) && frame->file_no.load(std::memory_order_relaxed) == file_no_; i++) {
+    ExclusiveGuard guard = ExclusiveGuard::try_lock(pool(), frame);
+    if (guard) return guard;
+    if (i < kSpins) {
+      cpu_relax();
+    } else {
+      sched_yield();
+    }
+  }
+  return {};
+}
+
+// Latches meta, parent and node in this order, waiting for each, then sees whether they still are what the descent saw.
+bool BTree::latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path) {
+  bool good = latch_meta(path.meta);
+  Swip *swip = nullptr;
+  if (good && parent == path.meta.frame()) {
+    swip = reinterpret_cast<Swip *>(&meta_of(path.meta)->root);
+  } else if (good) {
+    path.parent = lock_in_tree(parent);
+    good = path.parent && node_is(parent, key, Aim::kAt, static_cast<u8>(level + 1));
+    if (good) swip = node_of(parent)->child(node_of(parent)->child_index(key));
+  }
+  good = good && swip->is_swizzled() && swip->frame() == node;
+  if (good) {
+    path.node = ExclusiveGuard::lock(pool(), node);
+    good = node_is(node, key, Aim::kAt, level);
+  }
+  if (!good) path.release_unchanged();
+  return good;
+}
+
+// ---------------------------------------------------------------- leaves
+
+Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf) {
+  if (key.size() > kMaxKeyBytes) return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
+  for (Retry retry(ctx_);; retry.again()) {
+    Path path;
+    Step step = descend(key, Aim::kAt, 0, path);
+    if (step == Step::kError) return error();
+    if (step == Step::kRestart) continue;
+    Frame *frame = path.node.frame();
+    path.parent.reset();
+    ExclusiveGuard guard(pool(), std::move(path.node));
+    if (!guard) {
+      // Contended: wait in line for the frame, then see what has become of it.
+      guard = ExclusiveGuard::lock(pool(), frame);
+      if (!node_is(frame, key, Aim::kAt, 0)) {
+        guard.reset_unchanged();
+        continue;
+      }
+    }
+    if (node_of(frame)->free_bytes() >= need) {
+      leaf = std::move(guard);
+      return kOk;
+    }
+    guard.reset_unchanged();
+    LS_TRY(split(key, key, 0, need));
+  }
+}
+
+Status BTree::split_leaf(Bytes key, Bytes new_key) { return split(key, new_key, 0, kPageSize); }
+
+Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out) {
+  for (Retry retry(ctx_);; retry.again()) {
+    Path path;
+    Step step = descend(key, aim, level, path);
+    if (step == Step::kError) return error();
+    if (step == Step::kRestart) continue;
+    path.parent.reset();
+    if (retry.persistent()) {
+      Frame *frame = path.node.frame();
+      path.node.reset();
+      SharedGuard guard = SharedGuard::lock(pool(), frame);
+      if (!node_is(frame, key, aim, level)) continue;
+      std::memcpy(out, guard.page(), kPageSize);
+      return kOk;
+    }
+    std::memcpy(out, path.node.page(), kPageSize);
+    if (path.node.valid()) return kOk;
+  }
+}
+
+Status BTree::leaf_copy(Bytes key, u8 *out) { return node_copy(key, Aim::kAt, 0, out); }
+
+Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out) {
+  if (unbounded) return node_copy({}, Aim::kLast, 0, out);
+  if (key.empty()) return make_status(LS_END);
+  return node_copy(key, Aim::kBefore, 0, out);
+}
+
+Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes) {
+  auto copy_value = [&](const u8 *page) {
+    const Node *node = reinterpret_cast<const Node *>(page);
+    bool found;
+    u16 pos = node->lower_bound(key, &found);
+    if (!found) return make_status(LS_NOT_FOUND);
+    Bytes value = node->value(pos);
+    *bytes = static_cast<u32>(value.size());
+    if (u32 copied = std::min(*bytes, capacity)) std::memcpy(out, value.data(), copied);
+    return kOk;
+  };
+  for (Retry retry(ctx_);; retry.again()) {
+    Path path;
+    Step step = descend(key, Aim::kAt, 0, path);
+    if (step == Step::kError) return error();
+    if (step == Step::kRestart) continue;
+    path.parent.reset();
+    if (retry.persistent()) {
+      Frame *frame = path.node.frame();
+      path.node.reset();
+      SharedGuard guard = SharedGuard::lock(pool(), frame);
+      if (node_is(frame, key, Aim::kAt, 0)) return copy_value(guard.page());
+      continue;
+    }
+    Status status = copy_value(path.node.page());
+    if (path.node.valid()) return status;
+  }
+}
+
+// ---------------------------------------------------------------- logging
+
+Status BTree::reserve_log() {
+  if (!logged()) return kOk;
+  LS_CHECK(ctx_.log != nullptr, "a logged tree is changed without a log");
+  return ctx_.log->reserve(kMaxRecordBytes, ctx_.interrupt);
+}
+
+// The whole node as it is, without the gap between slots and heap; children as page numbers.
+void BTree::log_image(const Node *node) {
+  if (!logged()) return;
+  alignas(64) u8 copy[kPageSize];
+  if (!node->is_leaf) {
+    std::memcpy(copy, node, kPageSize);
+    Node *stored = reinterpret_cast<Node *>(copy);
+    for (u32 i = 0; i <= stored->count; i++) {
+      Swip *swip = stored->child(static_cast<u16>(i));
+      *swip = stored_swip(*swip);
+    }
+    node = stored;
+  }
+  const u8 *page = page_bytes(node);
+  u16 low = static_cast<u16>(sizeof(Node) - sizeof(PageHeader) + node->count * sizeof(Slot));
+  ctx_.log->op(file_no_, node->header.page_no, kTreeImage, operand(low), {page + sizeof(PageHeader), low},
+               {page + node->heap_start, kPageSize - node->heap_start});
+}
+
+void BTree::log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b) {
+  if (logged()) ctx_.log->op(file_no_, parent->page_no.load(std::memory_order_relaxed), code, a, b);
+}
+
+// ---------------------------------------------------------------- a new file
+
+Status BTree::format(Ctx &ctx, FileSlot &file) {
+  BufferPool &pool = *ctx.pool;
+  constexpr PageNo kRootPageNo = kMetaPageNo + 1;
+  BTree tree(ctx, file);
+  LS_TRY(space_prepare(ctx, file, 2));
+  LS_TRY(tree.reserve_log());
+  Frame *meta_frame, *root_frame;
+  LS_TRY(pool.new_frame(ctx, file, kMetaPageNo, PageKind::kMeta, &meta_frame));
+  ExclusiveGuard meta = ExclusiveGuard::adopt(pool, meta_frame);
+  if (Status status = pool.new_frame(ctx, file, kRootPageNo, PageKind::kLeaf, &root_frame); !ok(status)) {
+    pool.free_frame(meta.detach());
+    return status;
+  }
+  ExclusiveGuard root = ExclusiveGuard::adopt(pool, root_frame);
+
+  FormatOperands operands{file.kind, kRootPageNo};
+  format_meta(tree.meta_of(meta), operands);
+  tree.meta_of(meta)->root = Swip::hot(root_frame).raw;
+  tree.node_of(root_frame)->init(true, 0, {}, {}, false);
+  Gsn gsn = 0;
+  if (file.logged) {
+    ctx.log->start(RecordKind::kSystem);
+    ctx.log->op(tree.file_no_, kMetaPageNo, kTreeFormat, operand(operands));
+    tree.log_image(tree.node_of(root_frame));
+    gsn = ctx.log->finish();
+  }
+  pool.mark_dirty(root_frame, gsn);
+  pool.mark_dirty(meta_frame, gsn);
+  file.meta.store(meta_frame, std::memory_order_release);
+  return kOk;
+}
+
+}  // namespace ls

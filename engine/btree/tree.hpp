@@ -1,0 +1,128 @@
+// tree.hpp - the B+-tree: descent, access to leaves, split, merge (LeanStore paper, sections 4 and 5).
+//
+// The tree is structure only: it finds or makes the leaf where a key belongs and hands it out latched; the caller (rows, index
+// entries, version store) changes the leaf and logs what it did.  Structure changes are system transactions: one log record with an
+// operation per page, so that they are atomic.
+//
+// T1  Every structure change holds the meta page exclusively from before its first change until all of its pages are changed, logged
+//     and marked dirty.  So the version of the meta page stands still exactly while the structure does (tree_verify.cpp).
+// T2  A frame that is hot or cool and exclusively or shared latched, whose file, level and fences match, is the node of that key:
+//     how latches are taken without holding the path to them (node_is()).
+// Latches: meta, parent, left child, right child, in this order and only waited for in this order (lock_in_tree() where the frame may
+// have been reused).  New frames are got before, and unreachable until the change is complete.
+//
+// Crash safety: a page reaches the disk only when its record is hardened; a structure change is one record: all or nothing.
+#pragma once
+#include "btree/node.hpp"
+#include "buffer/page_guard.hpp"
+
+namespace ls {
+
+class BTree {
+ public:
+  BTree(Ctx &ctx, FileSlot &file) : ctx_(ctx), file_(file), file_no_(file.file_no.load(std::memory_order_relaxed)) {}
+
+  // Make meta page and empty root leaf of a new file (BufferPool::FormatTree).
+  static Status format(Ctx &ctx, FileSlot &file);
+
+  // The leaf of `key`, exclusively latched, with at least `need` free bytes (Node::most_entry_bytes; 0: none needed): splits until
+  // so.  Reserve log space for your own record before; the tree's own records leave it alone (LogAppender::reserve).  No latch
+  // held.  LS_TOO_LARGE when no split can make so much room (Node::max_value_bytes).
+  Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf);
+  // Make room: split the leaf of `key` (used when a value is to grow more than the leaf has).  new_key: the key that needs the room.
+  Status split_leaf(Bytes key, Bytes new_key);
+
+  // Copy of the leaf that holds `key`; consistent.  4 KiB at `out` (8-aligned).
+  Status leaf_copy(Bytes key, u8 *out);
+  // Copy of the leaf with the greatest keys < `key` (unbounded: the rightmost leaf).  It may be empty: go on with its lower
+  // fence.  LS_END when `key` is empty: nothing is less.
+  Status leaf_copy_before(Bytes key, bool unbounded, u8 *out);
+  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.
+  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes);
+
+  // The leaf around `key` has become small: merge it with a neighbour where that fits.  Best effort.
+  Status try_merge(Bytes key);
+  // Unlogged queue use (version store): remove all keys < bound, leaf by leaf, freeing pages.  *removed counts entries;
+  // each(arg, key, value) is called on a private copy before; when it returns false this stops and keeps that leaf's entries.
+  // Stops after max_leaves.
+  Status remove_before(Bytes bound, u32 max_leaves, void *arg, bool (*each)(void *arg, Bytes key, Bytes value), u64 *removed);
+
+  struct CheckResult { u64 pages, leaf_pages, inner_pages, free_pages, entries; };
+  // Walk the whole tree; leaf(arg, node copy) for each leaf (null: none).  Checks order, fences, levels, swips, page ownership, free
+  // list.  Holds no latch between pages, so others go on and `leaf` may do anything.  A walk that others disturbed may be made again:
+  // `result` counts as it goes, so at the first call of each walk result->leaf_pages is 1.
+  Status verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node));
+
+  static TreeOps ops();
+  // Redo of kOpTree and kOpSpace operations on one page.
+  static Status redo(u16 code, Bytes operands, u8 *page, PageNo page_no);
+
+  FileSlot &file() { return file_; }
+  Ctx &ctx() { return ctx_; }
+
+ private:
+  friend class TreeWalk;
+
+  // Which node of a level: the one that holds the key, or the one that holds what comes just before it (kLast: the last).
+  enum class Aim : u8 { kAt, kBefore, kLast };
+  struct Path {
+    OptimisticGuard parent;   // the meta page when node is the root
+    OptimisticGuard node;
+  };
+  // A node with its parent and the meta page, all exclusively latched.
+  struct LatchedPath {
+    ExclusiveGuard meta;
+    ExclusiveGuard parent;    // empty: node is the root
+    ExclusiveGuard node;
+    void release_unchanged();
+  };
+  // New frames until they are part of the tree.
+  struct NewFrames;
+  // Two neighbours that look as if they fit one page, seen without latches; or an inner root with a single child.
+  struct MergePlan {
+    Frame *parent = nullptr;
+    Frame *left = nullptr;
+    Frame *right = nullptr;   // null: nothing to merge
+    bool collapse = false;
+    bool alone = false;       // small, and its parent has no other child
+  };
+
+  BufferPool &pool() { return *ctx_.pool; }
+  Status error() const { return make_status(last_error().status); }
+  bool logged() const { return file_.logged; }
+  Node *node_of(const Frame *frame) { return reinterpret_cast<Node *>(pool().page(frame)); }
+  MetaPage *meta_of(const ExclusiveGuard &meta) { return reinterpret_cast<MetaPage *>(meta.page()); }
+
+  // ---- tree.cpp
+  Step descend(Bytes key, Aim aim, u8 level, Path &path);
+  Step descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path);
+  // T2; the frame is latched.
+  bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
+  Status node_copy(Bytes key, Aim aim, u8 level, u8 *out);
+  ExclusiveGuard lock_in_tree(Frame *frame);
+  bool latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path);
+  Status reserve_log();
+  void log_image(const Node *node);
+  void log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b = {});
+
+  // ---- tree_split.cpp
+  Status split(Bytes key, Bytes new_key, u8 level, u32 need);
+  void apply_split(LatchedPath &path, NewFrames &frames, u16 pos, Bytes separator);
+
+  // ---- tree_merge.cpp
+  Status merge_level(Bytes key, u8 level, bool *go_up);
+  Step plan_merge(Bytes key, u8 level, MergePlan *plan);
+  Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small);
+  Step collapse_root(Frame *root);
+  bool latch_meta(ExclusiveGuard &meta);
+  void free_page(ExclusiveGuard &page, bool became_trunk, Gsn gsn);
+
+  // ---- tree_remove.cpp
+  Status remove_copied(const Node *copy, u16 count, u64 *removed);
+
+  Ctx &ctx_;
+  FileSlot &file_;
+  const FileNo file_no_;
+};
+
+}  // namespace ls

@@ -1,0 +1,44 @@
+// tree_redo.hpp - operations on tree pages in the log (docs/file-format.md): what is written, and their redo.
+//
+// An operation is applied to one page whose bytes are those at the time of logging, but for references to children, which are
+// page numbers in the log and on disk (swip.hpp).  All is logical but deterministic: redo calls the same Node methods.
+#pragma once
+#include "btree/node.hpp"
+#include "wal/log_record.hpp"
+
+namespace ls {
+
+enum TreeOp : u16 {
+  kTreeFormat = kOpTree | 1,       // meta page of a new file: FormatOperands
+  kTreeImage = kOpTree | 2,        // whole node: u16 bytes of the lower part, lower part, heap and fences
+  kTreeTruncate = kOpTree | 3,     // left half of a split: u16 position, separator
+  kTreeInsertChild = kOpTree | 4,  // parent of a split: u32 page of the right half, separator
+  kTreeRemoveChild = kOpTree | 5,  // parent of a merge: u16 position of the separator; the child right of it goes
+  kTreeRoot = kOpTree | 6,         // meta page: RootOperands
+};
+
+struct FormatOperands {
+  u32 kind;
+  PageNo root;
+};
+struct RootOperands {
+  PageNo root;
+  u32 height;
+};
+
+// The form of a swip in the log and on disk.  The page it lies in is latched, so its child stays where it is.
+Swip stored_swip(Swip swip);
+
+// ---- the changes, shared by the running tree and redo
+void format_meta(MetaPage *meta, const FormatOperands &operands);
+// The child that covers the separator was split: it keeps its place left of the separator, `right` follows.
+void insert_child(Node *parent, Bytes separator, Swip right);
+// The child at pos + 1 was merged into the one at pos.
+void remove_child(Node *parent, u16 pos);
+
+template <typename T>
+Bytes operand(const T &value) {
+  return {reinterpret_cast<const u8 *>(&value), sizeof value};
+}
+
+}  // namespace ls

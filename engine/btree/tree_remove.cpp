@@ -1,0 +1,74 @@
+// tree_remove.cpp - removing everything below a bound, leaf by leaf, from a tree that is not logged: the version store used as a
+// queue.
+//
+// Each leaf is copied, handed to the caller entry by entry, emptied of exactly the entries that were copied, and merged with its
+// neighbour: emptied leaves melt into one at the left edge of their parent, emptied parents likewise (tree_merge.cpp).
+#include <cstring>
+
+#include "base/check.hpp"
+#include "btree/node_bytes.hpp"
+#include "btree/tree.hpp"
+
+namespace ls {
+
+// Take the first `count` entries of the copy out of the leaf.
+Status BTree::remove_copied(const Node *copy, u16 count, u64 *removed) {
+  u8 key_buffer[kMaxKeyBytes];
+  u16 done = 0;
+  while (done < count) {
+    Bytes key{key_buffer, copy->copy_key(done, key_buffer)};
+    ExclusiveGuard leaf;
+    LS_TRY(leaf_exclusive(key, 0, leaf));
+    Node *node = node_of(leaf.frame());
+    bool same = std::memcmp(page_bytes(node) + sizeof(PageHeader), page_bytes(copy) + sizeof(PageHeader),
+                            kPageSize - sizeof(PageHeader)) == 0;
+    if (same && done == 0) {
+      node->remove_front(count);
+      *removed += count;
+      done = count;
+    } else {
+      // Changed since, perhaps split: what of it is in this leaf, one by one.
+      for (; done < count; done++) {
+        key = {key_buffer, copy->copy_key(done, key_buffer)};
+        if (!node->covers(key)) break;
+        bool found;
+        u16 pos = node->lower_bound(key, &found);
+        if (!found) continue;
+        node->remove(pos);
+        ++*removed;
+      }
+    }
+    pool().mark_dirty(leaf.frame(), 0);
+  }
+  return kOk;
+}
+
+Status BTree::remove_before(Bytes bound, u32 max_leaves, void *arg, bool (*each)(void *arg, Bytes key, Bytes value),
+                            u64 *removed) {
+  LS_CHECK(!logged(), "queue removal from a logged tree");
+  alignas(64) u8 page[kPageSize];
+  const Node *copy = reinterpret_cast<const Node *>(page);
+  u8 key_buffer[kMaxKeyBytes], from_buffer[kMaxKeyBytes];
+  Bytes from;
+  for (u32 i = 0; i < max_leaves; i++) {
+    LS_TRY(leaf_copy(from, page));
+    bool whole = copy->has_upper && compare_keys(copy->upper_fence(), bound) <= 0;
+    bool found;
+    u16 count = whole ? copy->count : copy->covers(bound) ? copy->lower_bound(bound, &found) : u16{0};
+    for (u16 pos = 0; pos < count; pos++) {
+      Bytes key{key_buffer, copy->copy_key(pos, key_buffer)};
+      if (!each(arg, key, copy->value(pos))) return kOk;
+    }
+    LS_TRY(remove_copied(copy, count, removed));
+    std::memcpy(from_buffer, copy->lower_fence().data(), copy->lower_bytes);
+    Bytes lower{from_buffer, copy->lower_bytes};
+    // Also one that its owner has emptied (rollback): else such leaves would pile up at the left edge.
+    if (whole) LS_TRY(try_merge(lower));
+    if (!whole) return kOk;
+    std::memcpy(from_buffer, copy->upper_fence().data(), copy->upper_bytes);
+    from = {from_buffer, copy->upper_bytes};
+  }
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,45 @@
+// file_table.hpp - the relation files the store has open, shared by all processes.
+//
+// A FileSlot is found by key (hash), lives until its file is forgotten.  Its meta frame stays resident while the slot is
+// active (swip in the slot itself), so a descent starts without I/O.  When the table is full an idle slot
+// (no dirty page, nobody using it) may be closed; until that exists: LS_LIMIT with a hint.
+//
+// FileSlot state:  kUnused -> kOpening (opener, table mutex) -> kActive (opener) -> kForgotten (forget) ->
+//                  kUnused (page provider, when the last frame of it is gone)
+//                  kOpening -> kUnused when opening fails.
+// Slots are reused in turn, the one unused for longest first: an engine thread that still holds the slot of a file dropped
+// under its feet meets LS_NOT_FOUND, not another file.
+#pragma once
+#include <atomic>
+
+#include "base/status.hpp"
+#include "buffer/frame.hpp"
+#include "os/file.hpp"
+
+namespace ls {
+
+enum class FileState : u32 { kUnused = 0, kOpening, kActive, kForgotten };
+
+struct alignas(kCacheLine) FileSlot {
+  std::atomic<FileState> state{FileState::kUnused};
+  u32 index{0};
+  std::atomic<FileNo> file_no{0};
+  ls_rel_key key{};
+  u8 kind{0};                        // ls_rel_kind
+  std::atomic<bool> logged{false};   // set while opening
+  char path[128]{};                  // first segment, relative to root_dir
+  // Never null: an unused slot, or a forgotten one whose frames are gone, shows the pool's empty meta page.
+  std::atomic<Frame *> meta{nullptr};
+  std::atomic<u32> frames{0};        // frames that hold pages of it
+  std::atomic<u64> next_row_id{0};   // tables: next to hand out
+  std::atomic<u64> row_id_reserved{0};  // logged reservation (MetaPage::row_id_high)
+  std::atomic<Gsn> row_id_reserved_gsn{0};
+  std::atomic<u64> row_id_durable{0};   // reservation known to be hardened
+  std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
+  std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation
+  std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
+  std::atomic<u32> writes{0};           // pins: batches writing or syncing the file, its extension; forget waits
+  FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
+};
+
+}  // namespace ls

@@ -1,0 +1,120 @@
+// Writing dirty pages on purpose (checkpoint, host flush, shutdown), and the bound for truncating the log.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/check.hpp"
+#include "buffer/page_writer.hpp"
+
+namespace ls {
+
+namespace {
+
+// A page that somebody else is writing is tried again after this long.
+constexpr i64 kBusySleepUs = 500;
+// Scans that reuse of freed pages may disturb before oldest_dirty() falls back to an older, still valid answer.
+constexpr int kScans = 4;
+
+// Wait until nobody holds the frame exclusively, so that a change already logged has been marked.
+void settle(Frame *frame) {
+  u64 version;
+  if (!frame->latch.try_version(version)) frame->latch.version_wait();
+}
+
+struct Candidate {
+  u64 place;  // file slot, page number: in file order
+  Frame *frame;
+};
+
+struct FlushFilter {
+  Gsn up_to;
+  FileSlot *file;
+  bool include_unlogged;
+
+  bool wants(const FileSlot &slot) const {
+    if (file && &slot != file) return false;
+    if (!file_is(slot, FileState::kActive)) return false;
+    return slot.logged || (include_unlogged && slot.kind != LS_REL_VERSIONS);
+  }
+};
+
+std::vector<Candidate> collect(const BufferPool &pool, const FlushFilter &filter) {
+  std::vector<Candidate> found;
+  for (u32 i = 0; i < pool.frame_count(); i++) {
+    Frame *frame = pool.frame(i);
+    settle(frame);
+    Gsn since = frame->dirty_since.load(std::memory_order_acquire);
+    if (since == 0 || since > filter.up_to) continue;
+    u32 slot = frame->file_slot.load(std::memory_order_relaxed);
+    if (!filter.wants(pool.file(slot))) continue;
+    found.push_back({u64{slot} << 32 | frame->page_no.load(std::memory_order_relaxed), frame});
+  }
+  std::sort(found.begin(), found.end(), [](const Candidate &a, const Candidate &b) { return a.place < b.place; });
+  return found;
+}
+
+Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Candidate> pages) {
+  PageWriter writer(pool);
+  while (!pages.empty()) {
+    std::vector<Candidate> busy;
+    for (const Candidate &c : pages) {
+      // The frame may hold another page by now: then that is written, or nothing.
+      if (!filter.wants(pool.file(c.frame->file_slot.load(std::memory_order_relaxed)))) continue;
+      if (writer.add(c.frame, filter.up_to, PageWriter::Patience::kWait) == PageWriter::Added::kBusy) busy.push_back(c);
+      if (writer.full()) LS_TRY(writer.write(ctx.interrupt));
+    }
+    LS_TRY(writer.write(ctx.interrupt));
+    pages = std::move(busy);
+    if (pages.empty()) break;
+    if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while writing pages");
+    std::atomic<u32> never{0};
+    futex_wait(&never, 0, kBusySleepUs);
+  }
+  return kOk;
+}
+
+// Unlogged pages are not synced when they are written: neither those of this flush nor those evicted before.
+Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
+  for (u32 i = 0; i < pool.shared()->max_files; i++) {
+    FileSlot &slot = pool.file(i);
+    if (!filter.wants(slot)) continue;
+    FileNo file_no = slot.file_no.load(std::memory_order_relaxed);
+    if (!pin_file(slot, file_no)) continue;
+    Status status = file_sync(slot.ref());
+    unpin_file(slot);
+    LS_TRY(status);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Status BufferPool::flush(Ctx &ctx, Gsn up_to, FileSlot *file, bool include_unlogged) {
+  FlushFilter filter{up_to, file, include_unlogged};
+  LS_TRY(write_all(*this, ctx, filter, collect(*this, filter)));
+  return include_unlogged ? sync_unlogged(*this, filter) : kOk;
+}
+
+Gsn BufferPool::oldest_dirty() const {
+  Gsn hardened = log_.hardened();
+  for (int scan = 0; scan < kScans; scan++) {
+    u64 takeovers = shared_->takeovers.load(std::memory_order_seq_cst);
+    Gsn oldest = ~Gsn{0};
+    for (u32 i = 0; i < frame_count(); i++) {
+      Frame *f = frame(i);
+      settle(f);
+      Gsn since = f->dirty_since.load(std::memory_order_acquire);
+      if (since == 0 || since >= oldest) continue;
+      const FileSlot &slot = shared_->files[f->file_slot.load(std::memory_order_relaxed)];
+      if (slot.logged && !file_is(slot, FileState::kForgotten)) oldest = since;
+    }
+    // A mark that moved from a frame not yet seen to one seen before was announced first (name_frame).
+    if (shared_->takeovers.load(std::memory_order_seq_cst) == takeovers) {
+      shared_->redo_bound.store(std::min(hardened + 1, oldest), std::memory_order_relaxed);
+      return oldest;
+    }
+  }
+  return shared_->redo_bound.load(std::memory_order_relaxed);
+}
+
+}  // namespace ls

@@ -1,0 +1,260 @@
+// From swip to page: the hot path, heating cool pages, and reading evicted ones through the I/O stage.
+#include <cstring>
+
+#include "base/check.hpp"
+#include "buffer/io_stage.hpp"
+#include "buffer/page_guard.hpp"
+#include "buffer/pool.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr i64 kLoadSliceUs = 50'000;
+
+u64 load_swip(const Swip *location) { return __atomic_load_n(&location->raw, __ATOMIC_RELAXED); }
+void store_swip(Swip *location, Swip swip) { __atomic_store_n(&location->raw, swip.raw, __ATOMIC_RELAXED); }
+
+bool is_gone(const FileSlot &file) {
+  FileState state = file.state.load(std::memory_order_acquire);
+  return state != FileState::kActive && state != FileState::kOpening;
+}
+
+Step dropped() {
+  (void)fail(LS_NOT_FOUND, "the file was dropped");
+  return Step::kError;
+}
+
+// Give a page met in passing its second chance.  Not needed for correctness: when the parent cannot be had now the page stays
+// cool.  False: the parent has changed.
+bool heat(OptimisticGuard &parent, Swip *location) {
+  if (!parent.begin_change()) return parent.still_same();
+  // Under the latch the swip is the one validated before, only its cool bit may differ.
+  Swip swip{load_swip(location)};
+  if (swip.is_cool()) {
+    swip.frame()->state.store(FrameState::kHot, std::memory_order_relaxed);
+    store_swip(location, Swip::hot(swip.frame()));
+  }
+  parent.end_change();
+  return parent.still_same();
+}
+
+// Read the page into the frame; errors name file and page.  LS_END (no details): there is no such page on disk.
+Status read_page(PoolShared &pool, FileSlot &file, PageNo page_no, u8 *bytes) {
+  FileRef ref = file.ref();
+  Status status = file_read_page(ref, page_no, bytes);
+  pool.reads.fetch_add(1, std::memory_order_relaxed);
+  const char *fault = ok(status) ? page_fault(bytes, page_no) : nullptr;
+  // A file that is being dropped may be short of pages or names already.
+  if ((fault || !ok(status)) && is_gone(file)) return fail(LS_NOT_FOUND, "the file was dropped");
+  if (fault) return fail_page(ref.path, page_no, "%s", fault);
+  return status;
+}
+
+Status no_such_page(const FileSlot &file, PageNo page_no) {
+  return fail_page(file.path, page_no, "page does not exist (the file ends before it, or it was never written)");
+}
+
+// Sleep until the load that `event` was read for has ended.
+bool wait_for_load(Ctx &ctx, Frame *frame, u32 event) {
+  while (frame->io_event.load(std::memory_order_acquire) == event) {
+    futex_wait_interruptible(&frame->io_event, event, kLoadSliceUs);
+    if (ctx.interrupt && *ctx.interrupt) {
+      (void)fail(LS_INTERRUPTED, "interrupted while waiting for a page to be read");
+      return false;
+    }
+  }
+  return true;
+}
+
+// Where an evicted swip was met; the parent may be latched again while its version holds.
+struct EvictedRef {
+  Frame *parent;
+  u64 version;
+  Swip *location;
+  FileNo file_no;
+  PageNo page_no;
+};
+
+// Take the page out of the I/O stage and let the swip point to it.  False: the parent has changed, or somebody else did it.
+// state: what the frame is now (kLoaded: anybody may; kLoading: by its reader).
+bool swizzle(PoolShared &pool, const EvictedRef &ref, FrameState state) {
+  if (!lock_exclusive_at(ref.parent->latch, ref.version)) return false;
+  LS_ASSERT(load_swip(ref.location) == Swip::evicted(ref.page_no).raw);
+  Frame *frame;
+  {
+    IoStageLock stage(pool, ref.file_no, ref.page_no);
+    frame = stage.find();
+    if (frame && frame->state.load(std::memory_order_relaxed) == state) {
+      stage.remove(frame);
+      frame->visits.store(0, std::memory_order_relaxed);
+      frame->state.store(FrameState::kHot, std::memory_order_release);
+    } else {
+      frame = nullptr;
+    }
+  }
+  if (!frame) {
+    ref.parent->latch.unlock_exclusive_unchanged();
+    return false;
+  }
+  store_swip(ref.location, Swip::hot(frame));
+  ref.parent->latch.unlock_exclusive();  // a new version: I1
+  return true;
+}
+
+// We have entered `frame` (kLoading) into the I/O stage: read it and hand it on.
+Step read_entered(PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
+  Status status = read_page(pool, file, ref.page_no, bytes);
+  if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
+  if (ok(status) && swizzle(pool, ref, FrameState::kLoading)) {
+    io_stage_wake(frame);
+    return Step::kRestart;
+  }
+  {
+    IoStageLock stage(pool, ref.file_no, ref.page_no);
+    if (ok(status)) {
+      frame->state.store(FrameState::kLoaded, std::memory_order_release);
+    } else {
+      stage.remove(frame);
+    }
+  }
+  io_stage_wake(frame);
+  if (ok(status)) return Step::kRestart;
+  release_frame(pool, frame);  // who waited tries for himself, and reports his own error
+  return Step::kError;
+}
+
+}  // namespace
+
+Step BufferPool::follow_meta(FileSlot &file, OptimisticGuard &meta) {
+  meta.reset();
+  Frame *frame = file.meta.load(std::memory_order_acquire);
+  OptimisticGuard guard(*this, frame);
+  if (is_gone(file)) return dropped();
+  // A frame that was the meta page before the version was read, and still is the slot's, is it at that version.
+  if (file.meta.load(std::memory_order_acquire) != frame) return Step::kRestart;
+  meta = std::move(guard);
+  return Step::kOk;
+}
+
+Step BufferPool::follow(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, OptimisticGuard &child) {
+  child.reset();
+  Swip swip{load_swip(location)};
+  if (!parent.valid()) {
+    parent.reset();
+    return Step::kRestart;
+  }
+  if (swip.is_evicted()) return read_evicted(ctx, parent, location, file, swip.page_no());
+  if (swip.is_null()) {
+    parent.reset();
+    if (is_gone(file)) return dropped();
+    (void)fail(LS_CORRUPT, "\"%s\": reference to no page", file.path);
+    return Step::kError;
+  }
+  if (swip.is_cool() && !heat(parent, location)) {
+    parent.reset();
+    return Step::kRestart;
+  }
+  Frame *frame = swip.frame();
+  LS_ASSERT(index_of(frame) < frame_count());
+  OptimisticGuard guard(*this, frame);
+  // In this order: were the child's frame given up before its version was read, the file's state shows it, unless the slot is
+  // in use again; then the parent's frame was given up, too, and is not valid.
+  bool gone = is_gone(file);
+  if (!parent.valid()) {
+    parent.reset();
+    return Step::kRestart;
+  }
+  if (gone) {
+    parent.reset();
+    return dropped();
+  }
+  u8 kind = __atomic_load_n(guard.page() + offsetof(PageHeader, kind), __ATOMIC_RELAXED);
+  if (kind == static_cast<u8>(PageKind::kLeaf)) {
+    std::atomic<u64> &hits = shared_->counters[ctx.slot % kCounterStripes].hits;
+    hits.store(hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  child = std::move(guard);
+  return Step::kOk;
+}
+
+// The swip was evicted while the parent had this version.  Ends with kRestart or kError, never with a page: the parent changes.
+Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, PageNo page_no) {
+  EvictedRef ref{};
+  ref.parent = parent.release(&ref.version);
+  ref.location = location;
+  ref.file_no = file.file_no.load(std::memory_order_acquire);
+  ref.page_no = page_no;
+  if (is_gone(file)) return dropped();
+  LS_ASSERT(kOptimisticIsShared || latches_held() == 0);
+  Frame *spare = nullptr;  // claimed for this page
+  Frame *found;
+  FrameState state{};
+  u32 event = 0;
+  for (;;) {
+    bool changed = false;
+    {
+      IoStageLock stage(*shared_, ref.file_no, page_no);
+      found = stage.find();
+      if (found) {
+        state = found->state.load(std::memory_order_relaxed);
+        event = found->io_event.load(std::memory_order_relaxed);
+      } else if (spare) {
+        // Whoever swizzled the page since we read the swip did it under the parent's latch before taking it out of the
+        // stage, so we see the parent's new version here.
+        changed = !ref.parent->latch.validate(ref.version);
+        if (!changed) stage.insert(spare);
+      }
+    }
+    if (found || changed) {
+      if (spare) release_frame(*shared_, spare);
+      break;
+    }
+    if (spare) return read_entered(*shared_, file, ref, spare, page(spare));
+    if (!ok(free_list_take(ctx, *shared_, &spare))) return Step::kError;
+    if (!claim_frame(*shared_, file, spare, page_no)) return Step::kError;
+  }
+  if (!found) return Step::kRestart;
+  if (state == FrameState::kLoaded) {
+    (void)swizzle(*shared_, ref, FrameState::kLoaded);
+    return Step::kRestart;
+  }
+  return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
+}
+
+Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame, bool *absent) {
+  Frame *f;
+  LS_TRY(free_list_take(ctx, *pool.shared(), &f));
+  f->latch.lock_exclusive();
+  if (!claim_frame(*pool.shared(), file, f, page_no)) {
+    f->latch.unlock_exclusive();
+    return make_status(LS_NOT_FOUND);
+  }
+  Status status = read_page(*pool.shared(), file, page_no, pool.page(f));
+  *absent = code(status) == LS_END;
+  if (*absent) {
+    std::memset(pool.page(f), 0, kPageSize);
+  } else if (!ok(status)) {
+    f->latch.unlock_exclusive();
+    release_frame(*pool.shared(), f);
+    return status;
+  }
+  f->state.store(FrameState::kLoaded, std::memory_order_release);
+  *frame = f;
+  return kOk;
+}
+
+Status BufferPool::load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame) {
+  Frame *f;
+  bool absent;
+  LS_TRY(load_or_zero(*this, ctx, file, page_no, &f, &absent));
+  if (absent) {
+    f->latch.unlock_exclusive();
+    release_frame(*shared_, f);
+    return no_such_page(file, page_no);
+  }
+  *frame = f;
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,29 @@
+#include "buffer/page.hpp"
+
+#include "base/crc32c.hpp"
+
+namespace ls {
+
+u32 page_checksum(const u8 *page) {
+  constexpr size_t kField = offsetof(PageHeader, checksum);
+  constexpr u32 kZero = 0;
+  u32 crc = crc32c(0, page, kField);
+  crc = crc32c(crc, &kZero, sizeof kZero);
+  return crc32c(crc, page + kField + sizeof kZero, kPageSize - kField - sizeof kZero);
+}
+
+void page_seal(u8 *page) {
+  auto *header = reinterpret_cast<PageHeader *>(page);
+  header->zero = 0;
+  header->checksum = page_checksum(page);
+}
+
+const char *page_fault(const u8 *page, PageNo page_no) {
+  auto *header = reinterpret_cast<const PageHeader *>(page);
+  if (header->checksum != page_checksum(page)) return "checksum does not match";
+  if (header->format != kPageFormat) return "unknown page format";
+  if (header->page_no != page_no) return "page belongs to another place in the file";
+  return nullptr;
+}
+
+}  // namespace ls

@@ -1,0 +1,54 @@
+// page.hpp - the first 24 bytes of every page, and the meta page (docs/file-format.md).
+#pragma once
+#include "base/types.hpp"
+
+namespace ls {
+
+enum class PageKind : u8 { kFree = 0, kMeta = 1, kLeaf = 2, kInner = 3, kTrunk = 4 };
+inline constexpr u8 kPageFormat = 1;
+
+struct PageHeader {
+  Gsn gsn;         // of the last logged change; 0 in trees that are not logged
+  u32 checksum;    // crc32c of the page with this field zero
+  PageKind kind;
+  u8 format;
+  u16 zero;        // bytes 14..15 stay zero: PostgreSQL's tools then take the block as new (design.md section 2)
+  PageNo page_no;  // its own place: detects misdirected writes
+  u32 reserved;
+};
+static_assert(sizeof(PageHeader) == 24 && offsetof(PageHeader, zero) == 14);
+
+// Page 0 of each relation file.  Holds the root and the free space of its file.  Changed under its frame's exclusive
+// latch; as parent of the root it comes first in latch order.
+struct MetaPage {
+  PageHeader header;
+  u32 magic;
+  u32 kind;             // ls_rel_kind
+  u64 root;             // Swip
+  PageNo page_count;    // pages ever handed out, this one included: numbers below are in use or free
+  u32 height;           // 1: the root is a leaf
+  u64 row_id_high;      // table: row ids below may be in use (SpaceManager reserves ahead)
+  u64 trunk;            // Swip of the first trunk page (more free page numbers), 0: none
+  u32 free_total;       // free pages including those in trunks and trunks themselves
+  u32 free_count;       // entries of free_pages
+  PageNo free_pages[960];
+};
+static_assert(sizeof(MetaPage) <= kPageSize);
+inline constexpr u32 kMetaMagic = 0x4c534d31;  // "LSM1"
+
+// A free page that lists free pages.
+struct TrunkPage {
+  PageHeader header;
+  u64 next;             // Swip, 0: last
+  u32 count;
+  u32 reserved;
+  PageNo pages[1000];
+};
+static_assert(sizeof(TrunkPage) <= kPageSize);
+
+u32 page_checksum(const u8 *page);  // crc32c (hardware where there is one), checksum field taken as zero
+void page_seal(u8 *page);           // make it ready for the disk
+// What is wrong with a page just read: null when nothing is.
+const char *page_fault(const u8 *page, PageNo page_no);
+
+}  // namespace ls

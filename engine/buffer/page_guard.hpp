@@ -1,0 +1,107 @@
+// page_guard.hpp - RAII over page latches (LeanStore paper, section 5.1).
+//
+//   OptimisticGuard  a version read; nothing held.  Data read through it counts only after valid().
+//   SharedGuard      pessimistic shared.
+//   ExclusiveGuard   exclusive; release() publishes a new version.
+// Moves transfer; destructors release.  Guards are trivially abandonable by return: that is the "manual unwinding" of a
+// restart (functions return Step::kRestart, guards release on the way; no longjmp, no exceptions).
+// Under ThreadSanitizer optimistic reads are taken under the shared latch (page copies would otherwise be reported).
+#pragma once
+#include <utility>
+
+#include "buffer/pool.hpp"
+
+namespace ls {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kOptimisticIsShared = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool kOptimisticIsShared = true;
+#else
+inline constexpr bool kOptimisticIsShared = false;
+#endif
+#else
+inline constexpr bool kOptimisticIsShared = false;
+#endif
+
+// Exclusive, if the version is still (or, after waiting for readers, still) the one read optimistically.
+bool lock_exclusive_at(HybridLatch &latch, u64 version);
+
+class OptimisticGuard {
+ public:
+  OptimisticGuard() = default;
+  // Waits while exclusively latched.
+  OptimisticGuard(BufferPool &pool, Frame *frame);
+  OptimisticGuard(OptimisticGuard &&other) noexcept;
+  OptimisticGuard &operator=(OptimisticGuard &&other) noexcept;
+  ~OptimisticGuard() { reset(); }
+
+  [[nodiscard]] bool valid() const;       // everything read so far was consistent
+  Frame *frame() const { return frame_; }
+  const u8 *page() const { return page_; }
+  u64 version() const { return version_; }
+  void reset();
+  // Let go of the page but remember the version, for lock_exclusive_at later.
+  Frame *release(u64 *version);
+
+  // For changes that no reader needs to notice (a swip's cool bit): exclusive between the two calls, afterwards the guard is
+  // what it was, with the same version.  begin_change never waits; false: not possible now.  still_same: nobody
+  // changed the page in between (under ThreadSanitizer the shared latch was given up for a moment).
+  bool begin_change();
+  void end_change();
+  bool still_same() const;
+
+ private:
+  friend class SharedGuard;
+  friend class ExclusiveGuard;
+  Frame *frame_ = nullptr;
+  const u8 *page_ = nullptr;
+  u64 version_ = 0;
+};
+
+class ExclusiveGuard {
+ public:
+  ExclusiveGuard() = default;
+  // Upgrade; empty (operator bool false) when the version has changed.  Consumes the optimistic guard either way.
+  explicit ExclusiveGuard(BufferPool &pool, OptimisticGuard &&guard);
+  // Adopt a frame that is exclusively latched already (new pages).
+  static ExclusiveGuard adopt(BufferPool &pool, Frame *frame);
+  static ExclusiveGuard lock(BufferPool &pool, Frame *frame);      // waits
+  static ExclusiveGuard try_lock(BufferPool &pool, Frame *frame);  // empty when not free
+  ExclusiveGuard(ExclusiveGuard &&other) noexcept;
+  ExclusiveGuard &operator=(ExclusiveGuard &&other) noexcept;
+  ~ExclusiveGuard() { reset(); }
+
+  explicit operator bool() const { return frame_ != nullptr; }
+  Frame *frame() const { return frame_; }
+  u8 *page() const { return page_; }
+  void reset();             // release
+  void reset_unchanged();   // release without a new version
+  Frame *detach();          // keep latched, give up ownership
+
+ private:
+  Frame *frame_ = nullptr;
+  u8 *page_ = nullptr;
+};
+
+class SharedGuard {
+ public:
+  SharedGuard() = default;
+  // Upgrade; empty when the version has changed.
+  explicit SharedGuard(BufferPool &pool, OptimisticGuard &&guard);
+  static SharedGuard lock(BufferPool &pool, Frame *frame);
+  SharedGuard(SharedGuard &&other) noexcept;
+  SharedGuard &operator=(SharedGuard &&other) noexcept;
+  ~SharedGuard() { reset(); }
+  explicit operator bool() const { return frame_ != nullptr; }
+  Frame *frame() const { return frame_; }
+  const u8 *page() const { return page_; }
+  void reset();
+
+ private:
+  Frame *frame_ = nullptr;
+  const u8 *page_ = nullptr;
+};
+
+}  // namespace ls

@@ -1,0 +1,306 @@
+// Second chance (LeanStore paper, section 6.2): hot pages met by chance become cool, cool ones met again are evicted.
+//
+// Latches are only tried, never waited for, and none is held during I/O.  The parent comes from TreeOps::latch_parent, which
+// finds it from the page's own keys: no frame knows its parent.
+//
+// Frames of forgotten files are dropped the same way, bottom-up through their parents and without being written, because an
+// engine thread may still be at work in such a tree: its exclusively latched pages must not lose the children under them.  Only
+// what cannot be reached from its meta page any more (left behind by a failed open) is dropped directly, after many visits.
+#include "buffer/page_provider.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "base/check.hpp"
+#include "buffer/io_stage.hpp"
+#include "buffer/page_writer.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kSamples = 64;          // frames looked at together (paper, section 6.2)
+constexpr u32 kMaxSamples = 8;        // such looks per round
+constexpr u32 kFramesPerSample = 1024;
+constexpr u8 kOrphanVisits = 2;       // a load whose asker has not come back by then is dropped
+constexpr u8 kUnreachableVisits = 32;
+constexpr u32 kIdleRounds = 8;        // without any progress, before the provider sleeps for a moment
+constexpr i64 kIdleSleepUs = 1'000;
+constexpr i64 kRestSleepUs = 100'000;
+constexpr i64 kSweepSleepUs = 10'000; // while dropped files have frames
+constexpr i64 kNoSpaceSleepUs = 100'000;
+
+bool not_swizzled(void *arg, Swip *swip) {
+  if (!swip->is_swizzled()) return true;
+  *static_cast<bool *>(arg) = true;
+  return false;
+}
+
+bool has_swizzled_children(u8 *page) {
+  if (reinterpret_cast<PageHeader *>(page)->kind == PageKind::kLeaf) return false;
+  bool found = false;
+  tree_ops().each_swip(page, &found, not_swizzled);
+  return found;
+}
+
+bool in_tree(FrameState state) { return state == FrameState::kHot || state == FrameState::kCool; }
+
+}  // namespace
+
+struct PageProvider::State {
+  State(BufferPool &p, u32 id) : pool(p), writer(p), random(0x9e3779b97f4a7c15ull * (id + 1)) {}
+
+  BufferPool &pool;
+  PageWriter writer;
+  u64 random;
+  std::vector<Frame *> evictable;  // cool and clean
+  std::vector<Frame *> written;    // cool, in the writer's batch
+  u32 freed = 0;
+  bool progress = false;
+  alignas(64) u8 copy[kPageSize];
+
+  u32 next_random() {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    return static_cast<u32>(random >> 32);
+  }
+
+  bool copy_page(Frame *frame, FileSlot *file);
+  void look_at(Frame *frame);
+  void cool(Frame *frame, FileSlot &file);
+  bool evict(Frame *frame, bool forgotten);
+  void drop_loaded(Frame *frame, bool forgotten);
+  void drop_forgotten(Frame *frame, FileSlot &file);
+  void drop_meta(Frame *frame, FileSlot &file);
+  bool drop_unreachable(Frame *frame, FileSlot &file);
+  void sweep();
+};
+
+// A consistent copy of a page that is in a tree of `file`.
+bool PageProvider::State::copy_page(Frame *frame, FileSlot *file) {
+  if (!frame->latch.try_lock_shared()) return false;
+  bool good = in_tree(frame->state.load(std::memory_order_relaxed)) &&
+              frame->file_slot.load(std::memory_order_relaxed) == file->index &&
+              frame->file_no.load(std::memory_order_relaxed) == file->file_no.load(std::memory_order_relaxed);
+  if (good) std::memcpy(copy, pool.page(frame), kPageSize);
+  frame->latch.unlock_shared();
+  return good;
+}
+
+void PageProvider::State::cool(Frame *frame, FileSlot &file) {
+  if (frame->page_no.load(std::memory_order_relaxed) == kMetaPageNo) return;
+  if (!copy_page(frame, &file) || has_swizzled_children(copy)) return;
+  Frame *parent;
+  Swip *swip;
+  if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return;
+  if (swip->raw == Swip::hot(frame).raw) {
+    __atomic_store_n(&swip->raw, Swip::cool(frame).raw, __ATOMIC_RELAXED);
+    frame->state.store(FrameState::kCool, std::memory_order_relaxed);
+    progress = true;
+  }
+  parent->latch.unlock_exclusive_unchanged();  // readers that know the swip as hot still find the page there
+}
+
+bool PageProvider::State::evict(Frame *frame, bool forgotten) {
+  FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
+  if (!copy_page(frame, &file) || (has_swizzled_children(copy) && forgotten)) return false;
+  Frame *parent;
+  Swip *swip;
+  if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return false;
+  LS_ASSERT(swip->frame() == frame);
+  bool wanted = swip->is_cool() || forgotten;
+  if (!wanted || !frame->latch.try_lock_exclusive()) {
+    parent->latch.unlock_exclusive_unchanged();
+    return false;
+  }
+  u8 *page = pool.page(frame);
+  bool busy = frame->writing.load(std::memory_order_relaxed) != 0;
+  bool dirty = frame->dirty_since.load(std::memory_order_relaxed) != 0 && !forgotten;
+  bool children = has_swizzled_children(page);
+  if (busy || dirty || children) {
+    if (children && !forgotten) {
+      // Somebody went through it and woke a child (F2): it is not cold.
+      __atomic_store_n(&swip->raw, Swip::hot(frame).raw, __ATOMIC_RELAXED);
+      frame->state.store(FrameState::kHot, std::memory_order_relaxed);
+    }
+    frame->latch.unlock_exclusive_unchanged();
+    parent->latch.unlock_exclusive_unchanged();
+    return false;
+  }
+  __atomic_store_n(&swip->raw, Swip::evicted(frame->page_no.load(std::memory_order_relaxed)).raw, __ATOMIC_RELAXED);
+  frame->state.store(FrameState::kLoading, std::memory_order_relaxed);  // nobody else's
+  frame->latch.unlock_exclusive();
+  parent->latch.unlock_exclusive();
+  release_frame(*pool.shared(), frame);
+  pool.shared()->evictions.fetch_add(1, std::memory_order_relaxed);
+  freed++;
+  return true;
+}
+
+// A page in the I/O stage: freed pages are written, then dropped; loads nobody came for are dropped.
+void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
+  bool dirty = frame->dirty_since.load(std::memory_order_relaxed) != 0;
+  if (!forgotten) {
+    u8 visits = frame->visits.load(std::memory_order_relaxed) + 1;
+    frame->visits.store(visits, std::memory_order_relaxed);
+    if (visits < kOrphanVisits) return;
+    if (dirty) {
+      if (writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) == PageWriter::Added::kYes) progress = true;
+      return;
+    }
+  }
+  FileNo file_no = frame->file_no.load(std::memory_order_relaxed);
+  PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
+  {
+    IoStageLock stage(*pool.shared(), file_no, page_no);
+    if (!stage.holds(frame) || frame->state.load(std::memory_order_relaxed) != FrameState::kLoaded) return;
+    if (frame->writing.load(std::memory_order_relaxed)) return;
+    if (frame->file_no.load(std::memory_order_relaxed) != file_no ||
+        frame->page_no.load(std::memory_order_relaxed) != page_no) {
+      return;
+    }
+    if (!forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0) return;
+    stage.remove(frame);
+  }
+  release_frame(*pool.shared(), frame);
+  freed++;
+}
+
+// The last frame of a forgotten file.
+void PageProvider::State::drop_meta(Frame *frame, FileSlot &file) {
+  if (file.frames.load(std::memory_order_acquire) != 1 || !frame->latch.try_lock_exclusive()) return;
+  bool good = file_is(file, FileState::kForgotten) && file.meta.load(std::memory_order_relaxed) == frame &&
+              file.frames.load(std::memory_order_acquire) == 1 && !frame->writing.load(std::memory_order_relaxed);
+  if (good) {
+    file.meta.store(pool.shared()->empty_meta(), std::memory_order_release);
+    frame->state.store(FrameState::kLoading, std::memory_order_relaxed);
+  }
+  frame->latch.unlock_exclusive();
+  if (!good) return;
+  release_frame(*pool.shared(), frame);
+  freed++;
+}
+
+bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
+  if (!frame->latch.try_lock_exclusive()) return false;
+  bool good = file_is(file, FileState::kForgotten) && in_tree(frame->state.load(std::memory_order_relaxed)) &&
+              frame->file_slot.load(std::memory_order_relaxed) == file.index &&
+              frame->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed) &&
+              !frame->writing.load(std::memory_order_relaxed);
+  if (good) frame->state.store(FrameState::kLoading, std::memory_order_relaxed);
+  frame->latch.unlock_exclusive();
+  if (!good) return false;
+  release_frame(*pool.shared(), frame);
+  freed++;
+  return true;
+}
+
+void PageProvider::State::drop_forgotten(Frame *frame, FileSlot &file) {
+  FrameState state = frame->state.load(std::memory_order_acquire);
+  if (state == FrameState::kLoaded) return drop_loaded(frame, true);
+  if (!in_tree(state)) return;
+  if (file.meta.load(std::memory_order_relaxed) == frame) return drop_meta(frame, file);
+  if (evict(frame, true)) return;
+  u8 visits = frame->visits.load(std::memory_order_relaxed);
+  if (visits >= kUnreachableVisits) {
+    drop_unreachable(frame, file);
+  } else {
+    frame->visits.store(visits + 1, std::memory_order_relaxed);
+  }
+}
+
+void PageProvider::State::look_at(Frame *frame) {
+  FrameState state = frame->state.load(std::memory_order_acquire);
+  if (state == FrameState::kFree || state == FrameState::kLoading) return;
+  FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
+  if (file_is(file, FileState::kForgotten)) return drop_forgotten(frame, file);
+  if (!file_is(file, FileState::kActive)) return;
+  if (state == FrameState::kLoaded) return drop_loaded(frame, false);
+  if (state == FrameState::kHot) return cool(frame, file);
+  if (frame->dirty_since.load(std::memory_order_relaxed) != 0) {
+    if (writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) != PageWriter::Added::kYes) return;
+    progress = true;
+    written.push_back(frame);
+    return;
+  }
+  evictable.push_back(frame);
+}
+
+// Clear out forgotten files wherever their frames are.
+void PageProvider::State::sweep() {
+  if (!pool.shared()->sweep_mutex.try_lock()) return;
+  for (u32 i = 0; i < pool.frame_count(); i++) {
+    Frame *frame = pool.frame(i);
+    if (frame->state.load(std::memory_order_relaxed) == FrameState::kFree) continue;
+    FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
+    if (file_is(file, FileState::kForgotten)) drop_forgotten(frame, file);
+  }
+  for (u32 i = 0; i < pool.shared()->max_files; i++) finish_forgotten(*pool.shared(), pool.file(i));
+  pool.shared()->sweep_mutex.unlock();
+}
+
+PageProvider::PageProvider(BufferPool &pool, u32 id) : pool_(pool), state_(new State(pool, id)) {}
+
+PageProvider::~PageProvider() { delete state_; }
+
+Status PageProvider::round(u32 *freed) {
+  State &s = *state_;
+  s.freed = 0;
+  s.progress = false;
+  s.written.clear();
+  // Further samples make the batch worth its syncs; in a small pool they would leave no time for a second chance.
+  u32 samples = std::min(kMaxSamples, 1 + pool_.frame_count() / kFramesPerSample);
+  for (u32 n = 0; n < samples && s.written.size() < kSamples && s.freed < kSamples; n++) {
+    s.evictable.clear();
+    for (u32 i = 0; i < kSamples && !s.writer.full(); i++) s.look_at(pool_.frame(s.next_random() % pool_.frame_count()));
+    for (Frame *frame : s.evictable) s.evict(frame, false);
+  }
+  if (s.writer.met_unhardened()) pool_.log().kick();
+  Status status = s.writer.write(nullptr);
+  for (Frame *frame : s.written) {
+    if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool) s.evict(frame, false);
+  }
+  *freed = s.freed;
+  return status;
+}
+
+Status PageProvider::run(const std::atomic<u32> &stop) {
+  PoolShared &shared = *pool_.shared();
+  u32 idle_rounds = 0;
+  bool filling = false;
+  while (!stop.load(std::memory_order_acquire)) {
+    u32 event = shared.provider_event.load(std::memory_order_acquire);
+    u32 free = shared.free_count.load(std::memory_order_relaxed);
+    filling = free < shared.low_water || (filling && free < shared.high_water);
+    i64 sleep_us = 0;
+    if (filling) {
+      u32 freed;
+      Status status = round(&freed);
+      if (code(status) == LS_NO_SPACE) {
+        sleep_us = kNoSpaceSleepUs;  // the pages stay dirty in memory; somebody may make room
+      } else {
+        LS_TRY(status);
+      }
+      idle_rounds = freed > 0 || state_->progress ? 0 : idle_rounds + 1;
+      if (idle_rounds >= kIdleRounds && sleep_us == 0) sleep_us = kIdleSleepUs;
+    } else {
+      sleep_us = kRestSleepUs;
+    }
+    if (shared.forgotten.load(std::memory_order_relaxed) > 0) {
+      state_->sweep();
+      sleep_us = std::min(sleep_us, kSweepSleepUs);
+    }
+    if (sleep_us == 0) continue;
+    shared.provider_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    // A worker that took a frame before it could see us: look once more.
+    bool low = shared.free_count.load(std::memory_order_seq_cst) < shared.low_water;
+    if (filling || !low) futex_wait(&shared.provider_event, event, sleep_us);
+    shared.provider_sleepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return kOk;
+}
+
+}  // namespace ls

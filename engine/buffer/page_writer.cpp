@@ -1,0 +1,195 @@
+#include "buffer/page_writer.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "buffer/io_stage.hpp"
+
+namespace ls {
+
+namespace {
+
+bool unswizzle(void *, Swip *swip) {
+  // The child cannot leave its frame while the page's latch is held shared: that takes it exclusively.
+  if (swip->is_swizzled()) *swip = Swip::evicted(swip->frame()->page_no.load(std::memory_order_relaxed));
+  return true;
+}
+
+// Claim the right to write the page; shared latch held (F5).  False: somebody writes this page now, or it is gone.
+bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no, PageWriter::Added *why) {
+  IoStageLock stage(pool, file_no, page_no);
+  FrameState state = frame->state.load(std::memory_order_relaxed);
+  *why = PageWriter::Added::kNothing;
+  if (state == FrameState::kLoaded) {
+    if (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed)) return false;
+  } else if (state != FrameState::kHot && state != FrameState::kCool) {
+    return false;
+  }
+  *why = PageWriter::Added::kBusy;
+  if (frame->writing.load(std::memory_order_relaxed) || stage.being_written()) return false;
+  frame->writing.store(1, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+PageWriter::PageWriter(BufferPool &pool) : pool_(pool), guard_(*pool.shared()), ring_(io_ring_create(kTearPages)) {
+  block_ = static_cast<u8 *>(std::aligned_alloc(kPageSize, kTearAreaBytes));
+  LS_CHECK(block_, "no memory for write buffers");
+  logged_.reserve(kTearPages);
+  unlogged_.reserve(kTearPages);
+}
+
+PageWriter::~PageWriter() {
+  for (const Entry &entry : logged_) finish(entry, false);
+  for (const Entry &entry : unlogged_) finish(entry, false);
+  io_ring_destroy(ring_);
+  std::free(block_);
+}
+
+// Where the next page of that sort goes.
+u8 *PageWriter::slot_buffer(bool logged) const {
+  size_t index = logged ? logged_.size() : kTearPages - 1 - unlogged_.size();
+  return block_ + (kTearHeaderPages + index) * kPageSize;
+}
+
+PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
+  LS_ASSERT(!full());
+  if (patience == Patience::kWait) {
+    frame->latch.lock_shared();
+  } else if (!frame->latch.try_lock_shared()) {
+    return Added::kBusy;
+  }
+  Gsn since = frame->dirty_since.load(std::memory_order_relaxed);
+  FileSlot &file = pool_.file(frame->file_slot.load(std::memory_order_relaxed));
+  FileNo file_no = frame->file_no.load(std::memory_order_relaxed);
+  PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
+  const u8 *page = pool_.page(frame);
+  auto *header = reinterpret_cast<const PageHeader *>(page);
+  Gsn gsn = 0;
+  bool unhardened = false;
+  Added result = Added::kNothing;
+  if (since == 0 || since > up_to || !file_is(file, FileState::kActive)) {
+    // nothing to write
+  } else if (begin_write(*pool_.shared(), frame, file_no, page_no, &result)) {
+    // Only a claimed frame's page is looked at: any other may be read into by its next owner, without the latch.
+    gsn = header->gsn;
+    unhardened = patience == Patience::kTry && gsn > pool_.log().hardened();
+    result = unhardened ? Added::kBusy : Added::kYes;
+    if (!unhardened) {
+      u8 *copy = slot_buffer(file.logged);
+      std::memcpy(copy, page, kPageSize);
+      if (header->kind != PageKind::kLeaf) tree_ops().each_swip(copy, nullptr, unswizzle);
+    }
+  }
+  frame->latch.unlock_shared();
+  if (unhardened) {
+    met_unhardened_ = true;
+    finish({frame, &file, file_no, page_no, gsn, false}, false);
+  }
+  if (result == Added::kYes) {
+    page_seal(slot_buffer(file.logged));
+    (file.logged ? logged_ : unlogged_).push_back({frame, &file, file_no, page_no, gsn, false});
+  }
+  return result;
+}
+
+// W2.
+Status PageWriter::harden(const volatile int *interrupt) {
+  Gsn gsn = 0;
+  for (const Entry &entry : logged_) gsn = std::max(gsn, entry.gsn);
+  if (gsn <= pool_.log().hardened() || pool_.log().wait_hardened(gsn, interrupt)) return kOk;
+  if (pool_.log().failed()) return fail(LS_IO_ERROR, "pages cannot be written: the log has failed");
+  return fail(LS_INTERRUPTED, "interrupted while waiting for the log");
+}
+
+// Not before: whoever forgets a file waits for the pins, and the log may be waiting for him.
+void PageWriter::pin_files() {
+  for (Entry &entry : logged_) entry.pinned = pin_file(*entry.file, entry.file_no);
+  for (Entry &entry : unlogged_) entry.pinned = pin_file(*entry.file, entry.file_no);
+}
+
+Status PageWriter::put_in_place() {
+  std::vector<PageWrite> writes;
+  writes.reserve(kTearPages);
+  u8 *buffers = block_ + kTearHeaderPages * kPageSize;
+  // The tear guard wants the images close together: close the gaps of what was forgotten.
+  u32 kept = 0;
+  for (u32 i = 0; i < logged_.size(); i++) {
+    if (!logged_[i].pinned) continue;
+    if (kept != i) std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
+    writes.push_back({logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
+  }
+  bool guarded = kept > 0 && guard_.enabled();
+  if (guarded) LS_TRY(guard_.begin(block_, {writes.data(), kept}));
+  for (u32 i = 0; i < unlogged_.size(); i++) {
+    if (!unlogged_[i].pinned) continue;
+    writes.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no, buffers + size_t{kTearPages - 1 - i} * kPageSize});
+  }
+  Status status = writes.empty() ? kOk : io_write_pages(ring_, writes);
+  pool_.shared()->writes.fetch_add(writes.size(), std::memory_order_relaxed);
+  if (ok(status)) status = sync_files();
+  if (guarded) guard_.end(ok(status));
+  return status;
+}
+
+// Logged files only: what they have lost the log may not have any more.
+Status PageWriter::sync_files() {
+  std::vector<const Entry *> files;
+  for (const Entry &entry : logged_) {
+    if (entry.pinned) files.push_back(&entry);
+  }
+  auto by_file = [](const Entry *a, const Entry *b) { return a->file_no < b->file_no; };
+  auto same_file = [](const Entry *a, const Entry *b) { return a->file_no == b->file_no; };
+  std::sort(files.begin(), files.end(), by_file);
+  files.erase(std::unique(files.begin(), files.end(), same_file), files.end());
+  for (const Entry *entry : files) LS_TRY(file_sync(entry->file->ref()));
+  return kOk;
+}
+
+Status PageWriter::write(const volatile int *interrupt) {
+  met_unhardened_ = false;
+  if (empty()) return kOk;
+  Status status = harden(interrupt);
+  if (ok(status)) {
+    pin_files();
+    status = put_in_place();
+  }
+  ls_error error{};
+  if (!ok(status)) error = last_error();
+  for (std::vector<Entry> *entries : {&logged_, &unlogged_}) {
+    for (const Entry &entry : *entries) {
+      if (entry.pinned) unpin_file(*entry.file);
+      finish(entry, ok(status) && entry.pinned);
+    }
+    entries->clear();
+  }
+  if (!ok(status)) set_last_error(error);
+  return status;
+}
+
+// The copy's way has ended.
+void PageWriter::finish(const Entry &entry, bool success) {
+  Frame *frame = entry.frame;
+  bool free = false;
+  frame->latch.lock_shared();  // nobody is in mark_dirty
+  {
+    IoStageLock stage(*pool_.shared(), entry.file_no, entry.page_no);
+    Gsn next = frame->dirty_next.load(std::memory_order_relaxed);
+    if (success) frame->dirty_since.store(next, std::memory_order_release);  // W4
+    frame->dirty_next.store(0, std::memory_order_relaxed);
+    frame->writing.store(0, std::memory_order_relaxed);
+    // A freed page has served its time when its last image is written or not needed.
+    if (frame->state.load(std::memory_order_relaxed) == FrameState::kLoaded &&
+        (frame->superseded.load(std::memory_order_relaxed) || frame->dirty_since.load(std::memory_order_relaxed) == 0)) {
+      stage.remove(frame);
+      free = true;
+    }
+  }
+  frame->latch.unlock_shared();
+  if (free) release_frame(*pool_.shared(), frame);
+}
+
+}  // namespace ls

@@ -1,0 +1,68 @@
+// page_writer.hpp - writes dirty pages in batches, for page providers, checkpoints, host flushes and recovery.
+//
+// Life of a page in a batch: add() copies it under its shared latch and marks the frame `writing`; write() waits until the
+// copies are hardened, makes logged ones safe against tearing (tear_guard.hpp), writes all by io_uring, syncs the logged
+// files, and then calls the frames clean, or dirty since the first change after the copy.
+//   W1  no latch is held while anything is waited for.
+//   W2  a copy reaches the file only when the log is durable up to its GSN (WAL rule).
+//   W3  of one page at most one copy is on its way at any time (Frame::writing; a freed page's number may be in use again
+//       by another frame, io_stage.hpp): an old image never overwrites a newer one.
+//   W4  dirty_since leaves its old value only after the copy is durable.  While a copy is under way changes are noted in
+//       dirty_next.
+// When a batch fails all its pages stay dirty.  A crash leaves any subset of the batch written: each is a consistent page
+// not ahead of the durable log.
+#pragma once
+#include <vector>
+
+#include "buffer/pool.hpp"
+#include "buffer/tear_guard.hpp"
+
+namespace ls {
+
+class PageWriter {
+ public:
+  explicit PageWriter(BufferPool &pool);
+  ~PageWriter();
+  PageWriter(const PageWriter &) = delete;
+  PageWriter &operator=(const PageWriter &) = delete;
+
+  enum class Patience : u8 {
+    kTry,   // page provider: only try the latch, skip pages that are not hardened
+    kWait,  // flush: wait for the latch; write() waits for the log
+  };
+  enum class Added : u8 { kYes, kBusy /* somebody else is at it, or not hardened */, kNothing /* clean, or gone */ };
+  // Take a page that is dirty since up_to or earlier.  There must be room.  No latch held.
+  Added add(Frame *frame, Gsn up_to, Patience patience);
+  bool full() const { return logged_.size() + unlogged_.size() == kTearPages; }
+  bool empty() const { return logged_.empty() && unlogged_.empty(); }
+  // A page met that must wait for the log (kTry): the caller may kick the committer.
+  bool met_unhardened() const { return met_unhardened_; }
+  // Write what was added.  Pages of forgotten files are left out.  LS_INTERRUPTED, LS_NO_SPACE, LS_IO_ERROR.
+  Status write(const volatile int *interrupt);
+
+ private:
+  struct Entry {
+    Frame *frame;
+    FileSlot *file;
+    FileNo file_no;
+    PageNo page_no;
+    Gsn gsn;
+    bool pinned;
+  };
+  u8 *slot_buffer(bool logged) const;
+  Status harden(const volatile int *interrupt);
+  void pin_files();
+  Status put_in_place();
+  Status sync_files();
+  void finish(const Entry &entry, bool success);
+
+  BufferPool &pool_;
+  TearGuard guard_;
+  IoRing *ring_;
+  u8 *block_;                     // header pages of the tear guard, then kTearPages buffers
+  std::vector<Entry> logged_;     // buffers from the front
+  std::vector<Entry> unlogged_;   // buffers from the back
+  bool met_unhardened_ = false;
+};
+
+}  // namespace ls

@@ -1,0 +1,159 @@
+// pool.hpp - the buffer pool: frames, free list, file table, swip resolution (LeanStore paper, section 6).
+//
+// Workers read missing pages themselves (io_stage.hpp: each page read once however many ask) and never evict or write;
+// page providers (page_provider.hpp) keep the free list above its low-water mark.
+//
+// Latch order: file table mutex < FileSlot::mutex < meta page < parent < child < right sibling < I/O partition mutex.
+// Against it only try.  No I/O, no wait for a frame or for the log with an exclusive latch held.
+#pragma once
+#include <vector>
+
+#include "base/status.hpp"
+#include "buffer/file_table.hpp"
+#include "buffer/frame.hpp"
+#include "buffer/page.hpp"
+#include "buffer/pool_shared.hpp"
+#include "buffer/swip.hpp"
+#include "wal/log.hpp"
+
+namespace ls {
+
+struct PoolConfig {
+  u64 bytes;            // page memory; frames = bytes / kPageSize
+  u32 max_files;
+  u32 io_partitions;    // power of two
+  // Absolute path of the double-write file (tear_guard.hpp).  "" writes logged pages unprotected against torn
+  // writes: only for tests.
+  char tear_guard_path[640] = "";
+};
+
+class OptimisticGuard;
+class BufferPool;
+
+// What a worker (or engine thread) needs to work on pages.  Private to it, not in shared memory.
+struct Ctx {
+  BufferPool *pool = nullptr;
+  LogAppender *log = nullptr;              // null: may not change logged trees
+  u32 slot = 0;
+  const volatile int *interrupt = nullptr; // host's interrupt flag, polled in long waits
+  u64 random = 0x9e3779b97f4a7c15;         // state of a private generator
+};
+
+// Outcome of a step of an optimistic descent.  kRestart: something changed underneath, begin again from the root,
+// all guards released (the one retry loop per operation, style.md).
+enum class Step : u8 { kOk, kRestart, kError };
+
+struct PoolStats { u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges; };
+
+class BufferPool {
+ public:
+  static size_t arena_bytes(const PoolConfig &config);
+  static void create(void *arena, const PoolConfig &config);
+  // Per process; `log` tells what is hardened (page writes must not overtake it).
+  static BufferPool attach(void *arena, Log log);
+
+  u32 frame_count() const { return shared_->frame_count; }
+  Frame *frame(u32 index) const { return shared_->frames + index; }
+  u32 index_of(const Frame *frame) const { return static_cast<u32>(frame - shared_->frames); }
+  u8 *page(const Frame *frame) const { return shared_->pages + u64{index_of(frame)} * kPageSize; }  // its 4 KiB
+  FileSlot &file(u32 index) const { return shared_->files[index]; }
+
+  // ---- files
+  // Find the active slot of a key, null if none.
+  FileSlot *find_file(const ls_rel_key &key) const;
+  // Find or open.  An empty or absent-content file (size 0) becomes an empty tree: meta page and root leaf are made by
+  // `format` (btree/), logged when `logged`.  file_no: 0 = draw a fresh one (and log a FileRecord), else (recovery) this.
+  using FormatTree = Status (*)(Ctx &ctx, FileSlot &slot);
+  Status open_file(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged, FileNo file_no,
+                   FormatTree format, FileSlot **slot);
+  // Pages of the file are dropped without being written; readers of it get LS_NOT_FOUND.  Frames are given back lazily.
+  void forget_file(const ls_rel_key &key);
+  void forget_database(u32 database);
+  // Files of a database that are open or being opened.
+  std::vector<ls_rel_key> keys_of(u32 database) const;
+  // Append a FileRecord for every active logged slot (checkpoint).
+  Status log_files(Ctx &ctx);
+  u32 active_files() const;
+  // Numbers below are used up; at start: the control file's, or one above the largest seen in the log.
+  void set_next_file_no(FileNo file_no);
+  FileNo next_file_no() const;
+
+  // ---- frames
+  // A frame for a new page: latched exclusively, state kLoading, page zeroed with its PageHeader set, not yet reachable.
+  // Waits for the page provider; LS_NO_FRAMES after a generous time.  No latch held by the caller.
+  // page_no kInvalidPageNo: the number is not known yet (it is taken under the meta page's latch); name_frame() follows.
+  Status new_frame(Ctx &ctx, FileSlot &file, PageNo page_no, PageKind kind, Frame **frame);
+  // Give an unnamed new frame its page number (frame and PageHeader).  Exclusive latch held, and the meta page's under
+  // which space_take gave the number.  Never store page_no directly: an older life of that page may still be dirty.
+  void name_frame(Frame *frame, PageNo page_no);
+  // Give back an exclusively latched frame whose page is in no tree any more (or never was); releases the latch.
+  void free_frame(Frame *frame);
+  // The page was changed by the record `gsn` (0: not logged); exclusive latch held.  Also stores it in the PageHeader.  A new
+  // frame becomes kHot: it is part of its tree when the latch is released.
+  void mark_dirty(Frame *frame, Gsn gsn);
+  // The page was changed in a way that no record describes and that a crash may lose (row lock flags); exclusive latch
+  // held.  The PageHeader's GSN stays; the page counts as dirty from now on, so that no old log is kept for it.
+  void mark_dirty_hint(Frame *frame);
+
+  // ---- following a swip
+  // The meta page, where a descent begins.  kError LS_NOT_FOUND when the file was forgotten.
+  Step follow_meta(FileSlot &file, OptimisticGuard &meta);
+  // `location` points into the page of `parent`.  Takes the child optimistically with the parent validated after the
+  // child's version was read; the parent guard stays usable after kOk, and is reset after kRestart and kError.  A cool
+  // child is made hot again; an evicted one is read (no latch held meanwhile) and swizzled, then kRestart.  The caller
+  // holds no latch.  kError: last_error(); LS_NOT_FOUND when the file was forgotten.
+  Step follow(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, OptimisticGuard &child);
+  // Read a page into a frame without a tree around it (meta pages, recovery): exclusively latched, state kLoaded.
+  Status load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
+
+  // ---- recovery: all pages by number.  Single-threaded use before the store is open; pages have no swips then.
+  // Find in the recovery map or read; a page beyond the end of file comes zeroed.  Exclusively latched; the caller releases it
+  // after mark_dirty, and may hold those of one record at a time.  recovery_end() (no latch held) writes every dirty page and
+  // empties the pool, so that trees are descended normally afterwards; it forgets files whose meta page redo has left empty.
+  Status recovery_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
+  Status recovery_end(Ctx &ctx);
+
+  // ---- flushing (checkpointer, host threads holding no latch)
+  // Write every page that is dirty now and whose dirty_since <= up_to (and, file != null, of that file only);
+  // include_unlogged: those of unlogged trees too (shutdown; never the version store).  Syncs the files written.
+  // Waits until what it writes is hardened: the committer must run, or everything be hardened already.
+  Status flush(Ctx &ctx, Gsn up_to, FileSlot *file, bool include_unlogged);
+  // Min dirty_since over logged dirty pages, ~0 when none.  How to get a redo bound from it:
+  //     Gsn hardened = log.hardened();             // BEFORE the scan
+  //     Gsn redo_from = min(hardened + 1, pool.oldest_dirty());
+  // Every change with a GSN >= redo_from may be missing on disk, none below.  Why: a record with gsn <= hardened was
+  // finished before the scan began, and its page is exclusively latched from before finish() until mark_dirty(); the
+  // scan waits for exclusively latched frames, so it sees the mark (or the page was written since).  A record with
+  // gsn > hardened may be missed, and is covered by hardened + 1.
+  Gsn oldest_dirty() const;
+
+  // Fill stats.
+  PoolStats stats() const;
+  void count_restart(u32 worker_slot = 0);
+  void count_split(u32 worker_slot);   // structure changes of trees
+  void count_merge(u32 worker_slot);
+
+  Log &log() { return log_; }
+  PoolShared *shared() const { return shared_; }
+
+ private:
+  BufferPool(PoolShared *shared, Log log) : shared_(shared), log_(log) {}
+  Step read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, PageNo page_no);
+  PoolShared *shared_;
+  Log log_;
+};
+
+// ---- how the pool sees trees: registered once per process by btree/, plain functions that never block.
+// latch_parent also serves files in state kForgotten (their frames are dropped bottom-up): it must not use follow(),
+// nor do I/O; the path to a resident page is resident.
+struct TreeOps {
+  // Call each(arg, swip) for every swip in a meta, inner or trunk page; stops when it returns false.
+  void (*each_swip)(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip));
+  // Latch the page whose swip refers to `child` exclusively (try only).  child_page: a validated private copy of the
+  // child's page.  kOk: *parent is latched exclusively and **swip refers to child.
+  Step (*latch_parent)(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page, Frame **parent, Swip **swip);
+};
+void register_tree_ops(const TreeOps &ops);
+const TreeOps &tree_ops();
+
+}  // namespace ls

@@ -1,0 +1,110 @@
+// pool_shared.hpp - the part of the pool that lies in the arena, and the free list of frames.
+//
+// Layout of the arena: PoolShared | frames | file slots | hash heads | I/O partitions | pages (4 KiB aligned).  Every
+// process sees the arena at the same address, so pointers in it are plain.
+// There is one frame more than frame_count: the empty meta page (FileSlot::meta of slots that have no file), which is
+// never on the free list and never changed.
+#pragma once
+#include <atomic>
+
+#include "buffer/file_table.hpp"
+#include "buffer/frame.hpp"
+#include "os/futex.hpp"
+
+namespace ls {
+
+struct Ctx;
+class BufferPool;
+
+// One bucket chain and its neighbours; io_stage.hpp.
+struct alignas(kCacheLine) IoPartition {
+  FutexMutex mutex;
+};
+
+inline constexpr u32 kCounterStripes = 64;
+// Counted without read-modify-write: two workers on one stripe may lose a count, never a cache line.
+struct alignas(kCacheLine) PoolCounters {
+  std::atomic<u64> hits{0};
+  std::atomic<u64> restarts{0};
+  std::atomic<u64> splits{0};
+  std::atomic<u64> merges{0};
+};
+
+// Areas of the tear guard that may be in use at the same time: page providers, checkpointer, a host's flush.
+inline constexpr u32 kTearAreas = 4;
+
+struct PoolShared {
+  u32 frame_count;
+  u32 low_water;       // page providers start below
+  u32 high_water;      // and stop above
+  u32 max_files;
+  u32 file_mask;       // heads of the file hash - 1
+  u32 io_mask;         // heads of the I/O stage - 1
+  u32 partition_mask;
+  char tear_guard_path[640];
+  Frame *frames;
+  u8 *pages;
+  FileSlot *files;
+  std::atomic<u32> *file_heads;    // index + 1; under table_mutex
+  std::atomic<u32> *io_heads;      // index + 1; under the partition's mutex
+  IoPartition *partitions;
+
+  // Free list: a stack, head = tag << 32 | index + 1.  The tag makes a pop fail whose `next` has become stale.
+  alignas(kCacheLine) std::atomic<u64> free_head;
+  std::atomic<u32> free_count;
+  std::atomic<u32> free_waiters;
+  std::atomic<u32> free_event;       // futex: workers that wait for a frame
+  alignas(kCacheLine) std::atomic<u32> provider_sleepers;
+  std::atomic<u32> provider_event;   // futex: page providers
+  std::atomic<u32> forgotten;        // slots in state kForgotten
+
+  alignas(kCacheLine) FutexMutex table_mutex;  // file table
+  std::atomic<u32> open_event;       // futex: a slot left kOpening
+  std::atomic<FileNo> next_file_no;
+  std::atomic<u32> active_files;
+  u32 slot_cursor;                   // under table_mutex: where the search for an unused slot begins
+
+  FutexMutex sweep_mutex;            // one provider at a time clears out forgotten files; only tried
+  FutexMutex tear_areas[kTearAreas];
+  std::atomic<u32> tear_cursor;
+
+  // A freed page's dirty_since moved to the frame that reuses its number: BufferPool::oldest_dirty scans again.
+  std::atomic<u64> takeovers;
+  std::atomic<Gsn> redo_bound;       // result of the last undisturbed scan: holds for ever
+
+  std::atomic<u64> reads, writes, evictions;
+  PoolCounters counters[kCounterStripes];
+
+  Frame *empty_meta() { return frames + frame_count; }
+};
+
+// ---- free_list.cpp
+// A free frame, or null.  It stays in state kFree and belongs to the caller.
+Frame *free_list_pop(PoolShared &pool);
+// Waits for the page providers; LS_NO_FRAMES, LS_INTERRUPTED.  No latch held.
+Status free_list_take(Ctx &ctx, PoolShared &pool, Frame **frame);
+// The frame holds nothing (kFree) and nobody refers to it.
+void free_list_push(PoolShared &pool, Frame *frame);
+void wake_providers(PoolShared &pool);
+
+// ---- pool.cpp
+// A frame from the free list becomes the (unread) page: kLoading.  False when the file has been forgotten.
+bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no);
+// Undo of claim_frame, and the end of every page in memory: to the free list.  The caller alone refers to the frame.
+void release_frame(PoolShared &pool, Frame *frame);
+
+// ---- follow.cpp
+// As BufferPool::load_page, but a page that is not on disk comes as zeros.
+Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame, bool *absent);
+
+// ---- file_table.cpp
+// What the meta page says about row ids.
+void take_row_ids(FileSlot &file, const struct MetaPage &meta);
+// Keeps the file from being forgotten while it is written: forget waits.  False: it is forgotten already.
+bool pin_file(FileSlot &file, FileNo file_no);
+void unpin_file(FileSlot &file);
+inline bool file_is(const FileSlot &file, FileState state) { return file.state.load(std::memory_order_acquire) == state; }
+// A forgotten slot whose last frame is gone becomes unused.
+void finish_forgotten(PoolShared &pool, FileSlot &file);
+
+}  // namespace ls

@@ -1,0 +1,279 @@
+// Free page numbers: taking, giving back, trunks, and the redo of all three.
+//
+// S1  below MetaPage::page_count every number is in use, in the meta page's list, in a trunk's list, or a trunk.
+// S2  free_total counts the last three.
+// Lists are stacks and their operations carry the numbers, so redo repeats them exactly on a page of the same state.
+#include "buffer/space.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "base/check.hpp"
+
+namespace ls {
+
+namespace {
+
+enum SpaceOp : u16 {
+  kTakeFree = kOpSpace + 1,   // meta: u32 page
+  kTakeNew = kOpSpace + 2,    // meta: u32 page
+  kPut = kOpSpace + 3,        // meta: u32 page
+  kMakeTrunk = kOpSpace + 4,  // the page: TrunkList, numbers
+  kSpill = kOpSpace + 5,      // meta: TrunkList without numbers; `count` left its list for the trunk
+  kRefill = kOpSpace + 6,     // meta: TrunkList, numbers; the trunk becomes a free page itself
+};
+
+struct TrunkList {
+  PageNo trunk;
+  PageNo next;   // trunk behind it, 0: none
+  u32 count;
+};
+
+constexpr u32 kListMax = sizeof(MetaPage::free_pages) / sizeof(PageNo);
+constexpr u32 kTrunkMove = 256;   // numbers that a trunk takes over: the record stays small
+constexpr u32 kRefillBelow = 16;  // space_prepare brings a trunk back
+static_assert(kRefillBelow + kTrunkMove + 1 <= kListMax);
+static_assert(2 * (sizeof(PageOpHeader) + sizeof(TrunkList)) + kTrunkMove * sizeof(PageNo) <= kSpaceRecordBytes);
+
+// Files grow in steps of a sixteenth, so that small ones stay small and large ones grow seldom.  Even, because the host
+// counts in blocks of two pages.
+constexpr u32 kMinStep = 6, kMaxStep = 512;
+
+using Bytes = std::span<const u8>;
+
+template <typename T>
+Bytes bytes_of(const T &value) {
+  return {reinterpret_cast<const u8 *>(&value), sizeof value};
+}
+
+void log_op(Ctx &ctx, const FileSlot &file, PageNo page, SpaceOp code, Bytes a, Bytes b = {}) {
+  if (!file.logged) return;
+  LS_CHECK(ctx.log, "a worker without log changes a logged file");
+  ctx.log->op(file.file_no.load(std::memory_order_relaxed), page, code, a, b);
+}
+
+PageNo page_of(Swip swip) {
+  if (swip.is_null()) return 0;
+  return swip.is_evicted() ? swip.page_no() : swip.frame()->page_no.load(std::memory_order_relaxed);
+}
+
+// What a change does to the page, in normal operation and in redo alike.
+void take_new(MetaPage *meta) { meta->page_count++; }
+void take_free(MetaPage *meta) {
+  meta->free_count--;
+  meta->free_total--;
+}
+void put(MetaPage *meta, PageNo page_no) {
+  meta->free_pages[meta->free_count++] = page_no;
+  meta->free_total++;
+}
+void spill(MetaPage *meta, u32 count, Swip trunk) {
+  meta->free_count -= count;
+  meta->trunk = trunk.raw;
+  meta->free_total++;
+}
+void make_trunk(TrunkPage *trunk, Swip next, const PageNo *pages, u32 count) {
+  u8 *bytes = reinterpret_cast<u8 *>(trunk);
+  std::memset(bytes + sizeof(PageHeader), 0, kPageSize - sizeof(PageHeader));
+  trunk->header.kind = PageKind::kTrunk;
+  trunk->header.format = kPageFormat;
+  trunk->next = next.raw;
+  trunk->count = count;
+  std::memcpy(trunk->pages, pages, count * sizeof(PageNo));
+}
+void refill(MetaPage *meta, Swip next, PageNo trunk, const PageNo *pages, u32 count) {
+  std::memcpy(meta->free_pages + meta->free_count, pages, count * sizeof(PageNo));
+  meta->free_count += count;
+  meta->free_pages[meta->free_count++] = trunk;
+  meta->trunk = next.raw;
+}
+
+struct MetaView {
+  u32 page_count, free_count;
+  bool has_trunk;
+};
+
+Step read_meta(Ctx &ctx, FileSlot &file, MetaView *view) {
+  OptimisticGuard guard;
+  Step step = ctx.pool->follow_meta(file, guard);
+  if (step != Step::kOk) return step;
+  auto *meta = reinterpret_cast<const MetaPage *>(guard.page());
+  *view = {meta->page_count, meta->free_count, meta->trunk != 0};
+  return guard.valid() ? Step::kOk : Step::kRestart;
+}
+
+// Move the first trunk's numbers to the meta page.
+Step try_refill(Ctx &ctx, FileSlot &file) {
+  OptimisticGuard meta_guard, trunk_guard;
+  Step step = ctx.pool->follow_meta(file, meta_guard);
+  if (step != Step::kOk) return step;
+  auto *seen = reinterpret_cast<MetaPage *>(const_cast<u8 *>(meta_guard.page()));
+  bool wanted = seen->trunk != 0 && seen->free_count < kRefillBelow;
+  if (!meta_guard.valid()) return Step::kRestart;
+  if (!wanted) return Step::kOk;  // somebody else did it
+  step = ctx.pool->follow(ctx, meta_guard, reinterpret_cast<Swip *>(&seen->trunk), file, trunk_guard);
+  if (step != Step::kOk) return step;
+  ExclusiveGuard meta(*ctx.pool, std::move(meta_guard));
+  if (!meta) return Step::kRestart;
+  ExclusiveGuard trunk(*ctx.pool, std::move(trunk_guard));
+  if (!trunk) return Step::kRestart;
+  auto *m = reinterpret_cast<MetaPage *>(meta.page());
+  auto *t = reinterpret_cast<TrunkPage *>(trunk.page());
+  PageNo trunk_no = trunk.frame()->page_no.load(std::memory_order_relaxed);
+  if (t->header.kind != PageKind::kTrunk || t->count > kTrunkMove) {
+    (void)fail_page(file.path, trunk_no, "not a list of free pages");
+    return Step::kError;
+  }
+  TrunkList list{trunk_no, page_of(Swip{t->next}), t->count};
+  Gsn gsn = 0;
+  if (file.logged) {
+    ctx.log->start(RecordKind::kSystem);
+    log_op(ctx, file, kMetaPageNo, kRefill, bytes_of(list), {reinterpret_cast<u8 *>(t->pages), t->count * sizeof(PageNo)});
+    gsn = ctx.log->finish();
+  }
+  refill(m, Swip{t->next}, trunk_no, t->pages, t->count);
+  ctx.pool->mark_dirty(meta.frame(), gsn);
+  t->header.kind = PageKind::kFree;
+  ctx.pool->free_frame(trunk.detach());
+  return Step::kOk;
+}
+
+Status extend(FileSlot &file, u32 pages) {
+  FutexGuard lock(file.mutex);
+  u32 have = file.pages_allocated.load(std::memory_order_relaxed);
+  if (have >= pages) return kOk;
+  u32 step = std::clamp(pages / 16, kMinStep, kMaxStep);
+  u32 target = (pages + step + 1) / 2 * 2;
+  LS_TRY(file_extend(file.ref(), target));
+  file.pages_allocated.store(target, std::memory_order_relaxed);
+  return kOk;
+}
+
+}  // namespace
+
+Status space_prepare(Ctx &ctx, FileSlot &file, u32 count) {
+  MetaView view{};
+  // While the file is being made there is no meta page yet, only this worker, and nothing handed out.
+  bool making = file_is(file, FileState::kOpening);
+  while (!making) {
+    Step step = read_meta(ctx, file, &view);
+    if (step == Step::kOk && view.has_trunk && view.free_count < kRefillBelow) {
+      if (file.logged) LS_TRY(ctx.log->reserve(kSpaceRecordBytes + sizeof(RecordHeader), ctx.interrupt));
+      step = try_refill(ctx, file);
+      if (step == Step::kOk) continue;
+    }
+    if (step == Step::kOk) break;
+    if (step == Step::kError) return make_status(last_error().status);
+    ctx.pool->count_restart(ctx.slot);
+  }
+  // Others may take numbers between this and our space_take.  As much again covers a tree's worth of concurrent splits in a small
+  // file, a step's worth in a large one; a page beyond would still be written, only not with space set aside.
+  u32 slack = std::min(view.page_count, kMaxStep / 4);
+  u32 wanted = view.page_count + count + slack;
+  if (wanted <= file.pages_allocated.load(std::memory_order_relaxed)) return kOk;
+  // Pinned, so that the host does not truncate the file for its next user while we make it longer.
+  FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  if (!making && !pin_file(file, file_no)) return fail(LS_NOT_FOUND, "the file was dropped");
+  Status status = extend(file, wanted);
+  if (!making) unpin_file(file);
+  return status;
+}
+
+PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard) {
+  auto *meta = reinterpret_cast<MetaPage *>(guard.page());
+  if (meta->free_count > 0) {
+    PageNo page_no = meta->free_pages[meta->free_count - 1];
+    log_op(ctx, file, kMetaPageNo, kTakeFree, bytes_of(page_no));
+    take_free(meta);
+    return page_no;
+  }
+  PageNo page_no = meta->page_count;
+  LS_CHECK(page_no < kInvalidPageNo, "file has as many pages as there are numbers");
+  log_op(ctx, file, kMetaPageNo, kTakeNew, bytes_of(page_no));
+  take_new(meta);
+  return page_no;
+}
+
+bool space_put(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard, ExclusiveGuard &page) {
+  auto *meta = reinterpret_cast<MetaPage *>(guard.page());
+  PageNo page_no = page.frame()->page_no.load(std::memory_order_relaxed);
+  if (meta->free_count < kListMax) {
+    log_op(ctx, file, kMetaPageNo, kPut, bytes_of(page_no));
+    put(meta, page_no);
+    return false;
+  }
+  Swip next{meta->trunk};
+  const PageNo *pages = meta->free_pages + (meta->free_count - kTrunkMove);
+  TrunkList list{page_no, page_of(next), kTrunkMove};
+  log_op(ctx, file, page_no, kMakeTrunk, bytes_of(list), {reinterpret_cast<const u8 *>(pages), kTrunkMove * sizeof(PageNo)});
+  log_op(ctx, file, kMetaPageNo, kSpill, bytes_of(list));
+  make_trunk(reinterpret_cast<TrunkPage *>(page.page()), next, pages, kTrunkMove);
+  spill(meta, kTrunkMove, Swip::hot(page.frame()));
+  return true;
+}
+
+// ---- redo
+
+namespace {
+
+Swip disk_swip(PageNo page_no) { return page_no ? Swip::evicted(page_no) : Swip{}; }
+
+Status misfit(PageNo page_no, const char *what) {
+  return fail(LS_CORRUPT, "log does not fit page %u: %s", page_no, what);
+}
+
+Status redo_single(u16 code, Bytes operands, MetaPage *meta, PageNo at) {
+  PageNo page_no;
+  if (operands.size() != sizeof page_no) return misfit(at, "operand of a free space operation");
+  std::memcpy(&page_no, operands.data(), sizeof page_no);
+  switch (code) {
+    case kTakeNew:
+      if (meta->page_count != page_no) return misfit(at, "page taken is not the next one");
+      take_new(meta);
+      return kOk;
+    case kTakeFree:
+      if (meta->free_count == 0 || meta->free_count > kListMax || meta->free_pages[meta->free_count - 1] != page_no) {
+        return misfit(at, "page taken is not the last free one");
+      }
+      take_free(meta);
+      return kOk;
+    default:
+      if (meta->free_count >= kListMax) return misfit(at, "list of free pages is full");
+      put(meta, page_no);
+      return kOk;
+  }
+}
+
+}  // namespace
+
+Status space_redo(u16 code, Bytes operands, u8 *page, PageNo page_no) {
+  auto *meta = reinterpret_cast<MetaPage *>(page);
+  bool on_meta = code != kMakeTrunk;
+  if (on_meta && (page_no != kMetaPageNo || meta->magic != kMetaMagic)) return misfit(page_no, "not a meta page");
+  if (code == kTakeFree || code == kTakeNew || code == kPut) return redo_single(code, operands, meta, page_no);
+  TrunkList list;
+  PageNo pages[kTrunkMove];
+  if (code < kTakeFree || code > kRefill || operands.size() < sizeof list) return misfit(page_no, "unknown operation");
+  std::memcpy(&list, operands.data(), sizeof list);
+  operands = operands.subspan(sizeof list);
+  if (list.count > kTrunkMove) return misfit(page_no, "too long a list of free pages");
+  if (code == kSpill) {
+    if (list.count > meta->free_count) return misfit(page_no, "list of free pages is too short");
+    spill(meta, list.count, disk_swip(list.trunk));
+    return kOk;
+  }
+  if (operands.size() != list.count * sizeof(PageNo)) return misfit(page_no, "length of a list of free pages");
+  std::memcpy(pages, operands.data(), operands.size());
+  if (code == kMakeTrunk) {
+    auto *trunk = reinterpret_cast<TrunkPage *>(page);
+    trunk->header.page_no = page_no;
+    make_trunk(trunk, disk_swip(list.next), pages, list.count);
+    return kOk;
+  }
+  if (meta->free_count + list.count + 1 > kListMax) return misfit(page_no, "list of free pages is full");
+  refill(meta, disk_swip(list.next), list.trunk, pages, list.count);
+  return kOk;
+}
+
+}  // namespace ls

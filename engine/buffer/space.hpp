@@ -1,0 +1,29 @@
+// space.hpp - which page numbers of a file are free.  Works on the MetaPage under its exclusive latch; never does I/O
+// there: space_prepare() prepares before latches are taken.
+//
+// Free numbers are in the meta page's list; when that is full the page that is being freed becomes a trunk, which takes a
+// part of the list over.  space_prepare() brings a trunk's numbers back when the list runs low.
+#pragma once
+#include <span>
+
+#include "buffer/page_guard.hpp"
+
+namespace ls {
+
+// Log bytes that one space_take or space_put may add to the record being built, headers included.
+inline constexpr u32 kSpaceRecordBytes = 1152;
+
+// Make sure the file has room on disk for `count` more pages than handed out, and the list of free pages is not empty when
+// there are any.  No latch held, no record being built.  LS_NO_SPACE.
+Status space_prepare(Ctx &ctx, FileSlot &file, u32 count);
+// Take a page number; meta is latched exclusively.  Appends the redo operation to the record being built (logged files).
+PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta);
+// Give one back, changing meta (and, when it becomes a trunk, the page).  `page` stays latched.  The caller finishes the record,
+// calls mark_dirty on meta and then, returned true: the page became a trunk: mark_dirty it, too, and release it; false:
+// BufferPool::free_frame(page.detach()).
+bool space_put(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta, ExclusiveGuard &page);
+
+// Redo one kOpSpace operation on its page (meta or trunk).  LS_CORRUPT when it does not fit the page.
+Status space_redo(u16 code, std::span<const u8> operands, u8 *page, PageNo page_no);
+
+}  // namespace ls

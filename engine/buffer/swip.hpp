@@ -1,0 +1,32 @@
+// swip.hpp - a reference to a child page that is either a pointer or a page number (paper section 3 and 6.2).
+//
+//   hot      pointer to the Frame
+//   cool     pointer | kCool: candidate for eviction, the pointer still is good
+//   evicted  page number | kEvicted: the only form on disk
+// One exclusive-or-nothing rule: a swip is changed only under the exclusive latch of the page it lies in.
+#pragma once
+#include "base/types.hpp"
+
+namespace ls {
+struct Frame;
+
+struct Swip {
+  u64 raw = 0;
+
+  static constexpr u64 kEvicted = u64{1} << 63;
+  static constexpr u64 kCool = u64{1} << 62;
+
+  static Swip evicted(PageNo page_no) { return Swip{kEvicted | page_no}; }
+  static Swip hot(Frame *frame) { return Swip{reinterpret_cast<u64>(frame)}; }
+  static Swip cool(Frame *frame) { return Swip{reinterpret_cast<u64>(frame) | kCool}; }
+
+  bool is_null() const { return raw == 0; }
+  bool is_evicted() const { return raw & kEvicted; }
+  bool is_cool() const { return (raw & (kEvicted | kCool)) == kCool; }
+  bool is_hot() const { return !(raw & (kEvicted | kCool)) && raw != 0; }
+  bool is_swizzled() const { return is_hot() || is_cool(); }
+  Frame *frame() const { return reinterpret_cast<Frame *>(raw & ~(kEvicted | kCool)); }
+  PageNo page_no() const { return static_cast<PageNo>(raw); }
+};
+static_assert(sizeof(Swip) == 8);
+}  // namespace ls

@@ -1,0 +1,177 @@
+#include "buffer/tear_guard.hpp"
+
+#include <fcntl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/crc32c.hpp"
+#include "buffer/page_provider.hpp"
+
+namespace ls {
+
+namespace {
+
+// File numbers of recovery's own, for the cache of descriptors: relation files have no number yet.
+constexpr FileNo kFirstRecoveryFileNo = 0xffff0000u;
+
+u32 header_pages(u32 bytes) { return (bytes + kPageSize - 1) / kPageSize; }
+
+u32 header_crc(u8 *header, u32 bytes) {
+  auto *h = reinterpret_cast<TearHeader *>(header);
+  u32 stored = h->crc;
+  h->crc = 0;
+  u32 crc = crc32c(0, header, bytes);
+  h->crc = stored;
+  return crc;
+}
+
+std::string directory_of(const char *path) {
+  std::string directory(path);
+  size_t slash = directory.rfind('/');
+  return slash == std::string::npos ? "." : directory.substr(0, slash);
+}
+
+}  // namespace
+
+Status TearGuard::open() {
+  if (file_.is_open()) return kOk;
+  LS_TRY(file_.open(pool_.tear_guard_path, O_CREAT));
+  u64 bytes;
+  LS_TRY(file_.size(&bytes));
+  // New: its name must be durable before anything relies on it.
+  if (bytes == 0) LS_TRY(directory_sync(directory_of(pool_.tear_guard_path).c_str()));
+  return kOk;
+}
+
+Status TearGuard::begin(u8 *block, std::span<const PageWrite> writes) {
+  LS_ASSERT(!writes.empty() && writes.size() <= kTearPages);
+  LS_TRY(open());
+  alignas(8) u8 header[kTearHeaderPages * kPageSize] = {};
+  auto *h = reinterpret_cast<TearHeader *>(header);
+  auto *entries = reinterpret_cast<TearEntry *>(header + sizeof(TearHeader));
+  auto *paths = reinterpret_cast<TearPath *>(entries + writes.size());
+  h->magic = kTearMagic;
+  h->pages = static_cast<u32>(writes.size());
+  for (size_t i = 0; i < writes.size(); i++) {
+    u32 p = 0;
+    while (p < h->paths && std::strcmp(paths[p].path, writes[i].file.path) != 0) p++;
+    if (p == h->paths) std::strcpy(paths[h->paths++].path, writes[i].file.path);
+    entries[i] = {writes[i].page, p, reinterpret_cast<const PageHeader *>(writes[i].buffer)->checksum};
+  }
+  h->bytes = static_cast<u32>(reinterpret_cast<u8 *>(paths + h->paths) - header);
+  h->crc = header_crc(header, h->bytes);
+  u32 pages = header_pages(h->bytes);
+  u8 *start = block + (kTearHeaderPages - pages) * kPageSize;
+  std::memcpy(start, header, pages * kPageSize);
+
+  u32 first = pool_.tear_cursor.fetch_add(1, std::memory_order_relaxed);
+  area_ = kTearAreas;
+  for (u32 i = 0; i < kTearAreas && area_ == kTearAreas; i++) {
+    u32 candidate = (first + i) % kTearAreas;
+    if (pool_.tear_areas[candidate].try_lock()) area_ = candidate;
+  }
+  if (area_ == kTearAreas) {
+    area_ = first % kTearAreas;
+    pool_.tear_areas[area_].lock();
+  }
+  Status status = file_.write_at(area_ * kTearAreaBytes, start, (pages + writes.size()) * kPageSize);
+  if (ok(status)) status = file_.sync_data();
+  if (!ok(status)) pool_.tear_areas[area_].unlock();
+  return status;
+}
+
+void TearGuard::end(bool success) {
+  constexpr TearHeader kNone{};
+  // Best effort (T2): an image that stays does no harm as long as its page is sound.
+  if (success) (void)file_.write_at(area_ * kTearAreaBytes, &kNone, sizeof kNone);
+  pool_.tear_areas[area_].unlock();
+}
+
+// ---- recovery
+
+namespace {
+
+struct Image {
+  std::vector<u8> bytes;
+  Gsn gsn;
+};
+using Images = std::map<std::pair<std::string, PageNo>, Image>;
+
+// Collect the images of an area that verify (T1).
+Status read_area(File &file, u32 area, Images *images) {
+  std::vector<u8> bytes(kTearAreaBytes);
+  size_t got;
+  LS_TRY(file.read_at(area * kTearAreaBytes, bytes.data(), bytes.size(), &got));
+  auto *h = reinterpret_cast<TearHeader *>(bytes.data());
+  if (got < kPageSize || h->magic != kTearMagic || h->pages == 0 || h->pages > kTearPages || h->paths > kTearPages) return kOk;
+  if (h->bytes != sizeof(TearHeader) + h->pages * sizeof(TearEntry) + h->paths * sizeof(TearPath) || h->bytes > got) return kOk;
+  if (h->crc != header_crc(bytes.data(), h->bytes)) return kOk;
+  auto *entries = reinterpret_cast<const TearEntry *>(bytes.data() + sizeof(TearHeader));
+  auto *paths = reinterpret_cast<const TearPath *>(entries + h->pages);
+  for (u32 i = 0; i < h->pages; i++) {
+    const u8 *page = bytes.data() + u64{header_pages(h->bytes) + i} * kPageSize;
+    if (page + kPageSize > bytes.data() + got || entries[i].path >= h->paths) continue;
+    if (page_fault(page, entries[i].page_no)) continue;
+    auto *header = reinterpret_cast<const PageHeader *>(page);
+    if (header->checksum != entries[i].checksum) continue;
+    Image &image = (*images)[{paths[entries[i].path].path, entries[i].page_no}];
+    if (!image.bytes.empty() && image.gsn >= header->gsn) continue;  // T3
+    image = {{page, page + kPageSize}, header->gsn};
+  }
+  return kOk;
+}
+
+Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *restored) {
+  std::unique_ptr<u8, void (*)(void *)> buffer(static_cast<u8 *>(std::aligned_alloc(kPageSize, kPageSize)), std::free);
+  if (!buffer) return fail(LS_NO_MEMORY, "no memory for a page");
+  Status status = file_read_page(file, page_no, buffer.get());
+  if (code(status) == LS_END || code(status) == LS_NOT_FOUND) return kOk;  // never written, or dropped
+  LS_TRY(status);
+  if (!page_fault(buffer.get(), page_no)) return kOk;
+  std::memcpy(buffer.get(), image.bytes.data(), kPageSize);
+  LS_TRY(file_write_page(file, page_no, buffer.get()));
+  *restored = true;
+  return kOk;
+}
+
+}  // namespace
+
+Status tear_guard_recover(const char *path) {
+  File file;
+  Status status = file.open(path, 0);
+  if (code(status) == LS_NOT_FOUND) return kOk;
+  LS_TRY(status);
+  Images images;
+  for (u32 area = 0; area < kTearAreas; area++) LS_TRY(read_area(file, area, &images));
+  FileNo file_no = kFirstRecoveryFileNo;
+  std::string last;
+  bool touched = false;
+  // Ordered by path: one file after the other.
+  for (auto it = images.begin(); ok(status) && it != images.end(); ++it) {
+    const std::string &name = it->first.first;
+    if (name != last) {
+      if (touched) status = file_sync({file_no, last.c_str()});
+      file_forget(file_no);
+      touched = false;
+      last = name;
+    }
+    if (ok(status)) status = restore({file_no, name.c_str()}, it->first.second, it->second, &touched);
+  }
+  if (ok(status) && touched) status = file_sync({file_no, last.c_str()});
+  file_forget(file_no);
+  LS_TRY(status);
+  // Every page is whole now; the images are of no more use (T2).
+  constexpr TearHeader kNone{};
+  for (u32 area = 0; area < kTearAreas; area++) {
+    LS_TRY(file.write_at(area * kTearAreaBytes, &kNone, sizeof kNone));
+  }
+  return file.sync_data();
+}
+
+}  // namespace ls

@@ -1,0 +1,66 @@
+// tear_guard.hpp - double write: protects pages of logged files against torn in-place writes.
+//
+// A batch first goes, whole, into an area of the tear guard file and is synced there; only then are the pages written in
+// place and the relation files synced; only after that may the area take another batch.  So whenever a crash tears a page in
+// place, the area still holds the image that was to be written, and tear_guard_recover() puts it back.
+//
+// File: kTearAreas areas of kTearAreaBytes.  An area: TearHeader, entries and paths, padded to whole pages; then the pages.
+//   T1  an area's pages count only when header and page verify (both have checksums): a torn guard write happens before any
+//       page is touched in place, so nothing is lost with it.
+//   T2  when the batch is finished its header is erased, so that an image is not brought back much later over a page that
+//       was damaged in another way.  The erasure is not synced: it merely has to get there some time.
+//   T3  of several images of a page the one with the largest GSN counts.
+// A page of zeros, or beyond the end of its file, was never touched by the write; redo makes it anew from the log.
+#pragma once
+#include <span>
+
+#include "buffer/pool_shared.hpp"
+#include "buffer/page.hpp"
+#include "os/file.hpp"
+
+namespace ls {
+
+inline constexpr u32 kTearPages = 256;        // pages in one batch: two syncs are shared by so many
+inline constexpr u32 kTearHeaderPages = 9;    // at most, see TearHeader
+inline constexpr u64 kTearAreaBytes = u64{kTearHeaderPages + kTearPages} * kPageSize;
+inline constexpr u64 kTearMagic = 0x44524155474c534cu;
+
+struct TearHeader {
+  u64 magic;
+  u32 crc;           // crc32c over the header's used bytes with this field zero
+  u32 bytes;         // used: this struct, entries, paths
+  u32 pages;
+  u32 paths;
+};
+static_assert(sizeof(TearHeader) == 24);
+struct TearEntry {
+  PageNo page_no;
+  u32 path;          // index
+  u32 checksum;      // the page's own, once more
+};
+static_assert(sizeof(TearEntry) == 12);
+struct TearPath {
+  char path[sizeof(FileSlot::path)];
+};
+static_assert(sizeof(TearHeader) + kTearPages * (sizeof(TearEntry) + sizeof(TearPath)) <= kTearHeaderPages * kPageSize);
+
+// A process' (thread's) access to the file.
+class TearGuard {
+ public:
+  explicit TearGuard(PoolShared &pool) : pool_(pool) {}
+  bool enabled() const { return pool_.tear_guard_path[0] != '\0'; }
+  // `block`: kTearHeaderPages * kPageSize bytes of room, then the sealed pages one after the other (page i belongs to
+  // writes[i]).  Takes an area (waits for one; no latch held) and makes the images durable.  The area stays taken until end().
+  Status begin(u8 *block, std::span<const PageWrite> writes);
+  // The pages are in place and synced (success), or nobody knows (then the images stay).
+  void end(bool success);
+
+ private:
+  Status open();
+
+  PoolShared &pool_;
+  File file_;
+  u32 area_ = 0;
+};
+
+}  // namespace ls

@@ -1,0 +1,93 @@
+// Table rows and scans.
+#include "capi/wall.hpp"
+#include "txn/row.hpp"
+#include "txn/row_scan.hpp"
+
+using namespace ls;
+
+extern "C" {
+
+ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) noexcept {
+  return wall::call(err, [&] { return row_ids(wall::worker(worker), wall::file(rel), count, first); });
+}
+
+ls_status ls_row_fetch(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_snapshot *snapshot, uint8_t *buffer,
+                       ls_row *row, bool *all_dead, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_fetch(wall::worker(worker), wall::file(rel), row_id, *snapshot, buffer, row, all_dead);
+  });
+}
+
+ls_status ls_row_insert(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, uint32_t flags, const uint8_t *data,
+                        uint32_t len, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_insert(wall::worker(worker), wall::file(rel), row_id, cid, flags, Bytes(data, len));
+  });
+}
+
+ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_id, uint32_t count, uint32_t cid,
+                             const ls_bytes *rows, uint32_t *inserted, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_insert_many(wall::worker(worker), wall::file(rel), first_row_id, cid, std::span(rows, count), inserted);
+  });
+}
+
+ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t writer_tn, const uint8_t *data,
+                            uint32_t len, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_insert_raw(wall::worker(worker), wall::file(rel), row_id, writer_tn, Bytes(data, len));
+  });
+}
+
+ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, bool keep,
+                                    ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_finish_speculative(wall::worker(worker), wall::file(rel), row_id, cid, keep);
+  });
+}
+
+ls_status ls_row_update(ls_worker *worker, ls_rel *rel, const ls_change *change, const uint8_t *data, uint32_t len,
+                        ls_conflict *conflict, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_update(wall::worker(worker), wall::file(rel), *change, Bytes(data, len), conflict);
+  });
+}
+
+ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_change *change, uint64_t moved_to, ls_conflict *conflict,
+                        ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_delete(wall::worker(worker), wall::file(rel), *change, moved_to, conflict);
+  });
+}
+
+ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change, bool any_version, uint8_t *buffer,
+                      ls_row *row, bool *newer, ls_conflict *conflict, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_lock(wall::worker(worker), wall::file(rel), *change, any_version, buffer, row, newer, conflict);
+  });
+}
+
+ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot, uint64_t lo, uint64_t hi,
+                       bool backward, ls_scan **out, ls_error *err) noexcept {
+  *out = nullptr;
+  return wall::call(err, [&] {
+    RowScan *scan = nullptr;
+    LS_TRY(scan_open(wall::worker(worker), wall::file(rel), *snapshot, lo, hi, backward, &scan));
+    *out = reinterpret_cast<ls_scan *>(scan);
+    return kOk;
+  });
+}
+
+ls_status ls_scan_next(ls_scan *scan, ls_row *row, ls_error *err) noexcept {
+  return wall::call(err, [&] { return scan_next(wall::scan(scan), row); });
+}
+
+void ls_scan_set_backward(ls_scan *scan, bool backward) noexcept { scan_set_backward(wall::scan(scan), backward); }
+
+void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) noexcept {
+  scan_rescan(wall::scan(scan), lo, hi, backward);
+}
+
+void ls_scan_close(ls_scan *scan) noexcept { scan_close(&wall::scan(scan)); }
+
+}  // extern "C"

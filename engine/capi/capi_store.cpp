@@ -1,0 +1,66 @@
+// The store: arena, start, recovery, stop, statistics.
+#include "capi/wall.hpp"
+#include "store/store_process.hpp"
+
+using namespace ls;
+
+extern "C" {
+
+size_t ls_store_size(const ls_config *config) noexcept { return store_size(*config); }
+
+ls_status ls_store_create(void *arena, size_t size, const ls_config *config, ls_store **store, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_create(arena, size, *config, store); });
+}
+
+ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid, ls_in_doubt **doubts, size_t *n_doubts,
+                           ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_recovery_redo(*store, next_full_xid, doubts, n_doubts); });
+}
+
+ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_recovery_finish(*store, doubts, n_doubts); });
+}
+
+bool ls_store_stopped(const ls_store *store) noexcept {
+  return store_state(*store) == StoreState::kStopped;
+}
+
+bool ls_store_ready(const ls_store *store) noexcept { return store_state(*store) == StoreState::kReady; }
+
+bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) noexcept { return store_wait_ready(*store, timeout_ms); }
+
+uint32_t ls_store_attached(const ls_store *store) noexcept { return store_attached(*store); }
+
+ls_status ls_store_shutdown(ls_store *store, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_shutdown(*store); });
+}
+
+ls_status ls_store_checkpoint(ls_store *store, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_checkpoint(*store); });
+}
+
+bool ls_store_failed(const ls_store *store, ls_error *err) noexcept { return store_failed(*store, err); }
+
+uint64_t ls_store_tn_offset(const ls_store *store) noexcept {
+  return store->txns->tn_offset.load(std::memory_order_relaxed);
+}
+
+uint64_t ls_store_tn_base(const ls_store *store) noexcept { return store->txns->tn_base.load(std::memory_order_relaxed); }
+
+void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
+                              const ls_plain_snapshot *pins, uint32_t n_pins) noexcept {
+  std::atomic<Tn> &shared = store->txns->horizon;
+  Tn seen = shared.load(std::memory_order_relaxed);
+  // Release pairs with the readers of the horizon: what the host looked at to compute it comes before.
+  while (seen < horizon && !shared.compare_exchange_weak(seen, horizon, std::memory_order_release)) {
+  }
+  horizon_publish(store->txns->snapshots, floor, *now, pins, n_pins);
+}
+
+uint64_t ls_store_horizon(const ls_store *store) noexcept { return store->txns->horizon.load(std::memory_order_acquire); }
+
+void ls_store_stats(const ls_store *store, ls_stats *stats) noexcept {
+  wall::call_sure([&] { store_stats(*const_cast<ls_store *>(store), stats); });
+}
+
+}  // extern "C"

@@ -1,0 +1,84 @@
+// Workers and transactions.
+#include <unistd.h>
+
+#include "base/check.hpp"
+#include "capi/wall.hpp"
+
+using namespace ls;
+
+namespace {
+
+// Between two looks of a commit that the log can not harden any more: the host is about to end this process.
+constexpr unsigned kFailedPollUs = 100'000;
+
+}  // namespace
+
+extern "C" {
+
+ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worker **worker, ls_error *err) noexcept {
+  *worker = nullptr;
+  return wall::call(err, [&] {
+    Worker *made = nullptr;
+    LS_TRY(store_attach(*store, slot, &made));
+    *worker = reinterpret_cast<ls_worker *>(made);
+    return kOk;
+  });
+}
+
+void ls_worker_detach(ls_worker *worker) noexcept {
+  wall::call_sure([&] { store_detach(&wall::worker(worker)); });
+}
+
+void ls_worker_set_interrupt(ls_worker *worker, const volatile int *pending) noexcept {
+  wall::worker(worker).ctx.interrupt = pending;
+}
+
+ls_status ls_txn_begin(ls_worker *worker, uint64_t tn, ls_error *err) noexcept {
+  return wall::call(err, [&] { return txn_begin(wall::worker(worker), tn); });
+}
+
+uint64_t ls_txn_active(const ls_worker *worker) noexcept { return wall::worker(worker).tn; }
+
+bool ls_txn_has_log(const ls_worker *worker) noexcept { return wall::worker(worker).has_log; }
+
+uint32_t ls_txn_savepoint(const ls_worker *worker) noexcept {
+  // Closes a range of insertions that would otherwise go on across the savepoint; nothing the host could see changes.
+  return txn_savepoint(wall::worker(const_cast<ls_worker *>(worker)));
+}
+
+void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) noexcept {
+  wall::call_sure([&] { txn_rollback_to(wall::worker(worker), savepoint); });
+}
+
+void ls_txn_precommit(ls_worker *worker) noexcept {
+  wall::call_sure([&] { txn_precommit(wall::worker(worker)); });
+}
+
+ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) noexcept {
+  return wall::call(err, [&] { return txn_prepare_commit(wall::worker(worker), full_xid); });
+}
+
+uint64_t ls_txn_commit(ls_worker *worker) noexcept {
+  return wall::call_sure([&] { return txn_commit(wall::worker(worker)); });
+}
+
+void ls_wait_hardened(ls_worker *worker, uint64_t gsn) noexcept {
+  wall::call_sure([&] {
+    Log &log = wall::worker(worker).log.log();
+    // Not interruptible: returning early would acknowledge what is not durable.  When the log has stopped under us the engine
+    // has failed and the host ends us.
+    while (!log.wait_hardened(gsn, nullptr)) usleep(kFailedPollUs);
+  });
+}
+
+void ls_txn_abort(ls_worker *worker) noexcept {
+  wall::call_sure([&] { txn_abort(wall::worker(worker)); });
+}
+
+bool ls_tn_is_active(const ls_store *store, uint64_t tn) noexcept { return tn_is_active(*store->txns, tn); }
+
+size_t ls_active_tns(const ls_store *store, uint64_t *out, size_t cap) noexcept {
+  return active_tns(*store->txns, out, cap);
+}
+
+}  // extern "C"

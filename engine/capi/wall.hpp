@@ -1,0 +1,44 @@
+// wall.hpp - what every function of engine.h does around its one call into the engine.
+#pragma once
+#include <new>
+
+#include "base/check.hpp"
+#include "base/status.hpp"
+#include "store/store.hpp"
+#include "sync/hybrid_latch.hpp"
+#include "txn/row_scan.hpp"
+
+namespace ls::wall {
+
+// The opaque types are the engine's own.
+inline Worker &worker(ls_worker *w) { return *reinterpret_cast<Worker *>(w); }
+inline const Worker &worker(const ls_worker *w) { return *reinterpret_cast<const Worker *>(w); }
+inline FileSlot &file(ls_rel *rel) { return *reinterpret_cast<FileSlot *>(rel); }
+inline RowScan &scan(ls_scan *s) { return *reinterpret_cast<RowScan *>(s); }
+
+void report(Status status, ls_error *err);
+
+// Run `body`; nothing is thrown, nothing stays latched.
+template <typename Body>
+ls_status call(ls_error *err, Body &&body) noexcept {
+  Status status = kOk;
+  try {
+    status = body();
+  } catch (const std::bad_alloc &) {
+    status = fail(LS_NO_MEMORY, "out of memory");
+  }
+  LS_ASSERT(latches_held() == 0);
+  if (!ok(status)) report(status, err);
+  return code(status);
+}
+
+// For functions that cannot fail: memory that they might need in vain ends the process tree.
+template <typename Body>
+auto call_sure(Body &&body) noexcept {
+  struct CheckAtEnd {
+    ~CheckAtEnd() { LS_ASSERT(latches_held() == 0); }
+  } check;
+  return body();
+}
+
+}  // namespace ls::wall

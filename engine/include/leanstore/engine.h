@@ -1,0 +1,365 @@
+/*
+ * engine.h - the wall between the storage engine and its host.
+ *
+ * The engine knows nothing of PostgreSQL; the host (src/) includes nothing of
+ * the engine but this file.  Clean as C11 and as C++20.
+ *
+ * Contract of every function here:
+ *  - it never throws, never longjmps and never calls back into the host;
+ *  - it returns holding no latch and no pin (checked in capi/);
+ *  - a status other than LS_OK comes with details in *err (caller owned, may
+ *    be NULL);
+ *  - where the host has to act (wait for a transaction) the call returns
+ *    LS_BEING_MODIFIED / LS_LOCKED with the holder and is simply made again.
+ *
+ * Vocabulary: docs/glossary.md.  TN = transaction number, 48 bits, strictly
+ * growing over the life of the store (an XID is not: it may come back after a
+ * crash).  GSN = position in the one total order of log records.
+ */
+#ifndef LEANSTORE_ENGINE_H
+#define LEANSTORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define LS_NODISCARD [[nodiscard]]
+#define LS_NOEXCEPT noexcept
+extern "C" {
+#else
+#define LS_NODISCARD __attribute__((warn_unused_result))
+#define LS_NOEXCEPT
+#endif
+
+/* ---------------------------------------------------------------- status -- */
+
+typedef enum ls_status {
+  LS_OK = 0,
+  /* expected outcomes of row operations */
+  LS_NOT_FOUND,      /* no such row, or no version of it for this snapshot */
+  LS_INVISIBLE,      /* the newest version is not visible to the snapshot and not by us */
+  LS_SELF_MODIFIED,  /* already changed by this transaction in this or a later command */
+  LS_UPDATED,        /* a newer version was committed by somebody else */
+  LS_DELETED,        /* deleted by a committed transaction */
+  LS_BEING_MODIFIED, /* changed by a running transaction: wait for it, call again */
+  LS_LOCKED,         /* row lock of a running transaction conflicts: wait, call again */
+  LS_EXISTS,         /* key present already */
+  LS_END,            /* end of scan */
+  /* failures */
+  LS_INTERRUPTED,    /* interrupt flag was raised while waiting */
+  LS_NOT_READY,      /* recovery has not finished */
+  LS_TOO_LARGE,      /* row or key over the limit */
+  LS_LIMIT,          /* a configured table (files, slots, row ids) is full */
+  LS_NO_FRAMES,      /* buffer pool too small for the load */
+  LS_NO_SPACE,       /* ENOSPC / EDQUOT */
+  LS_IO_ERROR,       /* any other failed system call on a file */
+  LS_CORRUPT,        /* bytes on disk do not make sense */
+  LS_NO_MEMORY,
+  LS_INVALID         /* host broke the contract */
+} ls_status;
+
+typedef struct ls_error {
+  ls_status status;
+  int sys_errno;       /* 0 when no system call failed */
+  uint32_t page_no;    /* UINT32_MAX when not about a page */
+  char path[160];      /* file concerned, "" when none */
+  char message[320];   /* plain sentence fragment, no newline */
+} ls_error;
+
+/* --------------------------------------------------------- configuration -- */
+
+typedef struct ls_config {
+  uint64_t buffer_pool_bytes;
+  uint32_t worker_slots;        /* host slots; the engine adds its own behind them */
+  uint32_t max_open_files;      /* capacity of the shared file table */
+  uint32_t log_buffer_bytes;    /* per slot, power of two */
+  uint64_t log_segment_bytes;
+  uint64_t max_log_bytes;       /* soft: a checkpoint is due before it is reached */
+  uint32_t checkpoint_seconds;
+  uint32_t page_providers;      /* threads */
+  uint32_t version_trees;       /* partitions of the version store, power of two */
+  bool fsync;                   /* false: nothing is flushed, as PostgreSQL's fsync=off */
+  bool direct_io;
+  char data_dir[512];           /* "<PGDATA>/leanstore", exists, mode 0700 */
+  char root_dir[512];           /* "<PGDATA>": relation paths are relative to it */
+} ls_config;
+
+typedef struct ls_store ls_store;   /* lives in the arena */
+typedef struct ls_worker ls_worker; /* private to a process/thread */
+typedef struct ls_rel ls_rel;       /* a slot of the shared file table */
+typedef struct ls_scan ls_scan;
+
+/* Arena bytes needed for a configuration. */
+LS_NODISCARD size_t ls_store_size(const ls_config *config) LS_NOEXCEPT;
+/* Format the arena (zeroed, 4 KiB aligned, same address in every process). */
+LS_NODISCARD ls_status ls_store_create(void *arena, size_t size, const ls_config *config,
+                                       ls_store **store, ls_error *err) LS_NOEXCEPT;
+
+/* ------------------------------------------------- start, recovery, stop -- */
+
+/* A transaction whose fate only the host's own log knows. */
+typedef struct ls_in_doubt {
+  uint64_t tn;
+  uint64_t full_xid; /* as given to ls_txn_prepare_commit */
+  bool committed;    /* to be filled in by the host */
+} ls_in_doubt;
+
+/* Step 1, in the engine process: read control file and log, redo.  next_full_xid: no
+ * transaction id at or above it was ever used before this start.  *doubts is malloc'ed. */
+LS_NODISCARD ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid, ls_in_doubt **doubts,
+                                        size_t *n_doubts, ls_error *err) LS_NOEXCEPT;
+/* Step 2: undo losers, checkpoint, open the store for workers, start the threads. */
+LS_NODISCARD ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts,
+                                          ls_error *err) LS_NOEXCEPT;
+bool ls_store_ready(const ls_store *store) LS_NOEXCEPT;
+/* Shut down by ls_store_shutdown: the arena has to be formatted again before use. */
+bool ls_store_stopped(const ls_store *store) LS_NOEXCEPT;
+/* Block until ready or timeout (ms). */
+bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) LS_NOEXCEPT;
+/* Workers attached at this moment (host slots only). */
+uint32_t ls_store_attached(const ls_store *store) LS_NOEXCEPT;
+/* Checkpoint, flush everything, mark clean, stop threads.  No worker may be attached. */
+LS_NODISCARD ls_status ls_store_shutdown(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* Ask for a checkpoint and wait for it (host: CHECKPOINT-like calls, before file copies). */
+LS_NODISCARD ls_status ls_store_checkpoint(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* A background thread failed (fsync, log write): the host must PANIC.  false when all is well. */
+bool ls_store_failed(const ls_store *store, ls_error *err) LS_NOEXCEPT;
+
+/* TN = full xid + offset; constant from recovery to the end of the process tree. */
+uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;
+/* Rows written by a TN below it are committed and visible to everybody. */
+uint64_t ls_store_tn_base(const ls_store *store) LS_NOEXCEPT;
+
+/* What the host knows of existing snapshots, in the TN domain (version/horizon.hpp); published again and again by the
+ * engine process' main thread.
+ *   horizon  the oldest TN that any existing or future snapshot may still consider running: versions superseded below it
+ *            are garbage.  Monotonic.
+ *   now      who has ended: every snapshot taken later sees what `now` sees
+ *   floor    every snapshot that exists and is not among the pins has xmin >= floor
+ *   pins     snapshots that exist and are known exactly */
+typedef struct ls_plain_snapshot {
+  uint64_t xmin, xmax;
+  const uint64_t *running; /* ascending */
+  uint32_t n_running;
+} ls_plain_snapshot;
+void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
+                              const ls_plain_snapshot *pins, uint32_t n_pins) LS_NOEXCEPT;
+uint64_t ls_store_horizon(const ls_store *store) LS_NOEXCEPT;
+
+/* --------------------------------------------------------------- workers -- */
+
+/* Take host slot `slot` (0 .. worker_slots-1); one owner at a time. */
+LS_NODISCARD ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worker **worker,
+                                        ls_error *err) LS_NOEXCEPT;
+/* No transaction may be open. */
+void ls_worker_detach(ls_worker *worker) LS_NOEXCEPT;
+/* Flag polled in waits that may be long; points to a variable of the host (InterruptPending). */
+void ls_worker_set_interrupt(ls_worker *worker, const volatile int *pending) LS_NOEXCEPT;
+
+/* ---------------------------------------------------------- transactions -- */
+
+/* First write: make `tn` the active transaction of this slot.  Idempotent for the same tn. */
+LS_NODISCARD ls_status ls_txn_begin(ls_worker *worker, uint64_t tn, ls_error *err) LS_NOEXCEPT;
+uint64_t ls_txn_active(const ls_worker *worker) LS_NOEXCEPT; /* 0: none */
+/* Did the transaction write anything that a log must make durable? */
+bool ls_txn_has_log(const ls_worker *worker) LS_NOEXCEPT;
+/* Every change up to here has a smaller sequence number than every later one. */
+uint32_t ls_txn_savepoint(const ls_worker *worker) LS_NOEXCEPT;
+/* Undo changes with sequence >= savepoint.  Cannot fail (panics through ls_store_failed). */
+void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) LS_NOEXCEPT;
+
+/* Engine-only commit, step 1 (before anybody can see the effects): draw the commit's place in the
+ * total order.  Nothing is durable until step 2. */
+void ls_txn_precommit(ls_worker *worker) LS_NOEXCEPT;
+/* Mixed commit, step 1: harden all changes as prepared(full_xid), and everything before them. */
+LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
+/* Step 2, after the host made the effects visible.  Returns the GSN to wait for (0: nothing). */
+uint64_t ls_txn_commit(ls_worker *worker) LS_NOEXCEPT;
+/* Step 3, when locks are released: wait until everything up to gsn is hardened. */
+void ls_wait_hardened(ls_worker *worker, uint64_t gsn) LS_NOEXCEPT;
+/* Abort: undo in place, then free the slot's TN. Also right after precommit/prepare_commit. */
+void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
+
+/* Is tn active (running, aborting, or committed but not yet past ls_txn_commit)? */
+bool ls_tn_is_active(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
+/* Copy active TNs (unsorted) into out[cap]; returns how many there are. */
+size_t ls_active_tns(const ls_store *store, uint64_t *out, size_t cap) LS_NOEXCEPT;
+
+/* ------------------------------------------------------------- snapshots -- */
+
+typedef enum ls_snapshot_kind {
+  LS_SNAPSHOT_MVCC = 0, /* xmin, xmax, running, own, curcid */
+  LS_SNAPSHOT_SELF,     /* committed or own, now */
+  LS_SNAPSHOT_DIRTY,    /* newest version whoever wrote it; writer reported in ls_row */
+  LS_SNAPSHOT_ANY       /* newest version including ghosts not yet removed */
+} ls_snapshot_kind;
+
+typedef struct ls_snapshot {
+  ls_snapshot_kind kind;
+  uint64_t xmin;           /* every TN below is finished */
+  uint64_t xmax;           /* every TN at or above is in the future */
+  const uint64_t *running; /* sorted, TNs in [xmin, xmax) not visible; top-level only */
+  uint32_t n_running;
+  uint32_t curcid;
+  uint64_t own_tn;         /* 0: this transaction has written nothing */
+} ls_snapshot;
+
+/* ------------------------------------------------------------- relations -- */
+
+typedef struct ls_rel_key {
+  uint32_t tablespace;
+  uint32_t database;
+  uint32_t relation;
+  int32_t owner; /* temporary: backend number; else -1 */
+} ls_rel_key;
+
+typedef enum ls_rel_kind { LS_REL_TABLE = 1, LS_REL_INDEX = 2, LS_REL_VERSIONS = 3 } ls_rel_kind;
+
+/* Find or open the relation file (path: first segment, relative to root_dir).  The handle stays
+ * valid until the file is forgotten; a forgotten handle gives LS_NOT_FOUND. */
+LS_NODISCARD ls_status ls_rel_open(ls_worker *worker, const ls_rel_key *key, const char *path,
+                                   ls_rel_kind kind, bool logged, ls_rel **rel, ls_error *err) LS_NOEXCEPT;
+/* The handle still names this key (cheap; handles are slots of a shared table). */
+bool ls_rel_is(const ls_rel *rel, const ls_rel_key *key) LS_NOEXCEPT;
+/* Drop all pages without writing them: the file is about to be unlinked or truncated. Idempotent. */
+void ls_rel_forget(ls_store *store, const ls_rel_key *key) LS_NOEXCEPT;
+void ls_rel_forget_database(ls_store *store, uint32_t database) LS_NOEXCEPT;
+/* Write and sync every dirty page of the relation / database (before the host copies files). */
+LS_NODISCARD ls_status ls_rel_flush(ls_worker *worker, ls_rel *rel, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_database_flush(ls_store *store, uint32_t database, ls_error *err) LS_NOEXCEPT;
+
+typedef struct ls_rel_info {
+  uint64_t next_row_id; /* every row id in use is below */
+  uint64_t pages;       /* 4 KiB pages in use, meta page included */
+  uint64_t free_pages;
+  uint32_t height;      /* levels, 1 = root is a leaf */
+} ls_rel_info;
+LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_info *info, ls_error *err) LS_NOEXCEPT;
+
+/* ------------------------------------------------------------ table rows -- */
+
+#define LS_MAX_ROW_ID ((UINT64_C(1) << 40) - 1)
+#define LS_MAX_ROW_BYTES 3800u /* payload; more is LS_TOO_LARGE */
+
+/* Draw `count` consecutive row ids. */
+LS_NODISCARD ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) LS_NOEXCEPT;
+
+typedef enum ls_row_flag {
+  LS_ROW_GHOST = 1,        /* deleted (by writer_tn) */
+  LS_ROW_MOVED = 2,        /* with GHOST: updated into row moved_to */
+  LS_ROW_KEYS_CHANGED = 4, /* the change conflicts with FOR KEY SHARE */
+  LS_ROW_SPECULATIVE = 8,  /* insertion not confirmed; cid is the token */
+  LS_ROW_HAS_PREV = 16,    /* an older version exists in the version store */
+  LS_ROW_LOCKED = 32       /* the lock tree may have entries */
+} ls_row_flag;
+
+typedef struct ls_row {
+  uint64_t row_id;
+  uint64_t writer_tn;  /* of the version returned */
+  uint32_t cid;        /* of the writer, meaningful while it runs */
+  uint32_t seq;        /* the writer's sequence number of the change */
+  uint32_t flags;      /* ls_row_flag */
+  uint64_t moved_to;   /* row id, with LS_ROW_MOVED */
+  const uint8_t *data; /* in the buffer given, or in the scan */
+  uint32_t len;
+} ls_row;
+
+/* Buffer for one row; the caller provides at least LS_MAX_ROW_BYTES + 64 bytes, 8-aligned. */
+#define LS_ROW_BUFFER_BYTES (LS_MAX_ROW_BYTES + 296u)
+
+/* LS_OK, LS_NOT_FOUND (*all_dead: no snapshot will ever see a row here again). */
+LS_NODISCARD ls_status ls_row_fetch(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_snapshot *snapshot,
+                                    uint8_t *buffer, ls_row *row, bool *all_dead, ls_error *err) LS_NOEXCEPT;
+
+/* Outcome details of a change, as PostgreSQL's TM_FailureData wants them. */
+typedef struct ls_conflict {
+  uint64_t tn;       /* who */
+  uint32_t seq;      /* BEING_MODIFIED, LOCKED: which change of the holder (a savepoint may undo it alone) */
+  uint32_t cid;      /* SELF_MODIFIED: when */
+  bool moved;        /* UPDATED: the row continues at moved_to (else in place, same id) */
+  uint64_t moved_to;
+  bool speculative;  /* BEING_MODIFIED: unconfirmed insertion, token in cid */
+} ls_conflict;
+
+/* flags: 0 or LS_ROW_SPECULATIVE (then cid is the token). */
+LS_NODISCARD ls_status ls_row_insert(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, uint32_t flags,
+                                     const uint8_t *data, uint32_t len, ls_error *err) LS_NOEXCEPT;
+/* Rows [first_row_id, first_row_id + count), each leaf latched once.  *inserted: how many are in, on failure too. */
+typedef struct ls_bytes {
+  const uint8_t *data;
+  uint32_t len;
+} ls_bytes;
+LS_NODISCARD ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_id, uint32_t count,
+                                          uint32_t cid, const ls_bytes *rows, uint32_t *inserted,
+                                          ls_error *err) LS_NOEXCEPT;
+/* Insert as if written by writer_tn long ago, without undo (rewrites into a new file). */
+LS_NODISCARD ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t writer_tn,
+                                         const uint8_t *data, uint32_t len, ls_error *err) LS_NOEXCEPT;
+/* Confirm (real cid) or remove a speculative insertion. */
+LS_NODISCARD ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid,
+                                                 bool keep, ls_error *err) LS_NOEXCEPT;
+
+typedef enum ls_lock_mode { LS_LOCK_KEY_SHARE = 0, LS_LOCK_SHARE, LS_LOCK_NO_KEY_UPDATE, LS_LOCK_UPDATE } ls_lock_mode;
+
+/* Common to update, delete and lock: the newest version must be visible to `snapshot` (MVCC), or by us
+ * before curcid, or exclusively locked by us; `crosscheck` may be NULL.  LS_OK, SELF_MODIFIED, UPDATED,
+ * DELETED, BEING_MODIFIED, LOCKED, INVISIBLE, NOT_FOUND. */
+typedef struct ls_change {
+  uint64_t row_id;
+  const ls_snapshot *snapshot;
+  const ls_snapshot *crosscheck;
+  uint32_t cid;
+  ls_lock_mode mode; /* update: NO_KEY_UPDATE or UPDATE; delete: UPDATE */
+} ls_change;
+
+/* Replace in place. */
+LS_NODISCARD ls_status ls_row_update(ls_worker *worker, ls_rel *rel, const ls_change *change, const uint8_t *data,
+                                     uint32_t len, ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
+/* Ghost it; moved_to != 0: it continues as that row (inserted by the caller beforehand). */
+LS_NODISCARD ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_change *change, uint64_t moved_to,
+                                     ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
+/* Lock the newest version and return it.  any_version: do not ask whether the snapshot sees it
+ * (EvalPlanQual's FIND_LAST_VERSION).  *newer: the version locked is not the one the snapshot sees. */
+LS_NODISCARD ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change, bool any_version,
+                                   uint8_t *buffer, ls_row *row, bool *newer, ls_conflict *conflict,
+                                   ls_error *err) LS_NOEXCEPT;
+
+/* ----------------------------------------------------------------- scans -- */
+
+/* Rows with lo <= row id < hi in order.  A scan survives splits, merges and changes by anybody; it holds
+ * no latch between calls.  Memory is malloc'ed: close it (resource owner). */
+LS_NODISCARD ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot, uint64_t lo,
+                                    uint64_t hi, bool backward, ls_scan **scan, ls_error *err) LS_NOEXCEPT;
+/* Next visible row, LS_END at the end.  row->data is valid until the next call on the scan.  `running` of
+ * the snapshot is copied at open. */
+LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, ls_row *row, ls_error *err) LS_NOEXCEPT;
+/* Turn around: the next call returns the row before/after the one last returned. */
+void ls_scan_set_backward(ls_scan *scan, bool backward) LS_NOEXCEPT;
+/* Reposition on a new range, same snapshot. */
+void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) LS_NOEXCEPT;
+void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
+
+/* -------------------------------------------------- statistics, checking -- */
+
+typedef struct ls_stats {
+  uint64_t pages_read, pages_written, pages_evicted, frames_total, frames_free, frames_dirty;
+  uint64_t page_hits; /* resolves that found the page in memory, inner nodes not counted */
+  uint64_t log_bytes, log_rounds, log_fsyncs, log_fsync_ns, log_commits, log_position, log_hardened_gsn;
+  uint64_t checkpoints, log_redo_position;
+  uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
+  uint64_t splits, merges, restarts;
+  uint64_t files_open, files_max;
+} ls_stats;
+void ls_store_stats(const ls_store *store, ls_stats *stats) LS_NOEXCEPT;
+
+typedef struct ls_check_result {
+  uint64_t pages, leaf_pages, inner_pages, free_pages, rows, ghosts, versions;
+} ls_check_result;
+/* Verify every invariant of the relation's tree: order, fences, counts, swips, page ownership, versions. */
+LS_NODISCARD ls_status ls_rel_check(ls_worker *worker, ls_rel *rel, ls_check_result *result, ls_error *err) LS_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* LEANSTORE_ENGINE_H */

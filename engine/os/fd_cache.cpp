@@ -1,0 +1,172 @@
+#include "os/fd_cache.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "os/sys_calls.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kMinFds = 8;
+
+char g_root[512] = ".";
+bool g_direct = false;
+u32 g_max_fds = 256;
+
+struct Cache {
+  struct Entry {
+    u64 key;
+    SegmentRef segment;
+  };
+  std::mutex mutex;
+  std::list<Entry> by_use;  // front: most recent
+  std::unordered_map<u64, std::list<Entry>::iterator> by_key;
+
+  SegmentRef find(u64 key) {
+    auto it = by_key.find(key);
+    if (it == by_key.end()) return nullptr;
+    by_use.splice(by_use.begin(), by_use, it->second);
+    return it->second->segment;
+  }
+  // Take the least recently used out; closed by whoever drops the last reference.
+  SegmentRef pop_oldest() {
+    SegmentRef oldest = std::move(by_use.back().segment);
+    by_key.erase(by_use.back().key);
+    by_use.pop_back();
+    return oldest;
+  }
+};
+
+// Null until first use in this process.
+std::atomic<Cache *> g_cache{nullptr};
+
+// Only the pointer: the memory and descriptors the child inherited are few, and its parent's mutex may be locked.
+void forget_after_fork() { g_cache.store(nullptr, std::memory_order_relaxed); }
+
+Cache &cache() {
+  // Acquire pairs with the exchange below.
+  Cache *c = g_cache.load(std::memory_order_acquire);
+  if (c) return *c;
+  static const int registered = pthread_atfork(nullptr, nullptr, forget_after_fork);
+  (void)registered;
+  Cache *fresh = new Cache;
+  if (g_cache.compare_exchange_strong(c, fresh, std::memory_order_acq_rel, std::memory_order_acquire)) return *fresh;
+  delete fresh;
+  return *c;
+}
+
+u64 key_of(FileNo file_no, u32 segment) { return u64{file_no} << 32 | segment; }
+
+// Close half of the cache: the process or the system ran out of descriptors.
+void shrink(Cache &c) {
+  std::vector<SegmentRef> dropped;
+  std::lock_guard lock(c.mutex);
+  for (size_t keep = c.by_use.size() / 2; c.by_use.size() > keep;) dropped.push_back(c.pop_oldest());
+}
+
+int open_with(Cache &c, const char *path, int flags) {
+  int fd = sys_open(path, flags);
+  if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
+  shrink(c);
+  return sys_open(path, flags);
+}
+
+Status open_segment(Cache &c, const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
+  SegmentPath path(file, segment);
+  int flags = O_RDWR | (mode == SegmentOpen::kCreate ? O_CREAT : 0);
+  bool direct = g_direct;
+  int fd = open_with(c, path.text, direct ? flags | O_DIRECT : flags);
+  if (fd < 0 && errno == EINVAL && direct) {  // the file system has no direct I/O
+    direct = false;
+    fd = open_with(c, path.text, flags);
+  }
+  if (fd < 0) {
+    int error = errno;
+    // A dropped database takes the directory along; a file in its place is no file of ours.
+    if (error == ENOENT || error == ENOTDIR) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path.text);
+    return fail_errno(error, path.text, "could not open relation file");
+  }
+  *out = std::make_shared<OpenSegment>(fd, direct);
+  return kOk;
+}
+
+}  // namespace
+
+OpenSegment::~OpenSegment() { close(fd_); }
+
+SegmentPath::SegmentPath(const FileRef &file, u32 segment) {
+  if (segment == 0) {
+    std::snprintf(text, sizeof text, "%s/%s", g_root, file.path);
+  } else {
+    std::snprintf(text, sizeof text, "%s/%s.%u", g_root, file.path, segment);
+  }
+}
+
+void fd_cache_setup(const char *root_dir, bool direct_io, u32 max_fds) {
+  std::snprintf(g_root, sizeof g_root, "%s", root_dir);
+  g_direct = direct_io;
+  g_max_fds = max_fds < kMinFds ? kMinFds : max_fds;
+  // Another store gives the same numbers to other files.
+  Cache &c = cache();
+  std::lock_guard lock(c.mutex);
+  c.by_use.clear();
+  c.by_key.clear();
+}
+
+const char *fd_cache_root() { return g_root; }
+
+Status fd_cache_get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
+  Cache &c = cache();
+  u64 key = key_of(file.file_no, segment);
+  {
+    std::lock_guard lock(c.mutex);
+    if ((*out = c.find(key))) return kOk;
+  }
+  SegmentRef opened;  // opened outside the mutex: it is a system call that may block
+  LS_TRY(open_segment(c, file, segment, mode, &opened));
+  SegmentRef dropped;
+  {
+    std::lock_guard lock(c.mutex);
+    if ((*out = c.find(key))) return kOk;  // somebody else was faster; ours closes
+    c.by_use.push_front({key, opened});
+    c.by_key[key] = c.by_use.begin();
+    if (c.by_use.size() > g_max_fds) dropped = c.pop_oldest();
+  }
+  *out = std::move(opened);
+  return kOk;
+}
+
+void fd_cache_forget(FileNo file_no) {
+  Cache &c = cache();
+  std::vector<SegmentRef> dropped;
+  std::lock_guard lock(c.mutex);
+  for (auto it = c.by_use.begin(); it != c.by_use.end();) {
+    if (it->key >> 32 == file_no) {
+      dropped.push_back(std::move(it->segment));
+      c.by_key.erase(it->key);
+      it = c.by_use.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+u32 fd_cache_size() {
+  Cache &c = cache();
+  std::lock_guard lock(c.mutex);
+  return static_cast<u32>(c.by_use.size());
+}
+
+}  // namespace ls

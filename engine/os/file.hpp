@@ -1,0 +1,74 @@
+// file.hpp - every system call on files goes through here, so tests can make them fail (os/fault.hpp).
+//
+// Relation files: segments of 1 GiB ("path", "path.1", ...), opened on demand and cached per process
+// (bounded LRU, thread-safe), keyed by file number: a forgotten number is closed lazily.
+#pragma once
+#include <span>
+
+#include "base/status.hpp"
+#include "base/types.hpp"
+
+namespace ls {
+
+struct FileRef {
+  FileNo file_no;
+  const char *path;  // first segment, relative to the root directory
+};
+
+// Process-wide settings, once per process before use.  Without direct I/O in the file system (tmpfs) files are opened
+// buffered.  fsync == false: no sync function here does anything.
+void file_setup(const char *root_dir, bool direct_io, bool fsync, u32 max_fds);
+
+// Read one page.  LS_END when it lies (partly) beyond the end of the file or was never written (a hole, or space that
+// file_extend allocated: all zeros, which no page of ours is); LS_NOT_FOUND when the file is gone.
+Status file_read_page(const FileRef &file, PageNo page, u8 *buffer);
+Status file_write_page(const FileRef &file, PageNo page, const u8 *buffer);
+// Grow to at least `pages` pages with space really allocated (ENOSPC shows here, not at write-back).  Segments are
+// filled to 1 GiB before the next is created; the first is the host's: LS_NOT_FOUND when it does not exist.  One caller
+// per file at a time.
+Status file_extend(const FileRef &file, u32 pages);
+Status file_pages(const FileRef &file, u32 *pages);  // size now; LS_NOT_FOUND when there is none
+Status file_sync(const FileRef &file);
+void file_forget(FileNo file_no);  // close this process' descriptors
+
+// A batch of page writes by io_uring (or pwrite where the kernel has none).  Buffers must stay until io_write_pages returns.
+struct PageWrite {
+  FileRef file;
+  PageNo page;
+  const u8 *buffer;
+  Status status{LS_OK};  // result
+};
+class IoRing;  // io_ring.hpp; one per thread
+IoRing *io_ring_create(u32 entries);
+void io_ring_destroy(IoRing *ring);
+Status io_write_pages(IoRing *ring, std::span<PageWrite> writes);  // all done at return; first failure returned
+
+// Plain files (log segments, tear guard, control file): absolute paths.
+class File {
+ public:
+  File() = default;
+  File(File &&other) noexcept;
+  File &operator=(File &&other) noexcept;
+  ~File();
+  // flags as open(2) without the access mode; created 0600.
+  Status open(const char *path, int flags);
+  void close();
+  bool is_open() const { return fd_ >= 0; }
+  Status read_at(u64 offset, void *buffer, size_t bytes, size_t *got);  // short only at the end of the file
+  Status write_at(u64 offset, const void *buffer, size_t bytes);        // all or an error
+  Status sync_data();
+  Status truncate(u64 bytes);
+  Status size(u64 *bytes);
+  const char *path() const { return path_; }
+
+ private:
+  int fd_ = -1;
+  char path_[640] = "";
+};
+Status file_write_atomically(const char *path, std::span<const u8> bytes);  // temp, sync, rename, sync dir
+Status file_unlink(const char *path);   // absent is fine
+Status file_rename(const char *from, const char *to);
+Status directory_sync(const char *path);
+Status directory_list(const char *path, bool (*each)(void *arg, const char *name), void *arg);
+
+}  // namespace ls

@@ -1,0 +1,103 @@
+#include "os/io_ring.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "base/check.hpp"
+#include "os/fault.hpp"
+#include "os/file_settings.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kMaxEntries = 4096;
+
+bool is_aligned(const void *p) { return reinterpret_cast<uintptr_t>(p) % kPageSize == 0; }
+
+void write_plainly(PageWrite &write) { write.status = file_write_page(write.file, write.page, write.buffer); }
+
+}  // namespace
+
+IoRing::IoRing(u32 entries) : entries_(std::clamp<u32>(entries, 1, kMaxEntries)) {
+  usable_ = io_uring_queue_init(entries_, &ring_, 0) == 0;
+}
+
+IoRing::~IoRing() {
+  if (usable_) io_uring_queue_exit(&ring_);
+}
+
+// The segments stay referenced until every completion is in.  What the ring could not do whole (short write, EAGAIN, a
+// kernel without the operation) is done again by pwrite, which then names the error.
+void IoRing::write_batch(std::span<PageWrite> writes) {
+  LS_ASSERT(writes.size() <= entries_);
+  std::vector<SegmentRef> segments(writes.size());
+  std::vector<u8> complete(writes.size(), 0);
+  u32 queued = 0;
+  for (size_t i = 0; i < writes.size(); i++) {
+    PageWrite &write = writes[i];
+    SegmentRef &segment = segments[i];
+    if (!ok(fd_cache_get(write.file, write.page / kPagesPerSegment, SegmentOpen::kExisting, &segment))) continue;
+    if (segment->direct() && !is_aligned(write.buffer)) continue;
+    io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
+    if (!sqe) break;
+    io_uring_prep_write(sqe, segment->fd(), write.buffer, kPageSize,
+                        static_cast<u64>(write.page % kPagesPerSegment) * kPageSize);
+    io_uring_sqe_set_data64(sqe, i);
+    queued++;
+  }
+  u32 submitted = 0;
+  while (submitted < queued) {
+    int n = io_uring_submit(&ring_);
+    if (n > 0) submitted += static_cast<u32>(n);
+    if (n < 0 && n != -EINTR && n != -EAGAIN && n != -EBUSY) {
+      LS_CHECK(submitted == 0, "io_uring took a part of a batch and then failed");
+      io_uring_queue_exit(&ring_);
+      usable_ = false;
+      break;
+    }
+  }
+  for (u32 reaped = 0; reaped < submitted;) {
+    io_uring_cqe *cqe;
+    int result = io_uring_wait_cqe(&ring_, &cqe);
+    if (result == -EINTR || result == -EAGAIN) continue;
+    LS_CHECK(result == 0, "io_uring wait");
+    complete[io_uring_cqe_get_data64(cqe)] = cqe->res == static_cast<int>(kPageSize);
+    io_uring_cqe_seen(&ring_, cqe);
+    reaped++;
+  }
+  for (size_t i = 0; i < writes.size(); i++) {
+    if (complete[i]) {
+      writes[i].status = kOk;
+    } else {
+      write_plainly(writes[i]);
+    }
+  }
+}
+
+IoRing *io_ring_create(u32 entries) { return new IoRing(entries); }
+
+void io_ring_destroy(IoRing *ring) { delete ring; }
+
+Status io_write_pages(IoRing *ring, std::span<PageWrite> writes) {
+  for (size_t done = 0; done < writes.size();) {
+    // Injected faults act on pwrite.
+    bool use_ring = ring && ring->usable() && !fault_active();
+    size_t n = use_ring ? std::min<size_t>(writes.size() - done, ring->entries()) : 1;
+    if (use_ring) {
+      ring->write_batch(writes.subspan(done, n));
+    } else {
+      write_plainly(writes[done]);
+    }
+    done += n;
+  }
+  // last_error() describes the failure that happened last; make it and the status returned the same one.
+  for (PageWrite &write : writes) {
+    if (ok(write.status)) continue;
+    return write.status;
+  }
+  return kOk;
+}
+
+}  // namespace ls

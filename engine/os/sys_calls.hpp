@@ -1,0 +1,21 @@
+// sys_calls.hpp - the system calls on files, each with the fault layer in front.  Results and errno as the call itself;
+// EINTR is retried.  `path` is for the fault rules only.
+#pragma once
+#include <sys/types.h>
+
+#include "base/types.hpp"
+
+namespace ls {
+
+int sys_open(const char *path, int flags);                                      // O_CLOEXEC added, mode 0600
+ssize_t sys_pread(int fd, void *buffer, size_t bytes, u64 offset, const char *path);  // short only at the end of file
+// All or an error: 0, or -1 with errno.
+int sys_pwrite(int fd, const void *buffer, size_t bytes, u64 offset, const char *path);
+int sys_fdatasync(int fd, const char *path);
+int sys_fsync(int fd, const char *path);  // directories
+int sys_fallocate(int fd, u64 offset, u64 bytes, const char *path);
+int sys_ftruncate(int fd, u64 bytes, const char *path);
+int sys_rename(const char *from, const char *to);
+int sys_unlink(const char *path);
+
+}  // namespace ls

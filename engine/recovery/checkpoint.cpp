@@ -1,0 +1,58 @@
+#include "recovery/checkpoint.hpp"
+
+#include <algorithm>
+
+namespace ls {
+
+namespace {
+
+// Read last: a larger value than necessary does no harm.
+ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool clean) {
+  ControlFile control{};
+  control.clean = clean;
+  control.run = env.run;
+  control.redo_lsn = redo_lsn;
+  control.segment_bytes = env.segment_bytes;
+  control.gsn = ctx.pool->log().last_gsn();
+  control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,
+                              env.txns->tn_base.load(std::memory_order_acquire));
+  control.next_file_no = ctx.pool->next_file_no();
+  control.tn_offset = env.txns->tn_offset.load(std::memory_order_acquire);
+  return control;
+}
+
+Status wait_all_hardened(Ctx &ctx) {
+  Log &log = ctx.pool->log();
+  if (log.wait_hardened(log.last_gsn(), ctx.interrupt)) return kOk;
+  return fail(LS_INTERRUPTED, "interrupted while a checkpoint waited for the log");
+}
+
+}  // namespace
+
+Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
+  Log &log = ctx.pool->log();
+  LS_TRY(wait_all_hardened(ctx));  // so that G is of now, however long the committer has slept
+  result->end_lsn = log.end();
+  const Gsn hardened = log.hardened();                     // C1
+  Gsn redo_gsn = std::min(hardened + 1, oldest_active_gsn(*env.txns));  // C2
+  LS_TRY(ctx.pool->log_files(ctx));                        // C3
+  LS_TRY(wait_all_hardened(ctx));
+  LS_TRY(ctx.pool->flush(ctx, hardened, nullptr, false));  // C4
+  redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
+  result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
+  result->gsn = log.last_gsn();
+  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, false)));
+  return log.truncate(result->redo_lsn);
+}
+
+Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
+  Log &log = ctx.pool->log();
+  LS_TRY(wait_all_hardened(ctx));
+  LS_TRY(ctx.pool->flush(ctx, ~Gsn{0}, nullptr, true));
+  result->redo_lsn = result->end_lsn = log.end();
+  result->gsn = log.last_gsn();
+  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, true)));
+  return log.truncate(result->redo_lsn);
+}
+
+}  // namespace ls

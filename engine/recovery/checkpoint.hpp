@@ -1,0 +1,42 @@
+// checkpoint.hpp - moves the point where recovery would start, and truncates the log behind it.
+//
+// Called by the store's checkpointer thread, by recovery's end and by shutdown; never two at a time.
+//
+// Order of a fuzzy checkpoint, and what each step relies on:
+//   C1  G := hardened.  All records at or below it are in the log, and their authors had announced themselves before they
+//       drew them: first_gsn and highest_tn (txn_begin), the file number (open_file).  So what is read after G covers them.
+//   C2  A := oldest first_gsn of an active transaction.
+//   C3  FileRecords of all open files; then wait until everything drawn so far is hardened: a transaction that C2 did not see
+//       any more has its end in the log for good, so that its kBegin is not needed.
+//   C4  write the pages that were dirty at G; O := oldest change still not on disk (BufferPool::oldest_dirty).
+//   C5  redo from min(G + 1, A, O); control file; only then truncate.
+// A crash before C5's control file leaves the previous checkpoint valid; after it, at most too much log.
+#pragma once
+#include "buffer/pool.hpp"
+#include "recovery/control_file.hpp"
+#include "txn/worker.hpp"
+
+namespace ls {
+
+struct CheckpointEnv {
+  const char *data_dir;
+  TxnShared *txns;
+  u64 run;
+  u64 segment_bytes;
+  Lsn redo_lsn;   // of the control file that is valid now: a lower bound for every later one
+};
+
+struct CheckpointResult {
+  Lsn redo_lsn = 0;
+  Lsn end_lsn = 0;   // of the log at C1
+  Gsn gsn = 0;       // drawn until C5
+};
+
+// ctx.log: an engine slot's appender; ctx.interrupt ends the waits with LS_INTERRUPTED.
+Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result);
+
+// At shutdown: no other worker, no other thread but the committer.  Everything is written, unlogged trees too, and the control
+// file says that there is nothing to replay.
+Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result);
+
+}  // namespace ls

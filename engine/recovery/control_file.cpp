@@ -1,0 +1,65 @@
+#include "recovery/control_file.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/crc32c.hpp"
+#include "os/file.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr size_t kPathBytes = 640;
+
+void control_path(const char *data_dir, char *path) { std::snprintf(path, kPathBytes, "%s/control", data_dir); }
+
+u32 control_crc(ControlFile control) {
+  control.crc = 0;
+  return crc32c(0, &control, sizeof control);
+}
+
+}  // namespace
+
+Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
+  char path[kPathBytes];
+  control_path(data_dir, path);
+  *exists = false;
+  File file;
+  if (Status s = file.open(path, 0); !ok(s)) {
+    if (code(s) == LS_NOT_FOUND || last_error().sys_errno == ENOENT) return kOk;
+    return s;
+  }
+  *exists = true;
+  size_t got = 0;
+  LS_TRY(file.read_at(0, control, sizeof *control, &got));
+  u64 size = 0;
+  LS_TRY(file.size(&size));
+  if (got >= sizeof control->magic && control->magic != kControlMagic)
+    return fail_page(path, UINT32_MAX, "not a leanstore control file; restore it from a backup of the whole cluster");
+  // The version comes before everything that a version may change, size included.
+  if (got >= offsetof(ControlFile, crc) && control->version != kControlVersion)
+    return fail_page(path, UINT32_MAX, "control file has version %u, this engine reads version %u; use the engine that wrote it",
+                     control->version, kControlVersion);
+  if (got != sizeof *control || size != sizeof *control || control->crc != control_crc(*control))
+    return fail_page(path, UINT32_MAX, "control file is damaged (checksum or size); restore it from a backup of the whole cluster");
+  if (control->page_size != kPageSize)
+    return fail_page(path, UINT32_MAX, "the store has pages of %u bytes, this engine is built for %u", control->page_size,
+                     kPageSize);
+  return kOk;
+}
+
+Status control_write(const char *data_dir, ControlFile control) {
+  char path[kPathBytes];
+  control_path(data_dir, path);
+  control.magic = kControlMagic;
+  control.version = kControlVersion;
+  control.page_size = kPageSize;
+  control.crc = control_crc(control);
+  return file_write_atomically(path, {reinterpret_cast<const u8 *>(&control), sizeof control});
+}
+
+}  // namespace ls

@@ -1,0 +1,36 @@
+// control_file.hpp - leanstore/control: what recovery starts from.  Replaced atomically (temp, sync, rename, sync directory).
+#pragma once
+#include "base/status.hpp"
+#include "base/types.hpp"
+
+namespace ls {
+
+inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
+inline constexpr u32 kControlVersion = 1;
+
+struct ControlFile {
+  u64 magic;
+  u32 version;
+  u32 crc;            // crc32c with this field zero
+  u32 page_size;
+  u32 clean;          // 1: shut down cleanly, nothing to replay
+  u64 run;            // grows with every start
+  Lsn redo_lsn;       // recovery reads the log from here
+  u64 segment_bytes;
+  Gsn gsn;            // every GSN used before the checkpoint is <= it
+  Tn tn_floor;        // every TN used before the checkpoint is below it
+  FileNo next_file_no;
+  u32 reserved;
+  u64 tn_offset;      // TN = full transaction id + this; never shrinks
+  // While a crash is not yet recovered from: the smallest next_full_xid of all starts that tried (0: none).  A prepared
+  // transaction at or above it was unknown to the host when it crashed; later the host may have handed its id out again.
+  u64 xid_limit;
+};
+static_assert(sizeof(ControlFile) == 88);
+
+// Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the engine.
+Status control_read(const char *data_dir, ControlFile *control, bool *exists);
+// Fills magic, version, page size and checksum in.  Durable at return.
+Status control_write(const char *data_dir, ControlFile control);
+
+}  // namespace ls

@@ -1,0 +1,25 @@
+// loser_undo.hpp - last pass of recovery: take back what transactions without a commit have done.
+//
+// U1  Row changes of all losers together in descending GSN order, through the trees, each change logged as a redo-only record
+//     of the recovery slot; then one kAborted per loser.
+// U2  Repeatable: a row that does not carry the loser's (tn, seq) any more was undone before, by the transaction itself, by a
+//     rollback to a savepoint or by a recovery that crashed, and is left alone.
+#pragma once
+#include "recovery/redo.hpp"
+#include "txn/worker.hpp"
+
+namespace ls {
+
+struct UndoStats {
+  u64 losers = 0;
+  u64 records = 0;
+};
+
+// The committer must run.  `losers`: every transaction to be undone.  `w`: the worker of the recovery slot, no transaction open.
+Status undo_losers(Worker &w, const LogImage &image, const LogAnalysis &analysis, const RecoveryFiles &files,
+                   const std::vector<Tn> &losers, UndoStats *stats);
+
+// Append a record of `kind` (kCommit, kAborted) for a transaction of an earlier run.
+Status log_fate(Worker &w, RecordKind kind, Tn tn);
+
+}  // namespace ls

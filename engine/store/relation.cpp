@@ -1,0 +1,148 @@
+#include "store/relation.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "btree/tree.hpp"
+#include "txn/row.hpp"
+#include "txn/row_read.hpp"
+
+namespace ls {
+
+namespace {
+
+// Two passes: during the walk only the leaf's own bytes; the versions behind them afterwards, because the walk may be holding
+// structure changes up and looking into other trees may need I/O.
+class RowChecker {
+ public:
+  RowChecker(Worker &w, FileSlot &file, const BTree::CheckResult &walk, ls_check_result *result)
+      : w_(w), file_(file), walk_(walk), result_(*result) {}
+
+  static Status leaf(void *arg, const Node *node) { return static_cast<RowChecker *>(arg)->check_leaf(*node); }
+
+  Status check_versions() {
+    for (const Chained &row : chained_) LS_TRY(check_version(row));
+    return kOk;
+  }
+
+ private:
+  // A row with an older version.
+  struct Chained {
+    PageNo page_no;
+    u64 row_id;
+    RowHeader header;
+  };
+
+  Status check_leaf(const Node &node) {
+    if (walk_.leaf_pages <= 1) {  // the first leaf: a walk that others disturbed is made again
+      result_ = {};
+      chained_.clear();
+    }
+    for (u16 pos = 0; pos < node.count; pos++) {
+      u8 key[kMaxKeyBytes];
+      if (node.copy_key(pos, key) != kRowKeyBytes) return damaged(node.header.page_no, "a key is not a row id");
+      LS_TRY(check_row(node.header.page_no, decode_row_key(key), node.value(pos)));
+    }
+    return kOk;
+  }
+
+  Status damaged(PageNo page_no, const char *what) const { return fail_page(file_.path, page_no, "%s", what); }
+
+  Status check_row(PageNo page_no, u64 row_id, Bytes value) {
+    constexpr u8 kAllFlags =
+        LS_ROW_GHOST | LS_ROW_MOVED | LS_ROW_KEYS_CHANGED | LS_ROW_SPECULATIVE | LS_ROW_HAS_PREV | LS_ROW_LOCKED;
+    RowParts parts;
+    if (!split_row(value, &parts)) return damaged(page_no, "a row's length does not fit its header");
+    const RowHeader &header = parts.header;
+    if (header.flags() & ~kAllFlags) return damaged(page_no, "a row has unknown flags");
+    if (header.has(LS_ROW_MOVED) && (!header.has(LS_ROW_GHOST) || parts.moved_to > LS_MAX_ROW_ID))
+      return damaged(page_no, "a row's forward pointer is damaged");
+    if (row_id >= next_row_id_) LS_TRY(row_ids_next(w_, file_, &next_row_id_));  // it grows
+    if (row_id >= next_row_id_) return damaged(page_no, "a row id was never handed out");
+    (header.has(LS_ROW_GHOST) ? result_.ghosts : result_.rows)++;
+    if (header.has(LS_ROW_HAS_PREV) && header.tn() >= txn_horizon(*w_.txns)) chained_.push_back({page_no, row_id, header});
+    return kOk;
+  }
+
+  // The version before may be gone only when nobody needs it: then the horizon has passed the writer, or the row has changed
+  // since it was copied.
+  Status check_version(const Chained &row) {
+    const RowHeader &header = row.header;
+    const VersionEntry *entry = nullptr;
+    Status status = version_store(w_, header.tn()).get({header.tn(), header.seq}, version_, &entry);
+    if (ok(status)) {
+      result_.versions++;
+      bool fits = entry->op == VersionOp::kUpdate || entry->op == VersionOp::kDelete;
+      if (fits && entry->row_id == row.row_id && entry->file_no == file_.file_no.load(std::memory_order_relaxed)) return kOk;
+    } else if (code(status) != LS_NOT_FOUND) {
+      return status;
+    }
+    bool same = false;
+    LS_TRY(row_still(w_, file_, row.row_id, header, &same));
+    if (!same || header.tn() < txn_horizon(*w_.txns)) return kOk;
+    return damaged(row.page_no, ok(status) ? "a row points to another row's version" : "the version before a row is missing");
+  }
+
+  Worker &w_;
+  FileSlot &file_;
+  const BTree::CheckResult &walk_;
+  ls_check_result &result_;
+  u64 next_row_id_ = 0;
+  std::vector<Chained> chained_;
+  alignas(8) u8 version_[kPageSize];
+};
+
+}  // namespace
+
+Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged, FileSlot **slot) {
+  if (kind != LS_REL_TABLE && kind != LS_REL_INDEX) return fail(LS_INVALID, "unknown kind of relation");
+  if (key.tablespace == 0) return fail(LS_INVALID, "tablespace 0 is the engine's own");
+  return w.pool->open_file(w.ctx, key, path, kind, logged, 0, BTree::format, slot);
+}
+
+bool relation_is(const FileSlot &slot, const ls_rel_key &key) {
+  return slot.state.load(std::memory_order_acquire) == FileState::kActive && slot.key.tablespace == key.tablespace &&
+         slot.key.database == key.database && slot.key.relation == key.relation && slot.key.owner == key.owner;
+}
+
+Status relation_flush(Ctx &ctx, FileSlot &file) {
+  Log &log = ctx.pool->log();
+  if (!log.wait_hardened(log.last_gsn(), ctx.interrupt))
+    return fail(LS_INTERRUPTED, "interrupted while a flush waited for the log");
+  return ctx.pool->flush(ctx, ~Gsn{0}, &file, true);
+}
+
+Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {
+  for (;;) {
+    OptimisticGuard meta;
+    if (w.pool->follow_meta(file, meta) == Step::kError) return make_status(last_error().status);
+    if (!meta.frame()) continue;
+    MetaPage head;
+    std::memcpy(static_cast<void *>(&head), meta.page(), offsetof(MetaPage, free_pages));
+    if (!meta.valid()) continue;
+    info->pages = head.page_count;
+    info->free_pages = head.free_total;
+    info->height = head.height;
+    break;
+  }
+  info->next_row_id = 0;
+  return file.kind == LS_REL_TABLE ? row_ids_next(w, file, &info->next_row_id) : kOk;
+}
+
+Status relation_check(Worker &w, FileSlot &file, ls_check_result *result) {
+  *result = {};
+  BTree tree(w.ctx, file);
+  BTree::CheckResult pages{};
+  RowChecker rows(w, file, pages, result);
+  bool table = file.kind == LS_REL_TABLE;
+  LS_TRY(tree.verify(&pages, &rows, table ? RowChecker::leaf : nullptr));
+  LS_TRY(rows.check_versions());
+  if (!table) result->rows = pages.entries;
+  result->pages = pages.pages;
+  result->leaf_pages = pages.leaf_pages;
+  result->inner_pages = pages.inner_pages;
+  result->free_pages = pages.free_pages;
+  return kOk;
+}
+
+}  // namespace ls

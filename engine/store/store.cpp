@@ -1,0 +1,205 @@
+#include "store/store.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/check.hpp"
+#include "os/clock.hpp"
+#include "os/futex.hpp"
+#include "store/relation.hpp"
+#include "store/store_process.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr size_t kPartAlignment = 4096;
+constexpr u32 kFailureBeingWritten = 1, kFailureReadable = 2;
+
+size_t aligned(size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
+
+u32 total_slots(const ls_config &config) { return config.worker_slots + kEngineSlots; }
+
+struct Layout {
+  size_t log, pool, txns, active, attached, end;
+};
+
+Layout layout_of(const ls_config &config) {
+  Layout l{};
+  l.log = aligned(sizeof(ls_store));
+  l.pool = l.log + aligned(Log::arena_bytes(log_config(config)));
+  l.txns = l.pool + aligned(BufferPool::arena_bytes(pool_config(config)));
+  l.active = l.txns + aligned(sizeof(TxnShared));
+  l.attached = l.active + aligned(sizeof(TxnShared::Active) * total_slots(config));
+  l.end = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
+  return l;
+}
+
+bool power_of_two(u64 n) { return n != 0 && (n & (n - 1)) == 0; }
+
+Status check_config(const ls_config &config) {
+  if (config.worker_slots == 0 || config.max_open_files == 0 || config.page_providers == 0)
+    return fail(LS_INVALID, "configuration: a count is zero");
+  if (!power_of_two(config.log_buffer_bytes) || config.log_buffer_bytes < 4 * kMaxRecordBytes)
+    return fail(LS_INVALID, "configuration: log_buffer_bytes must be a power of two of at least %u", 4 * kMaxRecordBytes);
+  if (config.log_segment_bytes == 0 || config.log_segment_bytes % (1 << 20) != 0)
+    return fail(LS_INVALID, "configuration: log_segment_bytes must be a multiple of 1 MiB");
+  if (!power_of_two(config.version_trees) || config.version_trees > kMaxVersionTrees)
+    return fail(LS_INVALID, "configuration: version_trees must be a power of two up to %u", kMaxVersionTrees);
+  size_t root = strnlen(config.root_dir, sizeof config.root_dir);
+  size_t data = strnlen(config.data_dir, sizeof config.data_dir);
+  constexpr size_t kLongestName = 16;  // "/versions/locks", "/wal"
+  if (root == sizeof config.root_dir || data + kLongestName > sizeof config.data_dir || data <= root + 1 ||
+      std::memcmp(config.root_dir, config.data_dir, root) != 0 || config.data_dir[root] != '/')
+    return fail(LS_INVALID, "configuration: data_dir must lie directly under root_dir");
+  return kOk;
+}
+
+TxnShared *create_txns(u8 *arena, const Layout &l, const ls_config &config) {
+  auto *txns = new (arena + l.txns) TxnShared;
+  txns->slots = total_slots(config);
+  txns->version_trees = config.version_trees;
+  txns->active = reinterpret_cast<TxnShared::Active *>(arena + l.active);
+  txns->attached = reinterpret_cast<std::atomic<u32> *>(arena + l.attached);
+  for (u32 i = 0; i < txns->slots; i++) {
+    new (&txns->active[i]) TxnShared::Active{};
+    new (&txns->attached[i]) std::atomic<u32>{0};
+  }
+  return txns;
+}
+
+}  // namespace
+
+size_t store_size(const ls_config &config) { return layout_of(config).end; }
+
+Status store_create(void *arena, size_t size, const ls_config &config, ls_store **out) {
+  LS_TRY(check_config(config));
+  if (reinterpret_cast<uintptr_t>(arena) % kPartAlignment != 0) return fail(LS_INVALID, "arena is not aligned to 4 KiB");
+  Layout l = layout_of(config);
+  if (size < l.end) return fail(LS_INVALID, "arena has %zu bytes, the configuration needs %zu", size, l.end);
+  store_process_forget(arena);
+  u8 *base = static_cast<u8 *>(arena);
+  auto *store = new (arena) ls_store;
+  store->config = config;
+  store->bytes = l.end;
+  store->log_arena = base + l.log;
+  store->pool_arena = base + l.pool;
+  Log::create(store->log_arena, log_config(config));
+  BufferPool::create(store->pool_arena, pool_config(config));
+  store->txns = create_txns(base, l, config);
+  *out = store;
+  return kOk;
+}
+
+bool store_wait_ready(ls_store &store, u32 timeout_ms) {
+  const u64 deadline = now_us() + u64{timeout_ms} * 1000;
+  for (;;) {
+    u32 state = store.state.load(std::memory_order_acquire);
+    if (state == static_cast<u32>(StoreState::kReady)) return true;
+    u64 now = now_us();
+    if (now >= deadline) return false;
+    futex_wait(&store.state, state, static_cast<i64>(deadline - now));
+  }
+}
+
+void store_fail(ls_store &store, Status status) {
+  u32 expected = 0;
+  if (!store.failed.compare_exchange_strong(expected, kFailureBeingWritten, std::memory_order_relaxed)) return;
+  store.failure = last_error();
+  store.failure.status = code(status);
+  store.failed.store(kFailureReadable, std::memory_order_release);  // pairs with store_failed
+}
+
+bool store_failed(const ls_store &store, ls_error *error) {
+  u32 failed = store.failed.load(std::memory_order_acquire);
+  if (failed == 0) return false;
+  if (!error) return true;
+  if (failed == kFailureReadable) {
+    *error = store.failure;
+  } else {
+    *error = {};
+    error->status = LS_IO_ERROR;
+    error->page_no = UINT32_MAX;
+    std::strcpy(error->message, "a background thread of the storage engine failed");
+  }
+  return true;
+}
+
+void store_stats(ls_store &store, ls_stats *stats) {
+  StoreProcess &process = store_process(store);
+  PoolStats pool = process.pool.stats();
+  Log::Stats log = process.log.stats();
+  const TxnShared &txns = *store.txns;
+  *stats = {};
+  stats->pages_read = pool.reads;
+  stats->pages_written = pool.writes;
+  stats->pages_evicted = pool.evictions;
+  stats->frames_total = pool.frames;
+  stats->frames_free = pool.free;
+  stats->frames_dirty = pool.dirty;
+  stats->page_hits = pool.hits;
+  stats->restarts = pool.restarts;
+  stats->splits = pool.splits;
+  stats->merges = pool.merges;
+  stats->log_bytes = log.bytes;
+  stats->log_rounds = log.rounds;
+  stats->log_fsyncs = log.fsyncs;
+  stats->log_fsync_ns = log.fsync_ns;
+  stats->log_commits = log.commits;
+  stats->log_position = process.log.end();
+  stats->log_hardened_gsn = process.log.hardened();
+  stats->checkpoints = store.checkpoints.load(std::memory_order_relaxed);
+  stats->log_redo_position = store.redo_lsn.load(std::memory_order_relaxed);
+  stats->versions_written = txns.versions_written.load(std::memory_order_relaxed);
+  stats->versions_removed = txns.versions_removed.load(std::memory_order_relaxed);
+  stats->ghosts_removed = txns.ghosts_removed.load(std::memory_order_relaxed);
+  stats->row_locks = txns.row_locks.load(std::memory_order_relaxed);
+  stats->files_open = process.pool.active_files();
+  stats->files_max = store.config.max_open_files;
+}
+
+Status store_attach(ls_store &store, u32 slot, Worker **worker) {
+  if (slot >= store.config.worker_slots)
+    return fail(LS_INVALID, "worker slot %u does not exist, there are %u", slot, store.config.worker_slots);
+  if (store_state(store) != StoreState::kReady) return fail(LS_NOT_READY, "the storage engine has not finished recovery");
+  StoreProcess &process = store_process(store);
+  std::atomic<u32> &attached = store.txns->attached[slot];
+  u32 expected = 0;
+  // Acquire pairs with store_detach: the slot's log buffer is as the last owner left it.
+  if (!attached.compare_exchange_strong(expected, 1, std::memory_order_acquire))
+    return fail(LS_INVALID, "worker slot %u is in use", slot);
+  *worker = new (std::nothrow) Worker(&process.pool, process.log, store.txns, slot);
+  if (*worker) return kOk;
+  attached.store(0, std::memory_order_release);
+  return fail(LS_NO_MEMORY, "no memory for a worker");
+}
+
+void store_detach(Worker *worker) {
+  LS_CHECK(worker->tn == 0, "a worker is detached with a transaction open");
+  TxnShared *txns = worker->txns;
+  u32 slot = worker->slot;
+  delete worker;
+  txns->attached[slot].store(0, std::memory_order_release);
+}
+
+u32 store_attached(const ls_store &store) {
+  u32 n = 0;
+  for (u32 i = 0; i < store.config.worker_slots; i++) n += store.txns->attached[i].load(std::memory_order_acquire);
+  return n;
+}
+
+Status store_flush_database(ls_store &store, u32 database) {
+  StoreProcess &process = store_process(store);
+  Ctx ctx;
+  ctx.pool = &process.pool;
+  for (const ls_rel_key &key : process.pool.keys_of(database)) {
+    FileSlot *file = process.pool.find_file(key);
+    if (!file) continue;  // dropped, or nothing is in it yet
+    Status status = relation_flush(ctx, *file);
+    if (code(status) != LS_NOT_FOUND) LS_TRY(status);
+  }
+  return kOk;
+}
+
+}  // namespace ls

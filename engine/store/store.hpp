@@ -1,0 +1,76 @@
+// store.hpp - the assembled store: one arena, its parts, its threads.
+//
+// Arena layout: ls_store | log | pool | transaction table, each part 4 KiB aligned.  Formatted once by the process that reserves
+// the memory; every other process works on it through private views (store_process.hpp).
+// Engine slots of the log and of the transaction table follow the host's: config.worker_slots + kSlot*.
+//
+// State:  kCreated -> kRecovering (recovery_redo) -> kReady (recovery_finish) -> kStopping -> kStopped (shutdown)
+// `failed`: 0 -> 1 (who is first, writing `failure`) -> 2 (readable).  Never reset: the host restarts everything.
+#pragma once
+#include "recovery/control_file.hpp"
+#include "txn/worker.hpp"
+
+namespace ls {
+
+enum EngineSlot : u32 { kSlotRecovery = 0, kSlotCheckpoint, kSlotCleaner, kSlotProvider, kEngineSlots };
+enum class StoreState : u32 { kCreated = 0, kRecovering, kReady, kStopping, kStopped };
+
+// What recovery did; for tests and for the host's log.
+struct RecoveryReport {
+  u32 clean;            // control file said: nothing to replay
+  u32 fresh;            // new store
+  u64 log_records;
+  u64 ops_applied, ops_skipped;
+  u64 losers, undo_records;
+  u64 doubts;
+  u64 files_missing;
+};
+
+}  // namespace ls
+
+struct ls_store {
+  ls_config config;
+  std::atomic<ls::u32> state{0};       // ls::StoreState; futex
+  std::atomic<ls::u32> failed{0};
+  ls_error failure{};
+  ls::u64 run = 0;                     // run number of this start
+  size_t bytes = 0;                    // of the arena
+  void *log_arena = nullptr;
+  void *pool_arena = nullptr;
+  ls::TxnShared *txns = nullptr;
+  // Checkpoint requests: the requester takes the next number, the checkpointer announces what it has done.
+  std::atomic<ls::u32> checkpoint_requested{0}, checkpoint_done{0};   // futexes
+  std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success (no space)
+  std::atomic<ls::u64> checkpoints{0};
+  std::atomic<ls::Lsn> redo_lsn{0};
+  std::atomic<ls::u32> stop{0};        // threads leave; futex
+  ls::RecoveryReport report{};
+};
+
+namespace ls {
+
+// ---- store.cpp
+size_t store_size(const ls_config &config);
+Status store_create(void *arena, size_t size, const ls_config &config, ls_store **store);
+inline StoreState store_state(const ls_store &store) {
+  return static_cast<StoreState>(store.state.load(std::memory_order_acquire));
+}
+bool store_wait_ready(ls_store &store, u32 timeout_ms);
+// Remember the calling thread's last_error() as the reason why the store cannot go on.
+void store_fail(ls_store &store, Status status);
+bool store_failed(const ls_store &store, ls_error *error);
+void store_stats(ls_store &store, ls_stats *stats);
+Status store_attach(ls_store &store, u32 slot, Worker **worker);
+void store_detach(Worker *worker);
+u32 store_attached(const ls_store &store);
+Status store_flush_database(ls_store &store, u32 database);
+
+// ---- store_start.cpp
+Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts, size_t *n_doubts);
+Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t n_doubts);
+
+// ---- store_stop.cpp
+Status store_checkpoint(ls_store &store);
+Status store_shutdown(ls_store &store);
+
+}  // namespace ls

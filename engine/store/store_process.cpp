@@ -1,0 +1,88 @@
+#include "store/store_process.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+#include <vector>
+
+#include "btree/tree.hpp"
+#include "os/file.hpp"
+#include "store/store_start.hpp"
+#include "store/store_threads.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kMaxDescriptors = 512;  // of relation segments, per process
+constexpr u32 kIoPartitions = 64;
+
+// Never destroyed: engine threads may outlive static destruction, and after fork() the parent's entries must not be touched.
+struct Registry {
+  std::mutex mutex;
+  pid_t pid = getpid();
+  std::vector<StoreProcess *> processes;
+};
+
+std::atomic<Registry *> g_registry{nullptr};
+
+// The parent's mutex may be held by a thread that does not exist here: a child begins with a registry of its own.
+Registry &registry() {
+  Registry *r = g_registry.load(std::memory_order_acquire);
+  while (!r || r->pid != getpid()) {
+    Registry *fresh = new Registry;
+    if (g_registry.compare_exchange_strong(r, fresh, std::memory_order_acq_rel, std::memory_order_acquire)) return *fresh;
+    delete fresh;
+  }
+  return *r;
+}
+
+}  // namespace
+
+StoreProcess::StoreProcess(ls_store &store_)
+    : store(store_), log(Log::attach(store_.log_arena)), pool(BufferPool::attach(store_.pool_arena, log)) {}
+
+StoreProcess::~StoreProcess() = default;
+
+StoreProcess &store_process(ls_store &store) {
+  Registry &r = registry();
+  std::lock_guard lock(r.mutex);
+  for (StoreProcess *process : r.processes)
+    if (&process->store == &store) return *process;
+  file_setup(store.config.root_dir, store.config.direct_io, store.config.fsync, kMaxDescriptors);
+  register_tree_ops(BTree::ops());
+  r.processes.push_back(new StoreProcess(store));
+  return *r.processes.back();
+}
+
+void store_process_forget(const void *arena) {
+  Registry &r = registry();
+  std::lock_guard lock(r.mutex);
+  std::erase_if(r.processes, [&](StoreProcess *process) {
+    if (&process->store != arena) return false;
+    delete process;
+    return true;
+  });
+}
+
+LogConfig log_config(const ls_config &config) {
+  LogConfig log{};
+  log.slots = config.worker_slots + kEngineSlots;
+  log.buffer_bytes = config.log_buffer_bytes;
+  log.segment_bytes = config.log_segment_bytes;
+  log.fsync = config.fsync;
+  std::snprintf(log.dir, sizeof log.dir, "%.500s/wal", config.data_dir);
+  return log;
+}
+
+PoolConfig pool_config(const ls_config &config) {
+  PoolConfig pool{};
+  pool.bytes = config.buffer_pool_bytes;
+  pool.max_files = config.max_open_files;
+  pool.io_partitions = kIoPartitions;
+  std::snprintf(pool.tear_guard_path, sizeof pool.tear_guard_path, "%s/tear_guard", config.data_dir);
+  return pool;
+}
+
+}  // namespace ls

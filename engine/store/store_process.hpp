@@ -1,0 +1,34 @@
+// store_process.hpp - what one process needs to work on a store: views of the shared parts, file layer set up, tree operations
+// registered.  Made on first use, anew after fork().  Recovery's state and the threads live here in the one process that has them.
+#pragma once
+#include <memory>
+
+#include "buffer/pool.hpp"
+#include "store/store.hpp"
+#include "wal/log.hpp"
+
+namespace ls {
+
+struct RecoveryState;  // store_start.hpp
+class StoreThreads;    // store_threads.hpp
+
+struct StoreProcess {
+  explicit StoreProcess(ls_store &store);
+  ~StoreProcess();
+  ls_store &store;
+  Log log;
+  BufferPool pool;
+  std::unique_ptr<RecoveryState> recovery;
+  std::unique_ptr<StoreThreads> threads;
+};
+
+// Never fails but for lack of memory (bad_alloc, caught at the wall).  The reference stays valid until the store is formatted anew
+// at the same place by this process.
+StoreProcess &store_process(ls_store &store);
+// The arena is about to be formatted: views of what was there before are gone.
+void store_process_forget(const void *arena);
+
+LogConfig log_config(const ls_config &config);
+PoolConfig pool_config(const ls_config &config);
+
+}  // namespace ls

@@ -1,0 +1,313 @@
+// store_start.cpp - from an arena just formatted to a store that takes workers.
+//
+// Order, and what a crash leaves:
+//   redo     versions/ made empty; torn pages repaired; log read; pages redone and written.  All of it can be repeated: the
+//            log and the control file are as they were, but for the run number and xid_limit.
+//   finish   fresh or clean start: control file says "not clean" before anything else is written.
+//            Losers undone, fates logged (a new run in the log, behind the old one), checkpoint: from its control file on the old
+//            runs are not read any more.  A crash before it repeats recovery over both runs.
+#include "store/store_start.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "btree/tree.hpp"
+#include "buffer/page_provider.hpp"
+#include "os/file.hpp"
+#include "os/futex.hpp"
+#include "recovery/checkpoint.hpp"
+#include "store/store_process.hpp"
+#include "store/store_threads.hpp"
+#include "wal/log_segments.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr size_t kPathBytes = 640;
+constexpr u32 kLockTree = kMaxVersionTrees;  // its place behind the version trees in keys
+
+void path_in(const ls_store &store, const char *name, char *path) {
+  std::snprintf(path, kPathBytes, "%s/%s", store.config.data_dir, name);
+}
+
+Status make_directory(const char *path) {
+  if (::mkdir(path, 0700) == 0 || errno == EEXIST) return kOk;
+  return fail_errno(errno, path, "could not create directory");
+}
+
+Status list_names(const char *directory, std::vector<std::string> *names) {
+  return directory_list(directory, [](void *arg, const char *name) {
+    static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
+    return true;
+  }, names);
+}
+
+// Versions and row locks of the last run: nobody needs them any more.
+Status empty_versions(const ls_store &store) {
+  char directory[kPathBytes];
+  path_in(store, "versions", directory);
+  LS_TRY(make_directory(directory));
+  std::vector<std::string> names;
+  LS_TRY(list_names(directory, &names));
+  for (const std::string &name : names) LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
+  for (u32 i = 0; i <= store.config.version_trees; i++) {
+    std::string name = i < store.config.version_trees ? std::to_string(i) : "locks";
+    File file;
+    LS_TRY(file.open((std::string(directory) + "/" + name).c_str(), O_CREAT | O_EXCL));
+  }
+  return kOk;
+}
+
+// Without a control file there must be no log either: somebody has removed the one, and the data would go with it.
+Status check_fresh(const ls_store &store) {
+  char wal[kPathBytes];
+  path_in(store, "wal", wal);
+  std::set<u64> segments;
+  LS_TRY(log_segments_present(wal, segments));
+  if (segments.empty()) return kOk;
+  // An earlier start may have created the first segment and crashed before the control file.
+  LogImage image;
+  Status status = read_log(wal, store.config.log_segment_bytes, 0, image);
+  if (ok(status) && image.run == 0) return kOk;
+  return fail(LS_CORRUPT, "there is a log in \"%s\" but no control file beside it; restore both from a backup", wal);
+}
+
+class Redoer {
+ public:
+  explicit Redoer(ls_store &store) : store_(store), process_(store_process(store)), state_(*process_.recovery) {}
+
+  Status run(u64 next_full_xid) {
+    LS_TRY(prepare_files());
+    LS_TRY(read());
+    ControlFile &control = state_.control;
+    store_.run = std::max(control.run, state_.image.run) + 1;
+    if (replay_needed()) LS_TRY(announce_attempt(next_full_xid));
+    Gsn last_gsn = std::max(control.gsn, state_.image.max_gsn);
+    LS_TRY(process_.log.open_for_append(state_.image.end, last_gsn, store_.run));
+    LS_TRY(analyse_log(state_.image, &state_.analysis));
+    process_.pool.set_next_file_no(std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
+    number_transactions(next_full_xid);
+    LS_TRY(redo());
+    sort_out();
+    return kOk;
+  }
+
+ private:
+  bool replay_needed() const { return !state_.fresh && !state_.control.clean; }
+
+  Status prepare_files() {
+    char path[kPathBytes];
+    path_in(store_, "wal", path);
+    LS_TRY(make_directory(path));
+    LS_TRY(empty_versions(store_));
+    path_in(store_, "tear_guard", path);
+    return tear_guard_recover(path);
+  }
+
+  Status read() {
+    ControlFile &control = state_.control;
+    bool exists;
+    LS_TRY(control_read(store_.config.data_dir, &control, &exists));
+    state_.fresh = !exists;
+    if (state_.fresh) {
+      control = {};
+      return check_fresh(store_);
+    }
+    if (control.segment_bytes != store_.config.log_segment_bytes) {
+      return fail(LS_CORRUPT, "the log has segments of %llu bytes, configured are %llu; set it back",
+                  static_cast<unsigned long long>(control.segment_bytes),
+                  static_cast<unsigned long long>(store_.config.log_segment_bytes));
+    }
+    if (control.clean) {
+      state_.image.end = control.redo_lsn;
+      return kOk;
+    }
+    char wal[kPathBytes];
+    path_in(store_, "wal", wal);
+    return read_log(wal, control.segment_bytes, control.redo_lsn, state_.image);
+  }
+
+  // Before the host hands out the ids in question again (ControlFile::xid_limit), and before anything is logged under a
+  // run number that a torn round may have used already.
+  Status announce_attempt(u64 next_full_xid) {
+    ControlFile &control = state_.control;
+    if (control.xid_limit == 0 || control.xid_limit > next_full_xid) control.xid_limit = next_full_xid;
+    control.run = store_.run;
+    return control_write(store_.config.data_dir, control);
+  }
+
+  void number_transactions(u64 next_full_xid) {
+    TxnShared &txns = *store_.txns;
+    Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
+    u64 offset = state_.control.tn_offset;
+    if (next_full_xid + offset < floor) offset = floor - next_full_xid;
+    Tn base = next_full_xid + offset;
+    txns.tn_offset.store(offset, std::memory_order_relaxed);
+    txns.tn_base.store(base, std::memory_order_relaxed);
+    txns.horizon.store(base, std::memory_order_relaxed);
+  }
+
+  Status redo() {
+    LogAppender log(process_.log, store_.config.worker_slots + kSlotRecovery);
+    Ctx ctx;
+    ctx.pool = &process_.pool;
+    ctx.log = &log;
+    ctx.slot = store_.config.worker_slots + kSlotRecovery;
+    RedoStats stats;
+    LS_TRY(redo_log(ctx, state_.image, state_.analysis, &state_.files, &stats));
+    LS_TRY(process_.pool.recovery_end(ctx));
+    RecoveryReport &report = store_.report;
+    report.clean = state_.control.clean;
+    report.fresh = state_.fresh;
+    report.log_records = state_.image.entries.size();
+    report.ops_applied = stats.ops_applied;
+    report.ops_skipped = stats.ops_skipped;
+    report.files_missing = stats.files_missing;
+    return kOk;
+  }
+
+  void sort_out() {
+    for (auto &[tn, txn] : state_.analysis.txns) {
+      bool unknown_to_host = txn.full_xid >= state_.control.xid_limit;
+      if (txn.fate == TxnFate::kPrepared && !unknown_to_host) state_.doubts.push_back(txn);
+      if (txn.fate == TxnFate::kRunning || (txn.fate == TxnFate::kPrepared && unknown_to_host)) state_.losers.push_back(tn);
+    }
+    store_.report.doubts = state_.doubts.size();
+  }
+
+  ls_store &store_;
+  StoreProcess &process_;
+  RecoveryState &state_;
+};
+
+class Finisher {
+ public:
+  explicit Finisher(ls_store &store)
+      : store_(store),
+        process_(store_process(store)),
+        state_(*process_.recovery),
+        w_(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotRecovery) {}
+
+  Status run(const ls_in_doubt *doubts, size_t n_doubts) {
+    std::vector<Tn> committed;
+    LS_TRY(decide(doubts, n_doubts, &committed));
+    LS_TRY(leave_clean_state());
+    process_.threads = std::make_unique<StoreThreads>(process_);
+    w_.ctx.interrupt = process_.threads->interrupt();
+    LS_TRY(process_.threads->start_writers());
+    LS_TRY(open_version_trees());
+    UndoStats stats;
+    LS_TRY(undo_losers(w_, state_.image, state_.analysis, state_.files, state_.losers, &stats));
+    for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
+    store_.report.losers = stats.losers;
+    store_.report.undo_records = stats.records;
+    CheckpointResult result;
+    const CheckpointEnv env{store_.config.data_dir, store_.txns, store_.run, store_.config.log_segment_bytes,
+                            state_.control.redo_lsn};
+    LS_TRY(checkpoint_fuzzy(w_.ctx, env, &result));
+    store_.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
+    store_.checkpoints.fetch_add(1, std::memory_order_relaxed);
+    return process_.threads->start_keepers();
+  }
+
+ private:
+  // Every doubt must be answered.
+  Status decide(const ls_in_doubt *doubts, size_t n_doubts, std::vector<Tn> *committed) {
+    for (const LoggedTxn &txn : state_.doubts) {
+      const ls_in_doubt *answer = std::find_if(doubts, doubts + n_doubts, [&](const ls_in_doubt &d) { return d.tn == txn.tn; });
+      if (answer == doubts + n_doubts)
+        return fail(LS_INVALID, "transaction %llu is in doubt and was not decided", static_cast<unsigned long long>(txn.tn));
+      (answer->committed ? *committed : state_.losers).push_back(txn.tn);
+    }
+    return kOk;
+  }
+
+  Status leave_clean_state() {
+    if (!state_.fresh && !state_.control.clean) return kOk;
+    ControlFile control = state_.control;
+    control.clean = 0;
+    control.run = store_.run;
+    control.segment_bytes = store_.config.log_segment_bytes;
+    control.redo_lsn = state_.image.end;
+    control.tn_floor = store_.txns->tn_base.load(std::memory_order_relaxed);
+    control.tn_offset = store_.txns->tn_offset.load(std::memory_order_relaxed);
+    control.next_file_no = process_.pool.next_file_no();
+    return control_write(store_.config.data_dir, control);
+  }
+
+  Status open_version_trees() {
+    const char *directory = store_.config.data_dir + std::strlen(store_.config.root_dir) + 1;
+    for (u32 i = 0; i < store_.config.version_trees; i++) {
+      char path[kPathBytes];
+      std::snprintf(path, sizeof path, "%s/versions/%u", directory, i);
+      LS_TRY(open_private_tree(i, path, &store_.txns->version_file[i]));
+    }
+    char path[kPathBytes];
+    std::snprintf(path, sizeof path, "%s/versions/locks", directory);
+    return open_private_tree(kLockTree, path, &store_.txns->lock_file);
+  }
+
+  // No relation of the host has tablespace 0.
+  Status open_private_tree(u32 number, const char *path, u32 *index) {
+    const ls_rel_key key{0, 0, number + 1, -1};
+    FileSlot *slot = nullptr;
+    LS_TRY(process_.pool.open_file(w_.ctx, key, path, LS_REL_VERSIONS, false, 0, BTree::format, &slot));
+    *index = slot->index;
+    return kOk;
+  }
+
+  ls_store &store_;
+  StoreProcess &process_;
+  RecoveryState &state_;
+  Worker w_;
+};
+
+}  // namespace
+
+Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts, size_t *n_doubts) {
+  *doubts = nullptr;
+  *n_doubts = 0;
+  u32 expected = static_cast<u32>(StoreState::kCreated);
+  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering), std::memory_order_acq_rel))
+    return fail(LS_INVALID, "recovery was started already");
+  StoreProcess &process = store_process(store);
+  process.recovery = std::make_unique<RecoveryState>();
+  LS_TRY(Redoer(store).run(next_full_xid));
+  const std::vector<LoggedTxn> &found = process.recovery->doubts;
+  if (found.empty()) return kOk;
+  *doubts = static_cast<ls_in_doubt *>(std::calloc(found.size(), sizeof **doubts));
+  if (!*doubts) return fail(LS_NO_MEMORY, "no memory for %zu transactions in doubt", found.size());
+  for (const LoggedTxn &txn : found) (*doubts)[(*n_doubts)++] = {txn.tn, txn.full_xid, false};
+  return kOk;
+}
+
+Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t n_doubts) {
+  StoreProcess &process = store_process(store);
+  if (store_state(store) != StoreState::kRecovering || !process.recovery)
+    return fail(LS_INVALID, "recovery is finished by the process that has started it");
+  Status status = Finisher(store).run(doubts, n_doubts);
+  process.recovery.reset();
+  if (!ok(status)) {
+    // A thread that failed is the cause; what we met is the consequence.
+    ls_error error = last_error();
+    (void)store_failed(store, &error);
+    process.threads.reset();
+    set_last_error(error);
+    return make_status(error.status);
+  }
+  store.state.store(static_cast<u32>(StoreState::kReady), std::memory_order_release);
+  futex_wake_all(&store.state);
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,19 @@
+// store_start.hpp - what ls_recovery_redo finds out and ls_recovery_finish needs.
+#pragma once
+#include "recovery/loser_undo.hpp"
+#include "recovery/redo.hpp"
+#include "store/store.hpp"
+
+namespace ls {
+
+struct RecoveryState {
+  ControlFile control{};         // as found; of a fresh store: where it begins
+  bool fresh = false;
+  LogImage image;
+  LogAnalysis analysis;
+  RecoveryFiles files;
+  std::vector<LoggedTxn> doubts;  // the host was asked about them
+  std::vector<Tn> losers;         // without them
+};
+
+}  // namespace ls

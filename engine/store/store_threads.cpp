@@ -1,0 +1,128 @@
+#include "store/store_threads.hpp"
+
+#include <algorithm>
+
+#include "buffer/page_provider.hpp"
+#include "os/clock.hpp"
+#include "os/futex.hpp"
+#include "recovery/checkpoint.hpp"
+#include "store/store_process.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kCommitterIdleMs = 10;
+// How often the checkpointer looks at the log's volume, and the bound on how long it takes to stop.
+constexpr i64 kCheckpointerPollUs = 100'000;
+constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
+constexpr i64 kNoSpaceRetryUs = 1'000'000;
+
+}  // namespace
+
+StoreThreads::~StoreThreads() {
+  stop_keepers();
+  stop_writers();
+}
+
+Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body) {
+  group->push_back(std::make_unique<Thread>());
+  return group->back()->start(name, [this, body = std::move(body)] {
+    if (Status status = body(); !ok(status)) {
+      store_fail(process_.store, status);
+      __atomic_store_n(&interrupt_, 1, __ATOMIC_RELAXED);  // carries no data, see base/interrupt.hpp
+      process_.log.stop();
+    }
+  });
+}
+
+Status StoreThreads::start_writers() {
+  LS_TRY(start("ls committer", &writers_, [this] { return process_.log.run_committer(kCommitterIdleMs); }));
+  for (u32 i = 0; i < process_.store.config.page_providers; i++) {
+    LS_TRY(start("ls provider", &writers_, [this, i] { return PageProvider(process_.pool, i).run(stop_providers_); }));
+  }
+  return kOk;
+}
+
+Status StoreThreads::start_keepers() {
+  LS_TRY(start("ls checkpointer", &keepers_, [this] { return run_checkpointer(); }));
+  return start("ls cleaner", &keepers_, [this] { return run_cleaner(); });
+}
+
+void StoreThreads::stop_keepers() {
+  stop_keepers_.store(1, std::memory_order_release);
+  futex_wake_all(&stop_keepers_);
+  // A request that nobody waits for: ends the checkpointer's sleep, also one that is just about to begin.
+  process_.store.checkpoint_requested.fetch_add(1, std::memory_order_release);
+  futex_wake_all(&process_.store.checkpoint_requested);
+  keepers_.clear();  // joins
+}
+
+void StoreThreads::stop_writers() {
+  stop_providers_.store(1, std::memory_order_release);
+  process_.log.stop();
+  writers_.clear();  // joins
+}
+
+bool StoreThreads::checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const {
+  const ls_store &store = process_.store;
+  *serving = store.checkpoint_requested.load(std::memory_order_acquire);
+  if (*serving != store.checkpoint_done.load(std::memory_order_relaxed)) return true;
+  if (process_.log.last_gsn() == last_gsn) return false;  // nothing was logged since
+  if (process_.log.end() - last_end > store.config.max_log_bytes / 2) return true;
+  return now_ns() - last_ns >= u64{store.config.checkpoint_seconds} * 1'000'000'000;
+}
+
+Status StoreThreads::run_checkpointer() {
+  ls_store &store = process_.store;
+  Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
+  w.ctx.interrupt = &interrupt_;
+  w.log.set_urgent(true);  // a full log disk must not refuse what would free it
+  CheckpointEnv env{store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes,
+                    store.redo_lsn.load(std::memory_order_relaxed)};
+  CheckpointResult result;
+  result.end_lsn = process_.log.end();
+  result.gsn = process_.log.last_gsn();
+  u64 last_ns = now_ns();
+  while (stop_keepers_.load(std::memory_order_acquire) == 0) {
+    u32 serving = 0;
+    if (!checkpoint_due(last_ns, result.end_lsn, result.gsn, &serving)) {
+      futex_wait(&store.checkpoint_requested, serving, kCheckpointerPollUs);
+      continue;
+    }
+    Status status = checkpoint_fuzzy(w.ctx, env, &result);
+    last_ns = now_ns();
+    if (ok(status)) {
+      env.redo_lsn = result.redo_lsn;
+      store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
+      store.checkpoints.fetch_add(1, std::memory_order_relaxed);
+    } else if (code(status) == LS_NO_SPACE) {
+      // The previous checkpoint stays valid; the log grows until there is room.
+      store.checkpoint_refused.store(serving, std::memory_order_release);
+    } else {
+      return status;
+    }
+    store.checkpoint_done.store(serving, std::memory_order_release);
+    futex_wake_all(&store.checkpoint_done);
+    if (!ok(status)) futex_wait(&stop_keepers_, 0, kNoSpaceRetryUs);
+  }
+  return kOk;
+}
+
+Status StoreThreads::run_cleaner() {
+  ls_store &store = process_.store;
+  Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCleaner);
+  w.ctx.interrupt = &interrupt_;
+  i64 pause_us = kCleanerMinUs;
+  while (stop_keepers_.load(std::memory_order_acquire) == 0) {
+    u64 removed = 0;
+    // What it cannot clean (a damaged page, no space) it meets again later; that is no reason to stop everybody.  Whoever
+    // needs that page gets the error.
+    Status status = clean_round(w, &removed);
+    pause_us = !ok(status) ? kCleanerMaxUs : removed > 0 ? kCleanerMinUs : std::min(pause_us * 2, kCleanerMaxUs);
+    futex_wait(&stop_keepers_, 0, pause_us);
+  }
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,46 @@
+// store_threads.hpp - the engine's threads, in the one process that recovered the store.
+//
+//   committer    Log::run_committer; from before undo until after the last checkpoint of a shutdown
+//   provider i   PageProvider::run; the same
+//   checkpointer time, log volume or request; while the store is ready
+//   cleaner      clean_round, more often while there is something to clean; while the store is ready
+// A thread that fails records why in the store and stops the log: from then on no commit is acknowledged.  (Not the cleaner:
+// what it cannot clean waits.)
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "os/thread.hpp"
+#include "store/store.hpp"
+
+namespace ls {
+
+struct StoreProcess;
+
+class StoreThreads {
+ public:
+  explicit StoreThreads(StoreProcess &process) : process_(process) {}
+  ~StoreThreads();
+  // Committer and page providers.
+  Status start_writers();
+  // Checkpointer and cleaner.
+  Status start_keepers();
+  void stop_keepers();
+  void stop_writers();
+  // Raised when a thread has failed: for the waits of the others, which would not end.
+  const volatile int *interrupt() const { return &interrupt_; }
+
+ private:
+  Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body);
+  Status run_checkpointer();
+  Status run_cleaner();
+  bool checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const;
+
+  StoreProcess &process_;
+  std::vector<std::unique_ptr<Thread>> writers_, keepers_;
+  volatile int interrupt_ = 0;
+  std::atomic<u32> stop_keepers_{0}, stop_providers_{0};
+};
+
+}  // namespace ls

@@ -1,0 +1,54 @@
+// hybrid_latch.hpp - the page latch: optimistic, shared, exclusive (LeanStore paper, section 5.1).
+//
+// Lives in shared memory, works across processes (futex).  Two words:
+//   version_  odd while exclusively held; +1 at lock, +1 at unlock; never reset (frames are never unmapped:
+//             that is what replaces epochs, paper section 6.1)
+//   word_     reader count, writer bit, waiters bit; the futex
+// Fairness: a waiting writer sets a pending bit that holds back new readers; waits are bounded spins, then sleep.
+// The holder may be another process: no owner is recorded; if it dies the host resets all shared memory.
+#pragma once
+#include <atomic>
+
+#include "base/types.hpp"
+
+namespace ls {
+
+class HybridLatch {
+ public:
+  // -- optimistic: reads no more than version_, writes nothing
+  // Current version; if exclusively held, waits (sleeping) until it is not.
+  u64 version_wait();
+  // Current version, or false when exclusively held.
+  bool try_version(u64 &version) const;
+  // Nothing changed since `version` was taken.  Acquire fence before the load: everything read
+  // optimistically is ordered before it (pairs with lock_exclusive's release).
+  bool validate(u64 version) const;
+
+  // -- pessimistic
+  void lock_shared();
+  bool try_lock_shared();
+  void unlock_shared();
+  void lock_exclusive();
+  bool try_lock_exclusive();
+  // Exclusive, only if the version still is the one read optimistically. Never waits.
+  bool try_upgrade(u64 version);
+  void unlock_exclusive();
+  // Release without advancing the version: the holder changed nothing that an optimistic reader could have seen.
+  void unlock_exclusive_unchanged();
+
+  bool is_exclusive() const { return version_.load(std::memory_order_relaxed) & 1; }
+
+ private:
+  void mark_locked();    // version becomes odd; the writer bit is ours
+  void release_word();   // give up the writer bit, wake who sleeps
+
+  std::atomic<u64> version_{0};
+  std::atomic<u32> word_{0};
+  u32 reserved_{0};
+};
+static_assert(sizeof(HybridLatch) == 16);
+
+// Number of latches the calling thread holds (debug builds; 0 otherwise).  capi/ checks it at the wall.
+int latches_held();
+
+}  // namespace ls

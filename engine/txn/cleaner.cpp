@@ -1,0 +1,74 @@
+// cleaner.cpp - removes what no snapshot needs any more: undo entries below the horizon with the ghosts they lead to, and
+// row locks of finished transactions.  One engine thread; bounded work per call, so that it stops when asked.
+//
+// A crash loses nothing: entries are not recovered anyway, a ghost that stayed is met by a scan (row_purge.hpp).
+#include "txn/row_lock_table.hpp"
+#include "txn/row_purge.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kLeavesPerTree = 64;   // of one version tree in one round
+constexpr u32 kLockLeaves = 64;
+
+struct Round {
+  Worker &w;
+  Tn horizon;
+  Status failure = kOk;
+  // Rows purged last: a transaction's ghosts mostly lie side by side.
+  FileNo file_no = 0;
+  u64 first_row = 0, end_row = 0;
+};
+
+Status purge_ghost(Round &round, const VersionEntry &entry) {
+  if (entry.file_no == round.file_no && entry.row_id >= round.first_row && entry.row_id < round.end_row) return kOk;
+  FileSlot &file = round.w.pool->file(entry.file_slot);
+  if (file.file_no.load(std::memory_order_acquire) != entry.file_no ||
+      file.state.load(std::memory_order_acquire) != FileState::kActive) {
+    return kOk;
+  }
+  PurgeResult purged;
+  LS_TRY(purge_leaf(round.w, file, entry.row_id, round.horizon, &purged));
+  round.file_no = entry.file_no;
+  round.first_row = purged.first_row;
+  round.end_row = purged.end_row;
+  return kOk;
+}
+
+bool visit(void *arg, Bytes key, Bytes value) {
+  (void)key;
+  Round &round = *static_cast<Round *>(arg);
+  VersionEntry entry;
+  Bytes payload;
+  if (!parse_version(value, &entry, &payload)) {
+    round.failure = fail(LS_CORRUPT, "entry of the version store is damaged");
+    return false;
+  }
+  if (entry.op != VersionOp::kDelete) return true;
+  const Status s = purge_ghost(round, entry);
+  // A file dropped meanwhile has no ghosts.
+  if (!ok(s) && code(s) != LS_NOT_FOUND) round.failure = s;
+  return ok(round.failure);
+}
+
+}  // namespace
+
+Status clean_round(Worker &w, u64 *removed) {
+  *removed = 0;
+  Round round{w, settled_below(*w.txns)};
+  u64 entries = 0;
+  for (u32 i = 0; i < w.txns->version_trees; i++) {
+    // The bound is the same in every tree: a partition only holds some of the transactions.
+    BTree tree(w.ctx, w.pool->file(w.txns->version_file[i]));
+    LS_TRY(tree.remove_before(VersionKey(round.horizon, 0), kLeavesPerTree, &round, visit, &entries));
+    LS_TRY(round.failure);
+  }
+  w.txns->versions_removed.fetch_add(entries, std::memory_order_relaxed);
+  u64 locks = 0;
+  LS_TRY(RowLockTable(w).sweep(&w.lock_sweep, kLockLeaves, &locks));
+  *removed = entries + locks;
+  return kOk;
+}
+
+}  // namespace ls

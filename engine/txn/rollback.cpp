@@ -1,0 +1,126 @@
+// rollback.cpp - walks a transaction's undo entries backwards, once per rollback to a savepoint or abort.
+//
+// Order matters only between changes of one row, and that is the order of their seq.  An open insert range is not in the
+// store yet; its place in the order is its seq.  Repeating an undo does nothing (the row carries another (tn, seq) then), so
+// a step that ran out of frames is simply made again.
+//
+// A crash in the middle: recovery redoes the compensations and undoes the rest from the log.
+#include "txn/rollback.hpp"
+
+#include <ctime>
+
+#include "base/check.hpp"
+#include "txn/row_lock_table.hpp"
+#include "txn/row_undo.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr long kRetryNs = 1'000'000;
+
+// The file of an entry, null when it was forgotten: its rows are gone with it.
+FileSlot *file_of(Worker &w, const VersionEntry &entry) {
+  FileSlot &file = w.pool->file(entry.file_slot);
+  const bool same = file.file_no.load(std::memory_order_acquire) == entry.file_no &&
+                    file.state.load(std::memory_order_acquire) == FileState::kActive;
+  return same ? &file : nullptr;
+}
+
+Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry) {
+  RowLockTable table(w);
+  LockValue value;
+  bool found;
+  LS_TRY(table.get(entry.file_no, entry.row_id, w.tn, &value, &found));
+  if (!found || value.seq != seq) return kOk;
+  if (entry.had_mode == 0) return table.remove(entry.file_no, entry.row_id, w.tn);
+  const LockValue before{static_cast<u8>(entry.had_mode - 1), LockState::kGranted, 0, entry.older_seq};
+  return table.put(entry.file_no, entry.row_id, w.tn, before);
+}
+
+Status undo_entry(Worker &w, u32 seq, const VersionEntry &entry, Bytes payload) {
+  if (entry.op == VersionOp::kLock) return undo_lock(w, seq, entry);
+  FileSlot *file = file_of(w, entry);
+  if (file == nullptr) return kOk;
+  const UndoTarget target{*file, entry.row_id, w.tn, seq};
+  switch (entry.op) {
+    case VersionOp::kInsert:
+      return remove_inserted(w, target, entry.count);
+    case VersionOp::kUpdate: {
+      PayloadBefore before;
+      before.whole = true;
+      before.bytes = payload;
+      return put_back(w, target, entry.previous, before);
+    }
+    case VersionOp::kDelete:
+      return put_back(w, target, entry.previous, PayloadBefore{});
+    case VersionOp::kLock:
+      break;
+  }
+  return kOk;
+}
+
+struct Walk {
+  Worker &w;
+  u32 savepoint;
+  bool range_open;  // the insert range is still to be undone
+};
+
+// Undo with retries: frames become free, and a full disk is somebody's to clear.  What was forgotten meanwhile needs none.
+Status insist(Status (*step)(void *arg), void *arg) {
+  for (;;) {
+    const Status s = step(arg);
+    if (code(s) == LS_NOT_FOUND) return kOk;
+    if (code(s) != LS_NO_FRAMES && code(s) != LS_NO_SPACE) return s;
+    const timespec t{0, kRetryNs};
+    nanosleep(&t, nullptr);
+  }
+}
+
+Status undo_range(Walk &walk) {
+  walk.range_open = false;
+  const InsertRange &range = walk.w.inserts;
+  VersionEntry entry{};
+  entry.op = VersionOp::kInsert;
+  entry.file_slot = range.file_slot;
+  entry.file_no = range.file_no;
+  entry.row_id = range.first;
+  entry.count = range.count;
+  struct Step { Walk &walk; const VersionEntry &entry; } step{walk, entry};
+  return insist([](void *arg) {
+    Step &s = *static_cast<Step *>(arg);
+    return undo_entry(s.walk.w, s.walk.w.inserts.seq, s.entry, {});
+  }, &step);
+}
+
+Status visit(void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
+  Walk &walk = *static_cast<Walk *>(arg);
+  if (walk.range_open && walk.w.inserts.seq > seq) LS_TRY(undo_range(walk));
+  struct Step { Worker &w; u32 seq; const VersionEntry &entry; Bytes payload; } step{walk.w, seq, entry, payload};
+  return insist([](void *a) {
+    Step &s = *static_cast<Step *>(a);
+    return undo_entry(s.w, s.seq, s.entry, s.payload);
+  }, &step);
+}
+
+Status walk_back(void *arg) {
+  Walk &walk = *static_cast<Walk *>(arg);
+  alignas(8) u8 leaf[kPageSize];
+  LS_TRY(version_store(walk.w, walk.w.tn).take_back(walk.w.tn, walk.savepoint, walk.w.next_seq, leaf, &walk, visit));
+  return walk.range_open ? undo_range(walk) : kOk;
+}
+
+}  // namespace
+
+void roll_back(Worker &w, u32 savepoint) {
+  if (w.next_seq <= savepoint || w.next_seq == 1) return;
+  const volatile int *interrupt = w.ctx.interrupt;
+  w.ctx.interrupt = nullptr;
+  Walk walk{w, savepoint, w.inserts.count > 0 && w.inserts.seq >= savepoint};
+  const Status s = insist(walk_back, &walk);
+  LS_CHECK(ok(s), last_error().message);
+  if (w.inserts.seq >= savepoint) w.inserts = InsertRange{};
+  w.ctx.interrupt = interrupt;
+}
+
+}  // namespace ls

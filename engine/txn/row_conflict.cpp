@@ -1,0 +1,121 @@
+#include "txn/row_conflict.hpp"
+
+#include <ctime>
+
+#include "txn/row_read.hpp"
+
+namespace ls {
+
+namespace {
+
+// Half of what 8 bits can tell apart, so that a mark read early is still safe.
+constexpr u64 kGenerationWindow = 128;
+
+constexpr u32 kPauseFirstUs = 2;
+constexpr u32 kPauseLastUs = 500;
+
+ls_status deleted(const RowHeader &header, u64 moved_to, ls_conflict *conflict) {
+  if (!header.has(LS_ROW_MOVED)) return LS_DELETED;
+  conflict->moved = true;
+  conflict->moved_to = moved_to;
+  return LS_UPDATED;
+}
+
+// The table in row_conflict.hpp, row locks apart.  *certain: the answer does not rest on "not active any more".
+ls_status judge_change(Worker &w, const ChangeRequest &request, const RowHeader &header, u64 moved_to,
+                       ls_conflict *conflict, bool *certain) {
+  const ls_change &change = request.change;
+  const Tn tn = header.tn();
+  *certain = true;
+  *conflict = ls_conflict{};
+  conflict->tn = tn;
+  conflict->seq = header.seq;
+  if (tn == w.tn) {
+    if (header.has(LS_ROW_SPECULATIVE) || header.cid >= change.cid) {
+      conflict->cid = header.cid;
+      return LS_SELF_MODIFIED;
+    }
+    if (!header.has(LS_ROW_GHOST)) return LS_OK;
+    return request.any_version ? deleted(header, moved_to, conflict) : LS_INVISIBLE;
+  }
+  const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
+  const Tn finished_below = change.snapshot->xmin > base ? change.snapshot->xmin : base;
+  if (tn >= finished_below) {
+    if (tn_is_active(*w.txns, tn)) {
+      conflict->speculative = header.has(LS_ROW_SPECULATIVE);
+      conflict->cid = header.cid;
+      return LS_BEING_MODIFIED;
+    }
+    *certain = false;
+  }
+  if (header.has(LS_ROW_GHOST)) return deleted(header, moved_to, conflict);
+  if (!request.any_version && !writer_visible(header, *change.snapshot, base)) return LS_UPDATED;
+  return LS_OK;
+}
+
+}  // namespace
+
+u64 generation_mark(const Worker &w) { return w.txns->generation_changes.load(std::memory_order_acquire); }
+
+bool still_holds(const Worker &w, const ChangeBasis &basis, const RowHeader &now) {
+  if (!now.same(basis.header)) return false;
+  return !now.has(LS_ROW_LOCKED) || generation_mark(w) - basis.generation_changes < kGenerationWindow;
+}
+
+Status pause_for_others(Worker &w, u32 *round) {
+  if (w.ctx.interrupt != nullptr && *w.ctx.interrupt != 0) return fail(LS_INTERRUPTED, "interrupted while a row lock was settled");
+  u32 us = kPauseFirstUs << (*round < 8 ? *round : 8);
+  if (us > kPauseLastUs) us = kPauseLastUs;
+  (*round)++;
+  const timespec t{0, static_cast<long>(us) * 1000};
+  nanosleep(&t, nullptr);
+  return kOk;
+}
+
+Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, ChangeBasis *basis, ls_conflict *conflict,
+                       bool *again) {
+  basis->locks = LockView{};
+  if (!basis->header.has(LS_ROW_LOCKED)) return kOk;
+  RowLockTable table(w);
+  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  LS_TRY(table.look(file_no, change.row_id, change.mode, &basis->locks));
+  if (basis->locks.conflict_tn != 0) {
+    *conflict = ls_conflict{};
+    conflict->tn = basis->locks.conflict_tn;
+    conflict->seq = basis->locks.conflict_seq;
+    return make_status(LS_LOCKED);
+  }
+  *again = basis->locks.unsettled;
+  return kOk;
+}
+
+Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, ChangeBasis *basis, ls_conflict *conflict,
+                     bool *again) {
+  const ls_change &change = request.change;
+  const RowHeader &header = basis->header;
+  *again = false;
+  bool certain;
+  ls_status verdict = judge_change(w, request, header, basis->moved_to, conflict, &certain);
+  if (verdict == LS_UPDATED && header.has(LS_ROW_LOCKED) && !header.has(LS_ROW_GHOST)) {
+    // Locked by us after it was written: the host has looked at this version when it took the lock.
+    LockValue own;
+    bool found;
+    const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+    LS_TRY(RowLockTable(w).get(file_no, change.row_id, w.tn, &own, &found));
+    if (found && own.state == LockState::kGranted && own.mode >= LS_LOCK_NO_KEY_UPDATE) verdict = LS_OK;
+  }
+  const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
+  if (verdict == LS_OK && change.crosscheck != nullptr && !writer_visible(header, *change.crosscheck, base)) {
+    verdict = LS_UPDATED;
+  }
+  if (verdict == LS_OK) return check_row_locks(w, file, change, basis, conflict, again);
+  if (!certain && (verdict == LS_UPDATED || verdict == LS_DELETED)) {
+    bool same = false;
+    LS_TRY(row_still(w, file, change.row_id, header, &same));
+    *again = !same;
+    if (*again) return kOk;
+  }
+  return make_status(verdict);
+}
+
+}  // namespace ls

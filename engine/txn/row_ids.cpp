@@ -1,0 +1,141 @@
+#include "txn/row_ids.hpp"
+
+#include "base/check.hpp"
+#include "os/futex.hpp"
+#include "txn/row.hpp"
+#include "txn/row_log.hpp"
+
+namespace ls {
+
+namespace {
+
+// What unlogged tables have in row_id_reserved and row_id_durable: beyond every row id, far from overflow.
+constexpr u64 kNoReservation = u64{1} << 62;
+
+// The meta page, latched exclusively; LS_NOT_FOUND when the file was forgotten.  FileSlot::mutex may be held.
+Status latch_meta(Worker &w, FileSlot &file, ExclusiveGuard *meta) {
+  *meta = ExclusiveGuard::lock(*w.pool, file.meta.load(std::memory_order_acquire));
+  const MetaPage *page = reinterpret_cast<const MetaPage *>(meta->page());
+  if (file.state.load(std::memory_order_acquire) == FileState::kActive && page->magic == kMetaMagic &&
+      meta->frame()->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed)) {
+    return kOk;
+  }
+  meta->reset_unchanged();
+  return fail(LS_NOT_FOUND, "relation file \"%s\" was dropped", file.path);
+}
+
+// Log space is reserved.
+Gsn store_high(Worker &w, const FileSlot &file, ExclusiveGuard &meta, u64 high) {
+  reinterpret_cast<MetaPage *>(meta.page())->row_id_high = high;
+  const Gsn gsn = log_row_id_high(w, file, high);
+  w.pool->mark_dirty(meta.frame(), gsn);
+  return gsn;
+}
+
+// First draw in this run.
+Status begin_run(Worker &w, FileSlot &file) {
+  LS_TRY(w.log.reserve(row_record_room(0), w.ctx.interrupt));
+  FutexGuard mutex(file.mutex);
+  if (file.row_id_reserved_gsn.load(std::memory_order_relaxed) != 0) return kOk;
+  ExclusiveGuard meta;
+  LS_TRY(latch_meta(w, file, &meta));
+  const u64 start = row_id_start(reinterpret_cast<const MetaPage *>(meta.page())->row_id_high);
+  file.next_row_id.store(start, std::memory_order_relaxed);
+  Gsn gsn = 1;
+  if (file.logged) {
+    gsn = store_high(w, file, meta, start + kRowIdStep);
+    file.row_id_reserved.store(start + kRowIdStep, std::memory_order_relaxed);
+    file.row_id_durable.store(0, std::memory_order_relaxed);
+  } else {
+    meta.reset_unchanged();
+    file.row_id_reserved.store(kNoReservation, std::memory_order_relaxed);
+    file.row_id_durable.store(kNoReservation, std::memory_order_relaxed);
+  }
+  file.row_id_reserved_gsn.store(gsn, std::memory_order_release);  // pairs with row_ids(): the words above are set
+  return kOk;
+}
+
+// Reserve a step beyond `end`.
+Status extend(Worker &w, FileSlot &file, u64 end) {
+  LS_TRY(w.log.reserve(row_record_room(0), w.ctx.interrupt));
+  {
+    FutexGuard mutex(file.mutex);
+    const u64 reserved = file.row_id_reserved.load(std::memory_order_relaxed);
+    if (end + kRowIdStep / 2 <= reserved) return kOk;
+    const u64 high = (end > reserved ? end : reserved) + kRowIdStep;
+    if (w.log.log().hardened() >= file.row_id_reserved_gsn.load(std::memory_order_relaxed)) {
+      file.row_id_durable.store(reserved, std::memory_order_release);
+    }
+    ExclusiveGuard meta;
+    LS_TRY(latch_meta(w, file, &meta));
+    const Gsn gsn = store_high(w, file, meta, high);
+    file.row_id_reserved_gsn.store(gsn, std::memory_order_relaxed);
+    file.row_id_reserved.store(high, std::memory_order_release);
+  }
+  w.log.log().kick();
+  return kOk;
+}
+
+Status wait_reservation(Worker &w, FileSlot &file) {
+  u64 reserved;
+  Gsn gsn;
+  {
+    FutexGuard mutex(file.mutex);
+    reserved = file.row_id_reserved.load(std::memory_order_relaxed);
+    gsn = file.row_id_reserved_gsn.load(std::memory_order_relaxed);
+  }
+  if (!w.log.log().wait_hardened(gsn, w.ctx.interrupt)) {
+    return fail(LS_INTERRUPTED, "interrupted while a row id reservation was hardened");
+  }
+  FutexGuard mutex(file.mutex);
+  if (file.row_id_durable.load(std::memory_order_relaxed) < reserved) {
+    file.row_id_durable.store(reserved, std::memory_order_release);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first) {
+  if (count == 0) return fail(LS_INVALID, "no row ids asked for");
+  for (;;) {
+    if (file.row_id_reserved_gsn.load(std::memory_order_acquire) == 0) LS_TRY(begin_run(w, file));
+    u64 next = file.next_row_id.load(std::memory_order_relaxed);
+    const u64 end = next + count;
+    if (end > LS_MAX_ROW_ID + 1) return fail(LS_LIMIT, "table \"%s\" has used up its row ids; rewrite it", file.path);
+    if (end + kRowIdStep / 2 > file.row_id_reserved.load(std::memory_order_acquire)) LS_TRY(extend(w, file, end));
+    const u64 durable = file.row_id_durable.load(std::memory_order_acquire);
+    if (durable == 0 || end > durable + kRowIdStep) {
+      LS_TRY(wait_reservation(w, file));
+      continue;
+    }
+    if (file.next_row_id.compare_exchange_weak(next, end, std::memory_order_relaxed)) {
+      *first = next;
+      return kOk;
+    }
+  }
+}
+
+Status row_ids_next(Worker &w, FileSlot &file, u64 *next) {
+  (void)w;
+  // Before the first draw the words are as opening the file has left them: next_row_id is the meta page's row_id_high.
+  const bool begun = file.row_id_reserved_gsn.load(std::memory_order_acquire) != 0;
+  const u64 word = file.next_row_id.load(std::memory_order_relaxed);
+  *next = begun ? word : row_id_start(word);
+  return kOk;
+}
+
+Status row_ids_seal(Worker &w, FileSlot &file) {
+  LS_TRY(w.log.reserve(row_record_room(0), nullptr));
+  FutexGuard mutex(file.mutex);
+  if (file.row_id_reserved_gsn.load(std::memory_order_relaxed) == 0) return kOk;  // what the meta page says still is true
+  ExclusiveGuard meta;
+  LS_TRY(latch_meta(w, file, &meta));
+  store_high(w, file, meta, file.next_row_id.load(std::memory_order_relaxed) | kRowIdExact);
+  // A draw after this begins a new run.
+  file.next_row_id.store(reinterpret_cast<const MetaPage *>(meta.page())->row_id_high, std::memory_order_relaxed);
+  file.row_id_reserved_gsn.store(0, std::memory_order_release);
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,161 @@
+// row_lock.cpp - SELECT FOR UPDATE and its weaker kin.  The protocol is in row_lock_table.hpp (L1, L2); it ends under the
+// leaf's latch like an update does, but changes the header's lock bits only and logs nothing: after a crash there are no
+// locks.
+#include "txn/row.hpp"
+#include "txn/row_conflict.hpp"
+#include "txn/row_read.hpp"
+
+namespace ls {
+
+namespace {
+
+struct Locking {
+  Worker &w;
+  FileSlot &file;
+  const ls_change &request;
+  bool any_version;
+  u8 *copy;                 // the row as it is
+  u8 *older;                // a version before it
+  u32 seq = 0;              // drawn once
+};
+
+FileNo file_no_of(const Locking &l) { return l.file.file_no.load(std::memory_order_relaxed); }
+
+// What our own change of the row keeps others from, as if we held that lock.
+bool implied(const Locking &l, const RowHeader &header) {
+  if (header.tn() != l.w.tn) return false;
+  const bool strongest = !header.has(LS_ROW_HAS_PREV) || header.has(LS_ROW_KEYS_CHANGED);
+  return strongest || l.request.mode <= LS_LOCK_NO_KEY_UPDATE;
+}
+
+// FOR KEY SHARE does not mind changes that leave the keys alone: neither those of running transactions nor those that
+// the snapshot does not see.  Finds the version behind them; *found false: there is none, or a key was changed.
+Status look_through(Locking &l, const RowParts &newest, RowVersion *version, bool *found, bool *stale) {
+  *version = RowVersion{newest.header, newest.payload, newest.moved_to};
+  *found = *stale = false;
+  const Tn base = l.w.txns->tn_base.load(std::memory_order_relaxed);
+  const Tn newest_tn = newest.header.tn();
+  // Asked once: all of its versions count as running then, also when it ends meanwhile.
+  const bool running = newest_tn != l.w.tn && tn_is_active(*l.w.txns, newest_tn);
+  VersionLocator next{newest_tn, newest.header.seq};
+  for (;;) {
+    const RowHeader &header = version->header;
+    const bool seen = l.any_version ? !running || header.tn() != newest_tn
+                                    : writer_visible(header, *l.request.snapshot, base);
+    if (seen) break;
+    if (!header.has(LS_ROW_HAS_PREV) || header.has(LS_ROW_KEYS_CHANGED) || header.has(LS_ROW_GHOST) || !next) return kOk;
+    LS_TRY(version_before(l.w, l.file, l.request.row_id, next, {}, l.older, version, &next, stale));
+    if (*stale) return kOk;
+  }
+  const ls_snapshot *crosscheck = l.request.crosscheck;
+  *found = crosscheck == nullptr || writer_visible(version->header, *crosscheck, base);
+  return kOk;
+}
+
+Status write_lock_undo(Locking &l, const LockView &view) {
+  if (l.seq == 0) LS_TRY(draw_seq(l.w, &l.seq));
+  VersionEntry entry{};
+  entry.op = VersionOp::kLock;
+  entry.file_slot = l.file.index;
+  entry.file_no = file_no_of(l);
+  entry.row_id = l.request.row_id;
+  entry.had_mode = view.own ? static_cast<u8>(view.own_value.mode + 1) : 0;
+  entry.older_seq = view.own ? view.own_value.seq : 0;
+  LS_TRY(version_store(l.w, l.w.tn).put({l.w.tn, l.seq}, entry, {}));
+  l.w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
+  return kOk;
+}
+
+// L2, under the leaf's latch.
+Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
+  *marked = false;
+  RowLeaf leaf;
+  LS_TRY(leaf.open(l.w, l.file, l.request.row_id, 0));
+  if (!leaf.found() || !still_holds(l.w, basis, leaf.header())) return kOk;
+  const RowHeader h = leaf.header();
+  l.w.txns->generation_changes.fetch_add(1, std::memory_order_acq_rel);
+  leaf.set_header(RowHeader::make(h.tn(), h.flags() | LS_ROW_LOCKED, static_cast<u8>(h.generation() + 1), h.cid, h.seq));
+  leaf.changed_hint();
+  *marked = true;
+  return kOk;
+}
+
+// *granted false: somebody was faster, decide anew.
+Status grant(Locking &l, const ChangeBasis &basis, bool *granted) {
+  LS_TRY(write_lock_undo(l, basis.locks));
+  RowLockTable table(l.w);
+  const LockValue value{static_cast<u8>(l.request.mode), LockState::kTentative, 0, l.seq};
+  LS_TRY(table.put(file_no_of(l), l.request.row_id, l.w.tn, value));
+  // From here on the entry must not stay tentative: failures end the transaction, whose end settles it.
+  LS_TRY(mark_header(l, basis, granted));
+  if (*granted) {
+    l.w.txns->row_locks.fetch_add(1, std::memory_order_relaxed);
+    const LockValue settled{value.mode, LockState::kGranted, 0, value.seq};
+    return table.put(file_no_of(l), l.request.row_id, l.w.tn, settled);
+  }
+  if (basis.locks.own) return table.put(file_no_of(l), l.request.row_id, l.w.tn, basis.locks.own_value);
+  return table.remove(file_no_of(l), l.request.row_id, l.w.tn);
+}
+
+// Decide on the row as copied; on LS_OK *version is what the caller gets.
+Status decide(Locking &l, const RowParts &parts, ChangeBasis *basis, RowVersion *version, ls_conflict *conflict, bool *again) {
+  *version = RowVersion{parts.header, parts.payload, parts.moved_to};
+  const Status s = decide_change(l.w, l.file, ChangeRequest{l.request, l.any_version}, basis, conflict, again);
+  const ls_status verdict = code(s);
+  if (*again || l.request.mode != LS_LOCK_KEY_SHARE || parts.header.has(LS_ROW_GHOST) ||
+      (verdict != LS_BEING_MODIFIED && verdict != LS_UPDATED)) {
+    return s;
+  }
+  bool found;
+  LS_TRY(look_through(l, parts, version, &found, again));
+  if (*again || !found) return *again ? kOk : s;
+  return check_row_locks(l.w, l.file, l.request, basis, conflict, again);
+}
+
+Status run(Locking &l, RowVersion *version, ls_conflict *conflict) {
+  u32 pauses = 0;
+  for (;;) {
+    ChangeBasis basis;
+    basis.generation_changes = generation_mark(l.w);
+    RowParts parts;
+    u32 bytes;
+    LS_TRY(copy_row(l.w, l.file, l.request.row_id, l.copy, &parts, &bytes));
+    basis.header = parts.header;
+    basis.moved_to = parts.moved_to;
+    bool again;
+    LS_TRY(decide(l, parts, &basis, version, conflict, &again));
+    if (again) {
+      LS_TRY(pause_for_others(l.w, &pauses));
+      continue;
+    }
+    bool done = implied(l, parts.header);
+    if (!done && basis.locks.holds(l.request.mode)) {
+      LS_TRY(row_still(l.w, l.file, l.request.row_id, parts.header, &done));
+      if (!done) continue;
+    }
+    if (!done) LS_TRY(grant(l, basis, &done));
+    if (done) return kOk;
+    l.w.pool->count_restart(l.w.slot);
+  }
+}
+
+}  // namespace
+
+Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_version, u8 *buffer, ls_row *row,
+                bool *newer, ls_conflict *conflict) {
+  if (w.tn == 0) return fail(LS_INVALID, "a row is locked outside a transaction");
+  alignas(8) u8 older[kPageSize];
+  Locking l{w, file, change, any_version, buffer, older};
+  RowVersion version;
+  LS_TRY(run(l, &version, conflict));
+  if (version.payload.data() >= older && version.payload.data() < older + kPageSize) {
+    std::memcpy(buffer, version.payload.data(), version.payload.size());
+    version.payload = Bytes(buffer, version.payload.size());
+  }
+  fill_row(viewer_of(w, *change.snapshot), change.row_id, version, row);
+  const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
+  *newer = version.header.tn() != w.tn && !writer_visible(version.header, *change.snapshot, base);
+  return kOk;
+}
+
+}  // namespace ls

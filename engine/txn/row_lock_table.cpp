@@ -1,0 +1,193 @@
+#include "txn/row_lock_table.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kLockKeyBytes = 20;
+constexpr u32 kRowPartBytes = 12;    // file number and row id
+constexpr u32 kStaleBatch = 32;      // stale entries removed per visit; the rest goes at the next one
+
+struct LockKey {
+  u8 bytes[kLockKeyBytes];
+  LockKey(FileNo file_no, u64 row_id, Tn tn) {
+    const u32 file_be = __builtin_bswap32(file_no);
+    const u64 row_be = __builtin_bswap64(row_id);
+    const u64 tn_be = __builtin_bswap64(tn);
+    std::memcpy(bytes, &file_be, 4);
+    std::memcpy(bytes + 4, &row_be, 8);
+    std::memcpy(bytes + 12, &tn_be, 8);
+  }
+  operator Bytes() const { return Bytes(bytes, kLockKeyBytes); }
+};
+
+Tn key_tn(const u8 *key) {
+  u64 be;
+  std::memcpy(&be, key + kRowPartBytes, 8);
+  return __builtin_bswap64(be);
+}
+
+void weigh(LockView *view, Tn tn, Tn own_tn, const LockValue &value, ls_lock_mode wanted) {
+  view->any_live = true;
+  if (tn == own_tn) {
+    view->own = true;
+    view->own_value = value;
+  } else if (lock_modes_conflict(static_cast<ls_lock_mode>(value.mode), wanted)) {
+    if (value.state == LockState::kTentative) {
+      view->unsettled = true;
+    } else {
+      view->conflict_tn = tn;
+      view->conflict_seq = value.seq;
+    }
+  }
+}
+
+}  // namespace
+
+bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b) {
+  // Bit m of row k: held k conflicts with wanted m.
+  static constexpr u8 kConflicts[4] = {
+      1u << LS_LOCK_UPDATE,                                                       // KEY SHARE
+      1u << LS_LOCK_NO_KEY_UPDATE | 1u << LS_LOCK_UPDATE,                         // SHARE
+      1u << LS_LOCK_SHARE | 1u << LS_LOCK_NO_KEY_UPDATE | 1u << LS_LOCK_UPDATE,   // NO KEY UPDATE
+      0xf,                                                                        // UPDATE
+  };
+  return kConflicts[a & 3] >> (b & 3) & 1;
+}
+
+RowLockTable::RowLockTable(Worker &w) : w_(w), tree_(w.ctx, w.pool->file(w.txns->lock_file)) {}
+
+Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockView *view) {
+  *view = LockView{};
+  const LockKey first(file_no, row_id, 0);
+  alignas(8) u8 leaf[kPageSize];
+  Tn stale[kStaleBatch];
+  u32 n_stale = 0;
+  u8 from[kMaxKeyBytes];
+  u32 from_bytes = kLockKeyBytes;
+  std::memcpy(from, first.bytes, kLockKeyBytes);
+  for (bool more = true; more;) {
+    LS_TRY(tree_.leaf_copy(Bytes(from, from_bytes), leaf));
+    const Node *node = reinterpret_cast<const Node *>(leaf);
+    bool found;
+    u16 pos = node->lower_bound(Bytes(from, from_bytes), &found);
+    for (; pos < node->count; pos++) {
+      u8 key[kMaxKeyBytes];
+      if (node->copy_key(pos, key) != kLockKeyBytes || std::memcmp(key, first.bytes, kRowPartBytes) != 0) break;
+      const Tn tn = key_tn(key);
+      LockValue value;
+      const Bytes bytes = node->value(pos);
+      if (bytes.size() != sizeof value) return fail(LS_CORRUPT, "row lock entry has %zu bytes", bytes.size());
+      std::memcpy(&value, bytes.data(), sizeof value);
+      if (tn == w_.tn || tn_is_active(*w_.txns, tn)) {
+        weigh(view, tn, w_.tn, value, wanted);
+      } else if (n_stale < kStaleBatch) {
+        stale[n_stale++] = tn;
+      }
+    }
+    more = pos == node->count && node->has_upper;
+    if (more) {
+      const Bytes upper = node->upper_fence();
+      from_bytes = static_cast<u32>(upper.size());
+      std::memcpy(from, upper.data(), from_bytes);
+    }
+  }
+  for (u32 i = 0; i < n_stale; i++) LS_TRY(remove(file_no, row_id, stale[i]));
+  return kOk;
+}
+
+Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value) {
+  const LockKey key(file_no, row_id, tn);
+  const Bytes bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
+  ExclusiveGuard leaf;
+  LS_TRY(tree_.leaf_exclusive(key, sizeof(Slot) + kLockKeyBytes + sizeof value, leaf));
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  bool found;
+  const u16 pos = node->lower_bound(key, &found);
+  if (found) {
+    std::memcpy(node->value_data(pos), bytes.data(), bytes.size());
+  } else {
+    node->insert(key, bytes);
+  }
+  w_.pool->mark_dirty(leaf.frame(), 0);
+  return kOk;
+}
+
+Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found) {
+  alignas(8) u8 out[64];
+  u32 bytes = 0;
+  const Status s = tree_.lookup(LockKey(file_no, row_id, tn), out, sizeof out, &bytes);
+  *found = ok(s);
+  if (code(s) == LS_NOT_FOUND) return kOk;
+  LS_TRY(s);
+  if (bytes != sizeof *value) return fail(LS_CORRUPT, "row lock entry has %u bytes", bytes);
+  std::memcpy(value, out, sizeof *value);
+  return kOk;
+}
+
+Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
+  const LockKey key(file_no, row_id, tn);
+  ExclusiveGuard leaf;
+  LS_TRY(tree_.leaf_exclusive(key, 0, leaf));
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  bool found;
+  const u16 pos = node->lower_bound(key, &found);
+  if (!found) return kOk;
+  node->remove(pos);
+  w_.pool->mark_dirty(leaf.frame(), 0);
+  return kOk;
+}
+
+Status RowLockTable::sweep(LockSweep *sweep, u32 max_leaves, u64 *removed) {
+  if (!sweep->running) {
+    const u64 locks = w_.txns->row_locks.load(std::memory_order_relaxed);
+    if (locks == sweep->locks_seen) return kOk;
+    *sweep = LockSweep{};
+    sweep->locks_seen = locks;
+    sweep->running = true;
+  }
+  for (u32 i = 0; i < max_leaves && sweep->running; i++) LS_TRY(sweep_leaf(sweep, removed));
+  return kOk;
+}
+
+// One leaf: looks at a copy first, so that a table of live locks is not latched for nothing.
+Status RowLockTable::sweep_leaf(LockSweep *sweep, u64 *removed) {
+  alignas(8) u8 copy[kPageSize];
+  const Bytes here(sweep->key, sweep->key_bytes);
+  LS_TRY(tree_.leaf_copy(here, copy));
+  const Node *seen = reinterpret_cast<const Node *>(copy);
+  u32 stale = 0;
+  for (u16 pos = 0; pos < seen->count; pos++) stale += is_stale(seen, pos);
+  // A lock that outlives this sweep is looked for again by the next one.
+  if (stale < seen->count) sweep->locks_seen = ~u64{0};
+  if (stale > 0) {
+    ExclusiveGuard leaf;
+    LS_TRY(tree_.leaf_exclusive(here, 0, leaf));
+    Node *node = reinterpret_cast<Node *>(leaf.page());
+    for (u16 pos = 0; pos < node->count;) {
+      if (!is_stale(node, pos)) {
+        pos++;
+        continue;
+      }
+      node->remove(pos);
+      (*removed)++;
+    }
+    w_.pool->mark_dirty(leaf.frame(), 0);
+    leaf.reset();
+    LS_TRY(tree_.try_merge(here));
+  }
+  const Bytes upper = seen->upper_fence();
+  sweep->running = seen->has_upper && upper.size() <= sizeof sweep->key;
+  if (sweep->running) {
+    std::memcpy(sweep->key, upper.data(), upper.size());
+    sweep->key_bytes = static_cast<u32>(upper.size());
+  }
+  return kOk;
+}
+
+bool RowLockTable::is_stale(const Node *node, u16 pos) const {
+  u8 key[kMaxKeyBytes];
+  return node->copy_key(pos, key) != kLockKeyBytes || !tn_is_active(*w_.txns, key_tn(key));
+}
+
+}  // namespace ls

@@ -1,0 +1,64 @@
+// row_lock_table.hpp - who holds row locks: a B-tree like the version store, unlogged and not recovered.
+//
+// Key = file number, row id, tn (big endian), value = LockValue.  A row's header says with LS_ROW_LOCKED that there may
+// be entries; without the flag nobody looks.  Entries of finished transactions mean nothing: whoever meets one removes
+// it, and the cleaner sweeps.
+//
+// L1  An entry is tentative from before the header is marked until after it: who meets a conflicting tentative entry
+//     cannot know yet, and looks again.
+// L2  A lock is granted by marking the header (LOCKED, generation + 1) under the leaf's latch, provided the header is
+//     the one that was read before the table was looked at.  Two that looked at the same time both write entries, but
+//     the second finds another generation and looks again.
+// L3  Only transaction tn writes entries (.., tn); anybody may remove them once tn is not active.
+#pragma once
+#include "txn/row_leaf.hpp"
+
+namespace ls {
+
+enum class LockState : u8 { kTentative = 1, kGranted = 2 };
+
+struct LockValue {
+  u8 mode;         // ls_lock_mode
+  LockState state;
+  u16 zero;
+  u32 seq;         // of the transaction's kLock entry
+};
+static_assert(sizeof(LockValue) == 8);
+
+// PostgreSQL's matrix of row locks.
+bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b);
+
+// What the table says about one row.
+struct LockView {
+  bool any_live = false;    // entries of active transactions, our own included
+  bool unsettled = false;   // somebody's tentative entry conflicts: look again
+  Tn conflict_tn = 0;       // a holder of a conflicting granted lock
+  u32 conflict_seq = 0;     // under which sequence number it took it
+  bool own = false;
+  LockValue own_value{};
+  bool holds(ls_lock_mode mode) const {
+    return own && own_value.state == LockState::kGranted && own_value.mode >= mode;
+  }
+};
+
+class RowLockTable {
+ public:
+  explicit RowLockTable(Worker &w);
+
+  // Entries of the row against `wanted`; removes stale ones.
+  Status look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockView *view);
+  Status put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value);
+  Status get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found);
+  Status remove(FileNo file_no, u64 row_id, Tn tn);
+  // Remove stale entries in up to max_leaves leaves from where the last sweep stopped.
+  Status sweep(LockSweep *sweep, u32 max_leaves, u64 *removed);
+
+ private:
+  Status sweep_leaf(LockSweep *sweep, u64 *removed);
+  bool is_stale(const Node *node, u16 pos) const;
+
+  Worker &w_;
+  BTree tree_;
+};
+
+}  // namespace ls

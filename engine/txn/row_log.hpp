@@ -1,0 +1,78 @@
+// row_log.hpp - the log's words for row changes (kOpRow): bytes, writing, redo.
+//
+// Operands, little endian, packed; a row id takes 5 bytes:
+//   kRowInsert     row id, seq 4 | payload
+//   kRowUpdate     row id, seq 4, prev_seq 4, prev_flags 1, flags 1, offset 2, old_bytes 2, new_bytes 2 | old | new
+//                  only the middle that differs; prev_seq is 0 unless the version before was this transaction's
+//   kRowDelete     row id, seq 4, prev_seq 4, prev_flags 1, flags 1, moved_to 5
+//   kRowRemove     row ids: they vanish from the leaf (dead ghosts, undone insertions)
+//   kRowRestore    row id, tn 6, seq 4, flags 1, offset 2, cut_bytes 2 | new: header and patch of an undo
+//   kRowInsertRaw  row id, tn 6 | payload
+//   kRowIdHigh     8 bytes: MetaPage::row_id_high
+// The first three are the transaction's (kRow: redo and undo), the others are redo only (kSystem).
+//
+// Redo works on one page and its bytes alone; it writes headers without HAS_PREV and LOCKED: after a restart there is no
+// version store and no lock.
+#pragma once
+#include "txn/row_leaf.hpp"
+
+namespace ls {
+
+enum RowOp : u16 {
+  kRowInsert = kOpRow | 1,
+  kRowUpdate = kOpRow | 2,
+  kRowDelete = kOpRow | 3,
+  kRowRemove = kOpRow | 4,
+  kRowRestore = kOpRow | 5,
+  kRowInsertRaw = kOpRow | 6,
+  kRowIdHigh = kOpRow | 7,
+};
+
+inline constexpr u32 kRowIdBytes = 5;
+inline constexpr u32 kLogTnBytes = 6;
+inline constexpr u8 kVolatileFlags = LS_ROW_HAS_PREV | LS_ROW_LOCKED | LS_ROW_SPECULATIVE;
+
+// Log space for one row record with so many payload bytes.
+inline constexpr u32 row_record_room(u32 payload_bytes) {
+  return static_cast<u32>(sizeof(RecordHeader) + sizeof(PageOpHeader)) + 48 + payload_bytes;
+}
+
+// Where old and new differ: new = old[0, offset) | fresh | old[offset + cut, end).
+struct Patch {
+  u16 offset = 0;
+  u16 cut = 0;
+  Bytes fresh;
+};
+Patch make_patch(Bytes old_payload, Bytes new_payload);
+// Apply to a payload; false when it does not fit it.  out: kPageSize bytes; returns the length.
+bool apply_patch(Bytes payload, const Patch &patch, u8 *out, u32 *bytes);
+
+// A record about one row of one leaf.  The leaf is latched exclusively, room is reserved.  Returns its GSN, 0 for files
+// that are not logged.
+struct RowRecord {
+  Worker &w;
+  const FileSlot &file;
+  PageNo page;
+  u64 row_id;
+};
+Gsn log_insert(const RowRecord &r, u32 seq, Bytes payload);
+Gsn log_update(const RowRecord &r, const RowHeader &previous, const RowHeader &now, Bytes old_payload, Bytes new_payload);
+Gsn log_delete(const RowRecord &r, const RowHeader &previous, const RowHeader &now, u64 moved_to);
+Gsn log_remove(const RowRecord &r);
+Gsn log_remove_many(Worker &w, const FileSlot &file, PageNo page, std::span<const u64> row_ids);
+Gsn log_restore(const RowRecord &r, const RowHeader &restored, const Patch &patch);
+Gsn log_insert_raw(const RowRecord &r, Tn writer, Bytes payload);
+Gsn log_row_id_high(Worker &w, const FileSlot &file, u64 row_id_high);
+
+// ---- reading back
+struct ChangeOperands {   // kRowInsert (without prev), kRowUpdate, kRowDelete
+  u64 row_id = 0;
+  u32 seq = 0, prev_seq = 0;
+  u8 prev_flags = 0, flags = 0;
+  u64 moved_to = 0;
+  u16 offset = 0;
+  Bytes old_bytes, new_bytes;  // kRowInsert: new_bytes is the payload
+};
+bool parse_change(u16 code, Bytes operands, ChangeOperands *out);
+
+}  // namespace ls

@@ -1,0 +1,124 @@
+#include "txn/row_undo.hpp"
+
+#include "txn/row_read.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kRemoveBatch = 160;  // more than a leaf holds rows of no payload: one record per leaf
+
+bool carries(const RowHeader &header, const UndoTarget &target) {
+  return header.tn() == target.tn && header.seq == target.seq;
+}
+
+// What others did to the row's lock bits since must survive; the generation changes like with every change of them.
+RowHeader restored_header(Worker &w, const RowHeader &now, const RowHeader &previous) {
+  const u8 locked = static_cast<u8>((now.flags() | previous.flags()) & LS_ROW_LOCKED);
+  const u8 flags = static_cast<u8>((previous.flags() & ~LS_ROW_LOCKED) | locked);
+  w.txns->generation_changes.fetch_add(1, std::memory_order_acq_rel);
+  return RowHeader::make(previous.tn(), flags, static_cast<u8>(now.generation() + 1), previous.cid, previous.seq);
+}
+
+Status fail_missing(const UndoTarget &target) {
+  return fail_row(target.file, target.row_id, "its undo does not fit the row");
+}
+
+// Under the latch, the row carries (tn, seq).  *room: what the leaf lacks for it; 0: done.
+Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before,
+                        RowLeaf &leaf, u32 *room) {
+  u8 old[kPageSize];
+  u8 built[kPageSize];
+  RowParts now;
+  const Bytes current = leaf.payload();
+  const u32 current_bytes = static_cast<u32>(current.size());
+  if (current_bytes > 0) std::memcpy(old, current.data(), current_bytes);
+  if (!split_row(leaf.value(), &now)) return fail_missing(target);
+  Bytes payload = before.bytes;
+  if (!before.whole) {
+    u32 bytes = 0;
+    if (!apply_patch(Bytes(old, now.payload.size()), before.patch, built, &bytes)) return fail_missing(target);
+    payload = Bytes(built, bytes);
+  }
+  const RowHeader restored = restored_header(w, now.header, previous);
+  *room = leaf.set(restored, payload) ? 0 : growth(current_bytes, static_cast<u32>(payload.size()));
+  if (*room != 0) return kOk;
+  const RowRecord record{w, target.file, leaf.page_no(), target.row_id};
+  leaf.changed(log_restore(record, restored, make_patch(Bytes(old, current_bytes), payload)));
+  return kOk;
+}
+
+}  // namespace
+
+Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before) {
+  u32 room = 0;
+  do {
+    LS_TRY(w.log.reserve(row_record_room(LS_MAX_ROW_BYTES), w.ctx.interrupt));
+    RowLeaf leaf;
+    LS_TRY(leaf.open(w, target.file, target.row_id, room));
+    if (!leaf.found() || !carries(leaf.header(), target)) return kOk;
+    LS_TRY(put_back_in_leaf(w, target, previous, before, leaf, &room));
+  } while (room != 0);
+  return kOk;
+}
+
+Status remove_inserted(Worker &w, const UndoTarget &target, u32 count) {
+  const u64 end = target.row_id + count;
+  u64 row_id = target.row_id;
+  while (row_id < end) {
+    LS_TRY(w.log.reserve(row_record_room(kRemoveBatch * kRowIdBytes), w.ctx.interrupt));
+    RowLeaf leaf;
+    LS_TRY(leaf.open(w, target.file, row_id, 0));
+    Node *node = leaf.node();
+    u64 removed[kRemoveBatch];
+    u32 n = 0;
+    u16 pos = leaf.position();
+    u64 next = end;
+    while (pos < node->count && n < kRemoveBatch) {
+      u8 key[kMaxKeyBytes];
+      if (node->copy_key(pos, key) != kRowKeyBytes) return fail_missing(target);
+      const u64 id = decode_row_key(key);
+      if (id >= end) break;
+      const Bytes value = node->value(pos);
+      if (value.size() >= sizeof(RowHeader) && carries(RowHeader::load(value.data()), target)) {
+        node->remove(pos);
+        removed[n++] = id;
+      } else {
+        pos++;
+      }
+      next = id + 1;
+    }
+    const bool leaf_done = pos >= node->count && n < kRemoveBatch;
+    bool last = !leaf_done && n < kRemoveBatch;
+    u8 fence[kRowKeyBytes] = {};
+    if (leaf_done) {
+      last = !node->has_upper;
+      const Bytes upper = node->upper_fence();
+      if (!upper.empty()) std::memcpy(fence, upper.data(), upper.size() < kRowKeyBytes ? upper.size() : kRowKeyBytes);
+      next = decode_row_key(fence);
+    }
+    if (n > 0) leaf.changed(log_remove_many(w, target.file, leaf.page_no(), std::span<const u64>(removed, n)));
+    const bool small = n > 0 && leaf.is_small();
+    leaf.close();
+    if (small) merge_small_leaf(w, target.file, row_id);
+    if (last) return kOk;
+    row_id = next;
+  }
+  return kOk;
+}
+
+Status row_undo(Worker &w, FileSlot &file, const PageOpHeader &op, Bytes operands, Tn tn) {
+  ChangeOperands c;
+  if (!parse_change(op.code, operands, &c)) {
+    return fail(LS_CORRUPT, "log record of a row (operation %x) can not be undone", op.code);
+  }
+  const UndoTarget target{file, c.row_id, tn, c.seq};
+  if (op.code == kRowInsert) return remove_inserted(w, target, 1);
+  const u8 flags = static_cast<u8>(c.prev_flags & ~kVolatileFlags);
+  const RowHeader previous = RowHeader::make(c.prev_seq != 0 ? tn : 0, flags, 0, 0, c.prev_seq);
+  PayloadBefore before;
+  if (op.code == kRowUpdate) before.patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
+  return put_back(w, target, previous, before);
+}
+
+}  // namespace ls

@@ -1,0 +1,123 @@
+// row_update.cpp - replace a row in place, or turn it into a ghost.
+//
+// (1) copy the row, decide; (2) write the undo entry; (3) latch the leaf, compare the header with the copy, and either begin
+// again or (4) change, log one record.  A crash at any point leaves the record hardened or not: recovery redoes the
+// change and, for a loser, undoes it from the record alone.
+#include "base/check.hpp"
+#include "txn/row.hpp"
+#include "txn/row_conflict.hpp"
+#include "txn/row_log.hpp"
+#include "txn/row_read.hpp"
+#include "txn/version_prune.hpp"
+
+namespace ls {
+
+namespace {
+
+// A change on its way: what the row is to become.
+struct Change {
+  Worker &w;
+  FileSlot &file;
+  const ls_change &request;
+  Bytes data;             // update
+  u64 moved_to = 0;       // delete
+  bool ghost = false;
+  u32 seq = 0;            // drawn once, whatever is repeated
+  VersionLocator older;   // where the chain goes on behind the version replaced
+};
+
+Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
+  if (c.seq == 0) LS_TRY(draw_seq(c.w, &c.seq));
+  VersionEntry entry{};
+  entry.op = c.ghost ? VersionOp::kDelete : VersionOp::kUpdate;
+  entry.file_slot = c.file.index;
+  entry.file_no = c.file.file_no.load(std::memory_order_relaxed);
+  entry.row_id = c.request.row_id;
+  entry.previous = previous;
+  c.older = older_needed(previous, txn_horizon(*c.w.txns));
+  entry.older_tn = c.older.tn;
+  entry.older_seq = c.older.seq;
+  const Bytes before = c.ghost ? Bytes{} : payload;
+  entry.payload_bytes = static_cast<u32>(before.size());
+  LS_TRY(version_store(c.w, c.w.tn).put({c.w.tn, c.seq}, entry, before));
+  c.w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
+  return kOk;
+}
+
+RowHeader new_header(const Change &c, const ChangeBasis &basis) {
+  u8 flags = LS_ROW_HAS_PREV;
+  if (c.ghost) flags |= LS_ROW_GHOST | LS_ROW_KEYS_CHANGED;
+  if (c.moved_to != 0) flags |= LS_ROW_MOVED;
+  if (c.request.mode == LS_LOCK_UPDATE) flags |= LS_ROW_KEYS_CHANGED;
+  // Compatible locks of others (KEY SHARE) and our own outlive the change.
+  if (basis.locks.any_live) flags |= LS_ROW_LOCKED;
+  return RowHeader::make(c.w.tn, flags, basis.header.generation(), c.request.cid, c.seq);
+}
+
+// Under the leaf's latch.  False: the row is not the one decided on any more.
+bool apply(Change &c, const ChangeBasis &basis, Bytes old_payload, RowLeaf &leaf) {
+  if (!leaf.found() || !still_holds(c.w, basis, leaf.header())) return false;
+  const RowHeader now = new_header(c, basis);
+  Bytes tail;
+  if (c.ghost && c.moved_to != 0) tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
+  LS_CHECK(leaf.set(now, c.ghost ? old_payload : c.data, tail), "a leaf lacks the room that it was latched with");
+  const RowRecord record{c.w, c.file, leaf.page_no(), c.request.row_id};
+  leaf.changed(c.ghost ? log_delete(record, basis.header, now, c.moved_to)
+                       : log_update(record, basis.header, now, old_payload, c.data));
+  return true;
+}
+
+Status change_leaf(Change &c, const ChangeBasis &basis, Bytes old_payload, bool *done) {
+  const u32 old_bytes = static_cast<u32>(old_payload.size());
+  const u32 moved_bytes = c.moved_to != 0 ? kMovedBytes : 0;
+  const u32 new_bytes = c.ghost ? old_bytes + moved_bytes : static_cast<u32>(c.data.size());
+  LS_TRY(c.w.log.reserve(row_record_room(old_bytes + new_bytes), c.w.ctx.interrupt));
+  RowLeaf leaf;
+  LS_TRY(leaf.open(c.w, c.file, c.request.row_id, growth(old_bytes, new_bytes)));
+  *done = apply(c, basis, old_payload, leaf);
+  return kOk;
+}
+
+Status run(Change &c, ls_conflict *conflict) {
+  if (c.w.tn == 0) return fail(LS_INVALID, "a row is changed outside a transaction");
+  alignas(8) u8 copy[kPageSize];
+  u32 pauses = 0;
+  for (;;) {
+    ChangeBasis basis;
+    basis.generation_changes = generation_mark(c.w);
+    RowParts parts;
+    u32 bytes;
+    LS_TRY(copy_row(c.w, c.file, c.request.row_id, copy, &parts, &bytes));
+    basis.header = parts.header;
+    basis.moved_to = parts.moved_to;
+    bool again;
+    LS_TRY(decide_change(c.w, c.file, ChangeRequest{c.request}, &basis, conflict, &again));
+    if (again) {
+      LS_TRY(pause_for_others(c.w, &pauses));
+      continue;
+    }
+    if (c.file.logged) LS_TRY(log_begin(c.w));
+    LS_TRY(write_undo(c, parts.header, parts.payload));
+    bool done;
+    LS_TRY(change_leaf(c, basis, parts.payload, &done));
+    if (done) break;
+    c.w.pool->count_restart(c.w.slot);
+  }
+  if (!c.file.logged) c.w.wrote_unlogged = true;
+  return c.older ? prune_versions(c.w, c.older) : kOk;
+}
+
+}  // namespace
+
+Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data, ls_conflict *conflict) {
+  if (data.size() > LS_MAX_ROW_BYTES) return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
+  Change c{w, file, change, data, 0, false, 0, {}};
+  return run(c, conflict);
+}
+
+Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_to, ls_conflict *conflict) {
+  Change c{w, file, change, {}, moved_to, true, 0, {}};
+  return run(c, conflict);
+}
+
+}  // namespace ls

@@ -1,0 +1,210 @@
+// transaction.cpp - begin, commit in its two forms, abort.  The state table is in worker.hpp.
+#include "base/check.hpp"
+#include "txn/rollback.hpp"
+#include "txn/worker.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr Tn kTnLimit = u64{1} << 48;  // what a row header holds
+constexpr u32 kEndRecordBytes = 64;    // kBegin, kCommit, kPrepared, kAborted
+
+template <class T>
+void raise_to(std::atomic<T> &word, T value) {
+  T seen = word.load(std::memory_order_relaxed);
+  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+Bytes bytes_of(const u64 *values, size_t n) { return Bytes(reinterpret_cast<const u8 *>(values), n * sizeof(u64)); }
+
+// A transaction's end can not be refused: without an interrupt flag a reservation waits for space on the log's disk, and all
+// else that can go wrong with the log is for good.
+void reserve_end(Worker &w) { LS_CHECK(ok(w.log.reserve(kEndRecordBytes, nullptr)), last_error().message); }
+
+Gsn append_end(Worker &w, RecordKind kind, Tn tn) {
+  reserve_end(w);
+  w.log.start(kind);
+  w.log.raw(bytes_of(&tn, 1));
+  return w.log.finish();
+}
+
+// The transaction is over: others may take its changes as they are (pairs with the acquire in tn_is_active).
+void leave(Worker &w) {
+  TxnShared::Active &active = w.txns->active[w.slot];
+  active.tn.store(0, std::memory_order_release);
+  active.first_gsn.store(0, std::memory_order_release);
+  w.tn = 0;
+  w.next_seq = 1;
+  w.has_log = false;
+  w.wrote_unlogged = false;
+  w.commit_gsn = 0;
+  w.prepared = false;
+  w.inserts = InsertRange{};
+}
+
+u32 slots_in_use(const TxnShared &t) {
+  const u32 highest = t.highest_used.load(std::memory_order_acquire);
+  return highest < t.slots ? highest + 1 : t.slots;
+}
+
+bool active_contains(const void *arg, Tn tn) { return tn_is_active(*static_cast<const TxnShared *>(arg), tn); }
+
+}  // namespace
+
+Worker::Worker(BufferPool *pool_, Log log_, TxnShared *txns_, u32 slot_)
+    : pool(pool_), log(log_, slot_), txns(txns_), slot(slot_) {
+  ctx.pool = pool;
+  ctx.log = &log;
+  ctx.slot = slot;
+  ctx.random ^= (u64{slot} + 1) * 0xbf58476d1ce4e5b9;
+}
+
+Status txn_begin(Worker &w, Tn tn) {
+  if (w.tn == tn && tn != 0) return kOk;
+  if (w.tn != 0) return fail(LS_INVALID, "a transaction is open already");
+  if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0 || tn >= kTnLimit) {
+    return fail(LS_INVALID, "transaction number %llu is out of range", static_cast<unsigned long long>(tn));
+  }
+  raise_to(w.txns->highest_tn, tn);
+  raise_to(w.txns->highest_used, w.slot);
+  w.txns->active[w.slot].tn.store(tn, std::memory_order_release);
+  w.tn = tn;
+  return kOk;
+}
+
+u32 txn_savepoint(Worker &w) {
+  w.inserts.closed = true;
+  return w.next_seq;
+}
+
+Status log_begin(Worker &w) {
+  if (w.has_log) return kOk;
+  LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
+  // A lower bound of the record's GSN, published before it is drawn: a checkpoint that does not see it has read the
+  // counter before, so it does not truncate what follows.
+  w.txns->active[w.slot].first_gsn.store(w.log.log().last_gsn() + 1, std::memory_order_seq_cst);
+  w.log.start(RecordKind::kBegin);
+  w.log.raw(bytes_of(&w.tn, 1));
+  w.log.finish();
+  w.has_log = true;
+  return kOk;
+}
+
+Status draw_seq(Worker &w, u32 *seq) {
+  if (w.next_seq == ~u32{0}) return fail(LS_LIMIT, "too many changes in one transaction");
+  *seq = w.next_seq++;
+  return kOk;
+}
+
+void txn_precommit(Worker &w) {
+  if (!w.has_log || w.commit_gsn != 0) return;
+  reserve_end(w);
+  w.commit_gsn = w.log.precommit();
+}
+
+Status txn_prepare_commit(Worker &w, u64 full_xid) {
+  Gsn gsn;
+  if (w.has_log) {
+    LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
+    const u64 operands[2] = {w.tn, full_xid};
+    w.log.start(RecordKind::kPrepared);
+    w.log.raw(bytes_of(operands, 2));
+    gsn = w.log.finish();
+    w.prepared = true;
+  } else {
+    // The host's commit must not outlive what it has seen here.
+    gsn = w.log.log().last_gsn();
+  }
+  if (!w.log.log().wait_hardened(gsn, w.ctx.interrupt)) {
+    return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
+  }
+  return kOk;
+}
+
+Gsn txn_commit(Worker &w) {
+  if (w.tn == 0) return 0;
+  Gsn gsn = 0;
+  if (w.has_log && w.prepared) {
+    gsn = append_end(w, RecordKind::kCommit, w.tn);
+  } else if (w.has_log) {
+    txn_precommit(w);
+    gsn = w.log.confirm(w.tn);
+  }
+  leave(w);
+  return gsn;
+}
+
+void txn_rollback_to(Worker &w, u32 savepoint) {
+  if (w.tn != 0) roll_back(w, savepoint);
+}
+
+void txn_abort(Worker &w) {
+  if (w.tn == 0) return;
+  if (w.commit_gsn != 0) w.log.cancel_precommit();
+  roll_back(w, 0);
+  if (w.has_log) append_end(w, RecordKind::kAborted, w.tn);
+  leave(w);
+}
+
+bool tn_is_active(const TxnShared &t, Tn tn) {
+  if (tn < t.tn_base.load(std::memory_order_relaxed)) return false;
+  const u32 n = slots_in_use(t);
+  for (u32 i = 0; i < n; i++) {
+    if (t.active[i].tn.load(std::memory_order_acquire) == tn) return tn != 0;
+  }
+  return false;
+}
+
+size_t active_tns(const TxnShared &t, Tn *out, size_t cap) {
+  size_t found = 0;
+  const u32 n = slots_in_use(t);
+  for (u32 i = 0; i < n; i++) {
+    const Tn tn = t.active[i].tn.load(std::memory_order_acquire);
+    if (tn == 0) continue;
+    if (found < cap) out[found] = tn;
+    found++;
+  }
+  return found;
+}
+
+Gsn oldest_active_gsn(const TxnShared &t) {
+  Gsn oldest = ~Gsn{0};
+  const u32 n = slots_in_use(t);
+  for (u32 i = 0; i < n; i++) {
+    const Gsn gsn = t.active[i].first_gsn.load(std::memory_order_seq_cst);
+    if (gsn != 0 && gsn < oldest) oldest = gsn;
+  }
+  return oldest;
+}
+
+Tn txn_horizon(const TxnShared &t) {
+  const Tn horizon = t.horizon.load(std::memory_order_acquire);
+  const Tn base = t.tn_base.load(std::memory_order_relaxed);
+  return horizon > base ? horizon : base;
+}
+
+Tn settled_below(const TxnShared &t) {
+  // The horizon first: what is below it has begun before, so the scan finds it unless it has ended.
+  Tn settled = txn_horizon(t);
+  const u32 n = slots_in_use(t);
+  for (u32 i = 0; i < n; i++) {
+    const Tn tn = t.active[i].tn.load(std::memory_order_acquire);
+    if (tn != 0 && tn < settled) settled = tn;
+  }
+  return settled;
+}
+
+VersionStore version_store(Worker &w, Tn tn) {
+  const u32 tree = static_cast<u32>(tn) & (w.txns->version_trees - 1);
+  return VersionStore(w.ctx, w.pool->file(w.txns->version_file[tree]));
+}
+
+Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot) {
+  const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
+  const bool mvcc = snapshot.kind == LS_SNAPSHOT_MVCC;  // asks its own xmin
+  return Viewer{&snapshot, base, mvcc ? base : settled_below(*w.txns), ActiveSet{w.txns, active_contains}};
+}
+
+}  // namespace ls

@@ -1,0 +1,123 @@
+// worker.hpp - transaction state: the shared table of active transactions, and a worker's private side.
+//
+// active[slot] holds the TN from its first write until commit is through (ls_txn_commit) or undo has finished: "active" covers
+// aborting ones, so a snapshot taken after the host forgot an aborted transaction still finds it here.
+//
+// A transaction, all steps by its worker:
+//   from       to         by                       what others see
+//   none       running    txn_begin                active[slot] = tn, before its first change can be seen
+//   running    held       txn_precommit            its place in the total order is drawn; nothing behind it hardens
+//   running    prepared   txn_prepare_commit       hardened as prepared: after a crash the host decides
+//   any        committed  txn_commit               commit record appended, then active[slot] = 0
+//   any        aborted    txn_abort                changes undone in place, then active[slot] = 0
+//
+// T1  Whoever finds a header of tn and then finds tn not active knows: committed, or undone since the header was read.
+//     Reading the header again decides (active[slot] = 0 is stored with release after the undo).
+// T2  Sequence numbers are used once within a transaction, whatever is rolled back.
+#pragma once
+#include <atomic>
+
+#include "version/horizon.hpp"
+#include "version/version_store.hpp"
+#include "version/visibility.hpp"
+
+namespace ls {
+
+inline constexpr u32 kMaxVersionTrees = 64;
+
+struct TxnShared {
+  u32 slots;                                   // host + engine slots
+  std::atomic<u32> highest_used{0};            // slots above were never attached: bounds the scans of active[]
+  std::atomic<u64> tn_offset{0}, tn_base{0};
+  std::atomic<Tn> horizon{0};
+  HorizonShared snapshots;                     // exact: which versions above the horizon are needed
+  std::atomic<Tn> highest_tn{0};               // largest TN ever begun
+  u32 version_trees{0};                        // power of two
+  u32 version_file[kMaxVersionTrees]{};        // FileSlot indexes
+  u32 lock_file{0};                            // FileSlot index of the row lock tree
+  std::atomic<u64> versions_written{0}, versions_removed{0}, ghosts_removed{0}, row_locks{0};
+  // Changes of a row's lock generation, all rows: tells whether the 8 bits in a header may have come round.
+  std::atomic<u64> generation_changes{0};
+  // active TN per slot, and the GSN of its kBegin (log must be kept from there); 0: none
+  struct alignas(16) Active { std::atomic<Tn> tn; std::atomic<Gsn> first_gsn; };
+  Active *active;                              // array[slots] in the arena
+  std::atomic<u32> *attached;                  // array[slots]
+};
+
+// Where the cleaner goes on in the row lock tree.
+struct LockSweep {
+  u8 key[32]{};
+  u32 key_bytes = 0;
+  u64 locks_seen = 0;   // TxnShared::row_locks at the beginning of the sweep
+  bool running = false;
+};
+
+// Insertions of consecutive row ids share one undo entry, which is written when the range ends.
+struct InsertRange {
+  u32 file_slot = 0;
+  FileNo file_no = 0;
+  u64 first = 0;
+  u32 count = 0;       // 0: no range
+  u32 seq = 0;
+  bool closed = false; // a savepoint lies behind: the next insertion begins a new one
+};
+
+// Private to a process/thread; one per attached slot.
+struct Worker {
+  Worker(BufferPool *pool, Log log, TxnShared *txns, u32 slot);
+  Worker(const Worker &) = delete;
+  Worker &operator=(const Worker &) = delete;
+
+  BufferPool *pool;
+  LogAppender log;
+  TxnShared *txns;
+  u32 slot;
+  Ctx ctx;                  // points at this worker's log and pool
+
+  Tn tn = 0;                // active transaction
+  u32 next_seq = 1;
+  bool has_log = false;     // something logged since begin
+  bool wrote_unlogged = false;
+  Gsn commit_gsn = 0;       // between precommit and commit
+  bool prepared = false;
+  InsertRange inserts;
+  LockSweep lock_sweep;     // cleaner only
+};
+
+// ---- transaction.cpp
+Status txn_begin(Worker &w, Tn tn);
+u32 txn_savepoint(Worker &w);
+void txn_precommit(Worker &w);
+Status txn_prepare_commit(Worker &w, u64 full_xid);
+Gsn txn_commit(Worker &w);
+void txn_abort(Worker &w);
+void txn_rollback_to(Worker &w, u32 savepoint);
+bool tn_is_active(const TxnShared &t, Tn tn);
+// Copy active TNs (unsorted, at most cap); how many there are.
+size_t active_tns(const TxnShared &t, Tn *out, size_t cap);
+// The log must be kept from this GSN on for running transactions; ~0 when there is none.
+Gsn oldest_active_gsn(const TxnShared &t);
+// Every snapshot sees the changes of committed transactions below as done.  One that is being undone may be below.
+Tn txn_horizon(const TxnShared &t);
+// The same without those: transactions below have ended, in every sense.
+Tn settled_below(const TxnShared &t);
+
+// For the folder's other files: append kBegin before the first logged change (no latch held); a fresh sequence number;
+// the partition of a transaction; the eyes of a snapshot (take it before reading rows).
+Status log_begin(Worker &w);
+Status draw_seq(Worker &w, u32 *seq);
+VersionStore version_store(Worker &w, Tn tn);
+Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot);
+
+// ---- row_log.cpp: kOpRow operations
+// Redo one operation on its page; tn: of the transaction the record belongs to (0 for system records).
+Status row_redo(u16 code, Bytes operands, u8 *page, Tn tn);
+
+// ---- row_undo.cpp
+// Undo one kRow record of a loser, through the tree, idempotent: does nothing when the row does not carry (tn, seq) any more.
+Status row_undo(Worker &w, FileSlot &file, const PageOpHeader &op, Bytes operands, Tn tn);
+
+// ---- cleaner.cpp: engine thread; removes versions and ghosts below the horizon, stale row lock entries.
+Status clean_round(Worker &w, u64 *removed);
+
+}  // namespace ls

@@ -1,0 +1,90 @@
+// version_store.hpp - older versions and runtime undo: buffer-managed B-trees keyed by (tn, seq), partitioned by
+// tn, so concurrent transactions write different right edges and a long transaction spills to disk instead of
+// filling memory.  Not logged, not recovered: after a restart no snapshot needs an old version, and losers are undone from the log.
+//
+// Value = VersionEntry head | row payload of the version (kUpdate only).
+//   kInsert   rows [row_id, row_id + count) were inserted under this seq; undo removes those that still carry (tn, seq)
+//   kUpdate   `previous` header and payload of the row before the change
+//   kDelete   `previous` header; the payload is still in the leaf under the ghost (MOVED: 8 bytes moved_to appended there)
+//   kLock     a row lock was taken: undo removes the lock tree entry, or gives it back the weaker mode it had before
+// Entries of one transaction in descending seq are its rollback.
+//
+// S1  Only transaction tn writes entries (tn, *) while it runs.  Later a transaction that has changed the row may relink
+//     and remove them (txn/version_prune.hpp); the cleaner removes those below the horizon, where nobody looks.
+// S2  What an entry that a row header points to says of `previous` never changes.  (One written ahead of a change that was
+//     not made after all is overwritten by the transaction's next change.)
+// S3  `older` leads to the version before `previous`; none when no snapshot needs it: who does not see `previous` sees no row.
+#pragma once
+#include "btree/tree.hpp"
+#include "version/row_header.hpp"
+
+namespace ls {
+
+enum class VersionOp : u8 { kInsert = 1, kUpdate = 2, kDelete = 3, kLock = 4 };
+
+struct VersionLocator {
+  Tn tn = 0;
+  u32 seq = 0;
+  explicit operator bool() const { return tn != 0; }
+};
+
+struct VersionEntry {
+  VersionOp op;
+  u8 had_mode;          // kLock: mode held before + 1, 0: none
+  u8 reserved[2];
+  u32 file_slot;        // FileSlot index and
+  FileNo file_no;       // its number: a forgotten file's entries are skipped
+  u32 count;            // kInsert
+  u64 row_id;
+  RowHeader previous;   // kUpdate, kDelete
+  u64 older_tn;         // where the version before `previous` is; 0: nobody needs one
+  u32 older_seq;        // kLock: seq of the mode held before
+  u32 payload_bytes;
+  VersionLocator older() const { return {older_tn, older_seq}; }
+};
+static_assert(sizeof(VersionEntry) == 56);
+
+inline constexpr u32 kVersionKeyBytes = 12;  // tn 8 big endian, seq 4 big endian
+inline constexpr u32 kMaxVersionBytes = sizeof(VersionEntry) + LS_MAX_ROW_BYTES;
+static_assert(kMaxVersionBytes <= Node::max_value_bytes(kVersionKeyBytes));
+
+struct VersionKey {
+  u8 bytes[kVersionKeyBytes];
+  VersionKey(Tn tn, u32 seq);
+  operator Bytes() const { return Bytes(bytes, kVersionKeyBytes); }
+};
+VersionLocator decode_version_key(Bytes key);
+
+// The version before `previous` in the chain that a new version continues: none once every snapshot sees `previous`.
+// (Versions in the middle of a chain that no snapshot needs are cut out by txn/version_prune.hpp.)
+VersionLocator older_needed(const RowHeader &previous, Tn horizon);
+
+// One partition.
+class VersionStore {
+ public:
+  VersionStore(Ctx &ctx, FileSlot &file) : tree_(ctx, file) {}
+
+  // Write or overwrite.  Holds no latch before and after.
+  Status put(VersionLocator at, const VersionEntry &entry, Bytes payload);
+  // Copy an entry to `out` (kPageSize bytes, 8-aligned), payload behind the head.  LS_NOT_FOUND: rolled back or cleaned.
+  Status get(VersionLocator at, u8 *out, const VersionEntry **entry);
+  // Descending over the entries of a transaction with seq in [from, before): copies into `leaf` (kPageSize) and calls
+  // each on the copy, no latch held; then removes them.  Only by the owner (S1).
+  Status take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
+                   Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload));
+
+  // Remove one entry; absent is fine.
+  Status remove(VersionLocator at) { return remove_in_leaf(at.tn, at.seq, at.seq + 1); }
+
+  BTree &tree() { return tree_; }
+
+ private:
+  Status remove_in_leaf(Tn tn, u32 first, u32 before);
+
+  BTree tree_;
+};
+
+// Split a version tree's value; false when it does not make sense.
+bool parse_version(Bytes value, VersionEntry *entry, Bytes *payload);
+
+}  // namespace ls

@@ -1,0 +1,190 @@
+// The view of the shared part: layout, positions, waiting, waking.
+#include "wal/log.hpp"
+
+#include <memory>
+#include <new>
+#include <unordered_map>
+
+#include "base/check.hpp"
+#include "base/interrupt.hpp"
+#include "os/futex.hpp"
+#include "wal/log_slot.hpp"
+#include "wal/log_writer.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kMaxBufferBytes = 32 << 20;  // a chunk has to fit a round
+
+// Without an interrupt flag nothing but a wake-up matters; the limit only covers a stop that nobody announces.
+constexpr i64 kUninterruptedSleepUs = 1'000'000;
+
+bool is_power_of_two(u64 v) { return v != 0 && (v & (v - 1)) == 0; }
+
+struct WriterRegistry {
+  std::mutex mutex;
+  std::unordered_map<LogShared *, std::shared_ptr<LogWriter>> writers;
+};
+
+WriterRegistry &registry() {
+  static WriterRegistry *instance = new WriterRegistry;  // threads may outlive static destruction
+  return *instance;
+}
+
+void set_writer(LogShared *shared, std::shared_ptr<LogWriter> writer) {
+  WriterRegistry &r = registry();
+  std::lock_guard lock(r.mutex);
+  if (writer) {
+    r.writers[shared] = std::move(writer);
+  } else {
+    r.writers.erase(shared);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<LogWriter> log_writer_of(LogShared *shared) {
+  WriterRegistry &r = registry();
+  std::lock_guard lock(r.mutex);
+  auto it = r.writers.find(shared);
+  return it == r.writers.end() ? nullptr : it->second;
+}
+
+size_t Log::arena_bytes(const LogConfig &config) {
+  return LogShared::slots_offset() + config.slots * (sizeof(LogSlot) + static_cast<size_t>(config.buffer_bytes));
+}
+
+void Log::create(void *arena, const LogConfig &config) {
+  LS_CHECK(reinterpret_cast<uintptr_t>(arena) % kCacheLine == 0, "arena is not aligned");
+  LS_CHECK(is_power_of_two(config.buffer_bytes) && config.buffer_bytes >= 4 * kMaxRecordBytes &&
+               config.buffer_bytes <= kMaxBufferBytes,
+           "log buffer size");
+  LS_CHECK(config.segment_bytes > 0 && config.segment_bytes % (1 << 20) == 0, "log segment size");
+  LogShared *shared = new (arena) LogShared;
+  set_writer(shared, nullptr);  // of a store that had this address before
+  shared->config = config;
+  for (u32 i = 0; i < config.slots; i++) new (shared->slots() + i) LogSlot;
+}
+
+Log Log::attach(void *arena) { return Log(static_cast<LogShared *>(arena)); }
+
+LogSlot *Log::slot(u32 i) const {
+  LS_CHECK(i < shared_->config.slots, "no such log slot");
+  return shared_->slots() + i;
+}
+
+Gsn Log::last_gsn() const { return shared_->counter.load(std::memory_order_acquire); }
+// Acquire pairs with publish_hardened.
+Gsn Log::hardened() const { return shared_->hardened.load(std::memory_order_acquire); }
+Lsn Log::end() const { return shared_->end.load(std::memory_order_acquire); }
+bool Log::failed() const { return shared_->failed.load(std::memory_order_acquire) != 0; }
+
+// ---- positions
+
+// Samples ascend in both members.  When the table is full every second one goes and the distance doubles.
+void log_add_position(PositionTable &table, Lsn lsn, Gsn max_before) {
+  FutexGuard guard(table.mutex);
+  if (table.count > 0 && lsn - table.samples[table.count - 1].lsn < table.interval) return;
+  if (table.count == kPositionSamples) {
+    for (u32 i = 1; i < kPositionSamples / 2; i++) table.samples[i] = table.samples[2 * i];
+    table.count = kPositionSamples / 2;
+    table.interval *= 2;
+  }
+  table.samples[table.count++] = {lsn, max_before};
+}
+
+Lsn Log::position_of(Gsn gsn) const {
+  PositionTable &table = shared_->positions;
+  FutexGuard guard(table.mutex);
+  if (table.max_written < gsn) return table.end;
+  u32 low = 0, high = table.count;  // samples before `low` have max_before < gsn
+  while (low < high) {
+    u32 middle = (low + high) / 2;
+    if (table.samples[middle].max_before < gsn) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low > 0 ? table.samples[low - 1].lsn : 0;
+}
+
+// ---- waiting
+
+// The exchange orders this thread's published records before the committer's next collect: either the committer's own
+// exchange comes later and acquires ours, or it came before and the word stays "kicked" for its next turn.
+void Log::kick() {
+  if (shared_->kick.exchange(kCommitterKicked, std::memory_order_acq_rel) == kCommitterSleeping) {
+    futex_wake(&shared_->kick, 1);
+  }
+}
+
+// waiters, hardened_seq: sequentially consistent on both sides.  Either the committer's look at `waiters` sees us, or our
+// look at `hardened_seq` sees its advance and the futex does not sleep.
+bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
+  if (hardened() >= gsn) return true;
+  shared_->waiters.fetch_add(1, std::memory_order_seq_cst);
+  kick();
+  bool done;
+  for (;;) {
+    u32 seq = shared_->hardened_seq.load(std::memory_order_seq_cst);
+    done = hardened() >= gsn;
+    if (done || interrupt_pending(interrupt) || shared_->stopped.load(std::memory_order_acquire)) break;
+    futex_wait_interruptible(&shared_->hardened_seq, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
+  }
+  shared_->waiters.fetch_sub(1, std::memory_order_relaxed);
+  return done;
+}
+
+// ---- the committing process
+
+Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
+  auto writer = std::make_shared<LogWriter>(shared_, lsn, gsn, run);
+  LS_TRY(writer->open());
+  // Nobody appends yet, so relaxed will do; workers see it through whatever tells them that the store is ready.
+  shared_->counter.store(gsn, std::memory_order_relaxed);
+  shared_->end.store(lsn, std::memory_order_relaxed);
+  shared_->stop.store(0, std::memory_order_relaxed);
+  shared_->stopped.store(0, std::memory_order_relaxed);
+  shared_->hardened.store(gsn, std::memory_order_release);
+  {
+    FutexGuard guard(shared_->positions.mutex);
+    shared_->positions.count = 0;
+    shared_->positions.end = lsn;
+    shared_->positions.max_written = gsn;
+  }
+  log_add_position(shared_->positions, lsn, gsn);
+  set_writer(shared_, std::move(writer));
+  return kOk;
+}
+
+void Log::close_for_append() { set_writer(shared_, nullptr); }
+
+void Log::stop() {
+  shared_->stop.store(1, std::memory_order_release);
+  kick();
+}
+
+Status Log::truncate(Lsn lsn) {
+  std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
+  if (!writer) return fail(LS_INVALID, "the log is not open for appending");
+  PositionTable &table = shared_->positions;
+  {
+    // Samples before the one at or below lsn are of no use any more.
+    FutexGuard guard(table.mutex);
+    u32 keep = 0;
+    while (keep + 1 < table.count && table.samples[keep + 1].lsn <= lsn) keep++;
+    for (u32 i = keep; i < table.count; i++) table.samples[i - keep] = table.samples[i];
+    table.count -= keep;
+  }
+  return writer->segments().truncate(lsn, end());
+}
+
+Log::Stats Log::stats() const {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  return {shared_->stat_bytes.load(relaxed), shared_->stat_rounds.load(relaxed), shared_->stat_fsyncs.load(relaxed),
+          shared_->stat_fsync_ns.load(relaxed), shared_->stat_commits.load(relaxed)};
+}
+
+}  // namespace ls

@@ -1,0 +1,145 @@
+// log.hpp - the write-ahead log: a buffer per worker slot, one total order, group commit
+// (LeanStore paper section 7.1; "Rethinking Logging, Checkpoints, and Recovery", SIGMOD 2020).
+//
+// Total order.  One counter hands out GSNs; a commit is a record like any other, so "hardened up to G" answers
+// every question: a transaction is durable when G >= its commit's GSN; a page may be written when G >= the page's
+// GSN; what recovery keeps is the prefix up to G.  (The paper uses per-page Lamport GSNs and two watermarks; one
+// fetch_add per record replaces both; docs/decisions/0002.)
+//
+// Appending takes no lock.  Protocol (pairs with the committer's collect):
+//   L1  appending_ := counter + 1 (a lower bound), then gsn := ++counter, then bytes, then published_ (release),
+//       then appending_ := 0.
+//   L2  the committer reads the counter first, then per slot appending_/precommit_, then published_.
+//       complete_gsn = min(counter read, every nonzero bound - 1).
+//   L3  precommit_ works like appending_ from ls_txn_precommit to ls_txn_commit: a commit that the host has not
+//       confirmed is never hardened, and nothing ordered behind it is.
+//
+// Space: reserve() before any latch is taken; append never waits.
+#pragma once
+#include <atomic>
+#include <span>
+
+#include "base/status.hpp"
+#include "base/types.hpp"
+#include "wal/log_record.hpp"
+
+namespace ls {
+
+struct LogSlot;    // log_slot.hpp: ring buffer and the words above, in the arena
+struct LogShared;  // in the arena: counter, hardened watermark, LSNs, futexes, segment table, counters
+
+struct LogConfig {
+  u32 slots;             // host and engine slots together
+  u32 buffer_bytes;      // per slot, power of two, >= 4 * kMaxRecordBytes
+  u64 segment_bytes;     // multiple of 1 MiB
+  bool fsync;
+  char dir[512];         // ".../leanstore/wal"
+};
+
+class Log {  // a view of the shared part; cheap to copy, one per process
+ public:
+  static size_t arena_bytes(const LogConfig &config);
+  // Format `arena`.
+  static void create(void *arena, const LogConfig &config);
+  static Log attach(void *arena);
+
+  // ---- positions
+  Gsn last_gsn() const;       // drawn so far
+  Gsn hardened() const;       // complete_gsn of the last durable round
+  Lsn end() const;            // stream position after the last durable round
+  // Every record with a GSN >= gsn lies at or after this position, which is the start of a round or end() (used to
+  // truncate).  0 when it may lie before what this run has written: the redo position then stays where it is, so callers
+  // take the maximum with it.
+  Lsn position_of(Gsn gsn) const;
+
+  // ---- waiting (holding no latch). Wakes the committer.  interrupt may be null; false when it was raised, or when the
+  // committer has ended in good order.  After a failed write or sync it never returns true: it waits for the host's
+  // PANIC or the interrupt flag, so that nothing is acknowledged.
+  bool wait_hardened(Gsn gsn, const volatile int *interrupt);
+  void kick();                // there is something to harden; does not wait
+  // ---- committer: engine thread
+  // Continue the stream at `lsn` (LogImage::end; 0 in a new store) with GSNs after `gsn` (at least LogImage::max_gsn).
+  // `run` must be greater than LogImage::run, also when a recovery is repeated: records of an earlier run that its
+  // recovery cut off are told from this run's by it.  Makes the directory.  In the process whose threads commit and truncate.
+  Status open_for_append(Lsn lsn, Gsn gsn, u64 run);
+  // Drop what open_for_append holds in this process (descriptors, buffer); no committer may run.
+  void close_for_append();
+  // One round: collect, write, fdatasync, publish, wake.  *wrote: bytes.  Also callable by a test's thread.
+  // LS_NO_SPACE: no room for a further segment, nothing was taken from the buffers, call again.  Any other failure is final.
+  Status commit_round(u64 *wrote);
+  // Loop of the committer thread until stop(): rounds when kicked, at least every `idle_ms` when anything is
+  // unhardened, and a last one.  A failed write or sync ends it with the status (the host PANICs).  A full disk does not:
+  // it tries again, and writers that need buffer space meanwhile get LS_NO_SPACE.
+  Status run_committer(u32 idle_ms);
+  void stop();
+  bool failed() const;        // a write or sync failed: nothing will be hardened any more
+  // Remove or recycle segments wholly before lsn (<= end()).
+  Status truncate(Lsn lsn);
+
+  struct Stats { u64 bytes, rounds, fsyncs, fsync_ns, commits; };
+  Stats stats() const;
+
+  LogShared *shared() const { return shared_; }
+  LogSlot *slot(u32 i) const;
+
+ private:
+  explicit Log(LogShared *shared) : shared_(shared) {}
+  LogShared *shared_;
+};
+
+// A worker's side of its slot; private to the worker.
+class LogAppender {
+ public:
+  LogAppender(Log log, u32 slot);
+  // Room for records of `bytes` in total (incl. headers), at most half the buffer; waits for the committer.  No latch
+  // held, no record being built.  Up to a quarter of the buffer stays available across reserve+append of callees.
+  // LS_INTERRUPTED, LS_NO_SPACE (log disk full), LS_IO_ERROR (log failed).
+  // Urgent is what must not be refused or brings space back: undo, the end of a transaction, a checkpoint.  It never gets
+  // LS_NO_SPACE, it waits; others get it while there still is a segment left for the urgent.  Without an interrupt
+  // flag a reservation is urgent, too.
+  Status reserve(u32 bytes, const volatile int *interrupt);
+  void set_urgent(bool urgent) { urgent_ = urgent; }
+
+  // Build one record in place: start, any number of op()/raw(), finish.  Never waits, never fails after reserve().
+  void start(RecordKind kind);
+  void op(FileNo file, PageNo page, u16 code, std::span<const u8> a, std::span<const u8> b = {},
+          std::span<const u8> c = {});  // operand bytes are a|b|c
+  void raw(std::span<const u8> bytes);
+  Gsn finish();      // draws the GSN, publishes
+  void abandon();    // drop the record being built
+
+  // Commit in two steps (L3).  reserve(64) before precommit(): confirm() cannot wait.
+  Gsn precommit();                      // draws the commit's GSN and holds it
+  Gsn confirm(Tn tn);                   // appends kCommit with that GSN; returns it
+  void cancel_precommit();              // abort after precommit: the GSN stays unused
+
+  u64 bytes_appended() const { return bytes_; }
+  const Log &log() const { return log_; }
+  Log &log() { return log_; }
+
+ private:
+  void put(u64 at, const void *bytes, size_t count);
+  void append(const void *bytes, size_t count);
+  void publish(Gsn gsn);
+  Status no_space() const;
+  Status wait_for_space(u64 need, const volatile int *interrupt, bool refusable);
+  u64 space() const;       // ring bytes behind position_ that the committer has drained
+  void end_hold();
+
+  Log log_;
+  LogSlot *slot_;
+  u8 *ring_;
+  u64 mask_;
+  u64 position_ = 0;       // of the record being built, in ring bytes ever
+  u64 cursor_ = 0;         // behind its last byte
+  u64 limit_ = 0;          // cursor_ may not pass it (drained + buffer size, as last seen)
+  u64 kicked_at_ = 0;      // position_ when reserve() last woke the committer ahead of need
+  u64 bytes_ = 0;
+  Gsn held_ = 0;
+  RecordKind kind_{};
+  u8 ops_ = 0;
+  bool building_ = false;
+  bool urgent_ = false;
+};
+
+}  // namespace ls

@@ -1,0 +1,35 @@
+// log_reader.hpp - reads the log back for recovery.  Trusts no byte: every length is checked against the round, a round
+// that does not verify is the end of the log.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "wal/log.hpp"
+
+namespace ls {
+
+struct LogEntry {      // one record; `data` points into memory owned by the LogImage
+  Gsn gsn;
+  u32 slot;
+  u32 bytes;           // whole record, header included
+  const u8 *data;      // RecordHeader
+  Lsn lsn;             // of its round
+  u64 run;             // of its round
+};
+
+// The whole readable log from `from` on, sorted by GSN.  Cut per run: of the records of a run only those at or below the
+// complete_gsn of that run's last whole round.  (A crash cut the others; the next run's recovery has undone what depended
+// on them and goes on counting behind them, so its larger complete_gsn must not bring them back.)
+struct LogImage {
+  std::vector<LogEntry> entries;   // ascending gsn, all <= complete_gsn of their run
+  Gsn complete_gsn = 0;            // of the last whole round (0: no round)
+  Gsn max_gsn = 0;                 // largest seen, cut ones included
+  Lsn end = 0;                     // where appending continues
+  u64 run = 0;                     // of the last round
+  std::vector<std::vector<u8>> storage;
+};
+
+// Read all rounds from `from` to the end.  A missing first segment is LS_CORRUPT; a torn tail is not an error.
+Status read_log(const char *dir, u64 segment_bytes, Lsn from, LogImage &out);
+
+}  // namespace ls

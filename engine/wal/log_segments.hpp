@@ -1,0 +1,68 @@
+// log_segments.hpp - the log's files: segment n holds stream bytes [n * segment_bytes, (n + 1) * segment_bytes).
+//
+// A segment's name is its number as 16 hexadecimal digits.  It is made under a temporary name, really filled with
+// zeros, synced, renamed, and the directory synced: a segment under its final name has its full size, and writing
+// into it changes no metadata (fdatasync stays cheap, a full disk shows here and not in the middle of a round).
+// Segments that are not needed any more are renamed to future numbers; what they still contain is rejected by the
+// reader: the position in each round's header does not match.
+//
+// G1  the segment that contains the stream's end exists.
+// Crash: temporary files are removed at the next open; a rename has happened or not; all states are readable.
+// Locks: make_mutex_ (creating, renaming, removing) before set_mutex_ (the set of numbers).  Neither across a write of
+// the committer, except when it needs a segment that is not there.
+#pragma once
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+
+#include "base/status.hpp"
+#include "os/file.hpp"
+
+namespace ls {
+
+// Name of segment `number` in dir.
+std::string log_segment_path(const std::string &dir, u64 number);
+// Numbers of the segments present.
+Status log_segments_present(const std::string &dir, std::set<u64> &numbers);
+
+class LogSegments {
+ public:
+  LogSegments(const char *dir, u64 segment_bytes, bool fsync);
+  // The stream continues at lsn: make the directory and its segment, repair or drop what a crash without sync left.
+  Status open(Lsn lsn);
+  // All segments of [from, to], the one containing `to` included, exist.  LS_NO_SPACE, nothing else harmed.
+  Status ensure(Lsn from, Lsn to);
+  // Committer only.
+  Status write(Lsn lsn, std::span<const u8> bytes);
+  Status sync(u32 *files_synced);
+  // A segment behind that of lsn exists already.
+  bool has_spare(Lsn lsn);
+  Status make_spare(Lsn lsn);
+  // Segments wholly before lsn: keep some as spares behind `end`, remove the others.
+  Status truncate(Lsn lsn, Lsn end);
+
+ private:
+  struct OpenFile {
+    File file;
+    bool dirty = false;
+  };
+  u64 number_of(Lsn lsn) const { return lsn / segment_bytes_; }
+  bool exists(u64 number);
+  Status ensure_number(u64 number);
+  Status make(u64 number);
+  Status fill_with_zeros(File &file, u64 from);
+  Status get(u64 number, OpenFile **out);
+  Status sync_directory();
+
+  const std::string dir_;
+  const u64 segment_bytes_;
+  const bool fsync_;
+  std::mutex make_mutex_;
+  std::mutex set_mutex_;
+  std::set<u64> present_;            // under set_mutex_
+  std::map<u64, OpenFile> files_;    // committer only
+};
+
+}  // namespace ls

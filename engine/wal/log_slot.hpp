@@ -1,0 +1,74 @@
+// log_slot.hpp - the log's shared memory: LogShared, then a LogSlot per worker, then their ring buffers.
+//
+// S1  drained <= published <= drained + buffer_bytes, positions in bytes ever appended to the slot.
+// S2  [drained, published) are whole records; the owner writes only [published, drained + buffer_bytes).
+// S3  every record with a GSN <= hardened is durable and, after a crash, kept.
+// S4  sample i of the position table: every record before samples[i].lsn has a GSN <= samples[i].max_before.
+// Owner of a slot: one worker at a time.  Committer: one thread at a time (LogWriter's mutex).
+#pragma once
+#include <atomic>
+
+#include "base/types.hpp"
+#include "wal/log.hpp"
+
+namespace ls {
+
+struct LogSlot {
+  // Written by the owner.  published: release, pairs with the committer's acquire in collect.
+  alignas(kCacheLine) std::atomic<u64> published{0};
+  std::atomic<Gsn> appending{0};   // L1
+  std::atomic<Gsn> precommit{0};   // L3
+  std::atomic<u32> space_waiting{0};
+  // Written by the committer.  drained: release, pairs with the owner's acquire before it overwrites.
+  alignas(kCacheLine) std::atomic<u64> drained{0};
+  std::atomic<u32> space_seq{0};   // futex
+};
+static_assert(sizeof(LogSlot) == 2 * kCacheLine);
+
+enum KickState : u32 { kCommitterAwake = 0, kCommitterKicked, kCommitterSleeping };
+
+inline constexpr u32 kPositionSamples = 1024;
+inline constexpr u64 kPositionInterval = 1 << 20;  // bytes of log between samples, doubled when the table is full
+
+struct PositionSample {
+  Lsn lsn;         // start of a round
+  Gsn max_before;
+};
+
+struct PositionTable {
+  std::atomic<u32> mutex{0};  // futex mutex, innermost: nothing is locked under it
+  u32 count{0};
+  u64 interval{kPositionInterval};
+  Lsn end{0};                 // behind the last durable round, and
+  Gsn max_written{0};         // the largest GSN before it
+  PositionSample samples[kPositionSamples];
+};
+
+struct LogShared {
+  LogConfig config;
+  // Rarely written, read with every reservation.
+  std::atomic<u32> failed{0};     // a write or sync failed
+  std::atomic<u32> no_space{0};   // the last round found no room on disk
+  std::atomic<u32> low_space{0};  // the segment after the present one cannot be made: what is left is for the urgent
+  alignas(kCacheLine) std::atomic<Gsn> counter{0};   // last GSN drawn; changed by read-modify-write only
+  alignas(kCacheLine) std::atomic<Gsn> hardened{0};
+  std::atomic<Lsn> end{0};
+  std::atomic<u32> hardened_seq{0};                  // futex: advances with `hardened`, and when waiters must look up
+  std::atomic<u32> slots_used{0};                    // slots above were never attached
+  std::atomic<u32> stop{0};
+  std::atomic<u32> stopped{0};                       // the committer has ended in good order
+  alignas(kCacheLine) std::atomic<u32> kick{kCommitterAwake};  // futex
+  alignas(kCacheLine) std::atomic<u32> waiters{0};   // in wait_hardened
+  alignas(kCacheLine) std::atomic<u64> stat_bytes{0};
+  std::atomic<u64> stat_rounds{0}, stat_fsyncs{0}, stat_fsync_ns{0}, stat_commits{0};
+  PositionTable positions;
+
+  LogSlot *slots() { return reinterpret_cast<LogSlot *>(reinterpret_cast<u8 *>(this) + slots_offset()); }
+  u8 *ring(u32 slot) {
+    return reinterpret_cast<u8 *>(slots() + config.slots) + static_cast<size_t>(slot) * config.buffer_bytes;
+  }
+  static constexpr size_t slots_offset();
+};
+constexpr size_t LogShared::slots_offset() { return (sizeof(LogShared) + kCacheLine - 1) / kCacheLine * kCacheLine; }
+
+}  // namespace ls

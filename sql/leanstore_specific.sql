@@ -1,0 +1,92 @@
+-- What heap does not have: there is no heap output to compare with.
+SET default_table_access_method = leanstore;
+CREATE SCHEMA leanstore_specific;
+SET search_path = leanstore_specific, public;
+
+-- The access method, its library and its process are there.
+SELECT amname, amtype FROM pg_am WHERE amname = 'leanstore';
+SELECT count(*) AS engine_workers FROM pg_stat_activity WHERE backend_type = 'leanstore engine worker';
+SELECT obj_description(oid, 'pg_am') <> '' AS described FROM pg_am WHERE amname = 'leanstore';
+
+-- Every setting says what it is; names of the family that do not exist are refused.
+SELECT count(*) > 0 AS settings, count(*) FILTER (WHERE coalesce(short_desc, '') = '') AS undescribed FROM pg_settings WHERE name LIKE 'leanstore.%';
+SELECT name, setting FROM pg_settings WHERE name LIKE 'leanstore.%' AND (short_desc !~ '[.]$' OR short_desc ~ '^ ');
+\set VERBOSITY sqlstate
+SET leanstore.no_such_setting = 1;
+\set VERBOSITY default
+
+-- Nothing of the extension that is not meant for everybody can be called by everybody.
+SELECT p.oid::regprocedure AS open_to_all
+FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid
+WHERE extname = 'leanstore_am' AND has_function_privilege('public', p.oid, 'EXECUTE') AND prorettype NOT IN ('table_am_handler'::regtype, 'index_am_handler'::regtype)
+ORDER BY 1;
+CREATE ROLE regress_ls_nobody;
+CREATE TABLE t (id int PRIMARY KEY, v int, k int, pad text);
+GRANT ALL ON t TO regress_ls_nobody;
+GRANT USAGE ON SCHEMA leanstore_specific TO regress_ls_nobody;
+\set VERBOSITY sqlstate
+SET ROLE regress_ls_nobody;
+INSERT INTO t VALUES (1, 1, 1);
+SELECT leanstore_check('t');
+RESET ROLE;
+DELETE FROM t;
+SELECT leanstore_check('pg_class');
+SELECT leanstore_check('t_pkey');
+\set VERBOSITY default
+REVOKE ALL ON t FROM regress_ls_nobody;
+REVOKE ALL ON SCHEMA leanstore_specific FROM regress_ls_nobody;
+DROP ROLE regress_ls_nobody;
+
+-- A row keeps its ctid as long as no indexed column changes.
+CREATE INDEX ON t USING btree (k);
+INSERT INTO t SELECT i, i, i, 'short' FROM generate_series(1, 1000) i;
+CREATE TABLE place USING heap AS SELECT id, ctid AS c FROM t;
+UPDATE t SET v = v + 1;
+UPDATE t SET pad = repeat('grown', 50) WHERE id % 2 = 0;
+UPDATE t SET pad = repeat('p', 10000) WHERE id % 100 = 0;
+UPDATE t SET k = k;
+BEGIN; UPDATE t SET v = 0; ROLLBACK;
+SELECT count(*) FILTER (WHERE t.ctid = c) AS stayed, count(*) FILTER (WHERE t.ctid <> c) AS moved FROM t JOIN place USING (id);
+UPDATE t SET k = k + 1 WHERE id <= 10;
+SELECT count(*) FILTER (WHERE t.ctid = c) AS stayed, count(*) FILTER (WHERE t.ctid <> c) AS moved FROM t JOIN place USING (id);
+SELECT count(*) FROM t WHERE ctid IN (SELECT c FROM place WHERE id <= 10);
+-- Offsets stay in 1..256.
+SELECT min((ctid::text::point)[1]) >= 1 AND max((ctid::text::point)[1]) <= 256 AS offsets FROM t;
+
+-- No transaction id of a leanstore table ever has to be frozen.
+SELECT relfrozenxid FROM pg_class WHERE oid = 't'::regclass;
+VACUUM FREEZE t;
+SELECT relfrozenxid FROM pg_class WHERE oid = 't'::regclass;
+
+-- Plans name the table as those of any other.
+EXPLAIN (COSTS off) SELECT * FROM t;
+EXPLAIN (COSTS off) UPDATE t SET v = 0 WHERE id = 1 OR v < 0;
+
+-- A transaction that has touched a leanstore table cannot be prepared (yet), and is then rolled back.
+\set VERBOSITY sqlstate
+BEGIN; INSERT INTO t VALUES (5001, 1, 1); PREPARE TRANSACTION 'regress_ls';
+BEGIN; UPDATE t SET v = -1 WHERE id = 1; PREPARE TRANSACTION 'regress_ls';
+BEGIN; SELECT id FROM t WHERE id = 1 FOR UPDATE; PREPARE TRANSACTION 'regress_ls';
+BEGIN; CREATE TABLE prepared (id int); PREPARE TRANSACTION 'regress_ls';
+BEGIN; TRUNCATE t; PREPARE TRANSACTION 'regress_ls';
+\set VERBOSITY default
+SELECT count(*) FROM t WHERE id = 5001 OR v = -1;
+SELECT count(*), to_regclass('prepared') FROM t;
+SELECT count(*) FROM pg_prepared_xacts;
+BEGIN; CREATE TABLE on_heap (id int) USING heap; INSERT INTO on_heap VALUES (1); PREPARE TRANSACTION 'regress_ls';
+COMMIT PREPARED 'regress_ls';
+SELECT * FROM on_heap;
+
+-- SERIALIZABLE is refused, not silently weakened (as long as there are no range locks).
+\set VERBOSITY sqlstate
+BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM t; ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (6000); ROLLBACK;
+
+-- The extension stays as long as a table needs it.
+DROP EXTENSION leanstore_am;
+DROP ACCESS METHOD leanstore;
+\set VERBOSITY default
+
+-- Nothing is damaged.
+DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;

@@ -1,0 +1,175 @@
+/*
+ * ls.h - what the PostgreSQL side of leanstore_am shares between its files.
+ *
+ * Rules: an engine call (ls_* of leanstore/engine.h) returns a status and never
+ * throws; ls_check() turns a failure into an ereport.  CHECK_FOR_INTERRUPTS only
+ * between engine calls.  No palloc'd memory is owned by the engine, no engine
+ * memory by palloc: scans are released through ls_resowner.c.
+ */
+#ifndef LS_H
+#define LS_H
+
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "storage/itemptr.h"
+#include "storage/lmgr.h"
+#include "storage/relfilelocator.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+#include "utils/snapshot.h"
+
+#include "leanstore/engine.h"
+
+/* ---- ls_guc.c: settings (units as shown to the user) */
+extern int	ls_buffer_pool_size_mb;
+extern int	ls_page_providers;
+extern int	ls_log_buffer_size_kb;
+extern int	ls_wal_segment_size_mb;
+extern int	ls_max_wal_size_mb;
+extern int	ls_checkpoint_timeout_s;
+extern int	ls_max_open_relations;
+extern int	ls_version_trees;
+extern bool ls_direct_io;
+extern void ls_define_settings(void);
+
+/* ---- ls_shmem.c: the arena in shared memory */
+typedef struct LsShared
+{
+	/*
+	 * No transaction id at or above it was in use before this start of the
+	 * server; see ls_rmgr.c.
+	 */
+	pg_atomic_uint64 first_new_xid;
+	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
+	pg_atomic_uint32 recovery_failed;
+	ls_error	recovery_error;
+	void	   *arena;
+	ls_store   *store;
+} LsShared;
+
+extern LsShared *ls_shared;
+extern void ls_fill_config(ls_config *config);
+extern void ls_shmem_install_hooks(void);
+extern void ls_shmem_reset_store(void);
+extern void ls_rmgr_register(void);
+
+/* ---- ls_worker.c: the engine worker process */
+extern void ls_worker_register(void);
+PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
+
+/* ---- ls_xact.c: this backend as a worker of the engine */
+extern void ls_xact_install_callbacks(void);
+
+/* The backend's engine worker; attaches (and waits for recovery) on first use. */
+extern ls_worker *ls_reader(void);
+
+extern bool ls_reader_attached(void);
+
+/* The same with the current transaction begun on the engine (assigns an XID). */
+extern ls_worker *ls_writer(void);
+
+/* Which subtransaction made which change: shared, so that waiters can wait for the right one. */
+extern Size ls_subxact_shmem_size(void);
+extern void ls_subxact_shmem_init(void);
+
+/* The XID to wait for when change `seq` of the running transaction tn is in the way. */
+extern TransactionId ls_subxact_of_change(uint64 tn, uint32 seq);
+
+/* Top-level TN of this transaction, 0 if it has no XID (right in parallel workers too). */
+extern uint64 ls_own_tn(void);
+
+static inline TransactionId
+ls_tn_to_xid(uint64 tn)
+{
+	if (tn < ls_store_tn_base(ls_shared->store))
+		return FrozenTransactionId;
+	return XidFromFullTransactionId(FullTransactionIdFromU64(tn - ls_store_tn_offset(ls_shared->store)));
+}
+
+/* ---- ls_snapshot.c */
+
+/*
+ * The engine's view of a snapshot.  The result points into backend-local memory
+ * that stays valid until the next call, except `running`, which stays valid
+ * as long as the same snapshot is converted again or 16 others have been; scans copy it.
+ */
+extern const ls_snapshot *ls_snapshot_convert(Snapshot snapshot);
+
+/* The TN domain's value of an XID near the present. */
+extern uint64 ls_tn_from_xid(TransactionId xid);
+
+/* ---- ls_horizon.c: which versions are still needed */
+extern Size ls_horizon_shmem_size(void);
+extern void ls_horizon_shmem_init(void);
+extern void ls_horizon_install_hooks(void);
+extern void ls_horizon_publish(void);	/* engine worker */
+extern void ls_horizon_enter_utility(void);
+extern void ls_horizon_leave_utility(bool ends_transaction);
+
+/* Call before taking a snapshot by other means than a query's. */
+extern void ls_horizon_withdraw(void);
+extern void ls_horizon_at_eoxact(void);
+
+/* ---- ls_wait.c */
+
+/*
+ * Wait until the transaction behind tn has ended (deadlock detection,
+ * lock_timeout and cancel work as for heap rows).  rel/tid/oper for the error context.
+ */
+extern void ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper);
+
+/* By policy: true when waited (try again), false when it would block and the policy is SKIP; NOWAIT raises 55P03. */
+extern bool ls_wait_by_policy(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper, LockWaitPolicy policy);
+
+/* ---- ls_relation.c: relation -> open tree */
+extern ls_rel *ls_open(Relation rel);
+
+/* Remember that the relation's present file goes away at commit / a new one at abort. */
+extern void ls_relation_install_hooks(void);
+extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool at_commit);
+extern bool ls_relation_has_pending(void);
+extern void ls_relation_at_eoxact(bool commit);
+extern void ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId parent);
+extern Oid	ls_table_am_oid(void);
+extern bool ls_is_table(Relation rel);
+
+/* ---- ls_error.c: the only file that knows ls_status and SQLSTATE both */
+pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
+
+#define ls_check(call, error, rel) \
+	do { if (unlikely((call) != LS_OK)) ls_raise(&(error), (rel)); } while (0)
+
+/* ---- ls_resowner.c: engine scans released after an error */
+extern ls_scan *ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 hi, bool backward);
+extern void ls_scan_close_owned(ls_scan *scan);
+
+/* ---- ls_inspect.c: a leanstore table the user may inspect, opened with AccessShareLock */
+extern Relation ls_inspect_open(Oid relid);
+
+/* ---- ls_table_handler.c */
+extern const TableAmRoutine ls_table_routine;
+
+/* ---- ls_utility.c */
+extern void ls_utility_install_hooks(void);
+
+/* ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code) */
+#define LS_ROWS_PER_BLOCK 256
+
+static inline uint64
+ls_tid_to_row(const ItemPointerData *tid)
+{
+	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) * LS_ROWS_PER_BLOCK +
+		(ItemPointerGetOffsetNumberNoCheck(tid) - 1);
+}
+
+static inline void
+ls_row_to_tid(uint64 row_id, ItemPointer tid)
+{
+	ItemPointerSet(tid, (BlockNumber) (row_id / LS_ROWS_PER_BLOCK),
+				   (OffsetNumber) (row_id % LS_ROWS_PER_BLOCK + 1));
+}
+
+#endif							/* LS_H */

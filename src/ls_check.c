@@ -1,0 +1,199 @@
+/*
+ * ls_check.c - leanstore_check(regclass): the table's tree, and each btree index against its rows, both ways.
+ *
+ * Rows may change meanwhile, so each difference is decided on the row again
+ * under the newest state.  Index against table: an entry whose row lives must carry
+ * the key that the row has now (an UPDATE of an indexed column takes a new row
+ * id, so an entry never lies).  Table against index: every committed
+ * row that satisfies the predicate must be found.
+ */
+#include "ls.h"
+
+#include "access/genam.h"
+#include "access/itup.h"
+#include "access/relation.h"
+#include "access/relscan.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(leanstore_check);
+
+/* What an index says: row id -> seen. */
+typedef struct SeenRow
+{
+	uint64		row_id;			/* hash key */
+} SeenRow;
+
+typedef struct IndexCheck
+{
+	Relation	table;
+	Relation	index;
+	IndexInfo  *info;
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+	HTAB	   *seen;
+} IndexCheck;
+
+static bool
+satisfies_predicate(IndexCheck *check)
+{
+	ExprContext *econtext = GetPerTupleExprContext(check->estate);
+
+	econtext->ecxt_scantuple = check->slot;
+	return check->predicate == NULL || ExecQual(check->predicate, econtext);
+}
+
+/* Entry's key columns against what the row gives now. */
+static void
+check_entry(IndexCheck *check, IndexTuple itup, TupleDesc itup_desc, ItemPointer tid)
+{
+	Datum		row_values[INDEX_MAX_KEYS];
+	bool		row_nulls[INDEX_MAX_KEYS];
+
+	FormIndexDatum(check->info, check->slot, check->estate, row_values, row_nulls);
+	for (int i = 0; i < check->info->ii_NumIndexAttrs; i++)
+	{
+		CompactAttribute *att = TupleDescCompactAttr(itup_desc, i);
+		bool		isnull;
+		Datum		value = index_getattr(itup, i + 1, itup_desc, &isnull);
+		bool		equal;
+
+		/* An opclass may store another type (name as cstring): images do not compare then. */
+		if (OidIsValid(check->index->rd_opcintype[i]) &&
+			TupleDescAttr(RelationGetDescr(check->index), i)->atttypid == CSTRINGOID)
+			continue;
+		if (isnull || row_nulls[i])
+			equal = isnull == row_nulls[i];
+		else
+			equal = datum_image_eq(value, row_values[i], att->attbyval, att->attlen);
+		if (!equal)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" has an entry for row (%u,%u) whose column %d differs from the row",
+							RelationGetRelationName(check->index),
+							ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), i + 1),
+					 errhint("REINDEX the index.")));
+	}
+}
+
+static void
+entries_against_rows(IndexCheck *check)
+{
+	IndexScanDesc scan = index_beginscan(check->table, check->index, SnapshotAny, NULL, 0, 0);
+	ItemPointer tid;
+
+	scan->xs_want_itup = true;
+	index_rescan(scan, NULL, 0, NULL, 0);
+	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
+	{
+		bool		found;
+		SeenRow		key = {ls_tid_to_row(tid)};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!table_tuple_fetch_row_version(check->table, tid, SnapshotSelf, check->slot))
+			continue;			/* dead: the entry waits for cleaning */
+		ResetPerTupleExprContext(check->estate);
+		hash_search(check->seen, &key, HASH_ENTER, &found);
+		if (found)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" has two entries for row (%u,%u)",
+							RelationGetRelationName(check->index),
+							ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid)),
+					 errhint("REINDEX the index.")));
+		check_entry(check, scan->xs_itup, scan->xs_itupdesc, tid);
+	}
+	index_endscan(scan);
+}
+
+static void
+rows_against_entries(IndexCheck *check, Snapshot snapshot)
+{
+	TableScanDesc scan = table_beginscan(check->table, snapshot, 0, NULL);
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, check->slot))
+	{
+		ItemPointerData tid = check->slot->tts_tid;
+		SeenRow		key = {ls_tid_to_row(&tid)};
+
+		CHECK_FOR_INTERRUPTS();
+		ResetPerTupleExprContext(check->estate);
+		if (hash_search(check->seen, &key, HASH_FIND, NULL) != NULL)
+			continue;
+		if (!satisfies_predicate(check))
+			continue;
+		/* Deleted since, or moved to another row id: then the index is right. */
+		if (!table_tuple_fetch_row_version(check->table, &tid, SnapshotSelf, check->slot))
+			continue;
+		if (!satisfies_predicate(check))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("row (%u,%u) of table \"%s\" is missing in index \"%s\"",
+						ItemPointerGetBlockNumber(&tid), ItemPointerGetOffsetNumber(&tid),
+						RelationGetRelationName(check->table), RelationGetRelationName(check->index)),
+				 errhint("REINDEX the index.")));
+	}
+	table_endscan(scan);
+}
+
+static void
+check_index(Relation table, Oid index_oid)
+{
+	IndexCheck	check = {0};
+	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(SeenRow)};
+	Snapshot	snapshot;
+
+	check.index = index_open(index_oid, AccessShareLock);
+	if (check.index->rd_rel->relam == BTREE_AM_OID && check.index->rd_index->indisvalid)
+	{
+		/* Rows committed before the index is read must be in it. */
+		ls_horizon_withdraw();
+		snapshot = RegisterSnapshot(GetLatestSnapshot());
+		check.table = table;
+		check.info = BuildIndexInfo(check.index);
+		check.estate = CreateExecutorState();
+		check.predicate = ExecPrepareQual(check.info->ii_Predicate, check.estate);
+		check.slot = table_slot_create(table, NULL);
+		check.seen = hash_create("leanstore_check rows", 1024, &control, HASH_ELEM | HASH_BLOBS);
+		GetPerTupleExprContext(check.estate)->ecxt_scantuple = check.slot;
+
+		entries_against_rows(&check);
+		rows_against_entries(&check, snapshot);
+
+		hash_destroy(check.seen);
+		ExecDropSingleTupleTableSlot(check.slot);
+		FreeExecutorState(check.estate);
+		UnregisterSnapshot(snapshot);
+	}
+	index_close(check.index, AccessShareLock);
+}
+
+Datum
+leanstore_check(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ls_inspect_open(PG_GETARG_OID(0));
+	ls_check_result result;
+	ls_error	error = {0};
+
+	ls_check(ls_rel_check(ls_reader(), ls_open(rel), &result, &error), error, rel);
+	ereport(DEBUG1,
+			(errmsg("leanstore table \"%s\": " UINT64_FORMAT " pages, " UINT64_FORMAT " rows, " UINT64_FORMAT " ghosts",
+					RelationGetRelationName(rel), result.pages, result.rows, result.ghosts)));
+	foreach_oid(index_oid, RelationGetIndexList(rel))
+		check_index(rel, index_oid);
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,76 @@
+/*
+ * ls_error.c - engine status to ereport: the only file that knows ls_status and SQLSTATE both.
+ */
+#include "ls.h"
+
+#include "miscadmin.h"
+#include "storage/block.h"
+
+static int
+sqlstate_of(const ls_error *error)
+{
+	switch (error->status)
+	{
+		case LS_NO_SPACE:
+			return ERRCODE_DISK_FULL;
+		case LS_IO_ERROR:
+			return ERRCODE_IO_ERROR;
+		case LS_CORRUPT:
+			return ERRCODE_DATA_CORRUPTED;
+		case LS_NO_MEMORY:
+			return ERRCODE_OUT_OF_MEMORY;
+		case LS_NO_FRAMES:
+			return ERRCODE_INSUFFICIENT_RESOURCES;
+		case LS_LIMIT:
+			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+		case LS_TOO_LARGE:
+			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+		case LS_NOT_READY:
+			return ERRCODE_CANNOT_CONNECT_NOW;
+		default:
+			return ERRCODE_INTERNAL_ERROR;
+	}
+}
+
+static const char *
+hint_of(ls_status status)
+{
+	switch (status)
+	{
+		case LS_NO_SPACE:
+			return "Free space on the file system that holds the file.";
+		case LS_CORRUPT:
+			return "The page was left as it is. Check the storage and restore the relation from a backup.";
+		case LS_NO_FRAMES:
+			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages can be written.";
+		case LS_LIMIT:
+			return "Increase \"leanstore.max_open_relations\" and restart the server.";
+		default:
+			return NULL;
+	}
+}
+
+void
+ls_raise(const ls_error *error, Relation rel)
+{
+	const char *hint = hint_of(error->status);
+
+	/* An interrupt ended a wait of the engine: let PostgreSQL say what it was. */
+	if (error->status == LS_INTERRUPTED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement while waiting for the leanstore engine")));
+	}
+
+	ereport(ERROR,
+			(errcode(sqlstate_of(error)),
+			 rel ? errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel), error->message)
+			 : errmsg("leanstore: %s", error->message),
+			 error->path[0] == '\0' ? 0 :
+			 error->page_no != UINT32_MAX ? errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").",
+													  error->path, error->page_no, (uint64) error->page_no * 4096)
+			 : errdetail("File \"%s\".", error->path),
+			 hint ? errhint("%s", hint) : 0));
+}

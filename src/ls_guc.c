@@ -1,0 +1,88 @@
+/*
+ * ls_guc.c - the settings, leanstore.*
+ *
+ * All of them size shared memory or the engine's threads, so they are read once,
+ * at server start.
+ */
+#include "ls.h"
+
+#include "utils/guc.h"
+
+int			ls_buffer_pool_size_mb = 512;
+int			ls_page_providers = 1;
+int			ls_log_buffer_size_kb = 256;
+int			ls_wal_segment_size_mb = 16;
+int			ls_max_wal_size_mb = 1024;
+int			ls_checkpoint_timeout_s = 300;
+int			ls_max_open_relations = 16384;
+int			ls_version_trees = 16;
+bool		ls_direct_io = true;
+
+static bool
+check_power_of_two(int *newval, void **extra, GucSource source)
+{
+	if ((*newval & (*newval - 1)) == 0)
+		return true;
+	GUC_check_errdetail("The value must be a power of two.");
+	return false;
+}
+
+void
+ls_define_settings(void)
+{
+	DefineCustomIntVariable("leanstore.buffer_pool_size",
+							"Memory for pages of leanstore tables and indexes.",
+							"Reserved in shared memory at server start; leanstore relations do not use shared_buffers.",
+							&ls_buffer_pool_size_mb, 512, 1, 16 * 1024 * 1024,
+							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.page_providers",
+							"Number of threads that keep page frames free and write changed pages.",
+							NULL,
+							&ls_page_providers, 1, 1, 3,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.log_buffer_size",
+							"Log buffer of each backend.",
+							"Rounded by requirement to a power of two; shared memory use is this times the number of possible backends.",
+							&ls_log_buffer_size_kb, 256, 64, 1024 * 1024,
+							PGC_POSTMASTER, GUC_UNIT_KB, check_power_of_two, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.wal_segment_size",
+							"Size of one file of the engine's log.",
+							"Fixed when the engine's files are first created.",
+							&ls_wal_segment_size_mb, 16, 1, 1024,
+							PGC_POSTMASTER, GUC_UNIT_MB, check_power_of_two, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.max_wal_size",
+							"Size of the engine's log that makes a checkpoint due.",
+							"A soft limit: a long transaction keeps its log until it ends.",
+							&ls_max_wal_size_mb, 1024, 32, 1024 * 1024,
+							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.checkpoint_timeout",
+							"Longest time between checkpoints of the engine.",
+							NULL,
+							&ls_checkpoint_timeout_s, 300, 1, 86400,
+							PGC_POSTMASTER, GUC_UNIT_S, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.max_open_relations",
+							"Number of leanstore relations that can be in use between two server starts.",
+							"Each takes about 300 bytes of shared memory and keeps its first page in the buffer pool.",
+							&ls_max_open_relations, 16384, 64, 1024 * 1024,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.version_trees",
+							"Number of partitions of the store of old row versions.",
+							"More partitions let more concurrent writers keep out of each other's way.",
+							&ls_version_trees, 16, 1, 64,
+							PGC_POSTMASTER, 0, check_power_of_two, NULL, NULL);
+
+	DefineCustomBoolVariable("leanstore.direct_io",
+							 "Reads and writes pages past the operating system's cache.",
+							 "Pages are then cached once, in the buffer pool; file systems without direct I/O are used buffered.",
+							 &ls_direct_io, true,
+							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("leanstore");
+}

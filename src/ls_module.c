@@ -1,0 +1,36 @@
+/*
+ * ls_module.c - loading: chains every hook of the extension, in one place.
+ *
+ * Everything shared is reserved when the postmaster loads the library from
+ * shared_preload_libraries; any other way of loading it is refused.
+ */
+#include "ls.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+
+PG_MODULE_MAGIC_EXT(
+					.name = "leanstore_am",
+					.version = "1.0"
+);
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("leanstore_am must be loaded by the server at start"),
+				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
+
+	ls_define_settings();
+	ls_shmem_install_hooks();
+	ls_rmgr_register();
+	ls_worker_register();
+	ls_xact_install_callbacks();
+	ls_horizon_install_hooks();
+	ls_relation_install_hooks();
+	ls_utility_install_hooks();
+}

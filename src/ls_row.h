@@ -1,0 +1,60 @@
+/*
+ * ls_row.h - the bytes of a row in the engine.
+ *
+ *	head, 2 bytes little endian: number of attributes | LS_HEAD_*
+ *	null bitmap, only with LS_HEAD_NULLS: (attributes + 7) / 8 bytes
+ *	the data area of the heap tuple, as it is
+ *
+ * The data area was laid out from a MAXALIGNed start and is copied to one before
+ * it is read.
+ */
+#ifndef LS_ROW_H
+#define LS_ROW_H
+
+#include "ls.h"
+
+#include "access/htup_details.h"
+
+#define LS_HEAD_NATTS	0x07FF
+#define LS_HEAD_NULLS	0x0800
+#define LS_HEAD_VARWIDTH	0x1000
+#define LS_HEAD_EXTERNAL	0x2000
+
+#define LS_HEAD_BYTES	2
+
+StaticAssertDecl(MaxHeapAttributeNumber <= LS_HEAD_NATTS, "number of attributes does not fit");
+
+/*
+ * Buffers of this backend for one row each.  No PostgreSQL code that could come
+ * back to a leanstore table runs while one is in use.
+ */
+extern uint8 *ls_fetch_buffer(void);	/* for a row that goes to a slot at once */
+extern uint8 *ls_old_row_buffer(void);	/* for the version that is being replaced */
+
+static inline uint16
+ls_row_head(const ls_row *row)
+{
+	uint16		head;
+
+	memcpy(&head, row->data, sizeof(head));
+	return head;
+}
+
+/* The tuple's payload, in a buffer that stays valid until the next call. */
+extern const uint8 *ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len);
+
+/* Bytes that the row takes as a heap tuple (header included). */
+extern uint32 ls_row_tuple_len(const ls_row *row, Relation rel);
+
+/*
+ * Lay the row out as a heap tuple at `space`, which has ls_row_tuple_len()
+ * bytes and is MAXALIGNed.
+ */
+extern void ls_row_decode(const ls_row *row, Relation rel, HeapTuple tuple, char *space);
+
+/* System columns of a version. */
+extern void ls_row_set_header(HeapTuple tuple, const ls_row *row);
+
+extern bool ls_row_has_external(const ls_row *row);
+
+#endif							/* LS_ROW_H */

@@ -1,0 +1,153 @@
+/*
+ * ls_shmem.c - the engine's arena in PostgreSQL's main shared memory.
+ *
+ * Reserved by the postmaster, inherited by every process at the same address:
+ * that is why a swizzled pointer can be a plain pointer.  After a crash of any
+ * process PostgreSQL makes the segment anew and this file formats it again.
+ */
+#include "ls.h"
+
+#include <sys/stat.h>
+
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
+#include "common/file_perm.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+
+#define ARENA_ALIGNMENT 4096
+
+LsShared   *ls_shared = NULL;
+
+static shmem_request_hook_type previous_request_hook = NULL;
+static shmem_startup_hook_type previous_startup_hook = NULL;
+
+void
+ls_fill_config(ls_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->buffer_pool_bytes = (uint64) ls_buffer_pool_size_mb * 1024 * 1024;
+	config->worker_slots = MaxBackends + NUM_AUXILIARY_PROCS;
+	config->max_open_files = ls_max_open_relations;
+	config->log_buffer_bytes = ls_log_buffer_size_kb * 1024;
+	config->log_segment_bytes = (uint64) ls_wal_segment_size_mb * 1024 * 1024;
+	config->max_log_bytes = (uint64) ls_max_wal_size_mb * 1024 * 1024;
+	config->checkpoint_seconds = ls_checkpoint_timeout_s;
+	config->page_providers = ls_page_providers;
+	config->version_trees = ls_version_trees;
+	config->fsync = enableFsync;
+	config->direct_io = ls_direct_io;
+	strlcpy(config->root_dir, DataDir, sizeof(config->root_dir));
+	if (snprintf(config->data_dir, sizeof(config->data_dir), "%s/leanstore", DataDir) >= (int) sizeof(config->data_dir))
+		ereport(FATAL,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("data directory path is too long for leanstore_am"),
+				 errhint("Use a path of at most %d bytes.", (int) sizeof(config->data_dir) - 11)));
+}
+
+static void
+request_hook(void)
+{
+	ls_config	config;
+
+	if (previous_request_hook)
+		previous_request_hook();
+	ls_fill_config(&config);
+	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(LsShared)),
+									add_size(ls_store_size(&config), 2 * ARENA_ALIGNMENT)));
+	RequestAddinShmemSpace(add_size(ls_subxact_shmem_size(), ls_horizon_shmem_size()));
+}
+
+/*
+ * The first transaction id that this start may hand out, as far as pg_control
+ * knows.  If there is WAL to replay, the startup process corrects it at the end
+ * of replay (ls_rmgr.c).
+ */
+static uint64
+next_xid_in_control_file(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+	uint64		result = U64FromFullTransactionId(control->checkPointCopy.nextXid);
+
+	if (!crc_ok)
+		ereport(FATAL,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("incorrect checksum in control file")));
+	pfree(control);
+	return result;
+}
+
+static void
+startup_hook(void)
+{
+	ls_config	config;
+	ls_error	error;
+	bool		found;
+	Size		arena_size;
+
+	if (previous_startup_hook)
+		previous_startup_hook();
+
+	ls_fill_config(&config);
+	arena_size = ls_store_size(&config);
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	ls_shared = ShmemInitStruct("leanstore_am", sizeof(LsShared), &found);
+	if (!found)
+	{
+		void	   *raw;
+		bool		found_arena;
+
+		memset(ls_shared, 0, sizeof(LsShared));
+		pg_atomic_init_u64(&ls_shared->first_new_xid, next_xid_in_control_file());
+		pg_atomic_init_u32(&ls_shared->engine_pid, 0);
+		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
+
+		raw = ShmemInitStruct("leanstore_am arena", arena_size + ARENA_ALIGNMENT, &found_arena);
+		ls_shared->arena = (void *) TYPEALIGN(ARENA_ALIGNMENT, raw);
+
+		if (mkdir(config.data_dir, pg_dir_create_mode) != 0 && errno != EEXIST)
+			ereport(FATAL,
+					(errcode_for_file_access(),
+					 errmsg("could not create directory \"%s\": %m", config.data_dir)));
+
+		if (ls_store_create(ls_shared->arena, arena_size, &config, &ls_shared->store, &error) != LS_OK)
+			ereport(FATAL,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not create the leanstore buffer pool: %s", error.message)));
+	}
+	ls_subxact_shmem_init();
+	ls_horizon_shmem_init();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/*
+ * Format the arena again; only the engine worker calls this, when it was asked to
+ * leave by somebody other than a server shutdown and has been started again.
+ */
+void
+ls_shmem_reset_store(void)
+{
+	ls_config	config;
+	ls_error	error;
+	Size		size;
+
+	ls_fill_config(&config);
+	size = ls_store_size(&config);
+	memset(ls_shared->arena, 0, size);
+	if (ls_store_create(ls_shared->arena, size, &config, &ls_shared->store, &error) != LS_OK)
+		elog(PANIC, "could not create the leanstore buffer pool: %s", error.message);
+}
+
+void
+ls_shmem_install_hooks(void)
+{
+	previous_request_hook = shmem_request_hook;
+	shmem_request_hook = request_hook;
+	previous_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup_hook;
+}

@@ -1,0 +1,292 @@
+/*
+ * ls_slot.c - the slot of leanstore tables (ls_slot.h).
+ *
+ * Reading attributes and system columns is TTSOpsHeapTuple's own code: the slot
+ * begins with its struct.  What differs is who owns the tuple.
+ *
+ *	S1: base.tuple is NULL (empty or virtual) or &base.tupdata, and then
+ *		base.tupdata.t_data == space.
+ *	S2: TTS_FLAG_SHOULDFREE is never set.
+ */
+#include "postgres.h"
+
+#include "ls_row.h"
+#include "ls_slot.h"
+#include "ls_table.h"
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "utils/expandeddatum.h"
+
+static TupleTableSlotOps ls_slot_ops;
+
+/* Room for small rows from the start; grows in powers of two. */
+#define LS_SLOT_MIN_BYTES 256
+
+static inline void
+reserve(LsSlot *slot, Size bytes)
+{
+	Size		want;
+
+	if (likely(bytes <= slot->space_bytes))
+		return;
+
+	want = Max(pg_nextpower2_size_t(bytes), LS_SLOT_MIN_BYTES);
+	/* the contents are about to be replaced: no repalloc, it would copy them */
+	if (slot->space != NULL)
+		pfree(slot->space);
+	slot->space = NULL;
+	slot->space_bytes = 0;
+	slot->space = MemoryContextAlloc(slot->base.base.tts_mcxt, want);
+	slot->space_bytes = want;
+}
+
+static void
+ls_slot_init(TupleTableSlot *slot)
+{
+	LsSlot	   *ls = (LsSlot *) slot;
+
+	ls->space = NULL;
+	ls->space_bytes = 0;
+	ls->writer_tn = 0;
+}
+
+static void
+ls_slot_release(TupleTableSlot *slot)
+{
+	LsSlot	   *ls = (LsSlot *) slot;
+
+	if (ls->space != NULL)
+		pfree(ls->space);
+	ls->space = NULL;
+	ls->space_bytes = 0;
+}
+
+static void
+ls_slot_clear(TupleTableSlot *slot)
+{
+	LsSlot	   *ls = (LsSlot *) slot;
+
+	Assert(!TTS_SHOULDFREE(slot));
+	slot->tts_nvalid = 0;
+	slot->tts_flags |= TTS_FLAG_EMPTY;
+	ItemPointerSetInvalid(&slot->tts_tid);
+	ls->base.off = 0;
+	ls->base.tuple = NULL;
+	ls->writer_tn = 0;
+}
+
+/*
+ * Lay values out as a heap tuple in the slot's buffer.  The values must not point
+ * into that buffer; nothing in the server lets a virtual tuple depend on what its
+ * own slot held before, because other slots free that when they are cleared.
+ */
+static void
+form(LsSlot *ls, TupleDesc desc, const Datum *values, const bool *isnull)
+{
+	HeapTupleHeader header;
+	bool		hasnull = false;
+	Size		hoff = SizeofHeapTupleHeader;
+	Size		data_len;
+
+	for (int i = 0; i < desc->natts; i++)
+		hasnull |= isnull[i];
+	if (hasnull)
+		hoff += BITMAPLEN(desc->natts);
+	hoff = MAXALIGN(hoff);
+	data_len = heap_compute_data_size(desc, values, isnull);
+
+	reserve(ls, hoff + data_len);
+	memset(ls->space, 0, hoff + data_len);
+	header = (HeapTupleHeader) ls->space;
+	ItemPointerSetInvalid(&header->t_ctid);
+	HeapTupleHeaderSetNatts(header, desc->natts);
+	header->t_hoff = (uint8) hoff;
+	heap_fill_tuple(desc, values, isnull, ls->space + hoff, data_len,
+					&header->t_infomask, hasnull ? header->t_bits : NULL);
+
+	ls->base.tupdata.t_len = (uint32) (hoff + data_len);
+	ls->base.tupdata.t_data = header;
+	ls->base.tupdata.t_self = ls->base.base.tts_tid;
+	ls->base.tupdata.t_tableOid = ls->base.base.tts_tableOid;
+	ls->base.tuple = &ls->base.tupdata;
+	/* attributes are to be read from the tuple from now on */
+	ls->base.base.tts_nvalid = 0;
+	ls->base.off = 0;
+}
+
+static void
+ls_slot_materialize(TupleTableSlot *slot)
+{
+	LsSlot	   *ls = (LsSlot *) slot;
+
+	Assert(!TTS_EMPTY(slot));
+	if (ls->base.tuple == NULL)
+		form(ls, slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
+}
+
+static void
+ls_slot_getsomeattrs(TupleTableSlot *slot, int natts)
+{
+	TTSOpsHeapTuple.getsomeattrs(slot, natts);
+}
+
+/* Take over a heap tuple's bytes. */
+static void
+copy_tuple(LsSlot *ls, HeapTuple tuple)
+{
+	TupleTableSlot *slot = &ls->base.base;
+
+	reserve(ls, tuple->t_len);
+	memcpy(ls->space, tuple->t_data, tuple->t_len);
+	ls->base.tupdata = *tuple;
+	ls->base.tupdata.t_data = (HeapTupleHeader) ls->space;
+	ls->base.tuple = &ls->base.tupdata;
+	ls->base.off = 0;
+	slot->tts_nvalid = 0;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_tid = tuple->t_self;
+	slot->tts_tableOid = tuple->t_tableOid;
+}
+
+static void
+ls_slot_copyslot(TupleTableSlot *dstslot, TupleTableSlot *srcslot)
+{
+	LsSlot	   *dst = (LsSlot *) dstslot;
+
+	ls_slot_clear(dstslot);
+
+	if (ls_is_slot(srcslot) && ls_slot_tuple(srcslot) != NULL)
+	{
+		LsSlot	   *src = (LsSlot *) srcslot;
+
+		copy_tuple(dst, src->base.tuple);
+		dst->writer_tn = src->writer_tn;
+		dst->cid = src->cid;
+		dst->flags = src->flags;
+	}
+	else if ((TTS_IS_HEAPTUPLE(srcslot) || TTS_IS_BUFFERTUPLE(srcslot)) &&
+			 ls_slot_tuple(srcslot) != NULL)
+		copy_tuple(dst, ls_slot_tuple(srcslot));
+	else
+	{
+		slot_getallattrs(srcslot);
+		dstslot->tts_flags &= ~TTS_FLAG_EMPTY;
+		form(dst, srcslot->tts_tupleDescriptor, srcslot->tts_values, srcslot->tts_isnull);
+	}
+}
+
+static HeapTuple
+ls_slot_get_heap_tuple(TupleTableSlot *slot)
+{
+	ls_slot_materialize(slot);
+	return ls_slot_tuple(slot);
+}
+
+static HeapTuple
+ls_slot_copy_heap_tuple(TupleTableSlot *slot)
+{
+	ls_slot_materialize(slot);
+	return heap_copytuple(ls_slot_tuple(slot));
+}
+
+static MinimalTuple
+ls_slot_copy_minimal_tuple(TupleTableSlot *slot, Size extra)
+{
+	ls_slot_materialize(slot);
+	return minimal_tuple_from_heap_tuple(ls_slot_tuple(slot), extra);
+}
+
+/*
+ * The operations, completed on first use: the functions we share with
+ * TTSOpsHeapTuple are static in the server and only reachable through it.
+ */
+const TupleTableSlotOps *
+ls_slot_callbacks(Relation rel)
+{
+	if (unlikely(ls_slot_ops.base_slot_size == 0))
+	{
+		TupleTableSlotOps ops = TTSOpsHeapTuple;
+
+		ops.base_slot_size = sizeof(LsSlot);
+		ops.init = ls_slot_init;
+		ops.release = ls_slot_release;
+		ops.clear = ls_slot_clear;
+		ops.getsomeattrs = ls_slot_getsomeattrs;
+		ops.materialize = ls_slot_materialize;
+		ops.copyslot = ls_slot_copyslot;
+		ops.get_heap_tuple = ls_slot_get_heap_tuple;
+		ops.get_minimal_tuple = NULL;
+		ops.copy_heap_tuple = ls_slot_copy_heap_tuple;
+		ops.copy_minimal_tuple = ls_slot_copy_minimal_tuple;
+		ls_slot_ops = ops;
+	}
+	return &ls_slot_ops;
+}
+
+bool
+ls_is_slot(const TupleTableSlot *slot)
+{
+	return slot->tts_ops == &ls_slot_ops;
+}
+
+LsSlot *
+ls_slot_cast(TupleTableSlot *slot)
+{
+	if (unlikely(!ls_is_slot(slot)))
+		elog(ERROR, "a row of a leanstore table cannot be stored in a slot of another kind");
+	return (LsSlot *) slot;
+}
+
+void
+ls_slot_store(TupleTableSlot *slot, Relation rel, const ls_row *row)
+{
+	LsSlot	   *ls = ls_slot_cast(slot);
+
+	reserve(ls, ls_row_tuple_len(row, rel));
+	ls_row_decode(row, rel, &ls->base.tupdata, ls->space);
+	ls->base.tuple = &ls->base.tupdata;
+	ls->base.off = 0;
+	ls->writer_tn = row->writer_tn;
+	ls->cid = row->cid;
+	ls->flags = row->flags;
+	slot->tts_nvalid = 0;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_tid = ls->base.tupdata.t_self;
+	slot->tts_tableOid = RelationGetRelid(rel);
+}
+
+void
+ls_slot_set_version(TupleTableSlot *slot, Relation rel, const ls_row *row)
+{
+	slot->tts_tableOid = RelationGetRelid(rel);
+	ls_row_to_tid(row->row_id, &slot->tts_tid);
+	if (ls_is_slot(slot))
+	{
+		LsSlot	   *ls = (LsSlot *) slot;
+
+		Assert(ls->base.tuple != NULL);
+		ls->base.tuple->t_tableOid = RelationGetRelid(rel);
+		ls_row_set_header(ls->base.tuple, row);
+		ls->writer_tn = row->writer_tn;
+		ls->cid = row->cid;
+		ls->flags = row->flags;
+	}
+}
+
+/*
+ * As in heap, xmax is then the updating transaction itself: INSERT ... ON CONFLICT
+ * DO UPDATE ... RETURNING xmax is a known way to tell updated rows from new ones.
+ */
+void
+ls_slot_set_locked(TupleTableSlot *slot)
+{
+	if (ls_is_slot(slot))
+	{
+		HeapTupleHeader header = ls_slot_tuple(slot)->t_data;
+
+		HeapTupleHeaderSetXmax(header, HeapTupleHeaderGetRawXmin(header));
+		header->t_infomask &= ~HEAP_XMAX_INVALID;
+		header->t_infomask |= HEAP_XMAX_LOCK_ONLY | HEAP_XMAX_EXCL_LOCK;
+	}
+}

@@ -1,0 +1,331 @@
+/*
+ * ls_table_fetch.c - one row by its TID.
+ *
+ * A TID names a row, not a version: which version the caller gets follows from
+ * the snapshot.  Callers that pass SnapshotAny want "the tuple there"; what that is
+ * for a row that is changed in place, see ls_table_versions.c.
+ */
+#include "postgres.h"
+
+#include "ls_row.h"
+#include "ls_slot.h"
+#include "ls_table.h"
+
+#include "access/relscan.h"
+#include "pgstat.h"
+#include "utils/snapmgr.h"
+
+bool
+ls_fetch(Relation rel, uint64 row_id, const ls_snapshot *snapshot, uint8 *buffer,
+		 ls_row *row, bool *all_dead)
+{
+	ls_error	error;
+	ls_status	status;
+	bool		dead = false;
+
+	LS_CALL(status, ls_row_fetch(ls_reader(), ls_open(rel), row_id, snapshot, buffer, row, &dead, &error));
+	if (all_dead != NULL)
+		*all_dead = (status == LS_NOT_FOUND && dead);
+	if (status == LS_NOT_FOUND)
+		return false;
+	ls_check(status, error, rel);
+	return true;
+}
+
+bool
+ls_fetch_newest(Relation rel, uint64 row_id, uint8 *buffer, ls_row *row)
+{
+	return ls_fetch(rel, row_id, ls_snapshot_convert(SnapshotAny), buffer, row, NULL);
+}
+
+/*
+ * The version that stands at this moment: our own, or the last committed one.
+ *
+ * A change of this row that succeeds afterwards replaces exactly this version:
+ * if another transaction had changed the row in between, the change would have
+ * met a version that its snapshot (older than this call) does not see.
+ */
+bool
+ls_fetch_committed(Relation rel, uint64 row_id, uint8 *buffer, ls_row *row)
+{
+	return ls_fetch(rel, row_id, ls_snapshot_convert(SnapshotSelf), buffer, row, NULL);
+}
+
+bool
+ls_row_is_dead(const ls_row *row)
+{
+	return (row->flags & LS_ROW_GHOST) != 0 &&
+		row->writer_tn < ls_store_horizon(ls_shared->store);
+}
+
+/* ----------------------------------------------------------------
+ * dirty snapshots: what a unique check looks with
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * As HeapTupleSatisfiesDirty: is there a row, and whose end has to be waited for
+ * to be sure.  A writer found not running any more may have removed its change
+ * while we looked, so the row is read again then.
+ */
+static bool
+fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_row *row, bool *all_dead)
+{
+	uint64		own = ls_own_tn();
+	uint64		finished = 0;
+
+	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+	snapshot->speculativeToken = 0;
+	if (all_dead != NULL)
+		*all_dead = false;
+
+	for (;;)
+	{
+		bool		ghost;
+
+		if (!ls_fetch(rel, row_id, ls_snapshot_convert(SnapshotAny), buffer, row, all_dead))
+			return false;
+
+		ghost = (row->flags & LS_ROW_GHOST) != 0;
+		if (row->writer_tn == own ||
+			row->writer_tn == finished ||
+			row->writer_tn < ls_store_tn_base(ls_shared->store))
+		{
+			if (ghost && all_dead != NULL)
+				*all_dead = ls_row_is_dead(row);
+			return !ghost;
+		}
+
+		if (ls_tn_is_active(ls_shared->store, row->writer_tn))
+		{
+			TransactionId writer = ls_subxact_of_change(row->writer_tn, row->seq);
+
+			if (row->flags & LS_ROW_SPECULATIVE)
+			{
+				snapshot->speculativeToken = row->cid;
+				snapshot->xmin = writer;
+			}
+			else if (ghost || (row->flags & LS_ROW_HAS_PREV))
+				snapshot->xmax = writer;
+			else
+				snapshot->xmin = writer;
+			return true;
+		}
+		finished = row->writer_tn;
+	}
+}
+
+/* ----------------------------------------------------------------
+ * index fetches
+ * ----------------------------------------------------------------
+ */
+
+struct IndexFetchTableData *
+ls_index_fetch_begin(Relation rel)
+{
+	IndexFetchTableData *scan = palloc0_object(IndexFetchTableData);
+
+	scan->rel = rel;
+	return scan;
+}
+
+void
+ls_index_fetch_reset(struct IndexFetchTableData *scan)
+{
+	/* nothing is held between two rows */
+}
+
+void
+ls_index_fetch_end(struct IndexFetchTableData *scan)
+{
+	pfree(scan);
+}
+
+bool
+ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
+					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+{
+	Relation	rel = scan->rel;
+	uint64		row_id = ls_tid_to_row(tid);
+	ls_row		row;
+	bool		found;
+
+	*call_again = false;		/* at most one version of a row is visible */
+	ls_forget_recent();
+
+	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
+	{
+		found = fetch_dirty(rel, row_id, snapshot, ls_fetch_buffer(), &row, all_dead);
+		if (found)
+			ls_dirty_match = (LsDirtyMatch) {RelationGetRelid(rel), row_id};
+	}
+	else
+	{
+		if (IsMVCCSnapshot(snapshot))
+			ls_check_isolation(rel);
+		found = ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), ls_fetch_buffer(), &row, all_dead);
+	}
+
+	if (!found)
+		return false;
+	ls_slot_store(slot, rel, &row);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ * other fetches
+ * ----------------------------------------------------------------
+ */
+
+bool
+ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+{
+	ls_row		row;
+	bool		found;
+
+	if (snapshot->snapshot_type == SNAPSHOT_ANY)
+		found = ls_fetch_any(rel, tid, ls_fetch_buffer(), &row);
+	else
+	{
+		ls_forget_recent();
+		if (IsMVCCSnapshot(snapshot))
+			ls_check_isolation(rel);
+
+		/* a TID from a user may be any: offsets over the limit name no row */
+		found = ItemPointerGetOffsetNumberNoCheck(tid) <= LS_ROWS_PER_BLOCK &&
+			ls_fetch(rel, ls_tid_to_row(tid), ls_snapshot_convert(snapshot), ls_fetch_buffer(), &row, NULL);
+	}
+
+	if (!found)
+		return false;
+	ls_slot_store(slot, rel, &row);
+	pgstat_count_heap_fetch(rel);
+	return true;
+}
+
+bool
+ls_tuple_tid_valid(TableScanDesc sscan, ItemPointer tid)
+{
+	return ItemPointerIsValid(tid) &&
+		ItemPointerGetOffsetNumber(tid) <= LS_ROWS_PER_BLOCK &&
+		ItemPointerGetBlockNumber(tid) < ls_scan_blocks((LsScanDesc *) sscan);
+}
+
+void
+ls_tuple_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
+{
+	Relation	rel = sscan->rs_rd;
+	ItemPointerData next = *tid;
+
+	for (;;)
+	{
+		uint64		row_id = ls_tid_to_row(&next);
+		ls_row		row;
+
+		CHECK_FOR_INTERRUPTS();
+		if (ls_fetch(rel, row_id, ls_snapshot_convert(sscan->rs_snapshot), ls_fetch_buffer(), &row, NULL))
+			*tid = next;
+		if (!ls_fetch_newest(rel, row_id, ls_fetch_buffer(), &row) ||
+			(row.flags & LS_ROW_MOVED) == 0 ||
+			row.moved_to == LS_MOVED_PARTITIONS)
+			break;
+		ls_row_to_tid(row.moved_to, &next);
+	}
+}
+
+bool
+ls_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot)
+{
+	ls_row		row;
+
+	if (!ls_fetch(rel, ls_tid_to_row(&slot->tts_tid), ls_snapshot_convert(snapshot),
+				  ls_fetch_buffer(), &row, NULL))
+		return false;
+
+	/* another version is visible: the one in the slot is not */
+	if (ls_is_slot(slot))
+	{
+		LsSlot	   *ls = (LsSlot *) slot;
+
+		if (ls->writer_tn != 0)
+			return ls->writer_tn == row.writer_tn && ls->cid == row.cid;
+	}
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ * deletion of index entries by native index access methods
+ * ----------------------------------------------------------------
+ */
+
+/* Nobody will find a row through this entry any more. */
+static bool
+entry_is_dead(Relation rel, ItemPointer tid)
+{
+	ls_row		row;
+
+	/* row ids are not used twice: a row that is not there will never be */
+	return !ls_fetch_newest(rel, ls_tid_to_row(tid), ls_fetch_buffer(), &row) ||
+		ls_row_is_dead(&row);
+}
+
+static int
+compare_by_promise(const void *a, const void *b, void *arg)
+{
+	const TM_IndexStatus *status = arg;
+	const TM_IndexDelete *l = a;
+	const TM_IndexDelete *r = b;
+	uint64		l_row = ls_tid_to_row(&l->tid);
+	uint64		r_row = ls_tid_to_row(&r->tid);
+
+	if (status[l->id].promising != status[r->id].promising)
+		return status[l->id].promising ? -1 : 1;
+	return l_row < r_row ? -1 : l_row > r_row;
+}
+
+/*
+ * A bottom-up caller may put hundreds of entries before us on a mere suspicion:
+ * after so many in a row that are still needed we stop looking.
+ */
+#define LS_BOTTOMUP_MAX_MISSES 32
+
+TransactionId
+ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
+{
+	int			freed = 0;
+	int			misses = 0;
+	int			useful = 0;
+
+	if (delstate->bottomup)
+		qsort_arg(delstate->deltids, delstate->ndeltids, sizeof(TM_IndexDelete),
+				  compare_by_promise, delstate->status);
+
+	for (int i = 0; i < delstate->ndeltids; i++)
+	{
+		TM_IndexDelete *entry = &delstate->deltids[i];
+		TM_IndexStatus *status = &delstate->status[entry->id];
+
+		if (!status->knowndeletable)
+		{
+			if (!entry_is_dead(rel, &entry->tid))
+			{
+				if (delstate->bottomup && ++misses >= LS_BOTTOMUP_MAX_MISSES)
+					break;
+				continue;
+			}
+			status->knowndeletable = true;
+		}
+
+		useful = i + 1;
+		misses = 0;
+		freed += status->freespace;
+		if (delstate->bottomup && freed >= delstate->bottomupfreespace)
+			break;
+	}
+
+	/* entries behind the last deletable one are of no interest to the caller */
+	delstate->ndeltids = useful;
+
+	/* no standby runs queries on leanstore tables: no conflict to tell of */
+	return InvalidTransactionId;
+}

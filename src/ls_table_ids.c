@@ -1,0 +1,116 @@
+/*
+ * ls_table_ids.c - row ids for new rows.
+ *
+ * A backend draws consecutive row ids from the relation's meta page: one at
+ * first, twice as many each time it comes back, up to a logical block.  So
+ * concurrent sessions insert into different leaves, and a table that gets a row
+ * now and then wastes none.  What a backend has drawn and not used is lost when
+ * it forgets it (end of the session, change of the relation): nobody relies on
+ * row ids being dense.
+ *
+ *	I1: a cached range belongs to one file (locator and engine handle) and was
+ *		handed out to this backend alone.
+ *	I2: it is forgotten whenever the relation's relcache entry is invalidated,
+ *		which covers every way in which a file can become another table.
+ */
+#include "postgres.h"
+
+#include "ls_table.h"
+
+#include "utils/inval.h"
+
+#define LS_ID_CACHE_ENTRIES 64	/* a power of two */
+#define LS_ID_MAX_DRAW LS_ROWS_PER_BLOCK
+
+typedef struct IdRange
+{
+	Oid			relid;			/* InvalidOid: free */
+	RelFileLocator locator;
+	ls_rel	   *tree;
+	uint64		next;			/* [next, end) is ours */
+	uint64		end;
+	uint32		draw;			/* ids to draw next time */
+} IdRange;
+
+static IdRange ranges[LS_ID_CACHE_ENTRIES];
+static bool callback_registered = false;
+
+static void
+relcache_callback(Datum arg, Oid relid)
+{
+	for (int i = 0; i < LS_ID_CACHE_ENTRIES; i++)
+		if (!OidIsValid(relid) || ranges[i].relid == relid)
+			ranges[i].relid = InvalidOid;
+}
+
+static inline IdRange *
+find_range(Relation rel)
+{
+	return &ranges[RelationGetRelid(rel) & (LS_ID_CACHE_ENTRIES - 1)];
+}
+
+void
+ls_forget_row_ids(Relation rel)
+{
+	IdRange    *range = find_range(rel);
+
+	if (range->relid == RelationGetRelid(rel))
+		range->relid = InvalidOid;
+}
+
+uint64
+ls_row_id_range(Relation rel, uint32 count)
+{
+	ls_error	error;
+	ls_status	status;
+	uint64		first;
+
+	LS_CALL(status, ls_row_ids(ls_writer(), ls_open(rel), count, &first, &error));
+	ls_check(status, error, rel);
+
+	/* TIDs in the block that PostgreSQL calls invalid cannot be used */
+	if (first + count - 1 > LS_LAST_ROW_ID)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("table \"%s\" has run out of row ids", RelationGetRelationName(rel)),
+				 errhint("VACUUM FULL numbers the rows anew.")));
+	return first;
+}
+
+uint64
+ls_next_row_id(Relation rel)
+{
+	IdRange    *range = find_range(rel);
+	ls_rel	   *tree = ls_open(rel);
+
+	if (unlikely(range->relid != RelationGetRelid(rel) ||
+				 range->tree != tree ||
+				 !RelFileLocatorEquals(range->locator, rel->rd_locator)))
+	{
+		if (!callback_registered)
+		{
+			CacheRegisterRelcacheCallback(relcache_callback, (Datum) 0);
+			callback_registered = true;
+		}
+		range->relid = InvalidOid;
+		range->locator = rel->rd_locator;
+		range->tree = tree;
+		range->next = range->end = 0;
+		range->draw = 1;
+		range->relid = RelationGetRelid(rel);
+	}
+
+	if (range->next == range->end)
+	{
+		uint32		draw = range->draw;
+		uint64		first = ls_row_id_range(rel, draw);
+
+		/* the draw may have processed an invalidation: then they are used once */
+		if (range->relid != RelationGetRelid(rel))
+			return first;
+		range->next = first;
+		range->end = first + draw;
+		range->draw = Min(draw * 2, LS_ID_MAX_DRAW);
+	}
+	return range->next++;
+}

@@ -1,0 +1,170 @@
+/*
+ * ls_worker.c - the engine worker: the process that owns the engine's threads.
+ *
+ * Its main thread is an ordinary PostgreSQL process: it runs recovery at start,
+ * then publishes the version horizon, watches for failures of the threads, and
+ * at shutdown stays until the last backend has left, so that the final
+ * checkpoint covers everything and a clean restart replays nothing.
+ *
+ * The threads never call a PostgreSQL function and block all signals.  A thread
+ * that fails (log write, fsync) marks the store failed; this process then
+ * PANICs, which makes PostgreSQL restart everything, as it does for its own WAL.
+ */
+#include "ls.h"
+
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/wait_event.h"
+
+#define HORIZON_INTERVAL_MS 10	/* while somebody uses the engine */
+#define IDLE_INTERVAL_MS 200
+
+void
+ls_worker_register(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "leanstore_am", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "ls_engine_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "leanstore engine worker", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "leanstore engine worker", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+/*
+ * Recovery fails only on damage or missing files.  The server stays up for
+ * everything else; whoever touches a leanstore table gets the reason.
+ */
+static void
+report_recovery_failure(const ls_error *error)
+{
+	ls_shared->recovery_error = *error;
+	pg_write_barrier();
+	pg_atomic_write_u32(&ls_shared->recovery_failed, 1);
+	ereport(LOG,
+			(errmsg("leanstore recovery failed: %s", error->message),
+			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
+			 errhint("Leanstore tables cannot be used until the cause is removed and the server is restarted.")));
+}
+
+static bool
+run_recovery(void)
+{
+	ls_error	error = {0};
+	ls_in_doubt *doubts = NULL;
+	size_t		n_doubts = 0;
+
+	if (ls_recovery_redo(ls_shared->store, pg_atomic_read_u64(&ls_shared->first_new_xid),
+						 &doubts, &n_doubts, &error) != LS_OK)
+	{
+		report_recovery_failure(&error);
+		return false;
+	}
+
+	/* Mixed transactions: PostgreSQL's own log has the last word. */
+	for (size_t i = 0; i < n_doubts; i++)
+	{
+		FullTransactionId full = FullTransactionIdFromU64(doubts[i].full_xid);
+
+		doubts[i].committed = TransactionIdDidCommit(XidFromFullTransactionId(full));
+		ereport(DEBUG1,
+				(errmsg("leanstore transaction with XID %u is %s according to pg_xact",
+						XidFromFullTransactionId(full), doubts[i].committed ? "committed" : "not committed")));
+	}
+
+	if (ls_recovery_finish(ls_shared->store, doubts, n_doubts, &error) != LS_OK)
+	{
+		free(doubts);
+		report_recovery_failure(&error);
+		return false;
+	}
+	free(doubts);
+	return true;
+}
+
+static void
+panic_if_failed(void)
+{
+	ls_error	error = {0};
+
+	if (ls_store_failed(ls_shared->store, &error))
+		ereport(PANIC,
+				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore engine failed: %s", error.message),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0));
+}
+
+static void
+forget_pid(int code, Datum arg)
+{
+	pg_atomic_write_u32(&ls_shared->engine_pid, 0);
+}
+
+void
+ls_engine_worker_main(Datum arg)
+{
+	uint32		wait_event;
+	ls_error	error = {0};
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(InvalidOid, InvalidOid, 0);
+
+	wait_event = WaitEventExtensionNew("LeanstoreEngineMain");
+
+	if (pg_atomic_exchange_u32(&ls_shared->engine_pid, MyProcPid) != 0)
+		elog(PANIC, "two leanstore engine workers");
+	on_shmem_exit(forget_pid, 0);
+
+	/* Started again after somebody terminated it: the arena holds a stopped store. */
+	if (ls_store_stopped(ls_shared->store))
+		ls_shmem_reset_store();
+
+	if (run_recovery())
+		ereport(LOG, (errmsg("leanstore engine is ready")));
+
+	for (;;)
+	{
+		bool		ready = ls_store_ready(ls_shared->store);
+		uint32		attached = ls_store_attached(ls_shared->store);
+
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (ready)
+		{
+			panic_if_failed();
+			ls_horizon_publish();
+		}
+
+		/* The last to leave: backends may still have changes to make. */
+		if (ShutdownRequestPending && attached == 0)
+			break;
+
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 attached > 0 || ShutdownRequestPending ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
+						 wait_event);
+		ResetLatch(MyLatch);
+	}
+
+	if (ls_store_ready(ls_shared->store) && ls_store_shutdown(ls_shared->store, &error) != LS_OK)
+		ereport(PANIC,
+				(errmsg("leanstore shutdown checkpoint failed: %s", error.message)));
+
+	/* Status 1: if this was no server shutdown, the postmaster starts the worker again. */
+	proc_exit(1);
+}

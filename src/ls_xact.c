@@ -1,0 +1,464 @@
+/*
+ * ls_xact.c - this backend as a worker of the engine, and its transactions.
+ *
+ * PostgreSQL names transactions, the engine stores them.  The order of events at
+ * commit (xact.c, CommitTransaction):
+ *
+ *	PRE_COMMIT callback		 only leanstore data written: draw the commit's place in
+ *							 the engine's total order, before anybody can see it.
+ *							 PostgreSQL WAL written too: harden everything as
+ *							 prepared(xid) and make PostgreSQL flush its commit record;
+ *							 after a crash pg_xact decides.
+ *	RecordTransactionCommit	 without WAL of the transaction's own the commit record is
+ *							 written but not flushed
+ *	ProcArrayEndTransaction	 effects become visible
+ *	COMMIT callback			 the engine's commit record; row waiters go on from here
+ *	locks are released
+ *	resource release		 wait until the record is durable (early lock release)
+ *
+ * At abort ProcArrayEndTransaction comes before the ABORT callback that undoes
+ * the changes in place; in between, the engine's list of active transactions
+ * keeps the changes invisible (ls_snapshot.c) and XactLocks keep waiters waiting.
+ */
+#include "ls.h"
+
+#include "access/parallel.h"
+#include "access/subtrans.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "storage/spin.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+/* ---- which subtransaction wrote what --------------------------------------
+ *
+ * Rows carry the top-level transaction only.  A waiter should go on when the
+ * savepoint that made the change is rolled back, so each backend publishes from
+ * which sequence number on which of its XIDs was writing.
+ */
+#define MAX_WRITER_SPANS 32
+
+typedef struct WriterSpan
+{
+	uint32		first_seq;
+	TransactionId xid;
+} WriterSpan;
+
+typedef struct WriterSpans
+{
+	slock_t		mutex;
+	uint64		tn;				/* 0: no transaction */
+	int			n;
+	WriterSpan	spans[MAX_WRITER_SPANS];
+} WriterSpans;
+
+static WriterSpans *writer_spans = NULL;	/* shared, by proc number */
+
+/* ---- backend state */
+static ls_worker *worker = NULL;
+static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
+static bool mixed = false;		/* this transaction wrote PostgreSQL WAL too */
+static uint64 wait_gsn = 0;		/* commit to wait for when locks are released */
+static uint32 wait_event_commit = 0;
+static uint32 wait_event_recovery = 0;
+
+typedef struct Savepoint
+{
+	SubTransactionId subid;
+	uint32		seq;
+} Savepoint;
+
+static Savepoint *savepoints = NULL;
+static int	n_savepoints = 0;
+static int	max_savepoints = 0;
+
+static int
+span_slots(void)
+{
+	return MaxBackends + NUM_AUXILIARY_PROCS;
+}
+
+Size
+ls_subxact_shmem_size(void)
+{
+	return mul_size(span_slots(), sizeof(WriterSpans));
+}
+
+void
+ls_subxact_shmem_init(void)
+{
+	bool		found;
+
+	writer_spans = ShmemInitStruct("leanstore_am writer spans", ls_subxact_shmem_size(), &found);
+	if (!found)
+		for (int i = 0; i < span_slots(); i++)
+		{
+			SpinLockInit(&writer_spans[i].mutex);
+			writer_spans[i].tn = 0;
+			writer_spans[i].n = 0;
+		}
+}
+
+static void
+spans_begin(uint64 tn)
+{
+	WriterSpans *mine = &writer_spans[MyProcNumber];
+
+	SpinLockAcquire(&mine->mutex);
+	mine->tn = tn;
+	mine->n = 0;
+	SpinLockRelease(&mine->mutex);
+}
+
+/* From the next change on, the (sub)transaction xid writes. */
+static void
+spans_note_writer(TransactionId xid)
+{
+	WriterSpans *mine = &writer_spans[MyProcNumber];
+	uint32		seq;
+
+	/* Only this backend writes its spans: reading them needs no lock. */
+	if (mine->n > 0 && mine->spans[mine->n - 1].xid == xid)
+		return;
+	seq = ls_txn_savepoint(worker);
+	SpinLockAcquire(&mine->mutex);
+	if (mine->n < MAX_WRITER_SPANS)
+		mine->spans[mine->n++] = (WriterSpan) {seq, xid};
+	else
+	{
+		/* Out of room: waiters of the last span wait for the whole transaction. */
+		mine->spans[mine->n - 1].xid = GetTopTransactionId();
+	}
+	SpinLockRelease(&mine->mutex);
+}
+
+/* A subtransaction has become part of its parent: from now on the parent is the one to wait for. */
+static void
+spans_merge_into_parent(TransactionId xid)
+{
+	WriterSpans *mine = &writer_spans[MyProcNumber];
+	TransactionId parent = SubTransGetParent(xid);
+	int			kept = 0;
+
+	SpinLockAcquire(&mine->mutex);
+	for (int i = 0; i < mine->n; i++)
+	{
+		WriterSpan	span = mine->spans[i];
+
+		if (span.xid == xid)
+			span.xid = parent;
+		if (kept == 0 || mine->spans[kept - 1].xid != span.xid)
+			mine->spans[kept++] = span;
+	}
+	mine->n = kept;
+	SpinLockRelease(&mine->mutex);
+}
+
+static void
+spans_rollback(uint32 seq)
+{
+	WriterSpans *mine = &writer_spans[MyProcNumber];
+
+	SpinLockAcquire(&mine->mutex);
+	while (mine->n > 0 && mine->spans[mine->n - 1].first_seq >= seq)
+		mine->n--;
+	SpinLockRelease(&mine->mutex);
+}
+
+TransactionId
+ls_subxact_of_change(uint64 tn, uint32 seq)
+{
+	TransactionId xid = ls_tn_to_xid(tn);
+
+	for (int i = 0; i < span_slots(); i++)
+	{
+		WriterSpans *spans = &writer_spans[i];
+
+		/* Unlocked peek: a transaction that is being waited for stays where it is. */
+		if (spans->tn != tn)
+			continue;
+		SpinLockAcquire(&spans->mutex);
+		if (spans->tn == tn)
+			for (int j = 0; j < spans->n && spans->spans[j].first_seq <= seq; j++)
+				xid = spans->spans[j].xid;
+		SpinLockRelease(&spans->mutex);
+		break;
+	}
+	return xid;
+}
+
+/* ---- attaching ------------------------------------------------------------ */
+
+static void
+detach(int code, Datum arg)
+{
+	if (worker)
+	{
+		/* An exit in the middle of a transaction has gone through abort already. */
+		ls_worker_detach(worker);
+		worker = NULL;
+	}
+}
+
+static void
+wait_for_recovery(void)
+{
+	if (!wait_event_recovery)
+		wait_event_recovery = WaitEventExtensionNew("LeanstoreRecovery");
+
+	while (!ls_store_ready(ls_shared->store))
+	{
+		if (pg_atomic_read_u32(&ls_shared->recovery_failed))
+		{
+			pg_read_barrier();
+			ereport(ERROR,
+					(errcode(ls_shared->recovery_error.status == LS_CORRUPT ? ERRCODE_DATA_CORRUPTED : ERRCODE_IO_ERROR),
+					 errmsg("leanstore tables cannot be used: recovery failed: %s", ls_shared->recovery_error.message),
+					 errhint("See the server log; remove the cause and restart the server.")));
+		}
+		pgstat_report_wait_start(wait_event_recovery);
+		(void) ls_store_wait_ready(ls_shared->store, 100);
+		pgstat_report_wait_end();
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+ls_worker *
+ls_reader(void)
+{
+	ls_error	error = {0};
+
+	if (likely(worker))
+		return worker;
+
+	if (ls_shared == NULL || !IsUnderPostmaster)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("leanstore tables cannot be used in single-user mode"),
+				 errhint("Start the server normally.")));
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("leanstore tables cannot be read on a standby server"),
+				 errhint("The engine's log is not replicated; connect to the primary.")));
+
+	wait_for_recovery();
+	if (!wait_event_commit)
+		wait_event_commit = WaitEventExtensionNew("LeanstoreCommit");
+	if (ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
+		ls_raise(&error, NULL);
+	on_shmem_exit(detach, 0);
+	return worker;
+}
+
+bool
+ls_reader_attached(void)
+{
+	return worker != NULL;
+}
+
+uint64
+ls_own_tn(void)
+{
+	FullTransactionId full = GetTopFullTransactionIdIfAny();
+
+	if (!FullTransactionIdIsValid(full))
+		return 0;
+	return U64FromFullTransactionId(full) + ls_store_tn_offset(ls_shared->store);
+}
+
+ls_worker *
+ls_writer(void)
+{
+	ls_worker  *w = ls_reader();
+	TransactionId xid;
+
+	/* The leader may write (CREATE TABLE AS over a parallel plan); it has its XID then. */
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot modify leanstore tables in a parallel worker")));
+
+	/* In a subtransaction this gives it an XID of its own, for others to wait on. */
+	xid = GetCurrentTransactionId();
+	if (unlikely(begun_tn == 0))
+	{
+		ls_error	error = {0};
+		uint64		tn = U64FromFullTransactionId(GetTopFullTransactionId()) + ls_store_tn_offset(ls_shared->store);
+
+		spans_begin(tn);
+		ls_check(ls_txn_begin(w, tn, &error), error, NULL);
+		begun_tn = tn;
+	}
+	if (GetCurrentTransactionNestLevel() > 1 || writer_spans[MyProcNumber].n > 0)
+		spans_note_writer(xid);
+	return w;
+}
+
+/* ---- transaction events --------------------------------------------------- */
+
+static void
+end_of_transaction(void)
+{
+	ls_horizon_at_eoxact();
+	begun_tn = 0;
+	mixed = false;
+	n_savepoints = 0;
+}
+
+static void
+pre_commit(void)
+{
+	ls_error	error = {0};
+
+	if (begun_tn == 0 || !ls_txn_has_log(worker))
+		return;
+
+	mixed = XactLastRecEnd != 0;
+	if (mixed)
+	{
+		/*
+		 * Mixed with PostgreSQL WAL (catalogs, heap, native indexes, sequences): all
+		 * or nothing across both logs.  The commit record has to be flushed even
+		 * with synchronous_commit = off: whoever sees the effects next may
+		 * commit through the engine's log alone, and be acknowledged.
+		 */
+		ForceSyncCommit();
+		pgstat_report_wait_start(wait_event_commit);
+		if (ls_txn_prepare_commit(worker, begun_tn - ls_store_tn_offset(ls_shared->store), &error) != LS_OK)
+		{
+			pgstat_report_wait_end();
+			ls_raise(&error, NULL);
+		}
+		pgstat_report_wait_end();
+	}
+	else
+		ls_txn_precommit(worker);
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			pre_commit();
+			break;
+
+		case XACT_EVENT_COMMIT:
+			if (begun_tn != 0)
+			{
+				/* A mixed transaction is durable already. */
+				uint64		gsn = ls_txn_commit(worker);
+
+				wait_gsn = (synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed) ? gsn : 0;
+				spans_begin(0);
+			}
+			ls_relation_at_eoxact(true);
+			end_of_transaction();
+			break;
+
+		case XACT_EVENT_ABORT:
+			if (begun_tn != 0)
+			{
+				ls_txn_abort(worker);
+				spans_begin(0);
+			}
+			ls_relation_at_eoxact(false);
+			end_of_transaction();
+			break;
+
+		case XACT_EVENT_PRE_PREPARE:
+			if (begun_tn != 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("cannot PREPARE a transaction that has changed leanstore tables"),
+						 errhint("Use COMMIT, or keep the tables of two-phase transactions on heap.")));
+			if (ls_relation_has_pending())
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("cannot PREPARE a transaction that has created, truncated or dropped leanstore tables")));
+			break;
+
+		default:
+			break;
+	}
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
+{
+	switch (event)
+	{
+		case SUBXACT_EVENT_START_SUB:
+			if (n_savepoints == max_savepoints)
+			{
+				int			grown = Max(16, max_savepoints * 2);
+
+				savepoints = savepoints == NULL
+					? MemoryContextAlloc(TopMemoryContext, grown * sizeof(Savepoint))
+					: repalloc(savepoints, grown * sizeof(Savepoint));
+				max_savepoints = grown;
+			}
+			/* Without an engine transaction yet, everything to come belongs to the savepoint. */
+			savepoints[n_savepoints++] = (Savepoint) {subid, begun_tn != 0 ? ls_txn_savepoint(worker) : 0};
+			break;
+
+		case SUBXACT_EVENT_COMMIT_SUB:
+			if (begun_tn != 0 && TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
+				spans_merge_into_parent(GetCurrentTransactionIdIfAny());
+			while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
+				n_savepoints--;
+			ls_relation_at_eosubxact(true, subid, parent);
+			break;
+
+		case SUBXACT_EVENT_ABORT_SUB:
+			{
+				uint32		seq = 0;
+				bool		known = false;
+
+				while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
+				{
+					seq = savepoints[--n_savepoints].seq;
+					known = true;
+				}
+				if (known && begun_tn != 0)
+				{
+					ls_txn_rollback_to(worker, seq);
+					spans_rollback(seq);
+				}
+				ls_relation_at_eosubxact(false, subid, parent);
+				break;
+			}
+
+		default:
+			break;
+	}
+}
+
+/* Locks are gone: now wait for durability, the last thing before the client hears of the commit. */
+static void
+release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
+{
+	if (phase == RESOURCE_RELEASE_AFTER_LOCKS && is_top_level && is_commit && wait_gsn != 0)
+	{
+		uint64		gsn = wait_gsn;
+
+		wait_gsn = 0;
+		pgstat_report_wait_start(wait_event_commit);
+		ls_wait_hardened(worker, gsn);
+		pgstat_report_wait_end();
+	}
+}
+
+void
+ls_xact_install_callbacks(void)
+{
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+	RegisterResourceReleaseCallback(release_callback, NULL);
+}

@@ -1,0 +1,672 @@
+# CrashDriver: clients that write down every acknowledged commit, a server that
+# is killed under them, and the checks that must hold afterwards.
+#
+#   my $driver = CrashDriver->new($node, seed => 42, clients => 4);
+#   $driver->create_tables;
+#   $driver->round('postmaster');        # load, kill, restart, verify
+#   $driver->round($driver->random_kind);
+#
+# Clients.  Each is a forked process with one psql, and numbers its
+# transactions.  It appends to its own file "S n" before transaction n is sent
+# and its outcome after the answer: "A n" acknowledged commit, "U n" commit with
+# synchronous_commit off (it may get lost), "F n" failed or rolled back.  The
+# file needs no sync: the machine does not crash here, only the server.
+#
+# Transactions.  Every one inserts the row (client, n) into a journal; what else
+# it did is written beside that, so that SQL can recompute from the journals
+# what the other tables must hold:
+#   - transfers between accounts, on leanstore (ls_*), or the same on heap and
+#     leanstore (mx_heap_*, mx_ls_*) in one transaction;
+#   - insertions, updates with and without a change of key, deletions of the
+#     client's own items, some of them large, within savepoints that may be
+#     rolled back; ls_op says what each did.
+#
+# Checks after each restart (verify):
+#   V1 an acknowledged commit is there;
+#   V2 a failed one is not; one never sent is not;
+#   V3 of a client's commits only the last ones can be lost, and only those not
+#      acknowledged: what was lost has no successor;
+#   V4 no half transactions: accounts are what the journals say, items are what
+#      ls_op says, sums agree;
+#   V5 heap and leanstore sides of mixed transactions agree;
+#   V6 leanstore_check finds no damage.
+# With V1 for a transaction that was in flight, its fate is what is found; it is
+# written down, so that the next crash may not change it.
+package CrashDriver;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Carp;
+use IPC::Open2 ();
+use POSIX ();
+use PostgreSQL::Test::Utils;
+use Test::More ();
+use Time::HiRes qw(time usleep);
+
+my $ACCOUNTS = 50;
+my $ITEMS = 30;
+my $TIMEOUT = $PostgreSQL::Test::Utils::timeout_default;
+
+# What is killed, and how often compared with the others.
+my %KINDS = (
+	all => 4,           # every process at once: as near to a power cut as this gets
+	postmaster => 3,    # the others notice and leave
+	backend => 3,       # one client's backend; the server restarts itself
+	engine_worker => 3, # so here
+	auxiliary => 1,     # checkpointer, background writer, walwriter
+	immediate => 1,     # pg_ctl stop -m immediate
+	checkpoint => 3,    # all, while a checkpoint is being made
+	recovery => 3,      # all, and again several times during recovery
+	stalled_worker => 2, # all, after the engine worker has been stopped for a while
+	clean => 1);        # a clean restart
+
+sub kinds { return sort keys %KINDS; }
+
+# new(NODE, seed =>, clients =>, access_method =>)
+sub new
+{
+	my ($class, $node, %options) = @_;
+	my $self = bless {
+		node => $node,
+		seed => $options{seed} // croak('a crash driver needs a seed'),
+		clients => $options{clients} // 4,
+		access_method => $options{access_method} // 'leanstore',
+		synchronous => $options{synchronous_commit} // 'on',
+		directory => PostgreSQL::Test::Utils::tempdir(),
+		round => 0,
+		pids => {} }, $class;
+
+	srand($self->{seed});
+	adopt_orphans();
+	return $self;
+}
+
+sub random_kind
+{
+	my ($self) = @_;
+	my @lots = map { ($_) x $KINDS{$_} } kinds();
+
+	return $lots[ rand @lots ];
+}
+
+sub create_tables
+{
+	my ($self) = @_;
+
+	$self->{node}->safe_psql('postgres', qq{
+		SET default_table_access_method = $self->{access_method};
+		CREATE TABLE ls_account (id int PRIMARY KEY, balance bigint NOT NULL);
+		CREATE TABLE ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
+		CREATE TABLE ls_op (client int, n int, i int, item int, gone bool, v int, PRIMARY KEY (client, n, i));
+		CREATE TABLE ls_item (client int, item int, v int, t text, PRIMARY KEY (client, item));
+		CREATE INDEX ls_item_v ON ls_item USING btree (v);
+		CREATE TABLE mx_ls_account (id int PRIMARY KEY, balance bigint NOT NULL);
+		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
+		CREATE TABLE mx_heap_account (id int PRIMARY KEY, balance bigint NOT NULL) USING heap;
+		CREATE TABLE mx_heap_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n)) USING heap;
+		INSERT INTO ls_account SELECT i, 1000 FROM generate_series(1, $ACCOUNTS) i;
+		INSERT INTO mx_ls_account TABLE ls_account;
+		INSERT INTO mx_heap_account TABLE ls_account;
+
+		-- The value of an item is known from its v; every 16th one is large.
+		CREATE FUNCTION item_text(v int) RETURNS text LANGUAGE sql IMMUTABLE AS
+		\$\$ SELECT repeat(md5(v::text), CASE WHEN v % 16 = 0 THEN 300 ELSE v % 8 END) \$\$;
+		-- What accounts of one kind differ from their journal.
+		CREATE FUNCTION wrong_accounts(kind text) RETURNS bigint LANGUAGE plpgsql AS \$\$
+		DECLARE result bigint;
+		BEGIN
+			EXECUTE format('SELECT count(*) FROM %1\$I a LEFT JOIN
+				(SELECT id, sum(amount) AS moved FROM (SELECT dst AS id, amount FROM %2\$I UNION ALL SELECT src, -amount FROM %2\$I) m GROUP BY id) j USING (id)
+				WHERE balance <> 1000 + coalesce(moved, 0)', kind || '_account', kind || '_journal') INTO result;
+			RETURN result;
+		END \$\$;
+		CREATE VIEW item_wanted AS
+			SELECT client, item, v FROM (SELECT DISTINCT ON (client, item) client, item, v, gone FROM ls_op ORDER BY client, item, n DESC, i DESC) o WHERE NOT gone;
+		CREATE VIEW journal AS
+			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed' FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op;
+	});
+	return;
+}
+
+# One round: load, crash, restart, checks.  Returns whether all is well.
+sub round
+{
+	my ($self, $kind) = @_;
+	my $started = time;
+	$self->{round}++;
+	my $load_seconds = 0.1 + rand 0.9;
+
+	$self->start_clients;
+	usleep($load_seconds * 1_000_000);
+	$self->_crash($kind);
+	$self->wait_clients;
+	1 while waitpid(-1, POSIX::WNOHANG()) > 0;
+	my $restarted = time;
+	my @complaints = $self->verify;
+	my ($acknowledged, $sent) = $self->counts;
+
+	return Test::More::ok(!@complaints, sprintf(
+			'crash %d (%s): %d of %d transactions acknowledged so far; %.1f s, checks %.1f s',
+			$self->{round}, $kind, $acknowledged, $sent, time - $started, time - $restarted))
+	  || Test::More::diag(join("\n", "seed $self->{seed}", @complaints));
+}
+
+# --- Clients ----------------------------------------------------------------
+
+sub _log_file { my ($self, $client) = @_; return "$self->{directory}/client_$client.log"; }
+
+sub start_clients
+{
+	my ($self) = @_;
+
+	foreach my $client (1 .. $self->{clients})
+	{
+		my $client_seed = int(rand 2**31);
+		my $pid = fork // croak "cannot fork: $!";
+		if ($pid == 0)
+		{
+			# Not exit: that would run the test's END blocks.
+			my $done = eval { $self->_client($client, $client_seed); 1 };
+			print STDERR "client $client: $@" unless $done;
+			POSIX::_exit($done ? 0 : 1);
+		}
+		$self->{pids}{$pid} = $client;
+	}
+	return;
+}
+
+# Waits for the clients, which leave when their connection is lost.
+sub wait_clients
+{
+	my ($self) = @_;
+	my $deadline = time + $TIMEOUT;
+
+	while (%{ $self->{pids} })
+	{
+		foreach my $pid (keys %{ $self->{pids} })
+		{
+			my $ended = waitpid($pid, POSIX::WNOHANG());
+			next if $ended == 0;
+			croak "client $self->{pids}{$pid} failed" if $ended == $pid && $? != 0;
+			delete $self->{pids}{$pid};
+		}
+		if (time > $deadline)
+		{
+			kill 'KILL', keys %{ $self->{pids} };
+			croak 'clients do not end';
+		}
+		usleep(5_000);
+	}
+	return;
+}
+
+# The life of one client.
+sub _client
+{
+	my ($self, $client, $client_seed) = @_;
+	my $n = $self->_last_number($client);
+
+	srand($client_seed);
+	local $SIG{PIPE} = 'IGNORE';
+	open(my $log, '>>', $self->_log_file($client)) or croak "cannot open log: $!";
+	$log->autoflush(1);
+	local %ENV = $self->{node}->_get_env();
+	local $ENV{PGAPPNAME} = "client $client";
+	# psql complains about the lost connection; nobody wants to read that.
+	open(STDERR, '>', "$self->{directory}/client_$client.err") or croak "cannot redirect: $!";
+	my $psql = IPC::Open2::open2(my $answers, my $queries,
+		$self->{node}->installed_command('psql'), '-X', '-A', '-t', '-d', 'postgres');
+	$queries->autoflush(1);
+	print $queries "SET deadlock_timeout = '50ms';\nSET synchronous_commit = $self->{synchronous};\n\\echo ready\n";
+	while (defined(my $line = <$answers>)) { last if $line eq "ready\n"; }
+
+	while (1)
+	{
+		$n++;
+		my ($text, $outcome) = $self->_transaction($client, $n);
+
+		print $log "S $n\n" or croak "cannot log: $!";
+		print $queries "$text\\echo end $n\n" or last;
+		my $tag = '';
+		my $answered = 0;
+		while (defined(my $line = <$answers>))
+		{
+			chomp $line;
+			if ($line eq "end $n") { $answered = 1; last; }
+			$tag = $line if $line eq 'COMMIT' || $line eq 'ROLLBACK';
+		}
+		# COMMIT is counted even if the connection is lost right after it.  ROLLBACK also
+		# answers ROLLBACK TO, and the COMMIT of a failed transaction: only the last answer
+		# counts.  Without one the fate is unknown.
+		if ($tag eq 'COMMIT') { print $log "$outcome $n\n"; }
+		elsif ($answered && $tag eq 'ROLLBACK') { print $log "F $n\n"; }
+		last unless $answered && $tag;
+	}
+	close $queries;
+	close $answers;
+	waitpid($psql, 0);
+	return;
+}
+
+# SQL of a random transaction, and what an acknowledgement of it is worth.
+sub _transaction
+{
+	my ($self, $client, $n) = @_;
+	my $dice = rand;
+	my $end = rand() < 0.07 ? 'ROLLBACK' : 'COMMIT';
+	my $text = "BEGIN;\n";
+	my $outcome = 'A';
+
+	if (rand() < 0.1)
+	{
+		$text .= "SET LOCAL synchronous_commit = off;\n";
+		$outcome = 'U';
+	}
+	if ($dice < 0.35) { $text .= _transfer($client, $n, 'ls'); }
+	elsif ($dice < 0.65) { $text .= _transfer($client, $n, rand() < 0.5 ? qw(mx_heap mx_ls) : qw(mx_ls mx_heap)); }
+	else { $text .= _items($client, $n); }
+	return ("$text$end;\n", $outcome);
+}
+
+# The same transfer in the tables of each kind.
+sub _transfer
+{
+	my ($client, $n, @kinds) = @_;
+	my $src = 1 + int(rand $ACCOUNTS);
+	my $dst = 1 + ($src + int(rand($ACCOUNTS - 1))) % $ACCOUNTS;
+	my $amount = 1 + int(rand 100);
+	# Mostly in one order, so that deadlocks are few.
+	my @order = $src < $dst || rand() < 0.05 ? ([ $src, -$amount ], [ $dst, $amount ]) : ([ $dst, $amount ], [ $src, -$amount ]);
+	my $text = '';
+
+	foreach my $kind (@kinds)
+	{
+		$text .= "UPDATE ${kind}_account SET balance = balance + ($_->[1]) WHERE id = $_->[0];\n" foreach @order;
+		$text .= "INSERT INTO ${kind}_journal VALUES ($client, $n, $src, $dst, $amount);\n";
+	}
+	return $text;
+}
+
+# A few changes of the client's own items, some of them taken back.
+sub _items
+{
+	my ($client, $n) = @_;
+	my $text = '';
+
+	# There is always one row of ls_op, so that the transaction can be found.
+	foreach my $i (0 .. int(rand 4))
+	{
+		my $item = 1 + int(rand $ITEMS);
+		my $v = int(rand 1_000_000);
+		my $dice = rand;
+		my $change;
+
+		if ($dice < 0.5)
+		{
+			$change = "INSERT INTO ls_item VALUES ($client, $item, $v, item_text($v)) ON CONFLICT (client, item) DO UPDATE SET v = excluded.v, t = excluded.t;\n"
+			  . "INSERT INTO ls_op VALUES ($client, $n, 2 * $i, $item, false, $v);\n";
+		}
+		elsif ($dice < 0.7)
+		{
+			$change = "DELETE FROM ls_item WHERE client = $client AND item = $item;\n"
+			  . "INSERT INTO ls_op VALUES ($client, $n, 2 * $i, $item, true);\n";
+		}
+		else
+		{
+			# The key changes to one that is free: items of the second half have odd homes.
+			my $other = $item + $ITEMS;
+			$change = "DELETE FROM ls_item WHERE client = $client AND item = $other;\n"
+			  . "UPDATE ls_item SET item = $other, v = $v, t = item_text($v) WHERE client = $client AND item = $item;\n"
+			  . "INSERT INTO ls_op VALUES ($client, $n, 2 * $i, $item, true);\n"
+			  . "INSERT INTO ls_op SELECT $client, $n, 2 * $i + 1, $other, NOT EXISTS (SELECT FROM ls_item WHERE client = $client AND item = $other), $v;\n";
+		}
+		$text .= $i > 0 && rand() < 0.3 ? "SAVEPOINT s;\n${change}ROLLBACK TO s;\n"
+		  : $i > 0 && rand() < 0.3 ? "SAVEPOINT s;\n${change}RELEASE s;\n"
+		  : $change;
+	}
+	return $text;
+}
+
+# --- Logs -------------------------------------------------------------------
+
+# What is written down about a client: number => last letter.
+sub _read_log
+{
+	my ($self, $client) = @_;
+	my %fate;
+
+	open(my $log, '<', $self->_log_file($client)) or return {};
+	while (my $line = <$log>)
+	{
+		my ($letter, $n) = $line =~ /^([SAUF]) (\d+)$/ or croak "bad line in the log of client $client: $line";
+		$fate{$n} = $letter;
+	}
+	return \%fate;
+}
+
+sub _last_number
+{
+	my ($self, $client) = @_;
+	my $fate = $self->_read_log($client);
+	my $last = 0;
+
+	foreach my $n (keys %$fate) { $last = $n if $n > $last; }
+	return $last;
+}
+
+sub counts
+{
+	my ($self) = @_;
+	my ($acknowledged, $sent) = (0, 0);
+
+	foreach my $client (1 .. $self->{clients})
+	{
+		my $fate = $self->_read_log($client);
+		$sent += keys %$fate;
+		$acknowledged += grep { $_ eq 'A' } values %$fate;
+	}
+	return ($acknowledged, $sent);
+}
+
+# --- Crashes ----------------------------------------------------------------
+
+# Kills in the given way; afterwards the server runs again.
+sub _crash
+{
+	my ($self, $kind) = @_;
+	my $node = $self->{node};
+
+	if ($kind eq 'postmaster' || $kind eq 'all') { kill_server($node, $kind); }
+	elsif ($kind eq 'immediate') { $node->stop('immediate'); }
+	elsif ($kind eq 'clean') { $node->stop('fast'); }
+	elsif ($kind eq 'checkpoint')
+	{
+		my $pid = checkpoint_in_background($node);
+		usleep(rand 150_000);
+		kill_server($node, 'all');
+		waitpid($pid, 0);
+	}
+	elsif ($kind eq 'stalled_worker')
+	{
+		# Nobody hardens anything now, so nothing may be acknowledged either.
+		kill 'STOP', $node->engine_worker_pid // croak 'no engine worker';
+		usleep(50_000 + rand 250_000);
+		kill_server($node, 'all');
+	}
+	elsif ($kind eq 'recovery')
+	{
+		kill_server($node, 'all');
+		foreach (1 .. 1 + int(rand 3)) { start_and_kill($node, rand 0.4); }
+	}
+	else
+	{
+		my $pid =
+			$kind eq 'engine_worker' ? $node->engine_worker_pid
+		  : $kind eq 'backend' ? $node->safe_psql('postgres',
+			"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'client %' ORDER BY random() LIMIT 1")
+		  : $kind eq 'auxiliary' ? $node->child_pid((qw(checkpointer walwriter), 'background writer')[ rand 3 ])
+		  : croak "unknown kind of crash: $kind";
+		croak "no process to kill ($kind)" unless $pid;
+		kill_process($node, $pid);
+		return;
+	}
+	$node->start;
+	return;
+}
+
+# The functions from here on are for every crash test, also without a driver.
+
+# pg_ctl leaves the postmaster to init, and where init is lazy (in a container)
+# a killed one stays as a zombie, for whose end everybody waits.  So this process
+# takes init's place for its orphans, and reaps postmasters itself.
+sub adopt_orphans
+{
+	my %prctl = (x86_64 => 157, aarch64 => 167);
+	my $number = $prctl{ (POSIX::uname())[4] } // return;
+	my $set_child_subreaper = 36;
+
+	syscall($number, $set_child_subreaper, 1, 0, 0, 0);
+	return;
+}
+
+# Kills the postmaster, or all processes, of a server that runs, and waits until
+# they have gone.  Whoever outlives its postmaster blocks the next start, so that
+# is a failure: it is shown where the process hangs.
+sub kill_server
+{
+	my ($node, $which) = @_;
+	my $postmaster = $node->{_pid} // croak 'the server does not run';
+	local $SIG{CHLD} = sub { local ($!, $?); waitpid($postmaster, POSIX::WNOHANG()); };
+	my %children = $node->children;
+	my $deadline = time + 60;
+
+	# SIGSTOP may have come before: a stopped process dies of SIGKILL, too.
+	$node->kill9;
+	kill 'KILL', keys %children if $which eq 'all';
+	while (my @left = grep { _runs($_) } $postmaster, keys %children, _server_processes($node))
+	{
+		kill 'KILL', @left if $which eq 'all';
+		if (time > $deadline)
+		{
+			my @shown = map { _where_is($_) } @left;
+			kill 'KILL', @left;
+			croak join("\n", 'these processes outlive their postmaster:', @shown);
+		}
+		usleep(10_000);
+	}
+	# Where this process does not get the zombie, the next postmaster would take it for alive.
+	unlink $node->data_dir . '/postmaster.pid' if -e "/proc/$postmaster";
+	return;
+}
+
+sub _runs
+{
+	my ($pid) = @_;
+	return (eval { slurp_file("/proc/$pid/stat") } // '') =~ /\) [^Z] /;
+}
+
+# Title and, if there is a debugger, stack of a process.
+sub _where_is
+{
+	my ($pid) = @_;
+	my $title = (eval { slurp_file("/proc/$pid/cmdline") } // '') =~ s/\0+/ /gr;
+	my $stack = `gdb -p $pid -batch -ex bt 2>/dev/null` // '';
+
+	return join "\n", "$pid $title", $stack =~ /^(#.*)$/mg;
+}
+
+# Own children that are processes of the server.
+sub _server_processes
+{
+	my ($node) = @_;
+	my $data = quotemeta $node->data_dir;
+	my @found;
+
+	foreach my $directory (glob '/proc/[0-9]*')
+	{
+		my ($stat, $title) = map { eval { slurp_file("$directory/$_") } // '' } qw(stat cmdline);
+		push @found, $directory =~ /(\d+)$/
+		  if $stat =~ /\) [^Z] $$ / && ($title =~ /^postgres: / || $title =~ /postgres\0.*$data/);
+	}
+	return @found;
+}
+
+# Kills one process of a server and waits until the server has restarted itself.
+# While it restarts psql may leave before it has read its query, which IPC::Run
+# reports as an exception: that is no answer, so ask again.
+sub kill_process
+{
+	my ($node, $pid) = @_;
+	my $old = $node->child_pid('checkpointer');
+	my $done = eval { $node->kill9_process($pid); 1 };
+
+	until ($done)
+	{
+		croak $@ unless $@ =~ /Broken pipe/;
+		usleep(20_000);
+		$done = eval { $node->wait_for_restart($old); 1 };
+	}
+	return;
+}
+
+# Waits until ROWS more rows are in TABLE than at the first call: the load runs.
+sub wait_for_rows
+{
+	my ($node, $table, $rows) = @_;
+	my $before = $node->safe_psql('postgres', "SELECT count(*) FROM $table");
+
+	$node->poll_query_until('postgres', "SELECT count(*) >= $before + $rows FROM $table")
+	  or croak "no load on $table";
+	return;
+}
+
+# Returns the pid of a process that makes checkpoints of both sides.
+sub checkpoint_in_background
+{
+	my ($node) = @_;
+	my $pid = fork // croak "cannot fork: $!";
+
+	if ($pid == 0)
+	{
+		open(STDERR, '>', '/dev/null');
+		open(STDOUT, '>', '/dev/null');
+		eval { $node->psql('postgres', q{
+			CHECKPOINT;
+			SELECT to_regproc('leanstore_checkpoint') IS NOT NULL AS ours \gset
+			\if :ours
+			SELECT leanstore_checkpoint();
+			\endif}); };
+		POSIX::_exit(0);
+	}
+	return $pid;
+}
+
+# Starts the server, does not wait until it is ready, kills it after SECONDS.
+sub start_and_kill
+{
+	my ($node, $seconds) = @_;
+	local %ENV = $node->_get_env(PGAPPNAME => undef);
+	my $old = _pid_in_file($node) // 0;
+	my $pid;
+
+	system('pg_ctl', '--no-wait', '--silent', '--pgdata' => $node->data_dir, '--log' => $node->logfile, 'start') == 0
+	  or croak 'pg_ctl failed';
+	usleep($seconds * 1_000_000);
+	for (my $i = 0; $i < $TIMEOUT * 100; $i++)
+	{
+		$pid = _pid_in_file($node);
+		last if defined $pid && $pid != $old;
+		usleep(10_000);
+	}
+	croak 'the server does not start' unless defined $pid && $pid != $old;
+	$node->{_pid} = $pid;
+	kill_server($node, 'all');
+	return;
+}
+
+# The postmaster's pid file may be missing, or empty for a moment.
+sub _pid_in_file
+{
+	my ($node) = @_;
+	my $text = eval { slurp_file($node->data_dir . '/postmaster.pid') } // '';
+
+	return $text =~ /^(\d+)\n/ ? $1 : undef;
+}
+
+# --- Checks -----------------------------------------------------------------
+
+# All checks V1 .. V6; returns complaints.
+sub verify
+{
+	my ($self) = @_;
+	my $node = $self->{node};
+	my @complaints = $self->_verify_fates;
+
+	my %zero = (
+		'accounts differ from the journal: ls' => q{SELECT wrong_accounts('ls')},
+		'accounts differ from the journal: mixed, leanstore side' => q{SELECT wrong_accounts('mx_ls')},
+		'accounts differ from the journal: mixed, heap side' => q{SELECT wrong_accounts('mx_heap')},
+		'sum of ls_account' => qq{SELECT sum(balance) - 1000 * $ACCOUNTS FROM ls_account},
+		'sum of mx_ls_account' => qq{SELECT sum(balance) - 1000 * $ACCOUNTS FROM mx_ls_account},
+		'journals of mixed transactions differ' => q{SELECT count(*) FROM mx_ls_journal l FULL JOIN mx_heap_journal h USING (client, n)
+			WHERE (l.src, l.dst, l.amount) IS DISTINCT FROM (h.src, h.dst, h.amount)},
+		'accounts of mixed transactions differ' => q{SELECT count(*) FROM mx_ls_account l FULL JOIN mx_heap_account h USING (id) WHERE l.balance IS DISTINCT FROM h.balance},
+		'items are not what ls_op says' => q{SELECT count(*) FROM ls_item i FULL JOIN item_wanted w USING (client, item) WHERE i.v IS DISTINCT FROM w.v},
+		'texts of items are wrong' => q{SELECT count(*) FROM ls_item WHERE t IS DISTINCT FROM item_text(v)},
+		'items by index differ' => q{SET enable_seqscan = off; SELECT (SELECT count(*) FROM ls_item WHERE v >= 0) - (SELECT count(*) FROM item_wanted)},
+		'a transaction is in two journals' => q{SELECT count(*) FROM (SELECT client, n FROM journal GROUP BY 1, 2 HAVING count(*) > 1) x});
+	foreach my $what (sort keys %zero)
+	{
+		my ($status, $out, $error) = $node->psql('postgres', $zero{$what});
+		push @complaints, "$what: $out $error" unless $status == 0 && $out eq '0';
+	}
+	my (undef, @damage) = $node->leanstore_check;
+	return (@complaints, @damage);
+}
+
+# Proves that the checks can fail: takes away one acknowledged transaction of
+# each kind and half of another.  To be called last.
+sub canary_ok
+{
+	my ($self) = @_;
+
+	$self->{node}->safe_psql('postgres', q{
+		DELETE FROM ls_journal WHERE (client, n) = (SELECT client, n FROM ls_journal LIMIT 1);
+		DELETE FROM mx_ls_journal WHERE (client, n) = (SELECT client, n FROM mx_ls_journal LIMIT 1);
+		UPDATE mx_heap_account SET balance = balance + 1 WHERE id = 1;
+		DELETE FROM ls_item WHERE (client, item) = (SELECT client, item FROM ls_item LIMIT 1)});
+	my $complaints = join "\n", $self->verify;
+	my @wanted = (qr/acknowledged transaction \d+ is lost/, qr/accounts differ from the journal: ls/, qr/accounts of mixed transactions differ/,
+		qr/journals of mixed transactions differ/, qr/items are not what ls_op says/);
+	my @missed = grep { $complaints !~ $_ } @wanted;
+
+	return Test::More::ok(!@missed, 'self-test: lost transactions and half ones are found')
+	  || Test::More::diag("not found: @missed\nfound: $complaints");
+}
+
+# V1 .. V3: journals against the clients' logs; writes down what was found.
+sub _verify_fates
+{
+	my ($self) = @_;
+	my @complaints;
+	my %found;
+
+	foreach my $row (split /\n/, $self->{node}->safe_psql('postgres', 'SELECT client, n FROM journal'))
+	{
+		my ($client, $n) = split /\|/, $row;
+		$found{$client}{$n} = 1;
+	}
+	foreach my $client (1 .. $self->{clients})
+	{
+		my $fate = $self->_read_log($client);
+		my $present = $found{$client} // {};
+		my %settled;
+		my $last_present = 0;
+
+		foreach my $n (keys %$present)
+		{
+			$last_present = $n if $n > $last_present;
+			push @complaints, "client $client: transaction $n is there, but was never sent" unless exists $fate->{$n};
+		}
+		foreach my $n (sort { $a <=> $b } keys %$fate)
+		{
+			my $there = $present->{$n};
+			my $letter = $fate->{$n};
+
+			if ($letter eq 'A' && !$there) { push @complaints, "client $client: acknowledged transaction $n is lost"; }
+			elsif ($letter eq 'F' && $there) { push @complaints, "client $client: transaction $n failed, but is there"; }
+			elsif ($letter eq 'U' && !$there && $n < $last_present)
+			{
+				push @complaints, "client $client: transaction $n is lost, but its successor $last_present is not";
+			}
+			$settled{$n} = $there ? 'A' : 'F' if $letter eq 'S' || $letter eq 'U';
+		}
+		open(my $log, '>>', $self->_log_file($client)) or croak "cannot open log: $!";
+		print $log map { "$settled{$_} $_\n" } sort { $a <=> $b } keys %settled;
+		close $log;
+	}
+	return @complaints;
+}
+
+1;

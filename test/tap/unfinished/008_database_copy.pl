@@ -1,0 +1,92 @@
+# CREATE DATABASE from a template with leanstore tables copies what is committed,
+# though it lies in memory; the copies live and die apart.
+use strict;
+use warnings FATAL => 'all';
+
+use CrashDriver;
+use LeanstoreTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = LeanstoreTest->new_node('copy', 'leanstore.buffer_pool_size' => '32MB', 'leanstore.checkpoint_timeout' => '1h');
+my $state = q{SELECT (SELECT count(*) FROM t), (SELECT sum(id) FROM t), (SELECT sum(v) FROM t), (SELECT sum(length(large)) FROM t), (SELECT count(*) FROM un)};
+my $by_index = q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE v > 0};
+
+CrashDriver::adopt_orphans();
+$node->safe_psql('postgres', 'CREATE DATABASE original');
+$node->safe_psql('original', q{
+	CREATE EXTENSION leanstore_am;
+	SET default_table_access_method = leanstore;
+	CREATE TABLE t (id int PRIMARY KEY, v int, large text);
+	CREATE INDEX t_v ON t USING btree (v);
+	INSERT INTO t SELECT i, i, CASE WHEN i % 500 = 0 THEN repeat(md5(i::text), 500) END FROM generate_series(1, 10000) i;
+	UPDATE t SET v = v + 1 WHERE id % 3 = 0;
+	DELETE FROM t WHERE id % 5 = 0;
+	CREATE UNLOGGED TABLE un (id int);
+	INSERT INTO un SELECT generate_series(1, 1000);
+	CREATE TABLE empty (id int)});
+my $original = $node->safe_psql('original', $state);
+
+sub same_ok
+{
+	my ($database, $what) = @_;
+	is($node->safe_psql($database, $state), $original, "$what: same rows");
+	is($node->safe_psql($database, $by_index), $node->safe_psql('original', $by_index), "$what: same by index");
+	return;
+}
+
+# Straight after the changes: nothing has been written yet, or just a part.
+$node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE original');
+same_ok('copy', 'a copy');
+$node->safe_psql('copy', 'CREATE DATABASE copy_of_copy TEMPLATE original');
+$node->safe_psql('copy', q{UPDATE t SET v = -v; DELETE FROM t WHERE id < 1000; INSERT INTO un SELECT generate_series(2001, 3000); INSERT INTO empty VALUES (1); TRUNCATE un});
+same_ok('copy_of_copy', 'another copy, after changes of the first');
+is($node->safe_psql('original', $state), $original, 'the original does not see changes of its copy');
+$node->safe_psql('original', q{INSERT INTO t VALUES (20000, 1)});
+is($node->safe_psql('copy_of_copy', $state), $original, 'a copy does not see changes of the original');
+$node->safe_psql('original', q{DELETE FROM t WHERE id = 20000});
+$node->leanstore_check_ok('after copies');
+
+# A crash straight after the copy.
+$node->safe_psql('postgres', 'CREATE DATABASE before_crash TEMPLATE copy_of_copy');
+CrashDriver::kill_server($node, 'all');
+$node->start;
+my $without_unlogged = $original =~ s/\|1000$/|0/r;
+is($node->safe_psql('before_crash', $state), $without_unlogged, 'a copy outlives a crash straight after it');
+is($node->safe_psql('original', $state), $without_unlogged, 'so does the original');
+is($node->safe_psql('copy', q{SELECT count(*), sum(v) < 0 FROM t}), $node->safe_psql('original', q{SELECT count(*) FILTER (WHERE id >= 1000), true FROM t}), 'and the changed copy');
+$node->leanstore_check_ok('after a crash');
+$original = $without_unlogged;
+
+# DROP DATABASE, also of one whose pages are changed in memory, and new ones in its place.
+foreach my $round (1 .. 3)
+{
+	$node->safe_psql('copy', q{UPDATE t SET v = v + 1});
+	$node->safe_psql('postgres', 'DROP DATABASE copy');
+	$node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE original');
+	same_ok('copy', "dropped and made anew, round $round");
+}
+$node->safe_psql('postgres', 'DROP DATABASE before_crash; DROP DATABASE copy_of_copy');
+CrashDriver::kill_server($node, 'all');
+$node->start;
+same_ok('copy', 'after a crash that follows DROP DATABASE');
+
+# Renamed, and moved to another tablespace and back.
+$node->safe_psql('postgres', q{
+	ALTER DATABASE copy RENAME TO renamed;
+	SET allow_in_place_tablespaces = on;
+	CREATE TABLESPACE elsewhere LOCATION ''});
+$node->safe_psql('renamed', q{UPDATE t SET v = v + 1; UPDATE t SET v = v - 1});
+$node->safe_psql('postgres', 'ALTER DATABASE renamed SET TABLESPACE elsewhere');
+same_ok('renamed', 'moved to another tablespace');
+$node->safe_psql('renamed', q{INSERT INTO t VALUES (30000, 1); DELETE FROM t WHERE id = 30000});
+CrashDriver::kill_server($node, 'all');
+$node->start;
+same_ok('renamed', 'moved, then crashed');
+$node->safe_psql('postgres', 'ALTER DATABASE renamed SET TABLESPACE pg_default; DROP TABLESPACE elsewhere');
+same_ok('renamed', 'moved back');
+$node->leanstore_check_ok('at the end');
+$node->restart;
+same_ok('renamed', 'after a clean restart');
+$node->stop;
+done_testing();

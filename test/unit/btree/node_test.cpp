@@ -1,0 +1,476 @@
+// node_test.cpp - a node alone: searching, changing, splitting and merging against std::map.
+#include "btree/node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leanstore/engine.h"
+
+namespace ls {
+namespace {
+
+struct alignas(4096) PageBuffer {
+  u8 bytes[kPageSize] = {};
+  Node *node() { return reinterpret_cast<Node *>(bytes); }
+};
+
+Bytes as_bytes(const std::string &s) { return {reinterpret_cast<const u8 *>(s.data()), s.size()}; }
+std::string as_string(Bytes b) { return {reinterpret_cast<const char *>(b.data()), b.size()}; }
+std::string int_key(u64 value) {
+  std::string key(8, '\0');
+  for (int i = 7; i >= 0; i--, value >>= 8) key[static_cast<size_t>(i)] = static_cast<char>(value);
+  return key;
+}
+std::string key_at(const Node *node, u16 pos) {
+  u8 key[kMaxKeyBytes];
+  u16 bytes = node->copy_key(pos, key);
+  return as_string({key, bytes});
+}
+
+using Model = std::map<std::string, std::string>;
+
+// Page and model hold the same entries in the same order.
+void expect_same(const Node *node, const Model &model) {
+  const char *wrong = node->verify();
+  ASSERT_EQ(wrong, nullptr) << wrong;
+  ASSERT_EQ(node->count, model.size());
+  u16 pos = 0;
+  for (const auto &[key, value] : model) {
+    ASSERT_EQ(key_at(node, pos), key);
+    ASSERT_EQ(as_string(node->value(pos)), value);
+    pos++;
+  }
+}
+
+// Position by search agrees with the model for a key that may be absent.
+void expect_found(const Node *node, const Model &model, const std::string &key) {
+  bool found;
+  u16 pos = node->lower_bound(as_bytes(key), &found);
+  auto expected = model.lower_bound(key);
+  ASSERT_EQ(pos, std::distance(model.begin(), expected));
+  ASSERT_EQ(found, expected != model.end() && expected->first == key);
+}
+
+std::string random_bytes(std::mt19937_64 &random, size_t bytes, int alphabet) {
+  std::string s(bytes, '\0');
+  for (char &c : s) c = static_cast<char>(random() % static_cast<u64>(alphabet));
+  return s;
+}
+
+TEST(Node, keys_of_every_length_up_to_the_head_are_told_apart) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, {}, {}, false);
+  Model model;
+  for (size_t bytes = 0; bytes <= 7; bytes++)
+    for (char fill : {'\0', '\1', 'a', '\xff'}) model[std::string(bytes, fill)] = std::to_string(bytes);
+  std::vector<std::string> keys;
+  for (const auto &entry : model) keys.push_back(entry.first);
+  std::shuffle(keys.begin(), keys.end(), std::mt19937(7));
+  for (const auto &key : keys) node->insert(as_bytes(key), as_bytes(model[key]));
+  expect_same(node, model);
+  for (const auto &key : keys) {
+    expect_found(node, model, key);
+    expect_found(node, model, key + std::string(1, '\0'));
+  }
+}
+
+TEST(Node, hints_lead_to_the_right_slot_at_every_count) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, as_bytes(int_key(1000)), as_bytes(int_key(70000)), true);
+  EXPECT_EQ(node->prefix_bytes, 5);
+  Model model;
+  std::mt19937_64 random(11);
+  while (true) {
+    std::string key = int_key(1000 + random() % 60000);
+    if (model.count(key)) continue;
+    if (!node->fits(as_bytes(key), 1)) break;
+    node->insert(as_bytes(key), as_bytes("v"));
+    model[key] = "v";
+    ASSERT_EQ(node->verify(), nullptr);
+    for (int i = 0; i < 4; i++) expect_found(node, model, int_key(1000 + random() % 60000));
+  }
+  EXPECT_GT(model.size(), 300u);
+  while (!model.empty()) {
+    auto it = std::next(model.begin(), static_cast<long>(random() % model.size()));
+    bool found;
+    u16 pos = node->lower_bound(as_bytes(it->first), &found);
+    ASSERT_TRUE(found);
+    node->remove(pos);
+    model.erase(it);
+    ASSERT_EQ(node->verify(), nullptr);
+    expect_found(node, model, int_key(1000 + random() % 60000));
+  }
+  EXPECT_EQ(node->used_bytes(), 0u);
+}
+
+TEST(Node, largest_row_fits_an_empty_leaf_between_two_integer_fences) {
+  PageBuffer page;
+  Node *node = page.node();
+  // no common prefix and no head to save: the worst fences
+  std::string low = int_key(u64{1} << 60), high = int_key(u64{200} << 56), key = int_key(u64{2} << 60);
+  node->init(true, 0, as_bytes(low), as_bytes(high), true);
+  std::string row(16 + LS_MAX_ROW_BYTES, 'r');
+  ASSERT_LE(Node::most_entry_bytes(8, static_cast<u32>(row.size())), node->free_bytes());
+  node->insert(as_bytes(key), as_bytes(row));
+  expect_same(node, {{key, row}});
+  // the same by growing
+  node->init(true, 0, as_bytes(low), as_bytes(high), true);
+  node->insert(as_bytes(key), as_bytes("r"));
+  ASSERT_TRUE(node->resize_value(0, 3900));
+  std::memset(node->value_data(0), 'x', 3900);
+  expect_same(node, {{key, std::string(3900, 'x')}});
+  ASSERT_FALSE(node->resize_value(0, 4000));
+  expect_same(node, {{key, std::string(3900, 'x')}});
+}
+
+TEST(Node, one_separator_of_the_largest_size_fits_between_the_largest_fences) {
+  PageBuffer page;
+  Node *node = page.node();
+  std::string low(kMaxKeyBytes, 'a'), key(kMaxKeyBytes, 'b'), high(kMaxKeyBytes, 'c');
+  node->init(false, 1, as_bytes(low), as_bytes(high), true);
+  node->upper_child = 8;
+  u64 child = 16;
+  ASSERT_TRUE(node->fits(as_bytes(key), 8));
+  node->insert(as_bytes(key), {reinterpret_cast<u8 *>(&child), 8});
+  EXPECT_EQ(node->verify(), nullptr);
+  EXPECT_EQ(node->child(0)->raw, 16u);
+  EXPECT_EQ(node->child(1)->raw, 8u);
+
+  node->init(true, 0, as_bytes(low), as_bytes(high), true);
+  EXPECT_LE(Node::most_entry_bytes(kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes)), node->free_bytes());
+}
+
+TEST(Node, child_is_chosen_by_exclusive_upper_separator) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(false, 1, {}, {}, false);
+  node->upper_child = 1000;
+  std::map<std::string, u64> separators;
+  std::mt19937_64 random(5);
+  for (u64 i = 1; i <= 60; i++) {
+    std::string key = random_bytes(random, 1 + random() % 9, 5);
+    u64 child = i * 8;
+    if (!separators.emplace(key, child).second) continue;
+    node->insert(as_bytes(key), {reinterpret_cast<u8 *>(&child), 8});
+  }
+  ASSERT_EQ(node->verify(), nullptr);
+  for (int i = 0; i < 2000; i++) {
+    std::string key = random_bytes(random, random() % 10, 5);
+    auto above = separators.upper_bound(key);
+    u64 expected = above == separators.end() ? 1000 : above->second;
+    ASSERT_EQ(node->child(node->child_index(as_bytes(key)))->raw, expected);
+  }
+}
+
+// ---- random operations, structure changes included
+
+struct Shape {
+  const char *name;
+  size_t min_key, max_key, max_value;
+  int alphabet;
+};
+
+class NodeModel : public ::testing::TestWithParam<Shape> {};
+
+// A row of sibling leaves and one model each: random changes; full nodes split, small neighbours merge.
+struct Siblings {
+  struct One {
+    std::unique_ptr<PageBuffer> page = std::make_unique<PageBuffer>();
+    Model model;
+  };
+  std::vector<One> all;
+  u64 splits = 0, merges = 0;
+
+  Siblings() {
+    all.emplace_back();
+    all[0].page->node()->init(true, 0, {}, {}, false);
+  }
+  size_t find(const std::string &key) {
+    size_t i = 0;
+    while (!all.at(i).page->node()->covers(as_bytes(key))) i++;
+    return i;
+  }
+  bool split(size_t i, const std::string &new_key) {
+    One &one = all[i];
+    u8 separator[kMaxKeyBytes];
+    u16 pos, bytes;
+    one.page->node()->choose_split(as_bytes(new_key), &pos, separator, &bytes);
+    if (bytes == 0) return false;
+    std::string s = as_string({separator, bytes});
+    One right;
+    one.page->node()->copy_right(pos, as_bytes(s), right.page->node());
+    one.page->node()->truncate_right(pos, as_bytes(s));
+    EXPECT_EQ(std::distance(one.model.begin(), one.model.lower_bound(s)), pos);
+    right.model.insert(one.model.lower_bound(s), one.model.end());
+    one.model.erase(one.model.lower_bound(s), one.model.end());
+    expect_same(one.page->node(), one.model);
+    expect_same(right.page->node(), right.model);
+    all.insert(all.begin() + static_cast<long>(i) + 1, std::move(right));
+    splits++;
+    return true;
+  }
+  void merge(size_t i) {
+    if (i + 1 >= all.size()) return;
+    Node *left = all[i].page->node(), *right = all[i + 1].page->node();
+    auto out = std::make_unique<PageBuffer>();
+    std::string separator = as_string(left->upper_fence());
+    if (!left->merge(right, as_bytes(separator), out->node())) return;
+    all[i].page = std::move(out);
+    all[i].model.merge(all[i + 1].model);
+    all.erase(all.begin() + static_cast<long>(i) + 1);
+    expect_same(all[i].page->node(), all[i].model);
+    merges++;
+  }
+};
+
+TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
+  const Shape shape = GetParam();
+  constexpr u64 kSeed = 20240607;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937_64 random(kSeed);
+  Siblings siblings;
+  for (int step = 0; step < 3000 && !::testing::Test::HasFatalFailure(); step++) {
+    std::string key = random_bytes(random, shape.min_key + random() % (shape.max_key - shape.min_key + 1), shape.alphabet);
+    size_t value_bytes = random() % 8 == 0 ? random() % (shape.max_value + 1) : random() % (shape.max_value / 16 + 1);
+    size_t i = siblings.find(key);
+    Node *node = siblings.all[i].page->node();
+    Model &model = siblings.all[i].model;
+    expect_found(node, model, key);
+    bool found;
+    u16 pos = node->lower_bound(as_bytes(key), &found);
+    u64 action = random() % 10;
+    bool shrinks = step / 500 % 2 == 1;
+    if (shrinks && !found && pos < node->count) {
+      key = key_at(node, pos);
+      found = true;
+    }
+    if (found && action < (shrinks ? 9 : 3)) {
+      node->remove(pos);
+      model.erase(key);
+      if (node->used_bytes() < 400) siblings.merge(random() % 2 && i > 0 ? i - 1 : i);
+    } else if (found) {
+      std::string value = random_bytes(random, value_bytes, 256), &old = model[key];
+      u32 free = node->free_bytes();
+      if (!node->resize_value(pos, static_cast<u32>(value_bytes))) {
+        ASSERT_GT(value_bytes - old.size(), free);
+        siblings.split(i, key);
+        continue;
+      }
+      size_t kept = std::min(old.size(), value.size());
+      ASSERT_EQ(as_string(node->value(pos)).substr(0, kept), old.substr(0, kept));
+      std::memcpy(node->value_data(pos), value.data(), value.size());
+      old = value;
+    } else if (!shrinks) {
+      std::string value = random_bytes(random, value_bytes, 256);
+      while (!(node = siblings.all[i = siblings.find(key)].page->node())->fits(as_bytes(key), static_cast<u32>(value_bytes)))
+        ASSERT_TRUE(siblings.split(i, key)) << "an entry within the limits always finds a place";
+      u32 free = node->free_bytes(), takes = node->entry_bytes(as_bytes(key), static_cast<u32>(value_bytes));
+      size_t cut = value.size() / 3;
+      node->insert(as_bytes(key), as_bytes(value.substr(0, cut)), as_bytes(value.substr(cut)));
+      ASSERT_EQ(node->free_bytes(), free - takes);
+      siblings.all[i].model[key] = value;
+    }
+    if (step % 16 == 0 && i < siblings.all.size()) expect_same(siblings.all[i].page->node(), siblings.all[i].model);
+  }
+  for (auto &one : siblings.all) expect_same(one.page->node(), one.model);
+  EXPECT_GT(siblings.splits, 1u);
+  EXPECT_GT(siblings.merges, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, NodeModel,
+                         ::testing::Values(Shape{"short_keys", 0, 3, 200, 12}, Shape{"around_the_head", 3, 6, 300, 3},
+                                           Shape{"integers", 8, 8, 3900, 2},
+                                           Shape{"long_keys", 0, kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes), 2},
+                                           Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes, 900, 1}),
+                         [](const auto &info) { return info.param.name; });
+
+// Inner nodes: children must follow their separators through splits and merges.
+TEST(Node, inner_splits_and_merges_keep_every_child) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 60; round++) {
+    PageBuffer page, right, merged;
+    Node *node = page.node();
+    node->header.page_no = 77;
+    node->init(false, 2, as_bytes("m"), as_bytes("mz"), true);
+    node->upper_child = Swip::evicted(1).raw;
+    size_t longest = 1 + random() % 300;
+    std::map<std::string, u64> separators;
+    for (u32 i = 2;; i++) {
+      std::string key = "m" + random_bytes(random, 1 + random() % longest, 100);
+      u64 child = Swip::evicted(i).raw;
+      if (separators.count(key)) continue;
+      if (!node->fits(as_bytes(key), 8)) break;
+      node->insert(as_bytes(key), {reinterpret_cast<u8 *>(&child), 8});
+      separators[key] = child;
+    }
+    ASSERT_EQ(node->verify(), nullptr);
+    PageBuffer before = page;
+
+    u8 separator[kMaxKeyBytes];
+    u16 pos, bytes;
+    std::string new_key = "m" + random_bytes(random, 3, 120);
+    node->choose_split(as_bytes(new_key), &pos, separator, &bytes);
+    ASSERT_GT(bytes, 0);
+    Bytes middle{separator, bytes};
+    node->copy_right(pos, middle, right.node());
+    node->truncate_right(pos, middle);
+    ASSERT_EQ(node->verify(), nullptr);
+    ASSERT_EQ(right.node()->verify(), nullptr);
+    ASSERT_EQ(node->count + right.node()->count + 1, static_cast<int>(separators.size()));
+    ASSERT_EQ(node->header.page_no, 77u);
+    for (int i = 0; i < 200; i++) {
+      std::string key = "m" + random_bytes(random, random() % 6, 100);
+      Node *half = compare_keys(as_bytes(key), middle) < 0 ? node : right.node();
+      ASSERT_TRUE(half->covers(as_bytes(key)));
+      auto above = separators.upper_bound(key);
+      ASSERT_EQ(half->child(half->child_index(as_bytes(key)))->raw,
+                above == separators.end() ? Swip::evicted(1).raw : above->second);
+    }
+    ASSERT_TRUE(node->merge(right.node(), middle, merged.node()));
+    ASSERT_EQ(merged.node()->verify(), nullptr);
+    ASSERT_EQ(merged.node()->count, before.node()->count);
+    for (u16 i = 0; i <= merged.node()->count; i++)
+      ASSERT_EQ(merged.node()->child(i)->raw, before.node()->child(i)->raw);
+  }
+}
+
+TEST(Node, ascending_insertions_leave_the_left_page_full) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, {}, {}, false);
+  std::string value(40, 'v');
+  u64 next = 1;
+  while (node->fits(as_bytes(int_key(next)), 40)) node->insert(as_bytes(int_key(next++)), as_bytes(value));
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  node->choose_split(as_bytes(int_key(next)), &pos, separator, &bytes);
+  EXPECT_EQ(pos, node->count);
+  EXPECT_EQ(as_string({separator, bytes}), int_key(next));
+}
+
+TEST(Node, separators_are_as_short_as_the_keys_allow) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, {}, {}, false);
+  node->insert(as_bytes("apple pie with cream"), as_bytes("1"));
+  node->insert(as_bytes("banana split, two scoops"), as_bytes("2"));
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  node->choose_split(as_bytes("apple"), &pos, separator, &bytes);
+  EXPECT_EQ(pos, 1);
+  EXPECT_EQ(as_string({separator, bytes}), "b");
+}
+
+TEST(Node, only_entry_cannot_be_split_from_itself) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, {}, {}, false);
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  node->choose_split(as_bytes("k"), &pos, separator, &bytes);
+  EXPECT_EQ(bytes, 0);
+  node->insert(as_bytes("k"), as_bytes("v"));
+  node->choose_split(as_bytes("k"), &pos, separator, &bytes);
+  EXPECT_EQ(bytes, 0);
+  node->choose_split(as_bytes("a"), &pos, separator, &bytes);
+  EXPECT_EQ(pos, 0);
+  EXPECT_EQ(as_string({separator, bytes}), "k");
+  node->choose_split(as_bytes("x"), &pos, separator, &bytes);
+  EXPECT_EQ(pos, 1);
+}
+
+TEST(Node, same_operations_on_the_same_bytes_give_the_same_bytes) {
+  PageBuffer one, two;
+  one.node()->init(true, 0, {}, {}, false);
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 400; i++) {
+    if (i == 200) two = one;
+    std::string key = random_bytes(random, 1 + random() % 8, 4), value = random_bytes(random, random() % 200, 256);
+    for (PageBuffer *page : {&one, &two}) {
+      if (page == &two && i < 200) continue;
+      Node *node = page->node();
+      bool found;
+      u16 pos = node->lower_bound(as_bytes(key), &found);
+      if (found) node->remove(pos);
+      else if (node->fits(as_bytes(key), static_cast<u32>(value.size()))) node->insert(as_bytes(key), as_bytes(value));
+    }
+  }
+  EXPECT_EQ(std::memcmp(one.bytes, two.bytes, kPageSize), 0);
+}
+
+// What an optimistic reader may meet: any bytes at all.  Nothing may be read outside of the page.
+TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
+  std::mt19937_64 random(13);
+  auto page = std::make_unique<PageBuffer>();  // on its own: ASan sees an overrun
+  for (int round = 0; round < 3000; round++) {
+    Node *node = page->node();
+    node->init(round % 2, round % 2 ? 0 : 1, as_bytes("abc"), as_bytes("abd"), true);
+    for (u64 i = 0; i < 20; i++) {
+      std::string key = "abc" + random_bytes(random, 6, 200);
+      bool found;
+      node->lower_bound(as_bytes(key), &found);
+      if (!found) node->insert(as_bytes(key), as_bytes("12345678"));
+    }
+    for (int i = 0; i < 60; i++) page->bytes[24 + random() % (i < 30 ? 400 : 4072)] = static_cast<u8>(random());
+    std::string key = random_bytes(random, random() % 20, 256);
+    bool found;
+    u16 pos = node->lower_bound(as_bytes(key), &found);
+    EXPECT_LE(pos, kPageSize / sizeof(Slot));
+    u8 copy[kMaxKeyBytes];
+    EXPECT_LE(node->copy_key(static_cast<u16>(random()), copy), kMaxKeyBytes);
+    for (Bytes bytes : {node->value(static_cast<u16>(random())), node->lower_fence(), node->upper_fence(), node->prefix()}) {
+      EXPECT_GE(bytes.data(), page->bytes);
+      EXPECT_LE(bytes.data() + bytes.size(), page->bytes + kPageSize);
+    }
+    u8 *child = reinterpret_cast<u8 *>(node->child(node->child_index(as_bytes(key))));
+    EXPECT_TRUE(child >= page->bytes && child + 8 <= page->bytes + kPageSize && (child - page->bytes) % 8 == 0);
+    node->free_bytes();
+    node->verify();
+  }
+}
+
+TEST(Node, verify_sees_each_kind_of_damage) {
+  auto fresh = [](PageBuffer &page) {
+    page.node()->init(true, 0, as_bytes("key"), as_bytes("kez"), true);
+    for (char c = 'a'; c <= 'z'; c++) page.node()->insert(as_bytes(std::string("key_long_") + c), as_bytes("value"));
+    ASSERT_EQ(page.node()->verify(), nullptr);
+  };
+  using Damage = void (*)(Node *);
+  const Damage damages[] = {
+      [](Node *n) { n->count++; },
+      [](Node *n) { n->heap_used++; },
+      [](Node *n) { n->heap_start = static_cast<u16>(n->heap_start + 1); },
+      [](Node *n) { n->slots[3].offset++; },
+      [](Node *n) { std::swap(n->slots[3], n->slots[4]); },
+      [](Node *n) { n->slots[3].head_low = 0; },
+      [](Node *n) { n->slots[3].offset = n->slots[4].offset; },
+      [](Node *n) { n->slots[0].value_bytes = 4000; },
+      [](Node *n) { n->prefix_bytes = 1; },
+      [](Node *n) { n->level = 3; },
+      [](Node *n) { n->is_leaf = 0; },
+      [](Node *n) { n->header.zero = 1; },
+      [](Node *n) { n->header.kind = PageKind::kFree; },
+      [](Node *n) { n->upper_bytes--; },
+      [](Node *n) { n->upper_child = 8; },
+      [](Node *n) { n->count = 0xffff; },
+      [](Node *n) { n->lower_offset = 0; },
+  };
+  for (size_t i = 0; i < std::size(damages); i++) {
+    PageBuffer page;
+    fresh(page);
+    damages[i](page.node());
+    EXPECT_NE(page.node()->verify(), nullptr) << "damage " << i;
+  }
+}
+
+}  // namespace
+}  // namespace ls

@@ -1,0 +1,184 @@
+// Power loss at every sector of every write of a batch: afterwards each page is the old or the new one, whole.
+#include "buffer/tear_guard.hpp"
+
+#include "unit/buffer/pool_fixture.hpp"
+
+namespace ls::buffer_test {
+namespace {
+
+constexpr u32 kSector = 512;
+constexpr u32 kSectors = kPageSize / kSector;
+
+class TearGuardTest : public ::testing::Test {
+ protected:
+  void SetUp() override { register_toy_tree(); }
+
+  // Leaf 3 is on disk with value 1 and dirty with value 2; the pool's owner then loses power as `rule` says.
+  void lose_power_while_flushing(FaultRule rule, bool expect_failure = true) {
+    TestWorker worker(test_, 0);
+    FileSlot *file;
+    LS_ASSERT_OK(ToyTree::open(test_, worker.ctx, 7, true, &file));
+    ToyTree tree(worker.ctx, *file);
+    u64 value = 0;
+    if (!ok(tree.read(3, &value))) {
+      LS_ASSERT_OK(tree.add_leaves(10));
+    }
+    page_no_ = tree.page_no_of(3);
+    LS_ASSERT_OK(tree.increment(3, nullptr));
+    LS_ASSERT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, false));
+    LS_ASSERT_OK(tree.read(3, &old_value_));
+    LS_ASSERT_OK(tree.increment(3, nullptr));
+    ASSERT_TRUE(test_.log().wait_hardened(test_.log().last_gsn(), nullptr));
+    rule.outcome = FaultOutcome::kCrash;
+    fault_add(rule);
+    Status status = test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, false);
+    EXPECT_EQ(ok(status), !expect_failure);
+  }
+  void restart() {
+    fault_clear();
+    test_.crash();
+  }
+  ToyLeaf on_disk() {
+    alignas(8) u8 page[kPageSize];
+    std::ifstream in(test_.path("rel7"), std::ios::binary);
+    in.seekg(u64{page_no_} * kPageSize);
+    in.read(reinterpret_cast<char *>(page), kPageSize);
+    fault_ = page_fault(page, page_no_);
+    ToyLeaf leaf;
+    std::memcpy(&leaf, page, sizeof leaf);
+    return leaf;
+  }
+
+  TestPool test_{100, 8, true};
+  PageNo page_no_ = 0;
+  u64 old_value_ = 0;
+  const char *fault_ = nullptr;
+};
+
+TEST_F(TearGuardTest, a_page_torn_in_place_at_any_sector_comes_back_whole) {
+  for (u32 sectors = 0; sectors <= kSectors; sectors++) {
+    SCOPED_TRACE(sectors);
+    lose_power_while_flushing({.op = FaultOp::kWrite, .path_part = "rel7", .first_bytes = sectors * kSector});
+    restart();
+    ToyLeaf before = on_disk();
+    bool torn = fault_ != nullptr;
+    EXPECT_EQ(torn, sectors > 0 && sectors < kSectors);
+    LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+    ToyLeaf after = on_disk();
+    EXPECT_EQ(fault_, nullptr);
+    EXPECT_TRUE(after.whole());
+    EXPECT_EQ(after.value, torn ? old_value_ + 1 : before.value);
+    // A second recovery finds nothing to do.
+    LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+    EXPECT_EQ(on_disk().value, after.value);
+  }
+}
+
+TEST_F(TearGuardTest, a_torn_guard_leaves_the_pages_alone) {
+  for (u32 sectors = 0; sectors < 2 * kSectors; sectors++) {
+    SCOPED_TRACE(sectors);
+    lose_power_while_flushing({.op = FaultOp::kWrite, .path_part = "tear_guard", .first_bytes = sectors * kSector});
+    restart();
+    EXPECT_EQ(on_disk().value, old_value_) << "nothing is written in place before the guard is durable";
+    LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+    EXPECT_EQ(on_disk().value, old_value_);
+    EXPECT_EQ(fault_, nullptr);
+  }
+}
+
+TEST_F(TearGuardTest, power_loss_at_either_sync_is_survived) {
+  for (const char *path : {"tear_guard", "rel7"}) {
+    SCOPED_TRACE(path);
+    lose_power_while_flushing({.op = FaultOp::kSync, .path_part = path});
+    restart();
+    LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+    ToyLeaf leaf = on_disk();
+    EXPECT_EQ(fault_, nullptr);
+    EXPECT_EQ(leaf.value, std::string(path) == "rel7" ? old_value_ + 1 : old_value_);
+  }
+}
+
+TEST_F(TearGuardTest, no_image_outlives_its_batch) {
+  // The log write of a later record: everything of the flush is over by then.
+  lose_power_while_flushing({.op = FaultOp::kWrite, .path_part = "no such file"}, false);
+  restart();
+  ToyLeaf good = on_disk();
+  EXPECT_EQ(good.value, old_value_ + 1);
+  {
+    std::fstream out(test_.path("rel7"), std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(u64{page_no_} * kPageSize + 100);
+    out.put(1);
+  }
+  LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+  on_disk();
+  EXPECT_STREQ(fault_, "checksum does not match") << "damage that is no torn write must be told, not hidden";
+}
+
+// Images made by hand.
+struct Image {
+  explicit Image(PageNo page_no, Gsn gsn, u64 value) {
+    block.reset(std::aligned_alloc(kPageSize, kTearAreaBytes));
+    std::memset(block.get(), 0, kTearAreaBytes);
+    auto *leaf = reinterpret_cast<ToyLeaf *>(page());
+    leaf->header.kind = PageKind::kLeaf;
+    leaf->header.format = kPageFormat;
+    leaf->header.page_no = page_no;
+    leaf->header.gsn = gsn;
+    leaf->set(page_no, value);
+    page_seal(page());
+  }
+  u8 *page() { return static_cast<u8 *>(block.get()) + kTearHeaderPages * kPageSize; }
+  PageWrite write(const char *path) { return {{1, path}, reinterpret_cast<PageHeader *>(page())->page_no, page()}; }
+  Memory block;
+};
+
+TEST_F(TearGuardTest, of_several_images_the_newest_counts) {
+  for (bool newest_first : {true, false}) {
+    TearGuard a(*test_.pool().shared()), b(*test_.pool().shared());
+    Image old_image(2, 10, 100), new_image(2, 20, 200);
+    PageWrite writes[] = {old_image.write("rel9"), new_image.write("rel9")};
+    LS_ASSERT_OK(a.begin(static_cast<u8 *>((newest_first ? new_image : old_image).block.get()), {&writes[newest_first], 1}));
+    LS_ASSERT_OK(b.begin(static_cast<u8 *>((newest_first ? old_image : new_image).block.get()), {&writes[!newest_first], 1}));
+    std::string junk(3 * kPageSize, 'x');
+    std::ofstream(test_.path("rel9"), std::ios::binary) << junk;
+    LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+    ToyLeaf leaf;
+    std::ifstream in(test_.path("rel9"), std::ios::binary);
+    in.seekg(2 * kPageSize);
+    in.read(reinterpret_cast<char *>(&leaf), sizeof leaf);
+    EXPECT_EQ(leaf.value, 200u);
+    a.end(false);
+    b.end(false);
+  }
+}
+
+TEST_F(TearGuardTest, pages_never_written_and_files_gone_are_not_brought_back) {
+  TearGuard guard(*test_.pool().shared());
+  Image image(2, 10, 100);
+  PageWrite write = image.write("rel9");
+  LS_ASSERT_OK(guard.begin(static_cast<u8 *>(image.block.get()), {&write, 1}));
+  guard.end(false);
+  auto recover_leaves = [&](u64 bytes) {
+    LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+    if (!std::filesystem::exists(test_.path("rel9"))) return;
+    EXPECT_EQ(std::filesystem::file_size(test_.path("rel9")), bytes);
+    std::ifstream in(test_.path("rel9"), std::ios::binary);
+    std::string content((std::istreambuf_iterator<char>(in)), {});
+    EXPECT_EQ(content, std::string(bytes, '\0'));
+  };
+  recover_leaves(0);
+  EXPECT_FALSE(std::filesystem::exists(test_.path("rel9")));
+  for (u64 pages : {2u, 3u}) {  // short; long enough but zero there
+    LS_ASSERT_OK(guard.begin(static_cast<u8 *>(image.block.get()), {&write, 1}));
+    guard.end(false);
+    std::ofstream(test_.path("rel9"), std::ios::binary) << std::string(pages * kPageSize, '\0');
+    recover_leaves(pages * kPageSize);
+  }
+}
+
+TEST_F(TearGuardTest, no_guard_file_is_no_error) {
+  LS_EXPECT_OK(tear_guard_recover(test_.path("nothing").c_str()));
+}
+
+}  // namespace
+}  // namespace ls::buffer_test

@@ -1,0 +1,94 @@
+// The cleaner removes what is below the horizon, and nothing that a snapshot needs.
+#include "unit/txn/txn_fixture.hpp"
+
+namespace ls::txn_test {
+namespace {
+
+class Cleaner : public TxnTest {
+ protected:
+  Session a{engine, host, 0}, b{engine, host, 1};
+  u64 clean() {
+    u64 removed = 0, all = 0;
+    host.publish_horizon();
+    do {
+      TXN_EXPECT_OK(clean_round(engine.own(), &removed));
+      all += removed;
+    } while (removed > 0);
+    return all;
+  }
+  u64 version_entries() {
+    u64 entries = 0;
+    for (u32 i = 0; i < engine.txns().version_trees; i++) entries += engine.verify(engine.pool().file(engine.txns().version_file[i]));
+    return entries;
+  }
+};
+
+TEST_F(Cleaner, keeps_what_an_old_snapshot_needs_and_then_removes_it) {
+  a.begin();
+  for (u64 i = 1; i <= 300; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));
+  a.commit();
+  auto old = b.snapshot();
+  const auto before = b.scan(table, old->s);
+  a.begin();
+  for (u64 i = 1; i <= 300; i++) TXN_ASSERT_OK(i % 2 ? a.update(table, i, "second") : a.remove(table, i, i));
+  a.commit();
+  EXPECT_EQ(clean(), 0u);
+  EXPECT_EQ(b.scan(table, old->s), before);
+  b.release(old);
+  EXPECT_EQ(clean(), 300u);
+  EXPECT_EQ(version_entries(), 0u);
+  EXPECT_EQ(engine.verify(table), 150u) << "ghosts are gone";
+  EXPECT_EQ(engine.txns().ghosts_removed.load(), 150u);
+  EXPECT_EQ(b.contents(table).size(), 150u);
+}
+
+TEST_F(Cleaner, leaves_running_and_aborting_transactions_alone) {
+  a.begin();
+  for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));
+  a.commit();
+  a.begin();
+  for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(a.remove(table, i));
+  // The host has forgotten it, the engine has not undone it yet.
+  engine.txns().horizon.store(a.tn() + 10);
+  u64 removed = 0;
+  TXN_ASSERT_OK(clean_round(engine.own(), &removed));
+  EXPECT_EQ(removed, 0u);
+  a.abort();
+  EXPECT_EQ(b.contents(table).size(), 50u);
+}
+
+TEST_F(Cleaner, empties_the_version_trees_over_many_transactions) {
+  a.begin();
+  for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.insert(table, i, std::string(200, 'x')));
+  a.commit();
+  for (int round = 0; round < 300; round++) {
+    a.begin();
+    for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.update(table, i, std::string(200, static_cast<char>('a' + round % 26))));
+    round % 3 == 0 ? a.abort() : a.commit();
+    if (round % 10 == 0) clean();
+  }
+  clean();
+  EXPECT_EQ(version_entries(), 0u);
+  for (u32 i = 0; i < engine.txns().version_trees; i++) {
+    BTree tree(engine.own().ctx, engine.pool().file(engine.txns().version_file[i]));
+    BTree::CheckResult result{};
+    TXN_EXPECT_OK(tree.verify(&result, nullptr, nullptr));
+    EXPECT_LT(result.leaf_pages, 4u) << "pages are given back, those emptied by rollback too";
+  }
+}
+
+TEST_F(Cleaner, entries_of_a_dropped_table_are_skipped) {
+  FileSlot &dropped = *engine.open("dropped");
+  a.begin();
+  for (u64 i = 1; i <= 10; i++) TXN_ASSERT_OK(a.insert(dropped, i, "x"));
+  a.commit();
+  a.begin();
+  for (u64 i = 1; i <= 10; i++) TXN_ASSERT_OK(a.remove(dropped, i));
+  a.commit();
+  engine.pool().forget_file(engine.key_of("dropped"));
+  clean();
+  EXPECT_EQ(version_entries(), 0u);
+}
+
+}  // namespace
+}  // namespace ls::txn_test

@@ -1,0 +1,239 @@
+// Row locks: the matrix, re-entrance, upgrades, savepoints, FOR KEY SHARE through updates.
+#include "txn/row_lock_table.hpp"
+#include "unit/txn/txn_fixture.hpp"
+
+namespace ls::txn_test {
+namespace {
+
+constexpr ls_lock_mode kModes[] = {LS_LOCK_KEY_SHARE, LS_LOCK_SHARE, LS_LOCK_NO_KEY_UPDATE, LS_LOCK_UPDATE};
+// [held][wanted], from PostgreSQL's documentation, table 13.3.
+constexpr bool kConflict[4][4] = {{0, 0, 0, 1}, {0, 0, 1, 1}, {0, 1, 1, 1}, {1, 1, 1, 1}};
+
+class RowLock : public TxnTest {
+ protected:
+  Session a{engine, host, 0}, b{engine, host, 1}, c{engine, host, 2};
+  void SetUp() override {
+    a.begin();
+    TXN_ASSERT_OK(a.insert(table, 1, "one"));
+    a.commit();
+  }
+};
+
+TEST_F(RowLock, matrix) {
+  for (const ls_lock_mode held : kModes) {
+    for (const ls_lock_mode wanted : kModes) {
+      EXPECT_EQ(lock_modes_conflict(held, wanted), kConflict[held][wanted]);
+      a.begin();
+      b.begin();
+      std::string data;
+      TXN_ASSERT_OK(a.lock(table, 1, held, &data));
+      EXPECT_EQ(data, "one");
+      const Status s = b.lock(table, 1, wanted);
+      EXPECT_EQ(code(s), kConflict[held][wanted] ? LS_LOCKED : LS_OK) << held << " against " << wanted;
+      EXPECT_EQ(b.conflict.tn, ok(s) ? b.conflict.tn : a.tn());
+      a.commit();
+      TXN_EXPECT_OK(b.lock(table, 1, wanted));
+      b.abort();
+    }
+  }
+}
+
+TEST_F(RowLock, changes_respect_locks) {
+  for (const ls_lock_mode held : kModes) {
+    a.begin();
+    b.begin();
+    TXN_ASSERT_OK(a.lock(table, 1, held));
+    EXPECT_EQ(code(b.update(table, 1, "x", LS_LOCK_NO_KEY_UPDATE)),
+              kConflict[held][LS_LOCK_NO_KEY_UPDATE] ? LS_LOCKED : LS_OK);
+    b.abort();
+    b.begin();
+    EXPECT_EQ(code(b.update(table, 1, "x", LS_LOCK_UPDATE)), LS_LOCKED);
+    EXPECT_EQ(code(b.remove(table, 1)), LS_LOCKED);
+    TXN_EXPECT_OK(a.update(table, 1, "own locks do not matter", LS_LOCK_UPDATE));
+    a.abort();
+    b.abort();
+  }
+  EXPECT_EQ(c.read(table, 1), "one");
+}
+
+TEST_F(RowLock, weaker_mode_of_the_holder_takes_no_second_lock) {
+  a.begin();
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_NO_KEY_UPDATE));
+  const u64 locks = engine.txns().row_locks.load();
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_KEY_SHARE));
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_NO_KEY_UPDATE));
+  EXPECT_EQ(engine.txns().row_locks.load(), locks);
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_UPDATE));
+  EXPECT_EQ(engine.txns().row_locks.load(), locks + 1);
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_LOCKED) << "upgraded";
+  b.abort();
+  a.commit();
+}
+
+TEST_F(RowLock, savepoint_rollback_gives_the_weaker_mode_back) {
+  a.begin();
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_KEY_SHARE));
+  const u32 savepoint = txn_savepoint(a.worker());
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_UPDATE));
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_NO_KEY_UPDATE)), LS_LOCKED);
+  txn_rollback_to(a.worker(), savepoint);
+  TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_NO_KEY_UPDATE));
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_UPDATE)), LS_LOCKED) << "KEY SHARE is still held";
+  txn_rollback_to(a.worker(), 1);
+  TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_UPDATE));
+  a.commit();
+  b.commit();
+}
+
+TEST_F(RowLock, key_share_passes_an_update_that_leaves_the_key_alone) {
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "two"));
+  b.begin();
+  std::string data;
+  TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE, &data));
+  EXPECT_EQ(data, "one") << "the version that is committed";
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_SHARE)), LS_BEING_MODIFIED);
+  EXPECT_EQ(code(a.remove(table, 1)), LS_LOCKED) << "the key must stay";
+  TXN_EXPECT_OK(a.update(table, 1, "three"));
+  a.abort();
+  EXPECT_EQ(c.read(table, 1), "one");
+  c.begin();
+  EXPECT_EQ(code(c.remove(table, 1)), LS_LOCKED) << "rollback has kept the lock bit";
+  b.commit();
+  TXN_EXPECT_OK(c.remove(table, 1));
+  c.commit();
+}
+
+TEST_F(RowLock, key_share_waits_for_key_changes_and_insertions) {
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "two", LS_LOCK_UPDATE));
+  TXN_ASSERT_OK(a.insert(table, 2, "new"));
+  TXN_ASSERT_OK(a.update(table, 2, "newer"));
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_BEING_MODIFIED);
+  EXPECT_EQ(code(b.lock(table, 2, LS_LOCK_KEY_SHARE, nullptr, true)), LS_BEING_MODIFIED);
+  TXN_ASSERT_OK(a.update(table, 1, "three"));
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_BEING_MODIFIED) << "the key change lies behind the newest version";
+  b.abort();
+  a.commit();
+}
+
+TEST_F(RowLock, key_share_passes_a_committed_update_its_snapshot_does_not_see) {
+  b.begin();
+  auto old = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "two"));
+  a.commit();
+  std::string data;
+  TXN_EXPECT_OK(b.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE, &data));
+  EXPECT_EQ(data, "one");
+  EXPECT_EQ(code(b.lock_with(table, old->s, 1, LS_LOCK_SHARE)), LS_UPDATED);
+  b.release(old);
+  b.commit();
+}
+
+TEST_F(RowLock, any_version_locks_what_the_snapshot_does_not_see) {
+  b.begin();
+  auto old = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "two"));
+  a.commit();
+  EXPECT_EQ(code(b.lock_with(table, old->s, 1, LS_LOCK_UPDATE)), LS_UPDATED);
+  std::string data;
+  TXN_EXPECT_OK(b.lock_with(table, old->s, 1, LS_LOCK_UPDATE, &data, true));
+  EXPECT_EQ(data, "two");
+  EXPECT_TRUE(b.newer);
+  TXN_EXPECT_OK(b.update_with(table, old->s, 1, "three"));  // locked by us after it was written
+  b.release(old);
+  b.commit();
+  EXPECT_EQ(c.read(table, 1), "three");
+}
+
+TEST_F(RowLock, own_update_is_a_lock_already) {
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "two"));
+  const u64 locks = engine.txns().row_locks.load();
+  std::string data;
+  TXN_EXPECT_OK(a.lock(table, 1, LS_LOCK_NO_KEY_UPDATE, &data));
+  EXPECT_EQ(data, "two");
+  EXPECT_FALSE(a.newer);
+  EXPECT_EQ(engine.txns().row_locks.load(), locks);
+  b.begin();
+  TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  EXPECT_EQ(code(a.lock(table, 1, LS_LOCK_UPDATE)), LS_LOCKED);
+  b.commit();
+  TXN_EXPECT_OK(a.lock(table, 1, LS_LOCK_UPDATE));
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_LOCKED);
+  b.abort();
+  a.commit();
+}
+
+TEST_F(RowLock, locks_of_ended_transactions_are_swept) {
+  a.begin();
+  for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK(a.insert(table, i, "x"));
+  a.commit();
+  a.begin();
+  b.begin();
+  for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK((i % 2 ? a : b).lock(table, i, LS_LOCK_UPDATE));
+  a.commit();
+  RowLockTable locks(engine.own());
+  LockSweep sweep;
+  u64 removed = 0;
+  TXN_ASSERT_OK(locks.sweep(&sweep, 1, &removed));
+  EXPECT_TRUE(sweep.running) << "bounded";
+  TXN_ASSERT_OK(locks.sweep(&sweep, 1000, &removed));
+  EXPECT_FALSE(sweep.running);
+  EXPECT_EQ(removed, 150u);
+  b.commit();
+  TXN_ASSERT_OK(locks.sweep(&sweep, 1000, &removed));
+  EXPECT_EQ(removed, 300u);
+  TXN_ASSERT_OK(locks.sweep(&sweep, 1000, &removed));
+  EXPECT_FALSE(sweep.running) << "nothing new to look for";
+}
+
+TEST_F(RowLock, visitor_removes_stale_entries_and_the_flag_goes) {
+  a.begin();
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_SHARE));
+  a.commit();
+  b.begin();
+  TXN_ASSERT_OK(b.update(table, 1, "two"));
+  b.commit();
+  LockView view;
+  TXN_EXPECT_OK(RowLockTable(c.worker()).look(table.file_no.load(), 1, LS_LOCK_UPDATE, &view));
+  EXPECT_FALSE(view.any_live);
+  ls_snapshot any{};
+  any.kind = LS_SNAPSHOT_ANY;
+  TXN_EXPECT_OK(c.fetch(table, 1, any, nullptr));
+  EXPECT_FALSE(c.row.flags & LS_ROW_LOCKED);
+}
+
+TEST_F(RowLock, tentative_entry_of_another_is_waited_out) {
+  a.begin();
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_UPDATE));
+  RowLockTable locks(engine.own());
+  const FileNo file = table.file_no.load();
+  LockValue value{LS_LOCK_UPDATE, LockState::kTentative, 0, 1};
+  TXN_ASSERT_OK(locks.put(file, 1, a.tn(), value));
+  b.begin();
+  std::thread settle([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    value.state = LockState::kGranted;
+    TXN_EXPECT_OK(locks.put(file, 1, a.tn(), value));
+  });
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_UPDATE)), LS_LOCKED) << "not before it was known";
+  settle.join();
+  value.state = LockState::kTentative;
+  TXN_ASSERT_OK(locks.put(file, 1, a.tn(), value));
+  const int pending = 1;
+  b.worker().ctx.interrupt = &pending;
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_UPDATE)), LS_INTERRUPTED);
+  b.worker().ctx.interrupt = nullptr;
+  b.abort();
+  a.abort();
+}
+
+}  // namespace
+}  // namespace ls::txn_test

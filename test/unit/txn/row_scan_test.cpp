@@ -1,0 +1,145 @@
+// Scans: order, bounds, turning around, and what changes under them.
+#include "unit/txn/txn_fixture.hpp"
+
+namespace ls::txn_test {
+namespace {
+
+class RowScanTest : public TxnTest {
+ protected:
+  Session a{engine, host, 0}, b{engine, host, 1};
+  static std::string data(u64 i) { return std::string(40 + i % 100, 'd') + std::to_string(i); }
+  void fill(u64 n, u64 step = 1) {
+    a.begin();
+    for (u64 i = 1; i <= n; i++) TXN_ASSERT_OK(a.insert(table, i * step, data(i)));
+    a.commit();
+  }
+};
+
+TEST_F(RowScanTest, empty_table_and_empty_range) {
+  auto s = b.snapshot();
+  EXPECT_TRUE(b.scan(table, s->s).empty());
+  EXPECT_TRUE(b.scan(table, s->s, true).empty());
+  fill(10);
+  b.release(s);
+  s = b.snapshot();
+  EXPECT_TRUE(b.scan(table, s->s, false, 5, 5).empty());
+  EXPECT_TRUE(b.scan(table, s->s, true, 11, 100).empty());
+  b.release(s);
+}
+
+TEST_F(RowScanTest, bounds_in_both_directions_over_many_leaves) {
+  fill(1000, 3);
+  auto s = b.snapshot();
+  for (const bool backward : {false, true}) {
+    EXPECT_EQ(b.scan(table, s->s, backward).size(), 1000u);
+    const auto rows = b.scan(table, s->s, backward, 300, 601);
+    ASSERT_EQ(rows.size(), 101u);
+    EXPECT_EQ(rows.begin()->first, 300u);
+    EXPECT_EQ(rows.rbegin()->first, 600u);
+    EXPECT_EQ(rows.at(303), data(101));
+    EXPECT_EQ(b.scan(table, s->s, backward, 301, 303).size(), 0u);
+  }
+  b.release(s);
+}
+
+TEST_F(RowScanTest, turning_around_returns_the_neighbour) {
+  fill(500);
+  auto s = b.snapshot();
+  RowScan *scan = nullptr;
+  TXN_ASSERT_OK(scan_open(b.worker(), table, s->s, 10, 491, false, &scan));
+  ls_row row{};
+  for (u64 i = 10; i <= 200; i++) {
+    TXN_ASSERT_OK(scan_next(*scan, &row));
+    ASSERT_EQ(row.row_id, i);
+  }
+  scan_set_backward(*scan, true);
+  for (u64 i = 199; i >= 10; i--) {
+    TXN_ASSERT_OK(scan_next(*scan, &row));
+    ASSERT_EQ(row.row_id, i);
+  }
+  EXPECT_EQ(code(scan_next(*scan, &row)), LS_END);
+  EXPECT_EQ(code(scan_next(*scan, &row)), LS_END);
+  scan_set_backward(*scan, false);
+  TXN_ASSERT_OK(scan_next(*scan, &row));
+  EXPECT_EQ(row.row_id, 10u) << "from the end that was reached";
+  scan_rescan(*scan, 400, 500, true);
+  TXN_ASSERT_OK(scan_next(*scan, &row));
+  EXPECT_EQ(row.row_id, 499u);
+  scan_close(scan);
+  b.release(s);
+}
+
+TEST_F(RowScanTest, split_and_merge_under_a_scan_neither_hide_nor_repeat_rows) {
+  fill(400, 10);
+  auto s = b.snapshot();
+  RowScan *scan = nullptr;
+  TXN_ASSERT_OK(scan_open(b.worker(), table, s->s, 0, LS_MAX_ROW_ID, false, &scan));
+  ls_row row{};
+  u64 expected = 0;
+  for (int i = 0; i < 200; i++) {
+    TXN_ASSERT_OK(scan_next(*scan, &row));
+    ASSERT_EQ(row.row_id, expected += 10);
+  }
+  a.begin();
+  for (u64 i = 1; i < 4000; i++) {
+    if (i % 10 != 0) TXN_ASSERT_OK(a.insert(table, i, std::string(100, 'n')));
+  }
+  a.abort();  // and merge again
+  while (ok(scan_next(*scan, &row))) ASSERT_EQ(row.row_id, expected += 10);
+  EXPECT_EQ(expected, 4000u);
+  scan_close(scan);
+  b.release(s);
+}
+
+TEST_F(RowScanTest, older_versions_and_deleted_rows_come_from_the_version_store) {
+  fill(200);
+  auto old = b.snapshot();
+  const auto before = b.scan(table, old->s);
+  a.begin();
+  for (u64 i = 1; i <= 200; i++) {
+    if (i % 3 == 0) TXN_ASSERT_OK(a.remove(table, i, i % 2 ? 0 : 7777));
+    if (i % 3 == 1) TXN_ASSERT_OK(a.update(table, i, "new"));
+  }
+  EXPECT_EQ(b.scan(table, old->s), before);
+  EXPECT_EQ(b.scan(table, old->s, true), before);
+  a.commit();
+  EXPECT_EQ(b.scan(table, old->s), before);
+  const auto after = b.contents(table);
+  EXPECT_EQ(after.size(), 200u - 66u);
+  EXPECT_EQ(after.at(1), "new");
+  EXPECT_EQ(after.at(2), data(2));
+  b.release(old);
+}
+
+TEST_F(RowScanTest, rows_rolled_back_under_a_scan_are_read_again) {
+  fill(60);
+  auto s = b.snapshot();
+  const auto before = b.scan(table, s->s);
+  a.begin();
+  for (u64 i = 1; i <= 60; i++) TXN_ASSERT_OK(a.update(table, i, "uncommitted"));
+  RowScan *scan = nullptr;
+  TXN_ASSERT_OK(scan_open(b.worker(), table, s->s, 0, LS_MAX_ROW_ID, false, &scan));
+  ls_row row{};
+  TXN_ASSERT_OK(scan_next(*scan, &row));  // the leaf is copied with the uncommitted rows
+  std::map<u64, std::string> seen{{row.row_id, text_of(row)}};
+  a.abort();
+  while (ok(scan_next(*scan, &row))) seen[row.row_id] = text_of(row);
+  EXPECT_EQ(seen, before);
+  scan_close(scan);
+  b.release(s);
+}
+
+TEST_F(RowScanTest, ghosts_of_an_earlier_run_are_purged_in_passing) {
+  fill(300);
+  a.begin();
+  for (u64 i = 1; i <= 300; i++) TXN_ASSERT_OK(a.remove(table, i));
+  a.commit();
+  EXPECT_EQ(engine.verify(table), 300u);
+  // A new run: what was written before is committed and no undo entry leads to it.
+  engine.txns().tn_base.store(host.next());
+  EXPECT_TRUE(b.contents(table).empty());
+  EXPECT_EQ(engine.verify(table), 0u);
+}
+
+}  // namespace
+}  // namespace ls::txn_test

@@ -1,0 +1,114 @@
+// The version store: overwriting, ranges of a transaction taken back, bounds between transactions.
+#include "version/version_store.hpp"
+
+#include "unit/txn/txn_fixture.hpp"
+
+namespace ls::txn_test {
+namespace {
+
+class VersionStoreTest : public ::testing::Test {
+ protected:
+  Engine engine;
+  VersionStore store{version_store(engine.own(), 2)};
+
+  void put(Tn tn, u32 seq, const std::string &payload) {
+    VersionEntry entry{};
+    entry.op = VersionOp::kUpdate;
+    entry.row_id = seq;
+    entry.payload_bytes = static_cast<u32>(payload.size());
+    TXN_EXPECT_OK(store.put({tn, seq}, entry, bytes_of(payload)));
+  }
+  std::string get(Tn tn, u32 seq) {
+    alignas(8) u8 out[kPageSize];
+    const VersionEntry *entry = nullptr;
+    const Status s = store.get({tn, seq}, out, &entry);
+    if (code(s) == LS_NOT_FOUND) return "-";
+    EXPECT_TRUE(ok(s)) << last_error().message;
+    return std::string(reinterpret_cast<const char *>(out) + sizeof *entry, entry->payload_bytes);
+  }
+  std::vector<u32> take_back(Tn tn, u32 from, u32 before) {
+    std::vector<u32> seqs;
+    alignas(8) u8 leaf[kPageSize];
+    TXN_EXPECT_OK(store.take_back(tn, from, before, leaf, &seqs, [](void *arg, u32 seq, const VersionEntry &entry, Bytes) {
+      EXPECT_EQ(entry.row_id, seq);
+      static_cast<std::vector<u32> *>(arg)->push_back(seq);
+      return kOk;
+    }));
+    return seqs;
+  }
+};
+
+TEST_F(VersionStoreTest, keys_sort_by_transaction_and_sequence) {
+  const auto bytes = [](const VersionKey &k) { return std::string(k.bytes, k.bytes + kVersionKeyBytes); };
+  EXPECT_LT(bytes({255, 1}), bytes({256, 0}));
+  EXPECT_LT(bytes({7, 255}), bytes({7, 256}));
+  const VersionLocator at = decode_version_key(VersionKey(u64{1} << 40, 77));
+  EXPECT_EQ(at.tn, u64{1} << 40);
+  EXPECT_EQ(at.seq, 77u);
+}
+
+TEST_F(VersionStoreTest, overwrites_also_the_largest_entries) {
+  const std::string large(LS_MAX_ROW_BYTES, 'l');
+  put(10, 1, large);
+  put(10, 1, std::string(LS_MAX_ROW_BYTES, 'm'));
+  put(10, 2, large);
+  put(10, 1, "small");
+  put(10, 1, large);
+  EXPECT_EQ(get(10, 1), large);
+  EXPECT_EQ(get(10, 2), large);
+  EXPECT_EQ(get(10, 3), "-");
+}
+
+TEST_F(VersionStoreTest, takes_back_exactly_the_range_newest_first) {
+  constexpr u32 kN = 1000;
+  for (u32 seq = 1; seq <= kN; seq++) {
+    for (const Tn tn : {10, 12, 14}) put(tn, seq, std::string(seq % 100, 'x'));
+  }
+  const auto seqs = take_back(12, 400, kN + 1);
+  ASSERT_EQ(seqs.size(), kN - 399);
+  EXPECT_TRUE(std::is_sorted(seqs.rbegin(), seqs.rend()));
+  EXPECT_EQ(seqs.front(), kN);
+  EXPECT_EQ(seqs.back(), 400u);
+  EXPECT_EQ(get(12, 400), "-");
+  EXPECT_EQ(get(12, kN), "-");
+  EXPECT_EQ(get(12, 399), std::string(99, 'x'));
+  EXPECT_EQ(get(10, kN), "");
+  EXPECT_EQ(get(14, 1), "x");
+  EXPECT_TRUE(take_back(12, 400, kN + 1).empty());
+  EXPECT_EQ(take_back(12, 0, kN + 1).size(), 399u);
+  EXPECT_EQ(take_back(16, 0, kN + 1).size(), 0u);
+  EXPECT_EQ(take_back(8, 0, kN + 1).size(), 0u) << "before everything";
+  EXPECT_EQ(engine.verify(store.tree().file()), 2u * kN);
+}
+
+TEST_F(VersionStoreTest, gaps_left_by_emptied_leaves_do_not_end_the_walk) {
+  for (u32 seq = 1; seq <= 300; seq++) put(10, seq, std::string(500, 'x'));
+  EXPECT_EQ(take_back(10, 100, 200).size(), 100u);
+  EXPECT_EQ(take_back(10, 0, 301).size(), 200u);
+  EXPECT_EQ(engine.verify(store.tree().file()), 0u);
+}
+
+TEST_F(VersionStoreTest, damaged_values_are_recognised) {
+  VersionEntry entry{};
+  Bytes payload;
+  u8 value[sizeof(VersionEntry) + 4] = {};
+  EXPECT_FALSE(parse_version(Bytes(value, 10), &entry, &payload));
+  EXPECT_FALSE(parse_version(Bytes(value, sizeof value), &entry, &payload)) << "no operation";
+  entry.op = VersionOp::kUpdate;
+  entry.payload_bytes = 4;
+  std::memcpy(value, &entry, sizeof entry);
+  EXPECT_TRUE(parse_version(Bytes(value, sizeof value), &entry, &payload));
+  EXPECT_EQ(payload.size(), 4u);
+  EXPECT_FALSE(parse_version(Bytes(value, sizeof value - 1), &entry, &payload));
+}
+
+TEST_F(VersionStoreTest, chain_ends_where_everybody_sees_the_version) {
+  const RowHeader with = RowHeader::make(50, LS_ROW_HAS_PREV, 0, 0, 3);
+  EXPECT_EQ(older_needed(with, 50).tn, 50u);
+  EXPECT_EQ(older_needed(with, 50).seq, 3u);
+  EXPECT_FALSE(older_needed(with, 51));
+  EXPECT_FALSE(older_needed(RowHeader::make(50, 0, 0, 0, 3), 50));
+}
+
+}  // namespace
+}  // namespace ls::txn_test

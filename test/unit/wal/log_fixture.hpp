@@ -1,0 +1,153 @@
+// log_fixture.hpp - a log in private memory and a directory of its own; records whose contents can be checked.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "os/fault.hpp"
+#include "os/file.hpp"
+#include "unit/os/temp_directory.hpp"
+#include "wal/log.hpp"
+#include "wal/log_reader.hpp"
+#include "wal/log_segments.hpp"
+#include "wal/log_slot.hpp"
+
+namespace ls::test {
+
+inline constexpr u64 kSegment = 1 << 20;
+inline constexpr u32 kBuffer = 4 * kMaxRecordBytes;
+
+// Payload that depends on its seed in every byte.
+inline std::vector<u8> payload_of(u64 seed, size_t bytes) {
+  std::vector<u8> payload(bytes);
+  u64 x = seed * 0x9e3779b97f4a7c15 + 1;
+  for (u8 &b : payload) {
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    b = static_cast<u8>(x);
+  }
+  return payload;
+}
+
+class TestLog {
+ public:
+  explicit TestLog(u32 slots = 8, u32 buffer_bytes = kBuffer, bool fsync = true) {
+    config_.slots = slots;
+    config_.buffer_bytes = buffer_bytes;
+    config_.segment_bytes = kSegment;
+    config_.fsync = fsync;
+    std::snprintf(config_.dir, sizeof config_.dir, "%s/wal", directory_.path().c_str());
+    restart_memory();
+  }
+  ~TestLog() {
+    if (arena_) log().close_for_append();
+    fault_clear();
+  }
+  TestLog(const TestLog &) = delete;
+  TestLog &operator=(const TestLog &) = delete;
+
+  // Everything in memory is gone, as after a crash.
+  void restart_memory() {
+    if (arena_) log().close_for_append();
+    size_t bytes = (Log::arena_bytes(config_) + 4095) / 4096 * 4096;
+    arena_.reset(std::aligned_alloc(4096, bytes));
+    std::memset(arena_.get(), 0, bytes);
+    Log::create(arena_.get(), config_);
+  }
+  // Read the log as recovery does and continue behind it.
+  LogImage recover(Lsn from = 0) {
+    LogImage image;
+    EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, image))) << last_error().message;
+    restart_memory();
+    EXPECT_TRUE(ok(log().open_for_append(image.end, image.max_gsn, image.run + 1))) << last_error().message;
+    return image;
+  }
+
+  Log log() { return Log::attach(arena_.get()); }
+  std::string dir() const { return config_.dir; }
+  const std::string &outer_dir() const { return directory_.path(); }
+  std::string segment_path(u64 number) const { return log_segment_path(config_.dir, number); }
+  u64 round() {
+    u64 wrote = 0;
+    EXPECT_TRUE(ok(log().commit_round(&wrote))) << last_error().message;
+    return wrote;
+  }
+  LogImage read(Lsn from = 0) {
+    LogImage image;
+    EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, image))) << last_error().message;
+    return image;
+  }
+
+ private:
+  struct Free {
+    void operator()(void *p) const { std::free(p); }
+  };
+  TempDirectory directory_;
+  LogConfig config_{};
+  std::unique_ptr<void, Free> arena_;
+};
+
+// Append a kSystem record with one operation; its payload is payload_of(seed, bytes).
+inline Gsn append(LogAppender &appender, u64 seed, size_t bytes) {
+  std::vector<u8> payload = payload_of(seed, bytes);
+  appender.start(RecordKind::kSystem);
+  appender.op(1, static_cast<PageNo>(seed), kOpTree, payload);
+  return appender.finish();
+}
+
+inline Gsn reserve_append(LogAppender &appender, u64 seed, size_t bytes) {
+  EXPECT_TRUE(ok(appender.reserve(static_cast<u32>(bytes + sizeof(RecordHeader) + sizeof(PageOpHeader)), nullptr)));
+  return append(appender, seed, bytes);
+}
+
+// What the record of `append` looks like.
+inline ::testing::AssertionResult holds(const LogEntry &entry, u64 seed, size_t bytes) {
+  RecordHeader header;
+  PageOpHeader op;
+  if (entry.bytes != sizeof header + sizeof op + bytes) return ::testing::AssertionFailure() << "size " << entry.bytes;
+  std::memcpy(&header, entry.data, sizeof header);
+  std::memcpy(&op, entry.data + sizeof header, sizeof op);
+  if (header.bytes != entry.bytes || header.kind != RecordKind::kSystem || header.ops != 1 || header.gsn != entry.gsn) {
+    return ::testing::AssertionFailure() << "header of gsn " << entry.gsn;
+  }
+  if (op.file != 1 || op.page != static_cast<PageNo>(seed) || op.code != kOpTree || op.bytes != bytes) {
+    return ::testing::AssertionFailure() << "operation of gsn " << entry.gsn;
+  }
+  std::vector<u8> payload = payload_of(seed, bytes);
+  if (bytes > 0 && std::memcmp(entry.data + sizeof header + sizeof op, payload.data(), bytes) != 0) {
+    return ::testing::AssertionFailure() << "payload of gsn " << entry.gsn;
+  }
+  return ::testing::AssertionSuccess();
+}
+
+inline std::vector<Gsn> gsns(const LogImage &image) {
+  std::vector<Gsn> result;
+  for (const LogEntry &entry : image.entries) result.push_back(entry.gsn);
+  return result;
+}
+
+// A byte range of a file, for tests that damage it.
+inline std::vector<u8> load(const std::string &path, u64 offset, size_t bytes) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<u8> data(bytes);
+  in.seekg(static_cast<std::streamoff>(offset));
+  in.read(reinterpret_cast<char *>(data.data()), static_cast<std::streamsize>(bytes));
+  EXPECT_EQ(in.gcount(), static_cast<std::streamsize>(bytes));
+  return data;
+}
+inline void store(const std::string &path, u64 offset, const std::vector<u8> &data) {
+  std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+  out.seekp(static_cast<std::streamoff>(offset));
+  out.write(reinterpret_cast<const char *>(data.data()), static_cast<std::streamsize>(data.size()));
+  EXPECT_TRUE(out.flush().good());
+}
+
+}  // namespace ls::test
