@@ -127,17 +127,18 @@ Status read_area(File &file, u32 area, Images *images) {
   return kOk;
 }
 
-Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *restored) {
+// *present: the page exists, and what is there now may be in the page cache only: the process may have died between its write
+// and the sync.
+Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *present) {
   std::unique_ptr<u8, void (*)(void *)> buffer(static_cast<u8 *>(std::aligned_alloc(kPageSize, kPageSize)), std::free);
   if (!buffer) return fail(LS_NO_MEMORY, "no memory for a page");
   Status status = file_read_page(file, page_no, buffer.get());
   if (code(status) == LS_END || code(status) == LS_NOT_FOUND) return kOk;  // never written, or dropped
   LS_TRY(status);
+  *present = true;
   if (!page_fault(buffer.get(), page_no)) return kOk;
   std::memcpy(buffer.get(), image.bytes.data(), kPageSize);
-  LS_TRY(file_write_page(file, page_no, buffer.get()));
-  *restored = true;
-  return kOk;
+  return file_write_page(file, page_no, buffer.get());
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ Status tear_guard_recover(const char *path) {
   if (ok(status) && touched) status = file_sync({file_no, last.c_str()});
   file_forget(file_no);
   LS_TRY(status);
-  // Every page is whole now; the images are of no more use (T2).
+  // Every page is whole and durable now; the images are of no more use (T2).
   constexpr TearHeader kNone{};
   for (u32 area = 0; area < kTearAreas; area++) {
     LS_TRY(file.write_at(area * kTearAreaBytes, &kNone, sizeof kNone));

@@ -12,6 +12,7 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool 
   control.clean = clean;
   control.run = env.run;
   control.redo_lsn = redo_lsn;
+  control.redo_run = env.run;  // redo_lsn is never before the place where this run began
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
   control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,

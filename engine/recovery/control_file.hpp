@@ -16,6 +16,7 @@ struct ControlFile {
   u32 clean;          // 1: shut down cleanly, nothing to replay
   u64 run;            // grows with every start
   Lsn redo_lsn;       // recovery reads the log from here
+  u64 redo_run;       // of what is logged there; rounds of earlier runs at this place or behind it are left over
   u64 segment_bytes;
   Gsn gsn;            // every GSN used before the checkpoint is <= it
   Tn tn_floor;        // every TN used before the checkpoint is below it
@@ -26,7 +27,7 @@ struct ControlFile {
   // transaction at or above it was unknown to the host when it crashed; later the host may have handed its id out again.
   u64 xid_limit;
 };
-static_assert(sizeof(ControlFile) == 88);
+static_assert(sizeof(ControlFile) == 96);
 
 // Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the engine.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);

@@ -77,7 +77,7 @@ Status check_fresh(const ls_store &store) {
   if (segments.empty()) return kOk;
   // An earlier start may have created the first segment and crashed before the control file.
   LogImage image;
-  Status status = read_log(wal, store.config.log_segment_bytes, 0, image);
+  Status status = read_log(wal, store.config.log_segment_bytes, 0, 0, image);
   if (ok(status) && image.run == 0) return kOk;
   return fail(LS_CORRUPT, "there is a log in \"%s\" but no control file beside it; restore both from a backup", wal);
 }
@@ -134,7 +134,7 @@ class Redoer {
     }
     char wal[kPathBytes];
     path_in(store_, "wal", wal);
-    return read_log(wal, control.segment_bytes, control.redo_lsn, state_.image);
+    return read_log(wal, control.segment_bytes, control.redo_lsn, control.redo_run, state_.image);
   }
 
   // Before the host hands out the ids in question again (ControlFile::xid_limit), and before anything is logged under a
@@ -212,8 +212,9 @@ class Finisher {
     store_.report.losers = stats.losers;
     store_.report.undo_records = stats.records;
     CheckpointResult result;
+    // Redo has written and synced all that earlier runs have logged, so nothing before this run is needed.
     const CheckpointEnv env{store_.config.data_dir, store_.txns, store_.run, store_.config.log_segment_bytes,
-                            state_.control.redo_lsn};
+                            state_.image.end};
     LS_TRY(checkpoint_fuzzy(w_.ctx, env, &result));
     store_.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
     store_.checkpoints.fetch_add(1, std::memory_order_relaxed);
@@ -239,6 +240,7 @@ class Finisher {
     control.run = store_.run;
     control.segment_bytes = store_.config.log_segment_bytes;
     control.redo_lsn = state_.image.end;
+    control.redo_run = store_.run;
     control.tn_floor = store_.txns->tn_base.load(std::memory_order_relaxed);
     control.tn_offset = store_.txns->tn_offset.load(std::memory_order_relaxed);
     control.next_file_no = process_.pool.next_file_no();

@@ -96,7 +96,8 @@ class Stream {
 
 class Reader {
  public:
-  Reader(const char *dir, u64 segment_bytes, LogImage &out) : stream_(dir, segment_bytes), out_(out) {}
+  Reader(const char *dir, u64 segment_bytes, u64 first_run, LogImage &out)
+      : stream_(dir, segment_bytes), first_run_(first_run), out_(out) {}
 
   Status read_all(Lsn from) {
     position_ = from;
@@ -123,7 +124,7 @@ class Reader {
       give_back(header.bytes);
       return kOk;
     }
-    if (have_round_ && header.run < out_.run) {
+    if (header.run < (have_round_ ? out_.run : first_run_)) {
       give_back(header.bytes);
       *more = false;
       return kOk;
@@ -216,6 +217,7 @@ class Reader {
   void give_back(size_t bytes) { used_ -= bytes; }
 
   Stream stream_;
+  const u64 first_run_;
   LogImage &out_;
   Lsn position_ = 0;
   bool have_round_ = false;
@@ -225,7 +227,7 @@ class Reader {
 
 }  // namespace
 
-Status read_log(const char *dir, u64 segment_bytes, Lsn from, LogImage &out) {
+Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out) {
   out = LogImage{};
   File first;
   Status status = first.open(log_segment_path(dir, from / segment_bytes).c_str(), 0);
@@ -233,7 +235,7 @@ Status read_log(const char *dir, u64 segment_bytes, Lsn from, LogImage &out) {
     return fail(LS_CORRUPT, "log segment \"%s\" is missing", log_segment_path(dir, from / segment_bytes).c_str());
   }
   LS_TRY(status);
-  return Reader(dir, segment_bytes, out).read_all(from);
+  return Reader(dir, segment_bytes, first_run, out).read_all(from);
 }
 
 }  // namespace ls

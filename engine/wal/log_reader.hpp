@@ -29,7 +29,8 @@ struct LogImage {
   std::vector<std::vector<u8>> storage;
 };
 
-// Read all rounds from `from` to the end.  A missing first segment is LS_CORRUPT; a torn tail is not an error.
-Status read_log(const char *dir, u64 segment_bytes, Lsn from, LogImage &out);
+// Read all rounds from `from` to the end; one of a run before first_run is left over from a tail that was cut, and ends the
+// log.  A missing first segment is LS_CORRUPT; a torn tail is not an error.
+Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out);
 
 }  // namespace ls

@@ -105,6 +105,8 @@ class PowerLossDisk {
    public:
     explicit Watcher(PowerLossDisk &disk) : disk_(disk), journal_(*disk.journal_) {
       disk_.each_entry([&](Entry *entry) {
+        // A call that the death of its process interrupted is over now, done or not: a sync from here on covers it.
+        if (entry->completed.load() == 0) entry->completed.store(++journal_.sequence);
         if (!entry->synced.load()) open_[entry->inode].push_back(entry);
       });
     }

@@ -110,7 +110,7 @@ struct Replayed {
 };
 
 void read_whole_log(const EngineFixture &engine, LogImage *image) {
-  Status status = read_log(engine.log_directory().c_str(), engine.options().log_segment_bytes, 0, *image);
+  Status status = read_log(engine.log_directory().c_str(), engine.options().log_segment_bytes, 0, 0, *image);
   ASSERT_EQ(code(status), LS_OK) << last_error().message;
 }
 

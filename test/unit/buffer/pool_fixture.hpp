@@ -58,7 +58,7 @@ class TestPool {
   LogImage crash() {
     stop();
     LogImage image;
-    EXPECT_TRUE(ok(read_log(log_dir().c_str(), kSegmentBytes, 0, image))) << last_error().message;
+    EXPECT_TRUE(ok(read_log(log_dir().c_str(), kSegmentBytes, 0, 0, image))) << last_error().message;
     start(image.end, image.max_gsn, image.run + 1);
     return image;
   }

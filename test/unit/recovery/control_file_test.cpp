@@ -18,6 +18,7 @@ ControlFile sample() {
   c.clean = 1;
   c.run = 7;
   c.redo_lsn = 123456;
+  c.redo_run = 6;
   c.segment_bytes = 16 << 20;
   c.gsn = 99;
   c.tn_floor = 1234;
@@ -76,6 +77,7 @@ TEST_F(ControlFileTest, what_is_written_is_read) {
   EXPECT_EQ(c.clean, expected.clean);
   EXPECT_EQ(c.run, expected.run);
   EXPECT_EQ(c.redo_lsn, expected.redo_lsn);
+  EXPECT_EQ(c.redo_run, expected.redo_run);
   EXPECT_EQ(c.segment_bytes, expected.segment_bytes);
   EXPECT_EQ(c.gsn, expected.gsn);
   EXPECT_EQ(c.tn_floor, expected.tn_floor);

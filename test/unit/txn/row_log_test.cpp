@@ -58,7 +58,7 @@ struct Record {
 std::vector<Record> read_records(Engine &engine) {
   EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
   LogImage image;
-  EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, image))) << last_error().message;
+  EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, 0, image))) << last_error().message;
   std::map<u32, Tn> tns;
   std::vector<Record> records;
   for (const LogEntry &e : image.entries) {

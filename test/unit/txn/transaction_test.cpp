@@ -14,7 +14,7 @@ class Transaction : public TxnTest {
   std::vector<RecordKind> records() {
     EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
     LogImage image;
-    EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, image))) << last_error().message;
+    EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, 0, image))) << last_error().message;
     std::vector<RecordKind> kinds;
     for (const LogEntry &e : image.entries) {
       RecordHeader header;

@@ -436,7 +436,7 @@ TEST_F(CommitterTest, every_crash_keeps_a_prefix_with_everything_acknowledged) {
   }
   for (const Crash &crash : crashes) {
     LogImage image;
-    ASSERT_TRUE(ok(read_log(crash.dir.c_str(), test::kSegment, 0, image))) << last_error().message;
+    ASSERT_TRUE(ok(read_log(crash.dir.c_str(), test::kSegment, 0, 0, image))) << last_error().message;
     ASSERT_GE(image.complete_gsn, crash.acknowledged);
     ASSERT_NO_FATAL_FAILURE(expect_prefix(image, all));
   }

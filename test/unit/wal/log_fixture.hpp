@@ -65,7 +65,7 @@ class TestLog {
   // Read the log as recovery does and continue behind it.
   LogImage recover(Lsn from = 0) {
     LogImage image;
-    EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, image))) << last_error().message;
+    EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, 0, image))) << last_error().message;
     restart_memory();
     EXPECT_TRUE(ok(log().open_for_append(image.end, image.max_gsn, image.run + 1))) << last_error().message;
     return image;
@@ -82,7 +82,7 @@ class TestLog {
   }
   LogImage read(Lsn from = 0) {
     LogImage image;
-    EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, image))) << last_error().message;
+    EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, 0, image))) << last_error().message;
     return image;
   }
 

@@ -111,8 +111,8 @@ TEST_F(DamageTest, reading_begins_at_any_round) {
 
 TEST_F(DamageTest, missing_segments_are_corruption) {
   LogImage image;
-  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 5 * test::kSegment, image)), LS_CORRUPT);
-  EXPECT_EQ(code(read_log((t_.dir() + "/none").c_str(), test::kSegment, 0, image)), LS_CORRUPT);
+  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 5 * test::kSegment, 0, image)), LS_CORRUPT);
+  EXPECT_EQ(code(read_log((t_.dir() + "/none").c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT);
   t_.recover();
   LogAppender a(t_.log(), 0);
   for (u64 i = 0; t_.log().end() < 2 * test::kSegment + 1000; i++) {
@@ -120,18 +120,18 @@ TEST_F(DamageTest, missing_segments_are_corruption) {
     t_.round();
   }
   std::filesystem::remove(t_.segment_path(1));
-  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 0, image)), LS_CORRUPT);
+  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT);
 }
 
 TEST_F(DamageTest, failing_reads_are_errors_not_ends) {
   fault_add({.op = FaultOp::kRead, .path_part = file(), .error = EIO});
   LogImage image;
-  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 0, image)), LS_IO_ERROR);
+  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 0, 0, image)), LS_IO_ERROR);
   fault_clear();
   file_setup(".", false, true, 256);
   // What is read must be durable before anything is built on it.
   fault_add({.op = FaultOp::kSync, .path_part = file(), .error = EIO});
-  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 0, image)), LS_IO_ERROR);
+  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 0, 0, image)), LS_IO_ERROR);
 }
 
 // Rounds made by hand, with the right checksum.
@@ -173,7 +173,7 @@ class ForgeTest : public testing::Test {
   ~ForgeTest() override { file_setup(".", false, true, 256); }
   ls_status read(Forge &forge, LogImage &image) {
     test::store(path_, forge.header.lsn, forge.build());
-    return code(read_log(dir_.c_str(), test::kSegment, 0, image));
+    return code(read_log(dir_.c_str(), test::kSegment, 0, 0, image));
   }
   ls_status read(Forge forge) {
     LogImage image;
@@ -214,7 +214,7 @@ TEST_F(ForgeTest, absurd_sizes_end_the_log) {
     std::vector<u8> round = forge.chunk(16).record(16, 5).build();
     std::memcpy(round.data() + offsetof(RoundHeader, bytes), &bytes, sizeof bytes);
     test::store(path_, 0, round);
-    ASSERT_EQ(code(read_log(dir_.c_str(), test::kSegment, 0, image)), LS_OK);
+    ASSERT_EQ(code(read_log(dir_.c_str(), test::kSegment, 0, 0, image)), LS_OK);
     EXPECT_EQ(image.end, 0u);
     EXPECT_EQ(image.complete_gsn, 0u);
   }
@@ -239,6 +239,17 @@ TEST_F(ForgeTest, a_round_of_an_earlier_run_ends_the_log) {
   EXPECT_EQ(read(second, image), LS_OK);
   EXPECT_EQ(image.end, first.header.bytes);
   EXPECT_EQ(image.run, 3u);
+}
+
+TEST_F(ForgeTest, a_first_round_of_an_earlier_run_is_left_over) {
+  Forge first;
+  first.header.run = 3;
+  LogImage image;
+  EXPECT_EQ(read(first, image), LS_OK);
+  EXPECT_EQ(image.end, first.header.bytes);
+  ASSERT_EQ(code(read_log(dir_.c_str(), test::kSegment, 0, 4, image)), LS_OK);
+  EXPECT_EQ(image.end, 0u);
+  EXPECT_EQ(image.run, 0u);
 }
 
 TEST_F(ForgeTest, random_mutations_with_a_right_checksum_never_crash) {
