@@ -31,6 +31,13 @@ Status file_pages(const FileRef &file, u32 *pages);  // size now; LS_NOT_FOUND w
 Status file_sync(const FileRef &file);
 void file_forget(FileNo file_no);  // close this process' descriptors
 
+class IoRing;  // io_ring.hpp; one thread at a time
+IoRing *io_ring_create(u32 entries);
+void io_ring_destroy(IoRing *ring);
+struct IoRingDeleter {
+  void operator()(IoRing *ring) const { io_ring_destroy(ring); }
+};
+
 // A batch of page writes by io_uring (or pwrite where the kernel has none).  Buffers must stay until io_write_pages returns.
 struct PageWrite {
   FileRef file;
@@ -38,9 +45,6 @@ struct PageWrite {
   const u8 *buffer;
   Status status{LS_OK};  // result
 };
-class IoRing;  // io_ring.hpp; one per thread
-IoRing *io_ring_create(u32 entries);
-void io_ring_destroy(IoRing *ring);
 Status io_write_pages(IoRing *ring, std::span<PageWrite> writes);  // all done at return; first failure returned
 
 // Plain files (log segments, tear guard, control file): absolute paths.
@@ -56,6 +60,8 @@ class File {
   bool is_open() const { return fd_ >= 0; }
   Status read_at(u64 offset, void *buffer, size_t bytes, size_t *got);  // short only at the end of the file
   Status write_at(u64 offset, const void *buffer, size_t bytes);        // all or an error
+  // By the ring; by pwrite where there is none.
+  Status write_at(IoRing *ring, u64 offset, std::span<const u8> bytes);
   Status sync_data();
   Status truncate(u64 bytes);
   Status size(u64 *bytes);

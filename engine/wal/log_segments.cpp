@@ -49,7 +49,7 @@ Status log_segments_present(const std::string &dir, std::set<u64> &numbers) {
 }
 
 LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync)
-    : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync) {}
+    : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync), ring_(io_ring_create(1)) {}
 
 Status LogSegments::sync_directory() { return fsync_ ? directory_sync(dir_.c_str()) : kOk; }
 
@@ -171,7 +171,7 @@ Status LogSegments::write(Lsn lsn, std::span<const u8> bytes) {
     OpenFile *entry;
     LS_TRY(get(number_of(lsn), &entry));
     entry->dirty = true;
-    LS_TRY(entry->file.write_at(offset, bytes.data(), n));
+    LS_TRY(entry->file.write_at(ring_.get(), offset, bytes.first(n)));
     lsn += n;
     bytes = bytes.subspan(n);
   }

@@ -12,6 +12,7 @@
 // the committer, except when it needs a segment that is not there.
 #pragma once
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <span>
@@ -62,7 +63,8 @@ class LogSegments {
   std::mutex make_mutex_;
   std::mutex set_mutex_;
   std::set<u64> present_;            // under set_mutex_
-  std::map<u64, OpenFile> files_;    // committer only
+  std::map<u64, OpenFile> files_;    // committer only, like the ring
+  std::unique_ptr<IoRing, IoRingDeleter> ring_;
 };
 
 }  // namespace ls

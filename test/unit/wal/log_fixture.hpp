@@ -40,6 +40,7 @@ inline std::vector<u8> payload_of(u64 seed, size_t bytes) {
 class TestLog {
  public:
   explicit TestLog(u32 slots = 8, u32 buffer_bytes = kBuffer, bool fsync = true) {
+    file_setup(".", false, true, 256);  // another test may have turned syncing off
     config_.slots = slots;
     config_.buffer_bytes = buffer_bytes;
     config_.segment_bytes = kSegment;
