@@ -10,7 +10,7 @@
 
 int			ls_buffer_pool_size_mb = 512;
 int			ls_page_providers = 1;
-int			ls_log_buffer_size_kb = 256;
+int			ls_log_buffer_size_kb = 1024;
 int			ls_wal_segment_size_mb = 16;
 int			ls_max_wal_size_mb = 1024;
 int			ls_checkpoint_timeout_s = 300;
@@ -44,8 +44,8 @@ ls_define_settings(void)
 
 	DefineCustomIntVariable("leanstore.log_buffer_size",
 							"Log buffer of each backend.",
-							"Rounded by requirement to a power of two; shared memory use is this times the number of possible backends.",
-							&ls_log_buffer_size_kb, 256, 64, 1024 * 1024,
+							"A power of two.  Shared memory is reserved for all possible backends, and used by as many as run at a time.",
+							&ls_log_buffer_size_kb, 1024, 64, 32 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_KB, check_power_of_two, NULL, NULL);
 
 	DefineCustomIntVariable("leanstore.wal_segment_size",
