@@ -1,5 +1,9 @@
 /*
- * ls_check.c - leanstore_check(regclass): the table's tree, and each btree index against its rows, both ways.
+ * ls_check.c - leanstore_check(regclass): the table's tree, and each index against its rows, both ways.
+ *
+ * A btree is read by an index scan, so that the keys of its entries are compared as well.  Other kinds show their
+ * entries only to VACUUM: they are asked to "delete" what a callback chooses, which notes every row and chooses
+ * none.  BRIN has no entries.
  *
  * Rows may change meanwhile, so each difference is decided on the row again
  * under the newest state.  Index against table: an entry whose row lives must carry
@@ -21,6 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/hsearch.h"
@@ -29,10 +34,11 @@
 
 PG_FUNCTION_INFO_V1(leanstore_check);
 
-/* What an index says: row id -> seen. */
+/* What an index says: row id -> seen, how often. */
 typedef struct SeenRow
 {
 	uint64		row_id;			/* hash key */
+	uint64		entries;
 } SeenRow;
 
 typedef struct IndexCheck
@@ -89,7 +95,17 @@ check_entry(IndexCheck *check, IndexTuple itup, TupleDesc itup_desc, ItemPointer
 }
 
 static void
-entries_against_rows(IndexCheck *check)
+note_entry(HTAB *seen, ItemPointer tid)
+{
+	bool		found;
+	SeenRow		key = {ls_tid_to_row(tid)};
+	SeenRow    *row = hash_search(seen, &key, HASH_ENTER, &found);
+
+	row->entries = found ? row->entries + 1 : 1;
+}
+
+static void
+btree_entries_against_rows(IndexCheck *check)
 {
 	IndexScanDesc scan = index_beginscan(check->table, check->index, SnapshotAny, NULL, 0, 0);
 	ItemPointer tid;
@@ -98,24 +114,64 @@ entries_against_rows(IndexCheck *check)
 	index_rescan(scan, NULL, 0, NULL, 0);
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
-		bool		found;
-		SeenRow		key = {ls_tid_to_row(tid)};
-
 		CHECK_FOR_INTERRUPTS();
+		note_entry(check->seen, tid);
 		if (!table_tuple_fetch_row_version(check->table, tid, SnapshotSelf, check->slot))
 			continue;			/* dead: the entry waits for cleaning */
 		ResetPerTupleExprContext(check->estate);
-		hash_search(check->seen, &key, HASH_ENTER, &found);
-		if (found)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("index \"%s\" has two entries for row (%u,%u)",
-							RelationGetRelationName(check->index),
-							ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid)),
-					 errhint("REINDEX the index.")));
 		check_entry(check, scan->xs_itup, scan->xs_itupdesc, tid);
 	}
 	index_endscan(scan);
+}
+
+static bool
+note_entry_keep_it(ItemPointer tid, void *seen)
+{
+	note_entry(seen, tid);
+	return false;
+}
+
+static void
+note_all_entries(IndexCheck *check)
+{
+	IndexVacuumInfo info = {
+		.index = check->index,
+		.heaprel = check->table,
+		.message_level = DEBUG2,
+		.num_heap_tuples = check->table->rd_rel->reltuples,
+		.estimated_count = true,
+	};
+
+	/* As VACUUM: one at a time. */
+	LockRelation(check->table, ShareUpdateExclusiveLock);
+	index_bulk_delete(&info, NULL, note_entry_keep_it, check->seen);
+}
+
+/* For the kinds that have one entry for a row. */
+static void
+no_entry_twice(IndexCheck *check)
+{
+	HASH_SEQ_STATUS rows;
+	SeenRow    *row;
+
+	hash_seq_init(&rows, check->seen);
+	while ((row = hash_seq_search(&rows)) != NULL)
+	{
+		ItemPointerData tid;
+
+		CHECK_FOR_INTERRUPTS();
+		if (row->entries == 1)
+			continue;
+		ls_row_to_tid(row->row_id, &tid);
+		if (!table_tuple_fetch_row_version(check->table, &tid, SnapshotSelf, check->slot))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" has " UINT64_FORMAT " entries for row (%u,%u)",
+						RelationGetRelationName(check->index), row->entries,
+						ItemPointerGetBlockNumber(&tid), ItemPointerGetOffsetNumber(&tid)),
+				 errhint("REINDEX the index.")));
+	}
 }
 
 static void
@@ -157,7 +213,7 @@ check_index(Relation table, Oid index_oid)
 	Snapshot	snapshot;
 
 	check.index = index_open(index_oid, AccessShareLock);
-	if (check.index->rd_rel->relam == BTREE_AM_OID && check.index->rd_index->indisvalid)
+	if (check.index->rd_rel->relam != BRIN_AM_OID && check.index->rd_index->indisvalid)
 	{
 		/* Rows committed before the index is read must be in it. */
 		ls_horizon_withdraw();
@@ -170,7 +226,12 @@ check_index(Relation table, Oid index_oid)
 		check.seen = hash_create("leanstore_check rows", 1024, &control, HASH_ELEM | HASH_BLOBS);
 		GetPerTupleExprContext(check.estate)->ecxt_scantuple = check.slot;
 
-		entries_against_rows(&check);
+		if (check.index->rd_rel->relam == BTREE_AM_OID)
+			btree_entries_against_rows(&check);
+		else
+			note_all_entries(&check);
+		if (check.index->rd_rel->relam != GIN_AM_OID)
+			no_entry_twice(&check);
 		rows_against_entries(&check, snapshot);
 
 		hash_destroy(check.seen);
