@@ -13,11 +13,24 @@ my $CLIENTS = 4;
 my $node = LeanstoreTest->new_node('crash', 'leanstore.buffer_pool_size' => '16MB', 'leanstore.checkpoint_timeout' => '1s');
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-CrashDriver::adopt_orphans();
 $node->pgbench_init('postgres', 1);
 my $acknowledged = 0;
 my $doubtful = 0;
 my $round = 0;
+
+# Asks in an open session, as a server without its postmaster takes no new ones.
+sub query_until_true
+{
+	my ($session, $query) = @_;
+
+	for (my $i = 0; $i < 10 * $PostgreSQL::Test::Utils::timeout_default; $i++)
+	{
+		return if $session->query($query) eq 't';
+		usleep(100_000);
+	}
+	die "never true: $query";
+}
+
 foreach my $how (qw(postmaster all postmaster all))
 {
 	$round++;
@@ -43,5 +56,38 @@ foreach my $how (qw(postmaster all postmaster all))
 	# What is there now has to stay.
 	($acknowledged, $doubtful) = ($found, 0);
 }
+
+# The engine worker must not leave before those who need it: commits that wait for the log when the postmaster dies are
+# hardened, and nobody is left to block the next start.
+my $run = $node->start_pgbench('postgres', '-c', $CLIENTS, '-T', 60);
+CrashDriver::wait_for_rows($node, 'pgbench_history', 50);
+my $watcher = $node->background_psql('postgres');
+my $postmaster = $node->{_pid};
+my $worker = $node->engine_worker_pid;
+kill 'STOP', $worker;
+query_until_true($watcher, qq{SELECT count(*) = $CLIENTS FROM pg_stat_activity WHERE wait_event = 'LeanstoreCommit'});
+kill 'KILL', $postmaster;
+kill 'CONT', $worker;
+CrashDriver::kill_server($node, 'postmaster');
+$node->finish_pgbench($run);
+eval { $watcher->quit };
+$node->start;
+pass('processes in the middle of a commit leave after the postmaster');
+$node->pgbench_balanced_ok('postgres', 'the postmaster died while commits waited');
+
+# The same for one that waits for recovery: a stopped postmaster does not start the engine worker again.
+$watcher = $node->background_psql('postgres');
+my $reader = $node->background_psql('postgres', on_error_stop => 0);
+$postmaster = $node->{_pid};
+kill 'STOP', $postmaster;
+kill 'TERM', $node->child_pid('leanstore engine worker');
+query_until_true($watcher, q{SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'leanstore engine worker')});
+$reader->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM pgbench_history;\n");
+query_until_true($watcher, q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'LeanstoreRecovery')});
+CrashDriver::kill_server($node, 'postmaster');
+eval { $_->quit } foreach $watcher, $reader;
+$node->start;
+pass('so do those that wait for recovery');
+$node->leanstore_check_ok('at the end');
 $node->stop('fast');
 done_testing();

@@ -78,7 +78,6 @@ sub new
 		pids => {} }, $class;
 
 	srand($self->{seed});
-	adopt_orphans();
 	return $self;
 }
 
@@ -417,10 +416,12 @@ sub _crash
 
 # The functions from here on are for every crash test, also without a driver.
 
-# pg_ctl leaves the postmaster to init, and where init is lazy (in a container)
-# a killed one stays as a zombie, for whose end everybody waits.  So this process
-# takes init's place for its orphans, and reaps postmasters itself.
-sub adopt_orphans
+# pg_ctl leaves the postmaster to init.  Where init is lazy (in a container) a
+# killed one stays as a zombie, which the next postmaster takes for the live owner
+# of its lock files.  So this process takes init's place for its orphans, and reaps
+# postmasters itself.  It does so when it is loaded: a server that was started
+# earlier would have gone to init already.
+sub _adopt_orphans
 {
 	my %prctl = (x86_64 => 157, aarch64 => 167);
 	my $number = $prctl{ (POSIX::uname())[4] } // return;
@@ -430,6 +431,8 @@ sub adopt_orphans
 	return;
 }
 
+_adopt_orphans();
+
 # Kills the postmaster, or all processes, of a server that runs, and waits until
 # they have gone.  Whoever outlives its postmaster blocks the next start, so that
 # is a failure: it is shown where the process hangs.
@@ -437,7 +440,6 @@ sub kill_server
 {
 	my ($node, $which) = @_;
 	my $postmaster = $node->{_pid} // croak 'the server does not run';
-	local $SIG{CHLD} = sub { local ($!, $?); waitpid($postmaster, POSIX::WNOHANG()); };
 	my %children = $node->children;
 	my $deadline = time + 60;
 
@@ -455,8 +457,11 @@ sub kill_server
 		}
 		usleep(10_000);
 	}
-	# Where this process does not get the zombie, the next postmaster would take it for alive.
-	unlink $node->data_dir . '/postmaster.pid' if -e "/proc/$postmaster";
+	until (waitpid($postmaster, POSIX::WNOHANG()) != 0 && !-e "/proc/$postmaster")
+	{
+		croak 'nobody reaps the killed postmaster' if time > $deadline;
+		usleep(10_000);
+	}
 	return;
 }
 
