@@ -75,6 +75,7 @@ sub new
 		synchronous => $options{synchronous_commit} // 'on',
 		directory => PostgreSQL::Test::Utils::tempdir(),
 		round => 0,
+		earlier => [ 0, 0 ],    # counts before start_over
 		pids => {} }, $class;
 
 	srand($self->{seed});
@@ -104,10 +105,6 @@ sub create_tables
 		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
 		CREATE TABLE mx_heap_account (id int PRIMARY KEY, balance bigint NOT NULL) USING heap;
 		CREATE TABLE mx_heap_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n)) USING heap;
-		INSERT INTO ls_account SELECT i, 1000 FROM generate_series(1, $ACCOUNTS) i;
-		INSERT INTO mx_ls_account TABLE ls_account;
-		INSERT INTO mx_heap_account TABLE ls_account;
-
 		-- The value of an item is known from its v; every 16th one is large.
 		CREATE FUNCTION item_text(v int) RETURNS text LANGUAGE sql IMMUTABLE AS
 		\$\$ SELECT repeat(md5(v::text), CASE WHEN v % 16 = 0 THEN 300 ELSE v % 8 END) \$\$;
@@ -125,6 +122,32 @@ sub create_tables
 		CREATE VIEW journal AS
 			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed' FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op;
 	});
+	$self->_fill_accounts('');
+	return;
+}
+
+# Forgets all that was done so far, so that checks stay fast in long runs.
+sub start_over
+{
+	my ($self) = @_;
+
+	$self->{earlier} = [ $self->counts ];
+	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account, mx_ls_journal, mx_heap_account, mx_heap_journal;');
+	unlink map { $self->_log_file($_) } 1 .. $self->{clients};
+	return;
+}
+
+sub _fill_accounts
+{
+	my ($self, $before) = @_;
+
+	$self->{node}->safe_psql('postgres', qq{
+		BEGIN;
+		$before
+		INSERT INTO ls_account SELECT i, 1000 FROM generate_series(1, $ACCOUNTS) i;
+		INSERT INTO mx_ls_account TABLE ls_account;
+		INSERT INTO mx_heap_account TABLE ls_account;
+		COMMIT});
 	return;
 }
 
@@ -357,7 +380,7 @@ sub _last_number
 sub counts
 {
 	my ($self) = @_;
-	my ($acknowledged, $sent) = (0, 0);
+	my ($acknowledged, $sent) = @{ $self->{earlier} };
 
 	foreach my $client (1 .. $self->{clients})
 	{
