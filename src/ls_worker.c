@@ -4,7 +4,10 @@
  * Its main thread is an ordinary PostgreSQL process: it runs recovery at start,
  * then publishes the version horizon, watches for failures of the threads, and
  * at shutdown stays until the last backend has left, so that the final
- * checkpoint covers everything and a clean restart replays nothing.
+ * checkpoint covers everything and a clean restart replays nothing.  When the
+ * postmaster has died it stays as long, only without the checkpoint: without its
+ * threads the other processes could not finish what they are doing and leave,
+ * and whoever is left blocks the next start.
  *
  * The threads never call a PostgreSQL function and block all signals.  A thread
  * that fails (log write, fsync) marks the store failed; this process then
@@ -20,6 +23,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/pmsignal.h"
 #include "tcop/tcopprot.h"
 #include "utils/wait_event.h"
 
@@ -110,11 +114,29 @@ forget_pid(int code, Datum arg)
 	pg_atomic_write_u32(&ls_shared->engine_pid, 0);
 }
 
+/* Whether this process may leave: not when a backend has come just now. */
+static bool
+stop_store(bool postmaster_is_alive)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (!ls_store_ready(ls_shared->store))
+		return true;
+	status = postmaster_is_alive ? ls_store_shutdown(ls_shared->store, &error)
+		: ls_store_abandon(ls_shared->store, &error);
+	if (status == LS_OK)
+		return true;
+	if (!ls_store_ready(ls_shared->store))
+		ereport(PANIC,
+				(errmsg("leanstore shutdown checkpoint failed: %s", error.message)));
+	return false;
+}
+
 void
 ls_engine_worker_main(Datum arg)
 {
 	uint32		wait_event;
-	ls_error	error = {0};
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -138,6 +160,8 @@ ls_engine_worker_main(Datum arg)
 	{
 		bool		ready = ls_store_ready(ls_shared->store);
 		uint32		attached = ls_store_attached(ls_shared->store);
+		bool		postmaster_is_alive = PostmasterIsAlive();
+		bool		leaving = ShutdownRequestPending || !postmaster_is_alive;
 
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
@@ -152,18 +176,20 @@ ls_engine_worker_main(Datum arg)
 		}
 
 		/* The last to leave: backends may still have changes to make. */
-		if (ShutdownRequestPending && attached == 0)
+		if (leaving && attached == 0 && stop_store(postmaster_is_alive))
 			break;
 
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 attached > 0 || ShutdownRequestPending ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
+		/* Once the postmaster is dead no wait for a latch sleeps any more. */
+		if (!postmaster_is_alive)
+		{
+			pg_usleep(HORIZON_INTERVAL_MS * 1000L);
+			continue;
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH,
+						 attached > 0 || leaving ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
 						 wait_event);
 		ResetLatch(MyLatch);
 	}
-
-	if (ls_store_ready(ls_shared->store) && ls_store_shutdown(ls_shared->store, &error) != LS_OK)
-		ereport(PANIC,
-				(errmsg("leanstore shutdown checkpoint failed: %s", error.message)));
 
 	/* Status 1: if this was no server shutdown, the postmaster starts the worker again. */
 	proc_exit(1);

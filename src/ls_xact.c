@@ -28,6 +28,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/ipc.h"
+#include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
@@ -224,6 +225,10 @@ wait_for_recovery(void)
 		(void) ls_store_wait_ready(ls_shared->store, 100);
 		pgstat_report_wait_end();
 		CHECK_FOR_INTERRUPTS();
+		if (!PostmasterIsAlive())
+			ereport(FATAL,
+					(errcode(ERRCODE_ADMIN_SHUTDOWN),
+					 errmsg("terminating connection due to unexpected postmaster exit")));
 	}
 }
 

@@ -35,6 +35,10 @@ ls_status ls_store_shutdown(ls_store *store, ls_error *err) noexcept {
   return wall::call(err, [&] { return store_shutdown(*store); });
 }
 
+ls_status ls_store_abandon(ls_store *store, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_abandon(*store); });
+}
+
 ls_status ls_store_checkpoint(ls_store *store, ls_error *err) noexcept {
   return wall::call(err, [&] { return store_checkpoint(*store); });
 }

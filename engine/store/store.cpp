@@ -166,9 +166,13 @@ Status store_attach(ls_store &store, u32 slot, Worker **worker) {
   StoreProcess &process = store_process(store);
   std::atomic<u32> &attached = store.txns->attached[slot];
   u32 expected = 0;
-  // Acquire pairs with store_detach: the slot's log buffer is as the last owner left it.
-  if (!attached.compare_exchange_strong(expected, 1, std::memory_order_acquire))
+  // Acquire pairs with store_detach: the slot's log buffer is as the last owner left it.  Sequentially consistent with begin_stop.
+  if (!attached.compare_exchange_strong(expected, 1, std::memory_order_seq_cst))
     return fail(LS_INVALID, "worker slot %u is in use", slot);
+  if (store.state.load(std::memory_order_seq_cst) != static_cast<u32>(StoreState::kReady)) {
+    attached.store(0, std::memory_order_release);
+    return fail(LS_NOT_READY, "the storage engine is being stopped");
+  }
   *worker = new (std::nothrow) Worker(&process.pool, process.log, store.txns, slot);
   if (*worker) return kOk;
   attached.store(0, std::memory_order_release);
@@ -185,7 +189,7 @@ void store_detach(Worker *worker) {
 
 u32 store_attached(const ls_store &store) {
   u32 n = 0;
-  for (u32 i = 0; i < store.config.worker_slots; i++) n += store.txns->attached[i].load(std::memory_order_acquire);
+  for (u32 i = 0; i < store.config.worker_slots; i++) n += store.txns->attached[i].load(std::memory_order_seq_cst);
   return n;
 }
 

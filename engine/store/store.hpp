@@ -72,5 +72,6 @@ Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t 
 // ---- store_stop.cpp
 Status store_checkpoint(ls_store &store);
 Status store_shutdown(ls_store &store);
+Status store_abandon(ls_store &store);
 
 }  // namespace ls

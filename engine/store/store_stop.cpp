@@ -43,6 +43,29 @@ Status write_everything(ls_store &store, StoreProcess &process) {
   return checkpoint_clean(w.ctx, env, &result);
 }
 
+// Sequentially consistent on both sides: either we see a worker that attaches, or it sees that the store is not ready.
+Status begin_stop(ls_store &store, StoreProcess &process) {
+  u32 expected = static_cast<u32>(StoreState::kReady);
+  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kStopping), std::memory_order_seq_cst))
+    return fail(LS_INVALID, "the store is not running");
+  LS_CHECK(process.threads, "the store is stopped by the process that has started it");
+  if (u32 attached = store_attached(store); attached != 0) {
+    store.state.store(expected, std::memory_order_release);
+    return fail(LS_INVALID, "%u workers are attached still", attached);
+  }
+  futex_wake_all(&store.state);
+  process.threads->stop_keepers();
+  return kOk;
+}
+
+void end_stop(ls_store &store, StoreProcess &process) {
+  process.threads->stop_writers();
+  process.threads.reset();
+  process.log.close_for_append();
+  store.state.store(static_cast<u32>(StoreState::kStopped), std::memory_order_release);
+  futex_wake_all(&store.state);
+}
+
 }  // namespace
 
 Status store_checkpoint(ls_store &store) {
@@ -62,27 +85,21 @@ Status store_checkpoint(ls_store &store) {
 
 Status store_shutdown(ls_store &store) {
   StoreProcess &process = store_process(store);
-  u32 expected = static_cast<u32>(StoreState::kReady);
-  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kStopping), std::memory_order_acq_rel))
-    return fail(LS_INVALID, "the store is not running");
-  LS_CHECK(process.threads, "the store is shut down by the process that has started it");
-  if (u32 attached = store_attached(store); attached != 0) {
-    store.state.store(expected, std::memory_order_release);
-    return fail(LS_INVALID, "%u workers are attached still", attached);
-  }
-  futex_wake_all(&store.state);
-  process.threads->stop_keepers();
+  LS_TRY(begin_stop(store, process));
   Status status = report_failure(store);
   if (ok(status)) status = write_everything(store, process);
   const ls_error error = last_error();
-  process.threads->stop_writers();
-  process.threads.reset();
-  process.log.close_for_append();
-  store.state.store(static_cast<u32>(StoreState::kStopped), std::memory_order_release);
-  futex_wake_all(&store.state);
+  end_stop(store, process);
   if (ok(status)) return report_failure(store);
   set_last_error(error);
   return status;
+}
+
+Status store_abandon(ls_store &store) {
+  StoreProcess &process = store_process(store);
+  LS_TRY(begin_stop(store, process));
+  end_stop(store, process);
+  return kOk;
 }
 
 }  // namespace ls

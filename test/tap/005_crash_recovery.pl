@@ -17,7 +17,6 @@ my $node = LeanstoreTest->new_node('crash',
 my $all = q{SELECT count(*), sum(id), sum(v), sum(length(t)) FROM t};
 my $index = q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE v > 0};
 
-CrashDriver::adopt_orphans();
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, v int, t text) USING leanstore;
 	CREATE INDEX t_v ON t USING btree (v);

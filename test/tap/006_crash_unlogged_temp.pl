@@ -10,7 +10,6 @@ use Test::More;
 
 my $node = LeanstoreTest->new_node('crash', 'leanstore.buffer_pool_size' => '16MB');
 
-CrashDriver::adopt_orphans();
 $node->safe_psql('postgres', q{
 	SET default_table_access_method = leanstore;
 	CREATE UNLOGGED TABLE un (id int PRIMARY KEY, v int, t text);

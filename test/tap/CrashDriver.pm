@@ -75,10 +75,10 @@ sub new
 		synchronous => $options{synchronous_commit} // 'on',
 		directory => PostgreSQL::Test::Utils::tempdir(),
 		round => 0,
+		earlier => [ 0, 0 ],    # counts before start_over
 		pids => {} }, $class;
 
 	srand($self->{seed});
-	adopt_orphans();
 	return $self;
 }
 
@@ -105,10 +105,6 @@ sub create_tables
 		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
 		CREATE TABLE mx_heap_account (id int PRIMARY KEY, balance bigint NOT NULL) USING heap;
 		CREATE TABLE mx_heap_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n)) USING heap;
-		INSERT INTO ls_account SELECT i, 1000 FROM generate_series(1, $ACCOUNTS) i;
-		INSERT INTO mx_ls_account TABLE ls_account;
-		INSERT INTO mx_heap_account TABLE ls_account;
-
 		-- The value of an item is known from its v; every 16th one is large.
 		CREATE FUNCTION item_text(v int) RETURNS text LANGUAGE sql IMMUTABLE AS
 		\$\$ SELECT repeat(md5(v::text), CASE WHEN v % 16 = 0 THEN 300 ELSE v % 8 END) \$\$;
@@ -126,6 +122,32 @@ sub create_tables
 		CREATE VIEW journal AS
 			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed' FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op;
 	});
+	$self->_fill_accounts('');
+	return;
+}
+
+# Forgets all that was done so far, so that checks stay fast in long runs.
+sub start_over
+{
+	my ($self) = @_;
+
+	$self->{earlier} = [ $self->counts ];
+	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account, mx_ls_journal, mx_heap_account, mx_heap_journal;');
+	unlink map { $self->_log_file($_) } 1 .. $self->{clients};
+	return;
+}
+
+sub _fill_accounts
+{
+	my ($self, $before) = @_;
+
+	$self->{node}->safe_psql('postgres', qq{
+		BEGIN;
+		$before
+		INSERT INTO ls_account SELECT i, 1000 FROM generate_series(1, $ACCOUNTS) i;
+		INSERT INTO mx_ls_account TABLE ls_account;
+		INSERT INTO mx_heap_account TABLE ls_account;
+		COMMIT});
 	return;
 }
 
@@ -358,7 +380,7 @@ sub _last_number
 sub counts
 {
 	my ($self) = @_;
-	my ($acknowledged, $sent) = (0, 0);
+	my ($acknowledged, $sent) = @{ $self->{earlier} };
 
 	foreach my $client (1 .. $self->{clients})
 	{
@@ -417,10 +439,12 @@ sub _crash
 
 # The functions from here on are for every crash test, also without a driver.
 
-# pg_ctl leaves the postmaster to init, and where init is lazy (in a container)
-# a killed one stays as a zombie, for whose end everybody waits.  So this process
-# takes init's place for its orphans, and reaps postmasters itself.
-sub adopt_orphans
+# pg_ctl leaves the postmaster to init.  Where init is lazy (in a container) a
+# killed one stays as a zombie, which the next postmaster takes for the live owner
+# of its lock files.  So this process takes init's place for its orphans, and reaps
+# postmasters itself.  It does so when it is loaded: a server that was started
+# earlier would have gone to init already.
+sub _adopt_orphans
 {
 	my %prctl = (x86_64 => 157, aarch64 => 167);
 	my $number = $prctl{ (POSIX::uname())[4] } // return;
@@ -430,6 +454,8 @@ sub adopt_orphans
 	return;
 }
 
+_adopt_orphans();
+
 # Kills the postmaster, or all processes, of a server that runs, and waits until
 # they have gone.  Whoever outlives its postmaster blocks the next start, so that
 # is a failure: it is shown where the process hangs.
@@ -437,7 +463,6 @@ sub kill_server
 {
 	my ($node, $which) = @_;
 	my $postmaster = $node->{_pid} // croak 'the server does not run';
-	local $SIG{CHLD} = sub { local ($!, $?); waitpid($postmaster, POSIX::WNOHANG()); };
 	my %children = $node->children;
 	my $deadline = time + 60;
 
@@ -455,8 +480,11 @@ sub kill_server
 		}
 		usleep(10_000);
 	}
-	# Where this process does not get the zombie, the next postmaster would take it for alive.
-	unlink $node->data_dir . '/postmaster.pid' if -e "/proc/$postmaster";
+	until (waitpid($postmaster, POSIX::WNOHANG()) != 0 && !-e "/proc/$postmaster")
+	{
+		croak 'nobody reaps the killed postmaster' if time > $deadline;
+		usleep(10_000);
+	}
 	return;
 }
 

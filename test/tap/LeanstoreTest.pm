@@ -4,13 +4,14 @@
 # to load the extension with nothing installed, how to crash in several ways,
 # and how to prove afterwards that no damage is left.
 #
+#   use CrashDriver;
 #   use LeanstoreTest;
 #   use Test::More;
 #
 #   my $node = LeanstoreTest->new_node('main', 'leanstore.buffer_pool_size' => '64MB');
 #   $node->pgbench_init('postgres', 1);
 #   $node->run_pgbench('postgres', qw(-c 4 -t 100));
-#   $node->kill9_postmaster;
+#   CrashDriver::kill_server($node, 'postmaster');
 #   $node->start;
 #   $node->pgbench_balanced_ok('postgres', 'after the crash');
 #   $node->leanstore_check_ok('after the crash');
@@ -135,24 +136,6 @@ sub engine_worker_pid
 
 # --- Crashes ----------------------------------------------------------------
 
-# Kills the postmaster with SIGKILL and waits until its children have noticed
-# and gone, so that the next start finds no shared memory in use.
-sub kill9_postmaster
-{
-	my ($self) = @_;
-	$self->_kill9(0);
-	return;
-}
-
-# Kills every process of the server with SIGKILL, postmaster first: nobody
-# gets to write anything any more.
-sub kill9_all
-{
-	my ($self) = @_;
-	$self->_kill9(1);
-	return;
-}
-
 # Kills one process with SIGKILL and waits until the server has restarted
 # itself and answers again.
 sub kill9_process
@@ -164,28 +147,6 @@ sub kill9_process
 	kill('KILL', $pid) == 1 or croak "cannot kill process $pid: $!";
 	_wait_gone($pid);
 	$self->wait_for_restart($checkpointer);
-	return;
-}
-
-sub kill9_engine_worker
-{
-	my ($self) = @_;
-	my $pid = $self->engine_worker_pid // croak 'no engine worker';
-
-	$self->kill9_process($pid);
-	return;
-}
-
-# Kills the backend with a certain application_name.
-sub kill9_backend
-{
-	my ($self, $application_name) = @_;
-	(my $quoted = $application_name) =~ s/'/''/g;
-	my $pid = $self->safe_psql('postgres',
-		"SELECT min(pid) FROM pg_stat_activity WHERE application_name = '$quoted'");
-
-	$pid =~ /^\d+$/ or croak "no backend named '$application_name'";
-	$self->kill9_process($pid);
 	return;
 }
 
@@ -327,27 +288,6 @@ sub leanstore_check_ok
 }
 
 # --- Internals --------------------------------------------------------------
-
-# Kills the postmaster, and its children too or else waits for their end.
-sub _kill9
-{
-	my ($self, $children_too) = @_;
-	my $postmaster = $self->{_pid} // croak 'the server does not run';
-	my %children = $self->children;
-
-	$self->kill9;
-	kill 'KILL', keys %children if $children_too;
-	_wait_gone($postmaster, keys %children);
-
-	# Where nobody reaps it, the dead postmaster stays as a zombie, which the
-	# next one would take for alive.
-	for (my $i = 0; $i < 50 && -e "/proc/$postmaster"; $i++)
-	{
-		usleep(100_000);
-	}
-	unlink $self->data_dir . '/postmaster.pid' if -e "/proc/$postmaster";
-	return;
-}
 
 sub _pgbench
 {

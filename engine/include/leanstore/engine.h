@@ -113,7 +113,7 @@ LS_NODISCARD ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid,
 LS_NODISCARD ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts,
                                           ls_error *err) LS_NOEXCEPT;
 bool ls_store_ready(const ls_store *store) LS_NOEXCEPT;
-/* Shut down by ls_store_shutdown: the arena has to be formatted again before use. */
+/* Shut down or abandoned: the arena has to be formatted again before use. */
 bool ls_store_stopped(const ls_store *store) LS_NOEXCEPT;
 /* Block until ready or timeout (ms). */
 bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) LS_NOEXCEPT;
@@ -121,6 +121,8 @@ bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) LS_NOEXCEPT;
 uint32_t ls_store_attached(const ls_store *store) LS_NOEXCEPT;
 /* Checkpoint, flush everything, mark clean, stop threads.  No worker may be attached. */
 LS_NODISCARD ls_status ls_store_shutdown(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* Stop threads and write nothing more: the host is dying and its next start recovers.  No worker may be attached. */
+LS_NODISCARD ls_status ls_store_abandon(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* Ask for a checkpoint and wait for it (host: CHECKPOINT-like calls, before file copies). */
 LS_NODISCARD ls_status ls_store_checkpoint(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* A background thread failed (fsync, log write): the host must PANIC.  false when all is well. */

@@ -12,7 +12,6 @@ my $node = LeanstoreTest->new_node('copy', 'leanstore.buffer_pool_size' => '32MB
 my $state = q{SELECT (SELECT count(*) FROM t), (SELECT sum(id) FROM t), (SELECT sum(v) FROM t), (SELECT sum(length(large)) FROM t), (SELECT count(*) FROM un)};
 my $by_index = q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE v > 0};
 
-CrashDriver::adopt_orphans();
 $node->safe_psql('postgres', 'CREATE DATABASE original');
 $node->safe_psql('original', q{
 	CREATE EXTENSION leanstore_am;

@@ -37,6 +37,7 @@ my @kinds = CrashDriver->kinds;
 my $good = 1;
 foreach my $round (1 .. $crashes)
 {
+	$driver->start_over if $round > 1 && $round % 50 == 1;
 	my $kind = $ENV{CRASH_KIND} // ($round <= @kinds ? $kinds[ $round - 1 ] : $driver->random_kind);
 	# After damage every further round would only repeat it.
 	$good = $driver->round($kind) or last;

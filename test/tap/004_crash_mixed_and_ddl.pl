@@ -12,7 +12,6 @@ use Time::HiRes qw(usleep);
 
 my $node = LeanstoreTest->new_node('crash', 'leanstore.buffer_pool_size' => '16MB');
 
-CrashDriver::adopt_orphans();
 $node->safe_psql('postgres', q{
 	CREATE TABLE on_heap (id bigint PRIMARY KEY, client int, v int) USING heap;
 	CREATE TABLE on_leanstore (id bigint PRIMARY KEY, client int, v int) USING leanstore;
