@@ -113,6 +113,48 @@ extern void ls_horizon_leave_utility(bool ends_transaction);
 extern void ls_horizon_withdraw(void);
 extern void ls_horizon_at_eoxact(void);
 
+/*
+ * ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code)
+ *
+ * Row ids and offsets both begin with 1, so the first row of a table is (0,1) and
+ * block b holds the row ids (256 b, 256 b + 256].
+ */
+#define LS_ROWS_PER_BLOCK 256
+
+/* A TID from a user may be any: can it be the TID of a row? */
+static inline bool
+ls_tid_names_row(const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	return offset >= FirstOffsetNumber && offset <= LS_ROWS_PER_BLOCK;
+}
+
+static inline uint64
+ls_tid_to_row(const ItemPointerData *tid)
+{
+	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) * LS_ROWS_PER_BLOCK +
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static inline BlockNumber
+ls_row_to_block(uint64 row_id)
+{
+	return (BlockNumber) ((row_id - 1) / LS_ROWS_PER_BLOCK);
+}
+
+static inline OffsetNumber
+ls_row_to_offset(uint64 row_id)
+{
+	return (OffsetNumber) ((row_id - 1) % LS_ROWS_PER_BLOCK + 1);
+}
+
+static inline void
+ls_row_to_tid(uint64 row_id, ItemPointer tid)
+{
+	ItemPointerSet(tid, ls_row_to_block(row_id), ls_row_to_offset(row_id));
+}
+
 /* ---- ls_wait.c */
 
 /*
@@ -154,22 +196,5 @@ extern const TableAmRoutine ls_table_routine;
 
 /* ---- ls_utility.c */
 extern void ls_utility_install_hooks(void);
-
-/* ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code) */
-#define LS_ROWS_PER_BLOCK 256
-
-static inline uint64
-ls_tid_to_row(const ItemPointerData *tid)
-{
-	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) * LS_ROWS_PER_BLOCK +
-		(ItemPointerGetOffsetNumberNoCheck(tid) - 1);
-}
-
-static inline void
-ls_row_to_tid(uint64 row_id, ItemPointer tid)
-{
-	ItemPointerSet(tid, (BlockNumber) (row_id / LS_ROWS_PER_BLOCK),
-				   (OffsetNumber) (row_id % LS_ROWS_PER_BLOCK + 1));
-}
 
 #endif							/* LS_H */

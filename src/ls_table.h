@@ -51,20 +51,20 @@ ls_serve_interrupt(void)
 #define LS_MOVED_PARTITIONS LS_MAX_ROW_ID
 
 /* Row ids whose TID would be in InvalidBlockNumber are never handed out. */
-#define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK - 1)
+#define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK)
 
-/* Row ids begin with 1: a table that never had a row has no block. */
+/* Blocks of the row ids below end_row: a table that never had a row has none. */
 static inline uint64
 ls_end_row_to_blocks(uint64 end_row)
 {
-	return end_row <= 1 ? 0 : (end_row + LS_ROWS_PER_BLOCK - 1) / LS_ROWS_PER_BLOCK;
+	return (end_row - 1 + LS_ROWS_PER_BLOCK - 1) / LS_ROWS_PER_BLOCK;
 }
 
-/* The rows of all logical blocks before this one. */
+/* The first row of a logical block; also one past the last of the block before. */
 static inline uint64
 ls_block_to_row(BlockNumber block)
 {
-	return (uint64) block * LS_ROWS_PER_BLOCK;
+	return (uint64) block * LS_ROWS_PER_BLOCK + 1;
 }
 
 /*
