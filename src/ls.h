@@ -14,6 +14,7 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "nodes/lockoptions.h"
 #include "storage/itemptr.h"
 #include "storage/lmgr.h"
 #include "storage/relfilelocator.h"
@@ -163,8 +164,32 @@ ls_row_to_tid(uint64 row_id, ItemPointer tid)
  */
 extern void ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper);
 
-/* By policy: true when waited (try again), false when it would block and the policy is SKIP; NOWAIT raises 55P03. */
-extern bool ls_wait_by_policy(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper, LockWaitPolicy policy);
+/* One call's waits for a row: begin, wait as often as there is a conflict, end. */
+typedef struct LsRowWait
+{
+	Relation	rel;
+	ItemPointerData tid;
+	XLTW_Oper	oper;
+	LockWaitPolicy policy;
+	LOCKMODE	queued;			/* tuple lock held, NoLock: none */
+	ItemPointerData queued_tid; /* of which row */
+} LsRowWait;
+
+extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy);
+
+/*
+ * Wait until a lock of this mode may be tried again.  False when it would block and
+ * the policy is SKIP LOCKED; NOWAIT raises 55P03.
+ */
+extern bool ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode);
+extern void ls_row_wait_end(LsRowWait *wait);
+
+/* The row goes on under another id: the place in line is kept until there is need to wait there. */
+static inline void
+ls_row_wait_follow(LsRowWait *wait, uint64 row_id)
+{
+	ls_row_to_tid(row_id, &wait->tid);
+}
 
 /* ---- ls_relation.c: relation -> open tree */
 extern ls_rel *ls_open(Relation rel);

@@ -273,6 +273,8 @@ extern TM_Result ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot 
 extern TM_Result ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
 							   CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags,
 							   TM_FailureData *tmfd);
+extern void ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, CommandId cid,
+								   ls_lock_mode mode, const ls_conflict *conflict);
 extern TM_Result ls_conflict_result(Relation rel, ls_status status, uint64 row_id, const ls_conflict *conflict,
 									const ls_error *error, TM_FailureData *tmfd);
 extern bool ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_FailureData *tmfd);
