@@ -53,6 +53,37 @@ SELECT count(*) FROM t WHERE ctid IN (SELECT c FROM place WHERE id <= 10);
 -- Offsets stay in 1..256.
 SELECT min((ctid::text::point)[1]) >= 1 AND max((ctid::text::point)[1]) <= 256 AS offsets FROM t;
 
+-- The first row is (0,1) and a block has 256: every kind of scan finds the rows at the edges, and no other under their neighbours' names.
+CREATE TABLE edge (id int);
+INSERT INTO edge SELECT generate_series(1, 513);
+SELECT id, ctid FROM edge WHERE id IN (1, 2, 255, 256, 257, 258, 512, 513) ORDER BY id;
+SELECT array_agg(id) AS by_tid FROM edge WHERE ctid IN ('(0,1)', '(0,256)', '(1,1)', '(1,256)', '(2,1)');
+SELECT count(*) AS no_rows FROM edge WHERE ctid IN ('(0,0)', '(1,0)', '(2,0)', '(0,257)', '(1,257)', '(2,2)', '(3,0)', '(3,1)');
+SELECT array_agg(id) AS inside FROM edge WHERE ctid > '(0,255)' AND ctid < '(1,2)';
+SELECT array_agg(id) AS gap FROM edge WHERE ctid >= '(0,256)' AND ctid <= '(1,0)';
+SELECT array_agg(id) AS above FROM edge WHERE ctid > '(1,255)';
+SELECT count(*) AS below FROM edge WHERE ctid < '(1,1)';
+SELECT count(*) AS block_1 FROM edge WHERE ctid > '(0,60000)' AND ctid < '(1,60000)';
+SET enable_seqscan = off;
+SET enable_indexscan = off;
+CREATE INDEX edge_brin ON edge USING brin (id) WITH (pages_per_range = 1);
+SELECT array_agg(id) AS lossy FROM edge WHERE id BETWEEN 256 AND 257 OR id = 513;
+DROP INDEX edge_brin;
+CREATE INDEX edge_btree ON edge (id);
+SELECT array_agg(id) AS few FROM edge WHERE id BETWEEN 256 AND 257 OR id = 513;
+SELECT count(*) AS many FROM edge WHERE id BETWEEN 250 AND 300;
+RESET enable_seqscan;
+RESET enable_indexscan;
+SELECT count(*) FROM edge TABLESAMPLE system (100);
+SELECT count(*) FROM edge TABLESAMPLE bernoulli (100);
+ANALYZE edge;
+SELECT relpages, reltuples FROM pg_class WHERE oid = 'edge'::regclass;
+DELETE FROM edge WHERE ctid < '(0,256)' OR ctid > '(1,1)';
+VACUUM edge;
+SELECT id, ctid FROM edge ORDER BY id;
+VACUUM FULL edge;
+SELECT id, ctid FROM edge ORDER BY id;
+
 -- No transaction id of a leanstore table ever has to be frozen.
 SELECT relfrozenxid FROM pg_class WHERE oid = 't'::regclass;
 VACUUM FREEZE t;

@@ -14,6 +14,7 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "nodes/lockoptions.h"
 #include "storage/itemptr.h"
 #include "storage/lmgr.h"
 #include "storage/relfilelocator.h"
@@ -113,6 +114,48 @@ extern void ls_horizon_leave_utility(bool ends_transaction);
 extern void ls_horizon_withdraw(void);
 extern void ls_horizon_at_eoxact(void);
 
+/*
+ * ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code)
+ *
+ * Row ids and offsets both begin with 1, so the first row of a table is (0,1) and
+ * block b holds the row ids (256 b, 256 b + 256].
+ */
+#define LS_ROWS_PER_BLOCK 256
+
+/* A TID from a user may be any: can it be the TID of a row? */
+static inline bool
+ls_tid_names_row(const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	return offset >= FirstOffsetNumber && offset <= LS_ROWS_PER_BLOCK;
+}
+
+static inline uint64
+ls_tid_to_row(const ItemPointerData *tid)
+{
+	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) * LS_ROWS_PER_BLOCK +
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static inline BlockNumber
+ls_row_to_block(uint64 row_id)
+{
+	return (BlockNumber) ((row_id - 1) / LS_ROWS_PER_BLOCK);
+}
+
+static inline OffsetNumber
+ls_row_to_offset(uint64 row_id)
+{
+	return (OffsetNumber) ((row_id - 1) % LS_ROWS_PER_BLOCK + 1);
+}
+
+static inline void
+ls_row_to_tid(uint64 row_id, ItemPointer tid)
+{
+	ItemPointerSet(tid, ls_row_to_block(row_id), ls_row_to_offset(row_id));
+}
+
 /* ---- ls_wait.c */
 
 /*
@@ -121,8 +164,32 @@ extern void ls_horizon_at_eoxact(void);
  */
 extern void ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper);
 
-/* By policy: true when waited (try again), false when it would block and the policy is SKIP; NOWAIT raises 55P03. */
-extern bool ls_wait_by_policy(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper, LockWaitPolicy policy);
+/* One call's waits for a row: begin, wait as often as there is a conflict, end. */
+typedef struct LsRowWait
+{
+	Relation	rel;
+	ItemPointerData tid;
+	XLTW_Oper	oper;
+	LockWaitPolicy policy;
+	LOCKMODE	queued;			/* tuple lock held, NoLock: none */
+	ItemPointerData queued_tid; /* of which row */
+} LsRowWait;
+
+extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy);
+
+/*
+ * Wait until a lock of this mode may be tried again.  False when it would block and
+ * the policy is SKIP LOCKED; NOWAIT raises 55P03.
+ */
+extern bool ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode);
+extern void ls_row_wait_end(LsRowWait *wait);
+
+/* The row goes on under another id: the place in line is kept until there is need to wait there. */
+static inline void
+ls_row_wait_follow(LsRowWait *wait, uint64 row_id)
+{
+	ls_row_to_tid(row_id, &wait->tid);
+}
 
 /* ---- ls_relation.c: relation -> open tree */
 extern ls_rel *ls_open(Relation rel);
@@ -154,22 +221,5 @@ extern const TableAmRoutine ls_table_routine;
 
 /* ---- ls_utility.c */
 extern void ls_utility_install_hooks(void);
-
-/* ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code) */
-#define LS_ROWS_PER_BLOCK 256
-
-static inline uint64
-ls_tid_to_row(const ItemPointerData *tid)
-{
-	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) * LS_ROWS_PER_BLOCK +
-		(ItemPointerGetOffsetNumberNoCheck(tid) - 1);
-}
-
-static inline void
-ls_row_to_tid(uint64 row_id, ItemPointer tid)
-{
-	ItemPointerSet(tid, (BlockNumber) (row_id / LS_ROWS_PER_BLOCK),
-				   (OffsetNumber) (row_id % LS_ROWS_PER_BLOCK + 1));
-}
 
 #endif							/* LS_H */

@@ -51,20 +51,20 @@ ls_serve_interrupt(void)
 #define LS_MOVED_PARTITIONS LS_MAX_ROW_ID
 
 /* Row ids whose TID would be in InvalidBlockNumber are never handed out. */
-#define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK - 1)
+#define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK)
 
-/* Row ids begin with 1: a table that never had a row has no block. */
+/* Blocks of the row ids below end_row: a table that never had a row has none. */
 static inline uint64
 ls_end_row_to_blocks(uint64 end_row)
 {
-	return end_row <= 1 ? 0 : (end_row + LS_ROWS_PER_BLOCK - 1) / LS_ROWS_PER_BLOCK;
+	return (end_row - 1 + LS_ROWS_PER_BLOCK - 1) / LS_ROWS_PER_BLOCK;
 }
 
-/* The rows of all logical blocks before this one. */
+/* The first row of a logical block; also one past the last of the block before. */
 static inline uint64
 ls_block_to_row(BlockNumber block)
 {
-	return (uint64) block * LS_ROWS_PER_BLOCK;
+	return (uint64) block * LS_ROWS_PER_BLOCK + 1;
 }
 
 /*
@@ -273,6 +273,8 @@ extern TM_Result ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot 
 extern TM_Result ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
 							   CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags,
 							   TM_FailureData *tmfd);
+extern void ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, CommandId cid,
+								   ls_lock_mode mode, const ls_conflict *conflict);
 extern TM_Result ls_conflict_result(Relation rel, ls_status status, uint64 row_id, const ls_conflict *conflict,
 									const ls_error *error, TM_FailureData *tmfd);
 extern bool ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_FailureData *tmfd);

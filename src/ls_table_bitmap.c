@@ -55,7 +55,7 @@ next_block(LsScanDesc *scan, bool *recheck, uint64 *lossy_pages, uint64 *exact_p
 static bool
 is_wanted(LsScanDesc *scan, const ls_row *row)
 {
-	OffsetNumber offset = (OffsetNumber) (row->row_id % LS_ROWS_PER_BLOCK + 1);
+	OffsetNumber offset = ls_row_to_offset(row->row_id);
 
 	if (scan->noffsets == 0)
 		return true;

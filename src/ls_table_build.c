@@ -203,7 +203,7 @@ scan_rows(Build *b, LsScanDesc *scan, bool progress)
 
 	while (ls_scan_row(scan, false, &row))
 	{
-		BlockNumber block = (BlockNumber) (row.row_id / LS_ROWS_PER_BLOCK);
+		BlockNumber block = ls_row_to_block(row.row_id);
 
 		CHECK_FOR_INTERRUPTS();
 		if (progress && block != reported)
@@ -258,7 +258,7 @@ ls_index_build_range_scan(Relation table_rel, Relation index_rel, struct IndexIn
 		{
 			uint64		lo = ls_block_to_row(start_blockno);
 			uint64		hi = numblocks == InvalidBlockNumber ? LS_LAST_ROW_ID + 1
-				: lo + ls_block_to_row(numblocks);
+				: lo + (uint64) numblocks * LS_ROWS_PER_BLOCK;
 
 			ls_scan_range(rows, lo, Min(hi, LS_LAST_ROW_ID + 1));
 		}

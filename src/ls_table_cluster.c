@@ -160,9 +160,9 @@ scan_table(Rewrite *r, Tuplesortstate *sort, TupleTableSlot *slot)
 	while (ls_scan_row(scan, false, &row))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (row.row_id / LS_ROWS_PER_BLOCK != block)
+		if (ls_row_to_block(row.row_id) != block)
 		{
-			block = (BlockNumber) (row.row_id / LS_ROWS_PER_BLOCK);
+			block = ls_row_to_block(row.row_id);
 			report_progress(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, (double) block + 1);
 		}
 		if (!wanted(r, row.writer_tn, row.flags))

@@ -191,8 +191,7 @@ ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, Tup
 		if (IsMVCCSnapshot(snapshot))
 			ls_check_isolation(rel);
 
-		/* a TID from a user may be any: offsets over the limit name no row */
-		found = ItemPointerGetOffsetNumberNoCheck(tid) <= LS_ROWS_PER_BLOCK &&
+		found = ls_tid_names_row(tid) &&
 			ls_fetch(rel, ls_tid_to_row(tid), ls_snapshot_convert(snapshot), ls_fetch_buffer(), &row, NULL);
 	}
 
@@ -206,8 +205,7 @@ ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, Tup
 bool
 ls_tuple_tid_valid(TableScanDesc sscan, ItemPointer tid)
 {
-	return ItemPointerIsValid(tid) &&
-		ItemPointerGetOffsetNumber(tid) <= LS_ROWS_PER_BLOCK &&
+	return ls_tid_names_row(tid) &&
 		ItemPointerGetBlockNumber(tid) < ls_scan_blocks((LsScanDesc *) sscan);
 }
 

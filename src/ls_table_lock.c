@@ -75,11 +75,45 @@ store_newest(Relation rel, uint64 row_id, TupleTableSlot *slot)
 		ls_slot_store(slot, rel, &row);
 }
 
-TM_Result
-ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
-			  CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags,
-			  TM_FailureData *tmfd)
+/*
+ * An update or delete found the row changed by those it had to wait for.  In READ
+ * COMMITTED the executor goes on by locking the newest version: that lock is taken
+ * here, before we leave the queue and the next in line may take it.
+ */
+void
+ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, CommandId cid,
+					   ls_lock_mode mode, const ls_conflict *conflict)
 {
+	ls_snapshot seen;
+	ls_change	change = {
+		.row_id = conflict->moved ? conflict->moved_to : row_id,
+		.snapshot = &seen,
+		.cid = cid,
+		.mode = mode
+	};
+	ls_conflict other;
+	ls_error	error;
+	ls_status	status;
+	ls_row		row;
+	bool		newer;
+
+	if (wait_for->queued == NoLock || IsolationUsesXactSnapshot() ||
+		change.row_id == LS_MOVED_PARTITIONS)
+		return;
+	seen = *ls_snapshot_convert(snapshot);
+
+	/* where it fails the executor's own attempt will tell why */
+	LS_CALL(status, ls_row_lock(ls_writer(), ls_open(wait_for->rel), &change, true, ls_fetch_buffer(),
+								&row, &newer, &other, &error));
+	(void) status;
+}
+
+/* ls_tuple_lock without the end of its waits. */
+static TM_Result
+lock_row(LsRowWait *wait_for, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
+		 CommandId cid, LockTupleMode mode, uint8 flags, TM_FailureData *tmfd)
+{
+	Relation	rel = wait_for->rel;
 	bool		find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	bool		may_be_newer = find_last || !IsolationUsesXactSnapshot();
 	bool		any_version = may_be_newer && mode != LockTupleKeyShare;
@@ -88,14 +122,11 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	uint64		row_id = ls_marked_tid_to_row(tid);
 	bool		on_conflict = is_for_on_conflict(rel, row_id, flags, cid);
 
-	ls_check_isolation(rel);
 	ls_forget_recent();
-	tmfd->traversed = false;
 
 	for (;;)
 	{
 		ls_worker  *worker = ls_writer();
-		ItemPointerData wait_tid;
 		ls_snapshot seen = *ls_snapshot_convert(snapshot);
 		ls_change	change = {
 			.row_id = row_id,
@@ -133,8 +164,7 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 
 			case LS_BEING_MODIFIED:
 			case LS_LOCKED:
-				ls_row_to_tid(row_id, &wait_tid);
-				if (!ls_wait_by_policy(conflict.tn, conflict.seq, rel, &wait_tid, XLTW_Lock, wait_policy))
+				if (!ls_row_wait(wait_for, &conflict, change.mode))
 					return TM_WouldBlock;
 				continue;
 
@@ -148,6 +178,7 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 				{
 					row_id = follow_moved(&conflict);
 					ls_row_to_tid(row_id, tid);
+					ls_row_wait_follow(wait_for, row_id);
 					tmfd->traversed = true;
 					works_on_newest = false;
 					continue;
@@ -167,4 +198,21 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 		}
 		return ls_conflict_result(rel, status, row_id, &conflict, &error, tmfd);
 	}
+}
+
+TM_Result
+ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
+			  CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags,
+			  TM_FailureData *tmfd)
+{
+	LsRowWait	wait_for;
+	TM_Result	result;
+
+	ls_check_isolation(rel);
+	tmfd->traversed = false;
+
+	ls_row_wait_begin(&wait_for, rel, ls_marked_tid_to_row(tid), XLTW_Lock, wait_policy);
+	result = lock_row(&wait_for, tid, snapshot, slot, cid, mode, flags, tmfd);
+	ls_row_wait_end(&wait_for);
+	return result;
 }

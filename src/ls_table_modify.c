@@ -360,7 +360,8 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 {
 	uint64		row_id = ls_marked_tid_to_row(tid);
 	bool		may_have_toast = OidIsValid(rel->rd_rel->reltoastrelid);
-	ItemPointerData wait_tid;
+	LsRowWait	wait_for;
+	TM_Result	result = TM_Ok;
 	ls_row		old = {0};
 
 	ls_check_isolation(rel);
@@ -371,7 +372,7 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 				 errmsg("cannot delete tuples during a parallel operation")));
 	if (ls_snapshot_is_behind(rel, tid, snapshot, tmfd))
 		return TM_Updated;
-	ls_row_to_tid(row_id, &wait_tid);
+	ls_row_wait_begin(&wait_for, rel, row_id, XLTW_Delete, LockWaitBlock);
 
 	for (;;)
 	{
@@ -403,9 +404,17 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		if (status == LS_OK)
 			break;
 		if ((status != LS_BEING_MODIFIED && status != LS_LOCKED) || !wait)
-			return ls_conflict_result(rel, status, row_id, &conflict, &error, tmfd);
-		ls_wait_for_tn(conflict.tn, conflict.seq, rel, &wait_tid, XLTW_Delete);
+		{
+			result = ls_conflict_result(rel, status, row_id, &conflict, &error, tmfd);
+			if (result == TM_Updated)
+				ls_lock_before_leaving(&wait_for, row_id, snapshot, cid, change.mode, &conflict);
+			break;
+		}
+		(void) ls_row_wait(&wait_for, &conflict, change.mode);
 	}
+	ls_row_wait_end(&wait_for);
+	if (result != TM_Ok)
+		return result;
 
 	if (may_have_toast && ls_row_has_external(&old))
 		delete_toast_values(rel, &old, false);

@@ -1,7 +1,7 @@
 /*
  * ls_table_scan.c - sequential, TID range and parallel scans.
  *
- * Logical block b is the row ids [256 b, 256 b + 256): parallel workers draw
+ * Logical block b is the row ids (256 b, 256 b + 256]: parallel workers draw
  * ranges of blocks from the server's own allocator and read each range with the
  * engine's scan.  A scan ends at the next row id of its start, so that one that
  * writes to the table it reads does not run after its own rows.
@@ -133,7 +133,7 @@ next_chunk(LsScanDesc *scan)
 	worker->phsw_chunk_remaining = 0;
 
 	scan->chunk_lo = ls_block_to_row(first);
-	scan->chunk_hi = Min((uint64) first + blocks, (uint64) shared->phs_nblocks) * LS_ROWS_PER_BLOCK;
+	scan->chunk_hi = ls_block_to_row(Min((uint64) first + blocks, (uint64) shared->phs_nblocks));
 	return true;
 }
 
@@ -239,7 +239,7 @@ ls_scan_create(Relation rel, Snapshot snapshot, uint32 flags)
 	scan->base.rs_rd = rel;
 	scan->base.rs_snapshot = snapshot;
 	scan->base.rs_flags = flags;
-	scan->lo = 0;
+	scan->lo = 1;
 	scan->hi = LS_LAST_ROW_ID + 1;
 	if (flags & SO_TYPE_BITMAPSCAN)
 		scan->offsets = palloc_array(OffsetNumber, TBM_MAX_TUPLES_PER_PAGE);

@@ -348,7 +348,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		.crosscheck = crosscheck,
 	};
 	TM_Result	result = TM_Ok;
-	ItemPointerData wait_tid;
+	LsRowWait	wait_for;
 	bool		should_free;
 
 	*update_indexes = TU_None;
@@ -364,7 +364,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		*lockmode = LockTupleExclusive;
 		return TM_Updated;
 	}
-	ls_row_to_tid(u.row_id, &wait_tid);
+	ls_row_wait_begin(&wait_for, rel, u.row_id, XLTW_Update, LockWaitBlock);
 
 	slot->tts_tableOid = RelationGetRelid(rel);
 	u.new = ExecFetchSlotHeapTuple(slot, true, &should_free);
@@ -386,10 +386,13 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		if ((status != LS_BEING_MODIFIED && status != LS_LOCKED) || !wait)
 		{
 			result = ls_conflict_result(rel, status, u.row_id, &u.conflict, &u.error, tmfd);
+			if (result == TM_Updated)
+				ls_lock_before_leaving(&wait_for, u.row_id, snapshot, cid, lock_mode_of(&u.plan), &u.conflict);
 			break;
 		}
-		ls_wait_for_tn(u.conflict.tn, u.conflict.seq, rel, &wait_tid, XLTW_Update);
+		(void) ls_row_wait(&wait_for, &u.conflict, lock_mode_of(&u.plan));
 	}
+	ls_row_wait_end(&wait_for);
 
 	if (result == TM_Ok)
 		finish_update(&u, slot, update_indexes);

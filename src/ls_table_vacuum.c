@@ -80,9 +80,9 @@ scan_table(Vacuum *v, bool with_indexes)
 
 	while (ls_scan_row(scan, false, &row))
 	{
-		if (row.row_id / LS_ROWS_PER_BLOCK != block)
+		if (ls_row_to_block(row.row_id) != block)
 		{
-			block = (BlockNumber) (row.row_id / LS_ROWS_PER_BLOCK);
+			block = ls_row_to_block(row.row_id);
 			vacuum_delay_point(false);
 			pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, block);
 		}

@@ -2,13 +2,17 @@
  * ls_wait.c - waiting for the transaction that holds a row.
  *
  * The waiter sleeps on the holder's XID, as for heap rows: the deadlock detector,
- * lock_timeout, NOWAIT and SKIP LOCKED work, and no heavyweight lock is taken
- * per row.
+ * lock_timeout, NOWAIT and SKIP LOCKED work.  Several waiters for one row stand in
+ * line: the first to come takes the server's tuple lock and keeps it until it has
+ * what it wanted, the others wait for that lock.  So the row goes to them in turn.
+ * A row that nobody waits for has no such lock, and who meets no conflict takes none.
+ *
+ * Whoever holds a lock on the row already and wants a stronger one does not queue:
+ * the first in line may be waiting for just this transaction.
  */
 #include "ls.h"
 
 #include "access/tableam.h"
-#include "nodes/lockoptions.h"
 
 void
 ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper)
@@ -16,25 +20,101 @@ ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper o
 	XactLockTableWait(ls_subxact_of_change(tn, seq), rel, tid, oper);
 }
 
-bool
-ls_wait_by_policy(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper, LockWaitPolicy policy)
+void
+ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy)
 {
-	TransactionId xid = ls_subxact_of_change(tn, seq);
+	wait->rel = rel;
+	ls_row_to_tid(row_id, &wait->tid);
+	wait->oper = oper;
+	wait->policy = policy;
+	wait->queued = NoLock;
+	wait->queued_tid = wait->tid;
+}
 
-	switch (policy)
+/* Tuple locks conflict as the row locks that they are taken for. */
+static LOCKMODE
+queue_mode(ls_lock_mode mode)
+{
+	switch (mode)
+	{
+		case LS_LOCK_KEY_SHARE:
+			return AccessShareLock;
+		case LS_LOCK_SHARE:
+			return RowShareLock;
+		case LS_LOCK_NO_KEY_UPDATE:
+			return ExclusiveLock;
+		case LS_LOCK_UPDATE:
+			return AccessExclusiveLock;
+	}
+	elog(ERROR, "unrecognized row lock mode %d", (int) mode);
+}
+
+/* NOWAIT: somebody is in the way. */
+pg_noreturn static void
+raise_not_available(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on row in relation \"%s\"",
+					RelationGetRelationName(rel))));
+}
+
+/* Take a place in line; false: SKIP LOCKED, and there is a line. */
+static bool
+enter_queue(LsRowWait *wait, ls_lock_mode mode)
+{
+	LOCKMODE	lockmode = queue_mode(mode);
+
+	wait->queued_tid = wait->tid;
+	switch (wait->policy)
 	{
 		case LockWaitBlock:
-			XactLockTableWait(xid, rel, tid, oper);
+			LockTuple(wait->rel, &wait->tid, lockmode);
+			break;
+		case LockWaitSkip:
+			if (!ConditionalLockTuple(wait->rel, &wait->tid, lockmode, false))
+				return false;
+			break;
+		case LockWaitError:
+			if (!ConditionalLockTuple(wait->rel, &wait->tid, lockmode, log_lock_failures))
+				raise_not_available(wait->rel);
+			break;
+	}
+	wait->queued = lockmode;
+	return true;
+}
+
+bool
+ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode)
+{
+	TransactionId xid;
+
+	if (!ItemPointerEquals(&wait->tid, &wait->queued_tid))
+		ls_row_wait_end(wait);
+	if (wait->queued == NoLock && !conflict->holds_lock && !enter_queue(wait, mode))
+		return false;
+
+	/* who was in the way may have ended while we stood in line: then this returns at once */
+	xid = ls_subxact_of_change(conflict->tn, conflict->seq);
+	switch (wait->policy)
+	{
+		case LockWaitBlock:
+			XactLockTableWait(xid, wait->rel, &wait->tid, wait->oper);
 			return true;
 		case LockWaitSkip:
 			return ConditionalXactLockTableWait(xid, false);
 		case LockWaitError:
 			if (!ConditionalXactLockTableWait(xid, log_lock_failures))
-				ereport(ERROR,
-						(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-						 errmsg("could not obtain lock on row in relation \"%s\"",
-								RelationGetRelationName(rel))));
+				raise_not_available(wait->rel);
 			return true;
 	}
 	return true;
+}
+
+void
+ls_row_wait_end(LsRowWait *wait)
+{
+	if (wait->queued != NoLock)
+		UnlockTuple(wait->rel, &wait->queued_tid, wait->queued);
+	wait->queued = NoLock;
 }

@@ -14,6 +14,8 @@ constexpr u64 kGenerationWindow = 128;
 constexpr u32 kPauseFirstUs = 2;
 constexpr u32 kPauseLastUs = 500;
 
+FileNo file_no_of(const FileSlot &file) { return file.file_no.load(std::memory_order_relaxed); }
+
 ls_status deleted(const RowHeader &header, u64 moved_to, ls_conflict *conflict) {
   if (!header.has(LS_ROW_MOVED)) return LS_DELETED;
   conflict->moved = true;
@@ -77,12 +79,12 @@ Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, Chang
   basis->locks = LockView{};
   if (!basis->header.has(LS_ROW_LOCKED)) return kOk;
   RowLockTable table(w);
-  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-  LS_TRY(table.look(file_no, change.row_id, change.mode, &basis->locks));
+  LS_TRY(table.look(file_no_of(file), change.row_id, change.mode, &basis->locks));
   if (basis->locks.conflict_tn != 0) {
     *conflict = ls_conflict{};
     conflict->tn = basis->locks.conflict_tn;
     conflict->seq = basis->locks.conflict_seq;
+    conflict->holds_lock = basis->locks.own;
     return make_status(LS_LOCKED);
   }
   *again = basis->locks.unsettled;
@@ -96,13 +98,14 @@ Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, Ch
   *again = false;
   bool certain;
   ls_status verdict = judge_change(w, request, header, basis->moved_to, conflict, &certain);
-  if (verdict == LS_UPDATED && header.has(LS_ROW_LOCKED) && !header.has(LS_ROW_GHOST)) {
-    // Locked by us after it was written: the host has looked at this version when it took the lock.
+  if ((verdict == LS_UPDATED || verdict == LS_BEING_MODIFIED) && header.has(LS_ROW_LOCKED)) {
     LockValue own;
     bool found;
-    const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-    LS_TRY(RowLockTable(w).get(file_no, change.row_id, w.tn, &own, &found));
-    if (found && own.state == LockState::kGranted && own.mode >= LS_LOCK_NO_KEY_UPDATE) verdict = LS_OK;
+    LS_TRY(RowLockTable(w).get(file_no_of(file), change.row_id, w.tn, &own, &found));
+    const bool granted = found && own.state == LockState::kGranted;
+    conflict->holds_lock = granted;
+    // Locked by us after it was written: the host has looked at this version when it took the lock.
+    if (verdict == LS_UPDATED && !header.has(LS_ROW_GHOST) && granted && own.mode >= LS_LOCK_NO_KEY_UPDATE) verdict = LS_OK;
   }
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
   if (verdict == LS_OK && change.crosscheck != nullptr && !writer_visible(header, *change.crosscheck, base)) {

@@ -282,6 +282,7 @@ typedef struct ls_conflict {
   bool moved;        /* UPDATED: the row continues at moved_to (else in place, same id) */
   uint64_t moved_to;
   bool speculative;  /* BEING_MODIFIED: unconfirmed insertion, token in cid */
+  bool holds_lock;   /* BEING_MODIFIED, LOCKED: the caller has a weaker lock on the row already */
 } ls_conflict;
 
 /* flags: 0 or LS_ROW_SPECULATIVE (then cid is the token). */

@@ -171,6 +171,26 @@ TEST_F(RowLock, own_update_is_a_lock_already) {
   a.commit();
 }
 
+TEST_F(RowLock, a_conflict_tells_whether_we_hold_a_lock_ourselves) {
+  a.begin();
+  b.begin();
+  c.begin();
+  TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_KEY_SHARE));
+  TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_UPDATE)), LS_LOCKED);
+  EXPECT_TRUE(b.conflict.holds_lock);
+  EXPECT_EQ(code(c.lock(table, 1, LS_LOCK_UPDATE)), LS_LOCKED);
+  EXPECT_FALSE(c.conflict.holds_lock);
+  TXN_ASSERT_OK(a.update(table, 1, "two"));
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_SHARE)), LS_BEING_MODIFIED);
+  EXPECT_TRUE(b.conflict.holds_lock);
+  EXPECT_EQ(code(c.lock(table, 1, LS_LOCK_SHARE)), LS_BEING_MODIFIED);
+  EXPECT_FALSE(c.conflict.holds_lock);
+  a.abort();
+  b.abort();
+  c.abort();
+}
+
 TEST_F(RowLock, locks_of_ended_transactions_are_swept) {
   a.begin();
   for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK(a.insert(table, i, "x"));
