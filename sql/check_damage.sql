@@ -17,7 +17,7 @@ DELETE FROM t WHERE id % 11 = 0;
 SELECT leanstore_check('t');
 
 -- A row that an index does not know.
-CREATE FUNCTION pg_temp.without(index_name regclass) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_damage.without(index_name regclass) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE pg_index SET indisready = false WHERE indexrelid = index_name;
 	INSERT INTO t VALUES (1000, 1000, '{1000}', '(1000, 1000)', 'missing');
@@ -25,21 +25,21 @@ BEGIN
 	PERFORM leanstore_check('t');
 END $$;
 SET allow_system_table_mods = on;
-SELECT pg_temp.without('t_pkey');
-SELECT pg_temp.without('t_hash');
-SELECT pg_temp.without('t_gin');
-SELECT pg_temp.without('t_gist');
-SELECT pg_temp.without('t_spgist');
+SELECT check_damage.without('t_pkey');
+SELECT check_damage.without('t_hash');
+SELECT check_damage.without('t_gin');
+SELECT check_damage.without('t_gist');
+SELECT check_damage.without('t_spgist');
 -- No entry is wanted there.
-SELECT pg_temp.without('t_some');
+SELECT check_damage.without('t_some');
 RESET allow_system_table_mods;
 SELECT leanstore_check('t');
 
 -- An entry that the row does not give any more.
-CREATE FUNCTION liar(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+CREATE FUNCTION liar(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 CREATE INDEX t_liar ON t (liar(v));
 SELECT leanstore_check('t');
-CREATE OR REPLACE FUNCTION liar(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1';
+CREATE OR REPLACE FUNCTION liar(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 + 1; END';
 SELECT leanstore_check('t');
 REINDEX INDEX t_liar;
 SELECT leanstore_check('t');
