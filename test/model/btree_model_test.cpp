@@ -2,10 +2,9 @@
 // Each seed draws its own shape of keys and values.  LS_SEED=n runs that seed alone.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <random>
 
+#include "model/seeds.hpp"
 #include "unit/btree/tree_helpers.hpp"
 #include "unit/engine_fixture.hpp"
 
@@ -134,13 +133,11 @@ class ModelRun {
 };
 
 TEST(BTreeModel, random_operations_agree_with_a_map_through_evictions_and_restarts) {
-  u64 first = 1, last = kSeeds;
-  if (const char *seed = std::getenv("LS_SEED")) first = last = std::strtoull(seed, nullptr, 10);
-  std::cout << "seeds " << first << " to " << last << "\n";
-  for (u64 seed = first; seed <= last && !HasFatalFailure(); seed++) {
+  test::each_seed(kSeeds, [](u64 seed) {
     SCOPED_TRACE("LS_SEED=" + std::to_string(seed));
     ModelRun(seed).all();
-  }
+    return !HasFailure();
+  });
 }
 
 }  // namespace

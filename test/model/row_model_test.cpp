@@ -3,10 +3,10 @@
 // it saw when it was taken, and every refused change must be refused for the reason that the oracle knows.
 //
 // One thread, so a seed repeats a failure: LS_SEED=<n>.
-#include <cstdlib>
 #include <optional>
 #include <random>
 
+#include "model/seeds.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -339,15 +339,13 @@ class Model {
 };
 
 TEST(RowModel, every_snapshot_keeps_seeing_what_it_saw) {
-  const char *given = std::getenv("LS_SEED");
-  const u64 first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const u64 seeds = given != nullptr ? 1 : 4;
-  for (u64 seed = first; seed < first + seeds && !HasFailure(); seed++) {
+  test::each_seed(4, [](u64 seed) {
     SCOPED_TRACE("LS_SEED=" + std::to_string(seed));
     Model model(seed);
     model.run(2500);
     EXPECT_GT(model.refused(), 50u) << "without conflicts this test proves little";
-  }
+    return !HasFailure();
+  });
 }
 
 }  // namespace
