@@ -94,7 +94,7 @@ COMMIT;
 INSERT INTO s VALUES (4, 4) RETURNING tableoid::regclass, xmin::text <> '0' AS has_xmin, ctid IS NOT NULL AS has_ctid;
 UPDATE s SET v = 40 WHERE id = 4 RETURNING tableoid::regclass, xmin::text <> '0' AS has_xmin, ctid = (SELECT ctid FROM s WHERE id = 3) AS same_as_other;
 WITH u AS (UPDATE s SET v = v + 1 RETURNING tableoid::regclass AS t, id, ctid) SELECT count(DISTINCT ctid), count(*), min(t::text) FROM u;
-DELETE FROM s WHERE id = 4 RETURNING tableoid::regclass, ctid IS NOT NULL AS has_ctid;
+DELETE FROM s WHERE id = 4 RETURNING tableoid::regclass, ctid IS NOT NULL AS has_ctid, xmax = pg_current_xact_id()::xid AS xmax_ours;
 SELECT count(*) FROM s a, s b WHERE a.ctid = b.ctid AND a.id <> b.id;
 SELECT id FROM s WHERE tableoid = 's'::regclass ORDER BY id;
 SELECT id FROM s WHERE tableoid = 'l'::regclass;

@@ -274,6 +274,16 @@ ls_slot_set_version(TupleTableSlot *slot, Relation rel, const ls_row *row)
 	}
 }
 
+/* The version in the slot is one that this transaction has deleted since. */
+void
+ls_slot_set_deleted(TupleTableSlot *slot)
+{
+	HeapTupleHeader header = ls_slot_tuple(slot)->t_data;
+
+	HeapTupleHeaderSetXmax(header, ls_tn_to_xid(ls_own_tn()));
+	header->t_infomask &= ~HEAP_XMAX_INVALID;
+}
+
 /*
  * As in heap, xmax is then the updating transaction itself: INSERT ... ON CONFLICT
  * DO UPDATE ... RETURNING xmax is a known way to tell updated rows from new ones.

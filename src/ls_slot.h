@@ -37,6 +37,9 @@ extern void ls_slot_store(TupleTableSlot *slot, Relation rel, const ls_row *row)
 /* The tuple in the slot has become this version of this row. */
 extern void ls_slot_set_version(TupleTableSlot *slot, Relation rel, const ls_row *row);
 
+/* DELETE ... RETURNING xmax. */
+extern void ls_slot_set_deleted(TupleTableSlot *slot);
+
 /* The tuple in the slot was locked by this transaction before it was updated. */
 extern void ls_slot_set_locked(TupleTableSlot *slot);
 

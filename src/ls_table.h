@@ -249,8 +249,8 @@ ls_forget_recent(void)
 extern void ls_note_locked_newer(Relation rel, const ls_row *row);
 extern bool ls_is_locked_newer(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_row *row);
 
-/* The version that a fetch with SnapshotAny means. */
-extern bool ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row);
+/* The version that a fetch with SnapshotAny means; *deleted: by us, since. */
+extern bool ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row, bool *deleted);
 
 /* ---- ls_table_ids.c */
 extern uint64 ls_next_row_id(Relation rel);

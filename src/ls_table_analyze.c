@@ -128,7 +128,10 @@ ls_relation_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, 
 		*tuples = rint(density_from_width(rel, attr_widths) * *pages);
 	}
 	else if (blocks == 0)
+	{
+		*pages = 0;
 		*tuples = 0;
+	}
 	else
 	{
 		/*

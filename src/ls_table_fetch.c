@@ -182,9 +182,10 @@ ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, Tup
 {
 	ls_row		row;
 	bool		found;
+	bool		deleted = false;
 
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
-		found = ls_fetch_any(rel, tid, ls_fetch_buffer(), &row);
+		found = ls_fetch_any(rel, tid, ls_fetch_buffer(), &row, &deleted);
 	else
 	{
 		ls_forget_recent();
@@ -198,6 +199,8 @@ ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, Tup
 	if (!found)
 		return false;
 	ls_slot_store(slot, rel, &row);
+	if (deleted)
+		ls_slot_set_deleted(slot);
 	pgstat_count_heap_fetch(rel);
 	return true;
 }

@@ -216,14 +216,11 @@ typedef struct Update
 	ls_error	error;
 } Update;
 
-/*
- * A row that moves takes no row locks along: FOR KEY SHARE locks of others, which
- * do not mind an update in place that leaves the keys alone, have to end first.
- */
+/* FOR KEY SHARE locks of others mind only a change of the keys; a row that moves takes them along. */
 static ls_lock_mode
 lock_mode_of(const UpdatePlan *plan)
 {
-	return plan->in_place && !plan->keys ? LS_LOCK_NO_KEY_UPDATE : LS_LOCK_UPDATE;
+	return plan->keys ? LS_LOCK_UPDATE : LS_LOCK_NO_KEY_UPDATE;
 }
 
 /* Read the version that stands, when the plan depends on it; false: there is none. */

@@ -224,12 +224,13 @@ query_snapshot(void)
  * What another transaction has in progress is never given: it may be undone.
  */
 bool
-ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row)
+ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row, bool *deleted)
 {
 	uint64		row_id = ls_marked_tid_to_row(tid);
 	bool		newest_locked = ls_tid_is_marked(tid);
 	Snapshot	snapshot = query_snapshot();
 
+	*deleted = false;
 	if (ls_superseded.relid == RelationGetRelid(rel) && ls_superseded.row_id == row_id)
 	{
 		CommandId	cid = ls_superseded.cid;
@@ -259,8 +260,11 @@ ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *ro
 		CommandId	cid = row->cid;
 
 		if (row->writer_tn == ls_own_tn())
+		{
+			*deleted = true;
 			return fetch_superseded(rel, row_id, cid, buffer, row) ||
 				ls_fetch_newest(rel, row_id, buffer, row);
+		}
 		if (snapshot == NULL)
 			return true;
 	}

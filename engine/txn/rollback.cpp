@@ -11,6 +11,7 @@
 
 #include "base/check.hpp"
 #include "txn/row_lock_table.hpp"
+#include "txn/row_read.hpp"
 #include "txn/row_undo.hpp"
 
 namespace ls {
@@ -27,15 +28,38 @@ FileSlot *file_of(Worker &w, const VersionEntry &entry) {
   return same ? &file : nullptr;
 }
 
-Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry) {
+Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_id) {
   RowLockTable table(w);
   LockValue value;
   bool found;
-  LS_TRY(table.get(entry.file_no, entry.row_id, w.tn, &value, &found));
+  LS_TRY(table.get(entry.file_no, row_id, w.tn, &value, &found));
   if (!found || value.seq != seq) return kOk;
-  if (entry.had_mode == 0) return table.remove(entry.file_no, entry.row_id, w.tn);
+  if (entry.had_mode == 0) return table.remove(entry.file_no, row_id, w.tn);
   const LockValue before{static_cast<u8>(entry.had_mode - 1), LockState::kGranted, 0, entry.older_seq};
-  return table.put(entry.file_no, entry.row_id, w.tn, before);
+  return table.put(entry.file_no, row_id, w.tn, before);
+}
+
+// Where a row has moved with its key unchanged; 0: it has not.
+Status successor_of(Worker &w, FileSlot &file, u64 row_id, u64 *successor) {
+  alignas(8) u8 copy[kPageSize];
+  RowParts parts;
+  u32 bytes;
+  *successor = 0;
+  const Status s = copy_row(w, file, row_id, copy, &parts, &bytes);
+  if (code(s) == LS_NOT_FOUND) return kOk;
+  LS_TRY(s);
+  if (parts.header.has(LS_ROW_MOVED) && !parts.header.has(LS_ROW_KEYS_CHANGED)) *successor = parts.moved_to;
+  return kOk;
+}
+
+// With the copies that movers have made (L4 in row_lock_table.hpp).
+Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry) {
+  FileSlot *file = file_of(w, entry);
+  for (u64 row_id = entry.row_id; row_id != 0 && file != nullptr;) {
+    LS_TRY(undo_lock_of_row(w, seq, entry, row_id));
+    LS_TRY(successor_of(w, *file, row_id, &row_id));
+  }
+  return kOk;
 }
 
 Status undo_entry(Worker &w, u32 seq, const VersionEntry &entry, Bytes payload) {

@@ -64,6 +64,13 @@ bool still_holds(const Worker &w, const ChangeBasis &basis, const RowHeader &now
   return !now.has(LS_ROW_LOCKED) || generation_mark(w) - basis.generation_changes < kGenerationWindow;
 }
 
+void mark_locked(Worker &w, RowLeaf &leaf) {
+  const RowHeader h = leaf.header();
+  w.txns->generation_changes.fetch_add(1, std::memory_order_acq_rel);
+  leaf.set_header(RowHeader::make(h.tn(), h.flags() | LS_ROW_LOCKED, static_cast<u8>(h.generation() + 1), h.cid, h.seq));
+  leaf.changed_hint();
+}
+
 Status pause_for_others(Worker &w, u32 *round) {
   if (w.ctx.interrupt != nullptr && *w.ctx.interrupt != 0) return fail(LS_INTERRUPTED, "interrupted while a row lock was settled");
   u32 us = kPauseFirstUs << (*round < 8 ? *round : 8);

@@ -39,6 +39,9 @@ Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, Ch
 Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, ChangeBasis *basis, ls_conflict *conflict,
                        bool *again);
 
+// Under the leaf's latch, where the row is found: the lock table may have entries from now on, whoever looked before looks again.
+void mark_locked(Worker &w, RowLeaf &leaf);
+
 // A short sleep between looks at something that somebody is about to finish; LS_INTERRUPTED.
 Status pause_for_others(Worker &w, u32 *round);
 

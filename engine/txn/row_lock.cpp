@@ -16,16 +16,20 @@ struct Locking {
   bool any_version;
   u8 *copy;                 // the row as it is
   u8 *older;                // a version before it
+  bool successor = false;   // the row is another one's continuation: its insertion is no change of the key
   u32 seq = 0;              // drawn once
+  u64 moved_to = 0;         // when locked: where the row goes on with the same key
 };
+
+bool keeps_key(const RowHeader &header) { return !header.has(LS_ROW_KEYS_CHANGED); }
 
 FileNo file_no_of(const Locking &l) { return l.file.file_no.load(std::memory_order_relaxed); }
 
-// What our own change of the row keeps others from, as if we held that lock.
+// What our own change of the row keeps others from, as if we held that lock.  Even a row that we have inserted can be
+// locked by others: FOR KEY SHARE, when it is the continuation of one that they see.
 bool implied(const Locking &l, const RowHeader &header) {
   if (header.tn() != l.w.tn) return false;
-  const bool strongest = !header.has(LS_ROW_HAS_PREV) || header.has(LS_ROW_KEYS_CHANGED);
-  return strongest || l.request.mode <= LS_LOCK_NO_KEY_UPDATE;
+  return l.request.mode <= LS_LOCK_NO_KEY_UPDATE || !keeps_key(header);
 }
 
 // FOR KEY SHARE does not mind changes that leave the keys alone: neither those of running transactions nor those that
@@ -33,6 +37,11 @@ bool implied(const Locking &l, const RowHeader &header) {
 Status look_through(Locking &l, const RowParts &newest, RowVersion *version, bool *found, bool *stale) {
   *version = RowVersion{newest.header, newest.payload, newest.moved_to};
   *found = *stale = false;
+  if (l.successor) {
+    // Hosts move a row whose key changes, so the newest version tells.
+    *found = keeps_key(newest.header);
+    return kOk;
+  }
   const Tn base = l.w.txns->tn_base.load(std::memory_order_relaxed);
   const Tn newest_tn = newest.header.tn();
   // Asked once: all of its versions count as running then, also when it ends meanwhile.
@@ -43,10 +52,11 @@ Status look_through(Locking &l, const RowParts &newest, RowVersion *version, boo
     const bool seen = l.any_version ? !running || header.tn() != newest_tn
                                     : writer_visible(header, *l.request.snapshot, base);
     if (seen) break;
-    if (!header.has(LS_ROW_HAS_PREV) || header.has(LS_ROW_KEYS_CHANGED) || header.has(LS_ROW_GHOST) || !next) return kOk;
-    LS_TRY(version_before(l.w, l.file, l.request.row_id, next, {}, l.older, version, &next, stale));
+    if (!header.has(LS_ROW_HAS_PREV) || !keeps_key(header) || !next) return kOk;
+    LS_TRY(version_before(l.w, l.file, l.request.row_id, next, newest.payload, l.older, version, &next, stale));
     if (*stale) return kOk;
   }
+  if (version->header.has(LS_ROW_GHOST)) return kOk;
   const ls_snapshot *crosscheck = l.request.crosscheck;
   *found = crosscheck == nullptr || writer_visible(version->header, *crosscheck, base);
   return kOk;
@@ -72,10 +82,7 @@ Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
   RowLeaf leaf;
   LS_TRY(leaf.open(l.w, l.file, l.request.row_id, 0));
   if (!leaf.found() || !still_holds(l.w, basis, leaf.header())) return kOk;
-  const RowHeader h = leaf.header();
-  l.w.txns->generation_changes.fetch_add(1, std::memory_order_acq_rel);
-  leaf.set_header(RowHeader::make(h.tn(), h.flags() | LS_ROW_LOCKED, static_cast<u8>(h.generation() + 1), h.cid, h.seq));
-  leaf.changed_hint();
+  mark_locked(l.w, leaf);
   *marked = true;
   return kOk;
 }
@@ -102,10 +109,7 @@ Status decide(Locking &l, const RowParts &parts, ChangeBasis *basis, RowVersion 
   *version = RowVersion{parts.header, parts.payload, parts.moved_to};
   const Status s = decide_change(l.w, l.file, ChangeRequest{l.request, l.any_version}, basis, conflict, again);
   const ls_status verdict = code(s);
-  if (*again || l.request.mode != LS_LOCK_KEY_SHARE || parts.header.has(LS_ROW_GHOST) ||
-      (verdict != LS_BEING_MODIFIED && verdict != LS_UPDATED)) {
-    return s;
-  }
+  if (*again || l.request.mode != LS_LOCK_KEY_SHARE || (verdict != LS_BEING_MODIFIED && verdict != LS_UPDATED)) return s;
   bool found;
   LS_TRY(look_through(l, parts, version, &found, again));
   if (*again || !found) return *again ? kOk : s;
@@ -134,9 +138,36 @@ Status run(Locking &l, RowVersion *version, ls_conflict *conflict) {
       if (!done) continue;
     }
     if (!done) LS_TRY(grant(l, basis, &done));
-    if (done) return kOk;
+    if (done) {
+      if (parts.header.has(LS_ROW_MOVED) && keeps_key(parts.header)) l.moved_to = parts.moved_to;
+      return kOk;
+    }
     l.w.pool->count_restart(l.w.slot);
   }
+}
+
+// L4: FOR KEY SHARE on a row that has moved with its key unchanged: lock it where it is now, too.
+Status lock_successors(const Locking &first, ls_conflict *conflict) {
+  alignas(8) u8 copy[kPageSize];
+  ls_change request = first.request;
+  request.crosscheck = nullptr;
+  for (u64 row_id = first.moved_to; row_id != 0;) {
+    request.row_id = row_id;
+    Locking l{first.w, first.file, request, false, copy, first.older, true};
+    RowVersion version;
+    const Status s = run(l, &version, conflict);
+    switch (code(s)) {
+      case LS_OK: break;
+      // The move was rolled back: our lock on the row that is back will do.
+      case LS_NOT_FOUND: return kOk;
+      // Changed by ourselves.
+      case LS_SELF_MODIFIED:
+      case LS_INVISIBLE: return kOk;
+      default: conflict->holds_lock = true; return s;
+    }
+    row_id = l.moved_to;
+  }
+  return kOk;
 }
 
 }  // namespace
@@ -145,7 +176,7 @@ Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_ver
                 bool *newer, ls_conflict *conflict) {
   if (w.tn == 0) return fail(LS_INVALID, "a row is locked outside a transaction");
   alignas(8) u8 older[kPageSize];
-  Locking l{w, file, change, any_version, buffer, older};
+  Locking l{w, file, change, any_version, buffer, older, false};
   RowVersion version;
   LS_TRY(run(l, &version, conflict));
   if (version.payload.data() >= older && version.payload.data() < older + kPageSize) {
@@ -155,7 +186,7 @@ Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_ver
   fill_row(viewer_of(w, *change.snapshot), change.row_id, version, row);
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
   *newer = version.header.tn() != w.tn && !writer_visible(version.header, *change.snapshot, base);
-  return kOk;
+  return lock_successors(l, conflict);
 }
 
 }  // namespace ls

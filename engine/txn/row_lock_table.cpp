@@ -57,12 +57,11 @@ bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b) {
 
 RowLockTable::RowLockTable(Worker &w) : w_(w), tree_(w.ctx, w.pool->file(w.txns->lock_file)) {}
 
-Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockView *view) {
-  *view = LockView{};
+// visit(tn, value) for each entry of the row; it may change the table: the leaves are copies.
+template <typename Visit>
+Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
   const LockKey first(file_no, row_id, 0);
   alignas(8) u8 leaf[kPageSize];
-  Tn stale[kStaleBatch];
-  u32 n_stale = 0;
   u8 from[kMaxKeyBytes];
   u32 from_bytes = kLockKeyBytes;
   std::memcpy(from, first.bytes, kLockKeyBytes);
@@ -74,16 +73,11 @@ Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockV
     for (; pos < node->count; pos++) {
       u8 key[kMaxKeyBytes];
       if (node->copy_key(pos, key) != kLockKeyBytes || std::memcmp(key, first.bytes, kRowPartBytes) != 0) break;
-      const Tn tn = key_tn(key);
       LockValue value;
       const Bytes bytes = node->value(pos);
       if (bytes.size() != sizeof value) return fail(LS_CORRUPT, "row lock entry has %zu bytes", bytes.size());
       std::memcpy(&value, bytes.data(), sizeof value);
-      if (tn == w_.tn || tn_is_active(*w_.txns, tn)) {
-        weigh(view, tn, w_.tn, value, wanted);
-      } else if (n_stale < kStaleBatch) {
-        stale[n_stale++] = tn;
-      }
+      LS_TRY(visit(key_tn(key), value));
     }
     more = pos == node->count && node->has_upper;
     if (more) {
@@ -92,8 +86,33 @@ Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockV
       std::memcpy(from, upper.data(), from_bytes);
     }
   }
+  return kOk;
+}
+
+Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockView *view) {
+  *view = LockView{};
+  Tn stale[kStaleBatch];
+  u32 n_stale = 0;
+  LS_TRY(for_each(file_no, row_id, [&](Tn tn, const LockValue &value) {
+    if (tn == w_.tn || tn_is_active(*w_.txns, tn)) {
+      weigh(view, tn, w_.tn, value, wanted);
+    } else if (n_stale < kStaleBatch) {
+      stale[n_stale++] = tn;
+    }
+    return kOk;
+  }));
   for (u32 i = 0; i < n_stale; i++) LS_TRY(remove(file_no, row_id, stale[i]));
   return kOk;
+}
+
+Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied) {
+  *copied = 0;
+  return for_each(file_no, row_id, [&](Tn tn, const LockValue &value) {
+    // One that is tentative is not granted before its owner has found the row as it will be.
+    if (tn == w_.tn || value.state != LockState::kGranted || !tn_is_active(*w_.txns, tn)) return kOk;
+    (*copied)++;
+    return put(file_no, successor, tn, value);
+  });
 }
 
 Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value) {

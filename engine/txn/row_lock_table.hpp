@@ -9,7 +9,11 @@
 // L2  A lock is granted by marking the header (LOCKED, generation + 1) under the leaf's latch, provided the header is
 //     the one that was read before the table was looked at.  Two that looked at the same time both write entries, but
 //     the second finds another generation and looks again.
-// L3  Only transaction tn writes entries (.., tn); anybody may remove them once tn is not active.
+// L3  Only transaction tn writes entries (.., tn), but for L4; anybody may remove them once tn is not active.
+// L4  A row that moves to another id with its key unchanged takes FOR KEY SHARE locks of others along: before it changes
+//     the old row the mover copies their entries to the new one, which nobody else can reach yet (L2: none is missed).
+//     Who locks the old row afterwards locks where it leads, too.  A copy has the seq of its original and goes with
+//     it when a savepoint is rolled back; one made at that very moment may stay until the transaction ends.
 #pragma once
 #include "txn/row_leaf.hpp"
 
@@ -50,10 +54,14 @@ class RowLockTable {
   Status put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value);
   Status get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found);
   Status remove(FileNo file_no, u64 row_id, Tn tn);
+  // L4; *copied: how many.
+  Status copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied);
   // Remove stale entries in up to max_leaves leaves from where the last sweep stopped.
   Status sweep(LockSweep *sweep, u32 max_leaves, u64 *removed);
 
  private:
+  template <typename Visit>
+  Status for_each(FileNo file_no, u64 row_id, const Visit &visit);
   Status sweep_leaf(LockSweep *sweep, u64 *removed);
   bool is_stale(const Node *node, u16 pos) const;
 

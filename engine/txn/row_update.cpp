@@ -46,7 +46,7 @@ Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
 
 RowHeader new_header(const Change &c, const ChangeBasis &basis) {
   u8 flags = LS_ROW_HAS_PREV;
-  if (c.ghost) flags |= LS_ROW_GHOST | LS_ROW_KEYS_CHANGED;
+  if (c.ghost) flags |= LS_ROW_GHOST;
   if (c.moved_to != 0) flags |= LS_ROW_MOVED;
   if (c.request.mode == LS_LOCK_UPDATE) flags |= LS_ROW_KEYS_CHANGED;
   // Compatible locks of others (KEY SHARE) and our own outlive the change.
@@ -65,6 +65,20 @@ bool apply(Change &c, const ChangeBasis &basis, Bytes old_payload, RowLeaf &leaf
   leaf.changed(c.ghost ? log_delete(record, basis.header, now, c.moved_to)
                        : log_update(record, basis.header, now, old_payload, c.data));
   return true;
+}
+
+// L4 in row_lock_table.hpp.
+Status take_locks_along(const Change &c, const ChangeBasis &basis) {
+  if (c.moved_to == 0 || c.request.mode == LS_LOCK_UPDATE || !basis.locks.any_live) return kOk;
+  u32 copied;
+  const FileNo file_no = c.file.file_no.load(std::memory_order_relaxed);
+  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no, c.request.row_id, c.moved_to, &copied));
+  if (copied == 0) return kOk;
+  RowLeaf leaf;
+  LS_TRY(leaf.open(c.w, c.file, c.moved_to, 0));
+  if (!leaf.found()) return fail_row(c.file, c.moved_to, "a row is to move there, but there is none");
+  mark_locked(c.w, leaf);
+  return kOk;
 }
 
 Status change_leaf(Change &c, const ChangeBasis &basis, Bytes old_payload, bool *done) {
@@ -98,6 +112,7 @@ Status run(Change &c, ls_conflict *conflict) {
     }
     if (c.file.logged) LS_TRY(log_begin(c.w));
     LS_TRY(write_undo(c, parts.header, parts.payload));
+    LS_TRY(take_locks_along(c, basis));
     bool done;
     LS_TRY(change_leaf(c, basis, parts.payload, &done));
     if (done) break;
@@ -116,6 +131,7 @@ Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data
 }
 
 Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_to, ls_conflict *conflict) {
+  if (moved_to == 0 && change.mode != LS_LOCK_UPDATE) return fail(LS_INVALID, "a row is deleted in a mode that keeps its key");
   Change c{w, file, change, {}, moved_to, true, 0, {}};
   return run(c, conflict);
 }

@@ -313,13 +313,14 @@ typedef struct ls_change {
   const ls_snapshot *snapshot;
   const ls_snapshot *crosscheck;
   uint32_t cid;
-  ls_lock_mode mode; /* update: NO_KEY_UPDATE or UPDATE; delete: UPDATE */
+  ls_lock_mode mode; /* update, move: NO_KEY_UPDATE, or UPDATE when keys change; delete: UPDATE */
 } ls_change;
 
 /* Replace in place. */
 LS_NODISCARD ls_status ls_row_update(ls_worker *worker, ls_rel *rel, const ls_change *change, const uint8_t *data,
                                      uint32_t len, ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
-/* Ghost it; moved_to != 0: it continues as that row (inserted by the caller beforehand). */
+/* Ghost it; moved_to != 0: it continues as that row (inserted by the caller beforehand), and FOR KEY SHARE locks of
+ * others with it. */
 LS_NODISCARD ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_change *change, uint64_t moved_to,
                                      ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
 /* Lock the newest version and return it.  any_version: do not ask whether the snapshot sees it

@@ -191,6 +191,110 @@ TEST_F(RowLock, a_conflict_tells_whether_we_hold_a_lock_ourselves) {
   c.abort();
 }
 
+TEST_F(RowLock, key_share_moves_along) {
+  b.begin();
+  TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  a.begin();
+  EXPECT_EQ(code(a.move(table, 1, 2, "key changed", LS_LOCK_UPDATE)), LS_LOCKED);
+  TXN_ASSERT_OK(a.move(table, 1, 2, "two"));
+  EXPECT_EQ(code(a.remove(table, 2)), LS_LOCKED) << "even for who has moved it";
+  TXN_ASSERT_OK(a.move(table, 2, 3, "three"));
+  TXN_ASSERT_OK(a.update(table, 3, "four"));
+  EXPECT_EQ(code(a.lock(table, 3, LS_LOCK_UPDATE)), LS_LOCKED);
+  a.commit();
+  c.begin();
+  EXPECT_EQ(code(c.remove(table, 3)), LS_LOCKED);
+  EXPECT_EQ(c.conflict.tn, b.tn());
+  EXPECT_EQ(code(c.move(table, 3, 4, "key changed", LS_LOCK_UPDATE)), LS_LOCKED);
+  TXN_ASSERT_OK(c.move(table, 3, 5, "five"));
+  EXPECT_EQ(code(c.remove(table, 5)), LS_LOCKED);
+  b.commit();
+  TXN_EXPECT_OK(c.remove(table, 5));
+  c.commit();
+}
+
+TEST_F(RowLock, key_share_follows_a_row_that_has_moved) {
+  c.begin();
+  auto old = c.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.move(table, 1, 2, "two"));
+  b.begin();
+  std::string data;
+  for (const bool any_version : {false, true}) {
+    TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE, &data, any_version));
+    EXPECT_EQ(data, "one") << "the version that is committed";
+  }
+  EXPECT_EQ(code(a.remove(table, 2)), LS_LOCKED);
+  EXPECT_FALSE(a.conflict.holds_lock);
+  TXN_ASSERT_OK(a.move(table, 2, 3, "three"));
+  a.commit();
+  b.commit();
+  // committed, but not for this snapshot
+  TXN_EXPECT_OK(c.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE, &data));
+  EXPECT_EQ(data, "one");
+  EXPECT_FALSE(c.newer);
+  EXPECT_EQ(code(c.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE, nullptr, true)), LS_UPDATED) << "any version is the row moved to";
+  EXPECT_EQ(c.conflict.moved_to, 2u);
+  a.begin();
+  EXPECT_EQ(code(a.remove(table, 3)), LS_LOCKED);
+  c.release(old);
+  c.commit();
+  TXN_EXPECT_OK(a.remove(table, 3));
+  a.commit();
+}
+
+TEST_F(RowLock, key_share_meets_what_was_done_where_the_row_has_moved) {
+  c.begin();
+  auto old = c.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.move(table, 1, 2, "two"));
+  const u32 savepoint = txn_savepoint(a.worker());
+  TXN_ASSERT_OK(a.lock(table, 2, LS_LOCK_UPDATE));
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_LOCKED) << "a row inserted by the mover can be locked by it";
+  EXPECT_TRUE(b.conflict.holds_lock);
+  txn_rollback_to(a.worker(), savepoint);
+  TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  b.abort();
+  TXN_ASSERT_OK(a.remove(table, 2));
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_BEING_MODIFIED);
+  b.abort();
+  a.commit();
+  EXPECT_EQ(code(c.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE)), LS_DELETED);
+  c.release(old);
+  c.commit();
+}
+
+TEST_F(RowLock, a_move_rolled_back_leaves_the_locks) {
+  a.begin();
+  TXN_ASSERT_OK(a.move(table, 1, 2, "two"));
+  b.begin();
+  TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  a.abort();
+  a.begin();
+  EXPECT_EQ(code(a.remove(table, 1)), LS_LOCKED);
+  TXN_ASSERT_OK(a.move(table, 1, 3, "three"));
+  EXPECT_EQ(code(a.remove(table, 3)), LS_LOCKED);
+  b.commit();
+  TXN_EXPECT_OK(a.remove(table, 3));
+  a.commit();
+}
+
+TEST_F(RowLock, savepoint_rollback_releases_what_moved_along) {
+  b.begin();
+  const u32 savepoint = txn_savepoint(b.worker());
+  TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  a.begin();
+  TXN_ASSERT_OK(a.move(table, 1, 2, "two"));
+  TXN_ASSERT_OK(a.move(table, 2, 3, "three"));
+  EXPECT_EQ(code(a.lock(table, 3, LS_LOCK_UPDATE)), LS_LOCKED);
+  txn_rollback_to(b.worker(), savepoint);
+  TXN_EXPECT_OK(a.lock(table, 3, LS_LOCK_UPDATE));
+  a.commit();
+  b.commit();
+}
+
 TEST_F(RowLock, locks_of_ended_transactions_are_swept) {
   a.begin();
   for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK(a.insert(table, i, "x"));

@@ -229,6 +229,89 @@ TEST(RowRace, upgrades_from_key_share_exclude_each_other) {
   EXPECT_GT(upgraded.load(), 0);
 }
 
+// One row that moves from id to id; `at` is where it was last committed.
+struct Moving {
+  FileSlot &table;
+  std::atomic<u64> at{1}, next{2};
+  std::atomic<int> moves{0}, shared{0}, exclusive{0};
+  Shadow shadow;
+};
+
+void move_once(Moving &m, Session &s, std::mt19937_64 &rng) {
+  s.begin();
+  u64 row = m.at.load();
+  bool moved = true;
+  for (u64 hops = 1 + rng() % 2; moved && hops > 0; hops--) {
+    const u64 to = m.next.fetch_add(1);
+    moved = ok(s.move(m.table, row, to, "row"));
+    if (moved) row = to;
+  }
+  if (!moved || rng() % 4 == 0) {
+    s.abort();
+    return;
+  }
+  s.commit();
+  m.at.store(row);
+  m.moves++;
+}
+
+// In a snapshot that may be older than the last moves.
+void share_once(Moving &m, Session &s, std::mt19937_64 &rng) {
+  s.begin();
+  const u64 row = m.at.load();
+  auto snapshot = s.snapshot();
+  if (rng() % 2) std::this_thread::sleep_for(std::chrono::microseconds(rng() % 300));
+  const u32 savepoint = txn_savepoint(s.worker());
+  if (ok(s.lock_with(m.table, snapshot->s, row, LS_LOCK_KEY_SHARE))) {
+    m.shadow.enter(LS_LOCK_KEY_SHARE);
+    m.shared++;
+    if (rng() % 2) std::this_thread::sleep_for(std::chrono::microseconds(rng() % 300));
+    m.shadow.leave(LS_LOCK_KEY_SHARE);
+    if (rng() % 4 == 0) txn_rollback_to(s.worker(), savepoint);
+  }
+  s.release(snapshot);
+  s.commit();
+}
+
+void own_once(Moving &m, Session &s) {
+  s.begin();
+  if (ok(s.lock(m.table, m.at.load(), LS_LOCK_UPDATE))) {
+    m.shadow.enter(LS_LOCK_UPDATE);
+    m.exclusive++;
+    m.shadow.leave(LS_LOCK_UPDATE);
+  }
+  s.commit();
+}
+
+TEST(RowRace, key_share_keeps_a_row_that_moves) {
+  Engine engine;
+  Host host(engine);
+  Moving m{*engine.open("table")};
+  {
+    Session s(engine, host, 0);
+    s.begin();
+    TXN_ASSERT_OK(s.insert(m.table, 1, "row"));
+    s.commit();
+  }
+  {
+    Background cleaner([&] { clean_once(engine, host); });
+    Session owner(engine, host, 3);
+    Background owning([&] { own_once(m, owner); });
+    std::vector<std::thread> threads;
+    for (u32 t = 0; t < 3; t++) {
+      threads.emplace_back([&, t] {
+        Session s(engine, host, t);
+        std::mt19937_64 rng(200 + t);
+        for (int i = 0; i < 200 * kScale; i++) t == 0 ? move_once(m, s, rng) : share_once(m, s, rng);
+      });
+    }
+    for (auto &t : threads) t.join();
+  }
+  EXPECT_GT(m.moves.load(), 10);
+  EXPECT_GT(m.shared.load(), 10);
+  EXPECT_GT(m.exclusive.load(), 0);
+}
+
 TEST(RowRace, inserters_of_one_table_with_rollbacks) {
   Engine engine;
   Host host(engine);

@@ -316,12 +316,21 @@ class Session {
     if (ok(status)) cid++;
     return status;
   }
-  Status remove(FileSlot &file, u64 row_id, u64 moved_to = 0) {
+  Status remove(FileSlot &file, u64 row_id, u64 moved_to = 0, ls_lock_mode mode = LS_LOCK_UPDATE) {
     auto s = snapshot();
-    const ls_change c{row_id, &s->s, nullptr, cid, LS_LOCK_UPDATE};
+    const ls_change c{row_id, &s->s, nullptr, cid, mode};
     const Status status = row_delete(*worker_, file, c, moved_to, &conflict);
     if (ok(status)) cid++;
     release(s);
+    return status;
+  }
+  // An update to a new row id, as the host makes it.
+  Status move(FileSlot &file, u64 row_id, u64 to, const std::string &data, ls_lock_mode mode = LS_LOCK_NO_KEY_UPDATE) {
+    const u32 savepoint = txn_savepoint(*worker_);
+    LS_TRY(insert(file, to, data));
+    cid--;
+    const Status status = remove(file, row_id, to, mode);
+    if (!ok(status)) txn_rollback_to(*worker_, savepoint);
     return status;
   }
   Status lock(FileSlot &file, u64 row_id, ls_lock_mode mode, std::string *data = nullptr, bool any_version = false) {
