@@ -1,39 +1,87 @@
 /*
  * ls_utility.c - utility commands that work on files behind the engine's back.
  *
- * CREATE DATABASE from a template and ALTER DATABASE ... SET TABLESPACE copy the
- * files of a database: the engine's changed pages have to be in them first.  The
- * block-by-block strategy of CREATE DATABASE reads through shared buffers and
+ * CREATE DATABASE from a template, ALTER DATABASE ... SET TABLESPACE and DROP
+ * DATABASE copy, move and remove the files of a database.  Before that the engine's
+ * changed pages have to be in them, and from then on nothing may change or write
+ * them any more: the engine closes the database.  It has to happen when nobody is
+ * connected and nobody can come, and loses nothing if the command fails later.
+ *
+ * The block-by-block strategy of CREATE DATABASE reads through shared buffers and
  * would refuse the engine's pages, so file_copy is chosen unless the user asked
- * for something.  DROP DATABASE removes files: their pages must be forgotten.
+ * for something.
  */
 #include "ls.h"
+#include "ls_table.h"
 
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 
 static ProcessUtility_hook_type previous_hook = NULL;
+static object_access_hook_type previous_access_hook = NULL;
+
+/* The template of the CREATE DATABASE that is running, or "". */
+static char template_name[NAMEDATALEN];
 
 static void
-flush_database(Oid database)
+close_database(Oid database)
 {
 	ls_error	error = {0};
+	ls_status	status;
 
-	(void) ls_reader();
-	ls_check(ls_database_flush(ls_shared->store, database, &error), error, NULL);
+	LS_CALL(status, ls_database_close(ls_reader(), database, &error));
+	ls_check(status, error, NULL);
 }
 
-/* The template of CREATE DATABASE; adds the strategy where none is given. */
-static Oid
+/*
+ * Lock a database as DROP and SET TABLESPACE are about to do, and close it.  What
+ * they will refuse for another reason is left to them.
+ */
+static void
+lock_and_close_database(const char *name, bool force)
+{
+	Oid			database;
+	int			others;
+	int			prepared;
+
+	/* Again if another one has got the name before we had the lock. */
+	for (;;)
+	{
+		database = get_database_oid(name, true);
+		if (!OidIsValid(database) || database == MyDatabaseId ||
+			!object_ownercheck(DatabaseRelationId, database, GetUserId()))
+			return;
+		LockSharedObject(DatabaseRelationId, database, 0, AccessExclusiveLock);
+		if (get_database_oid(name, true) == database)
+			break;
+		UnlockSharedObject(DatabaseRelationId, database, 0, AccessExclusiveLock);
+	}
+
+	if (force)
+		TerminateOtherDBBackends(database);
+	if (CountOtherDBBackends(database, &others, &prepared))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("database \"%s\" is being accessed by other users", name),
+				 errdetail("There are %d other sessions and %d prepared transactions using the database.", others, prepared)));
+	close_database(database);
+}
+
+static void
 prepare_createdb(CreatedbStmt *stmt)
 {
 	const char *template = "template1";
 	bool		has_strategy = false;
-	Oid			result;
 
 	foreach_node(DefElem, option, stmt->options)
 	{
@@ -42,11 +90,24 @@ prepare_createdb(CreatedbStmt *stmt)
 		else if (strcmp(option->defname, "strategy") == 0)
 			has_strategy = true;
 	}
-	result = get_database_oid(template, true);
-	if (OidIsValid(result) && !has_strategy && strcmp(template, "template0") != 0)
+	strlcpy(template_name, template, sizeof(template_name));
+	if (!has_strategy && strcmp(template, "template0") != 0)
 		stmt->options = lappend(stmt->options,
 								makeDefElem("strategy", (Node *) makeString("file_copy"), -1));
-	return result;
+}
+
+/*
+ * CREATE DATABASE has made the catalog entry and is about to copy.  By now it has
+ * locked its template against newcomers and made sure that nobody is there.
+ */
+static void
+access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class_id, object_id, sub_id, arg);
+
+	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && template_name[0] != '\0')
+		close_database(get_database_oid(template_name, false));
 }
 
 static void
@@ -54,36 +115,37 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *parsetree = pstmt->utilityStmt;
-	Oid			forget = InvalidOid;
 
+	template_name[0] = '\0';
 	switch (nodeTag(parsetree))
 	{
 		case T_CreatedbStmt:
+			if (read_only_tree)
 			{
-				Oid			source;
+				pstmt = copyObject(pstmt);
+				parsetree = pstmt->utilityStmt;
+				read_only_tree = false;
+			}
+			prepare_createdb((CreatedbStmt *) parsetree);
+			break;
+		case T_DropdbStmt:
+			{
+				DropdbStmt *drop = (DropdbStmt *) parsetree;
+				bool		force = false;
 
-				if (read_only_tree)
-				{
-					pstmt = copyObject(pstmt);
-					parsetree = pstmt->utilityStmt;
-					read_only_tree = false;
-				}
-				source = prepare_createdb((CreatedbStmt *) parsetree);
-				if (OidIsValid(source))
-					flush_database(source);
+				foreach_node(DefElem, option, drop->options)
+					force |= strcmp(option->defname, "force") == 0;
+				PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
+				lock_and_close_database(drop->dbname, force);
 				break;
 			}
-		case T_DropdbStmt:
-			forget = get_database_oid(((DropdbStmt *) parsetree)->dbname, true);
-			break;
 		case T_AlterDatabaseStmt:
 			foreach_node(DefElem, option, ((AlterDatabaseStmt *) parsetree)->options)
 			{
 				if (strcmp(option->defname, "tablespace") == 0)
 				{
-					forget = get_database_oid(((AlterDatabaseStmt *) parsetree)->dbname, true);
-					if (OidIsValid(forget))
-						flush_database(forget);
+					PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "ALTER DATABASE SET TABLESPACE");
+					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false);
 				}
 			}
 			break;
@@ -97,9 +159,6 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
-
-	if (OidIsValid(forget))
-		ls_rel_forget_database(ls_shared->store, forget);
 }
 
 void
@@ -107,4 +166,6 @@ ls_utility_install_hooks(void)
 {
 	previous_hook = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
+	previous_access_hook = object_access_hook;
+	object_access_hook = access_hook;
 }

@@ -1,6 +1,7 @@
 // Writing dirty pages on purpose (checkpoint, host flush, shutdown), and the bound for truncating the log.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/check.hpp"
@@ -28,11 +29,11 @@ struct Candidate {
 
 struct FlushFilter {
   Gsn up_to;
-  FileSlot *file;
   bool include_unlogged;
+  std::optional<u32> database = {};
 
   bool wants(const FileSlot &slot) const {
-    if (file && &slot != file) return false;
+    if (database && slot.key.database != *database) return false;
     if (!file_is(slot, FileState::kActive)) return false;
     return slot.logged || (include_unlogged && slot.kind != LS_REL_VERSIONS);
   }
@@ -87,12 +88,19 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   return kOk;
 }
 
+Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter) {
+  LS_TRY(write_all(pool, ctx, filter, collect(pool, filter)));
+  return filter.include_unlogged ? sync_unlogged(pool, filter) : kOk;
+}
+
 }  // namespace
 
-Status BufferPool::flush(Ctx &ctx, Gsn up_to, FileSlot *file, bool include_unlogged) {
-  FlushFilter filter{up_to, file, include_unlogged};
-  LS_TRY(write_all(*this, ctx, filter, collect(*this, filter)));
-  return include_unlogged ? sync_unlogged(*this, filter) : kOk;
+Status BufferPool::flush(Ctx &ctx, Gsn up_to, bool include_unlogged) {
+  return flush_all(*this, ctx, {.up_to = up_to, .include_unlogged = include_unlogged});
+}
+
+Status BufferPool::flush_database(Ctx &ctx, u32 database) {
+  return flush_all(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = true, .database = database});
 }
 
 Gsn BufferPool::oldest_dirty() const {

@@ -114,10 +114,12 @@ class BufferPool {
   Status recovery_end(Ctx &ctx);
 
   // ---- flushing (checkpointer, host threads holding no latch)
-  // Write every page that is dirty now and whose dirty_since <= up_to (and, file != null, of that file only);
-  // include_unlogged: those of unlogged trees too (shutdown; never the version store).  Syncs the files written.
+  // Write every page that is dirty now and whose dirty_since <= up_to; include_unlogged: those of unlogged trees too
+  // (shutdown; never the version store).  Syncs the files written.
   // Waits until what it writes is hardened: the committer must run, or everything be hardened already.
-  Status flush(Ctx &ctx, Gsn up_to, FileSlot *file, bool include_unlogged);
+  Status flush(Ctx &ctx, Gsn up_to, bool include_unlogged);
+  // The same for all pages of a database's files, those of unlogged trees too.
+  Status flush_database(Ctx &ctx, u32 database);
   // Min dirty_since over logged dirty pages, ~0 when none.  How to get a redo bound from it:
   //     Gsn hardened = log.hardened();             // BEFORE the scan
   //     Gsn redo_from = min(hardened + 1, pool.oldest_dirty());

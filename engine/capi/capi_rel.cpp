@@ -26,16 +26,8 @@ void ls_rel_forget(ls_store *store, const ls_rel_key *key) noexcept {
   wall::call_sure([&] { store_process(*store).pool.forget_file(*key); });
 }
 
-void ls_rel_forget_database(ls_store *store, uint32_t database) noexcept {
-  wall::call_sure([&] { store_process(*store).pool.forget_database(database); });
-}
-
-ls_status ls_rel_flush(ls_worker *worker, ls_rel *rel, ls_error *err) noexcept {
-  return wall::call(err, [&] { return relation_flush(wall::worker(worker).ctx, wall::file(rel)); });
-}
-
-ls_status ls_database_flush(ls_store *store, uint32_t database, ls_error *err) noexcept {
-  return wall::call(err, [&] { return store_flush_database(*store, database); });
+ls_status ls_database_close(ls_worker *worker, uint32_t database, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_close_database(wall::worker(worker), database); });
 }
 
 ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_info *info, ls_error *err) noexcept {

@@ -38,7 +38,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   Gsn redo_gsn = std::min(hardened + 1, oldest_active_gsn(*env.txns));  // C2
   LS_TRY(ctx.pool->log_files(ctx));                        // C3
   LS_TRY(wait_all_hardened(ctx));
-  LS_TRY(ctx.pool->flush(ctx, hardened, nullptr, false));  // C4
+  LS_TRY(ctx.pool->flush(ctx, hardened, false));  // C4
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
   result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();
@@ -49,7 +49,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
 Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
   Log &log = ctx.pool->log();
   LS_TRY(wait_all_hardened(ctx));
-  LS_TRY(ctx.pool->flush(ctx, ~Gsn{0}, nullptr, true));
+  LS_TRY(ctx.pool->flush(ctx, ~Gsn{0}, true));
   result->redo_lsn = result->end_lsn = log.end();
   result->gsn = log.last_gsn();
   LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, true)));

@@ -7,8 +7,8 @@
 #include "base/check.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
-#include "store/relation.hpp"
 #include "store/store_process.hpp"
+#include "txn/row.hpp"
 
 namespace ls {
 
@@ -193,16 +193,19 @@ u32 store_attached(const ls_store &store) {
   return n;
 }
 
-Status store_flush_database(ls_store &store, u32 database) {
-  StoreProcess &process = store_process(store);
-  Ctx ctx;
-  ctx.pool = &process.pool;
-  for (const ls_rel_key &key : process.pool.keys_of(database)) {
-    FileSlot *file = process.pool.find_file(key);
-    if (!file) continue;  // dropped, or nothing is in it yet
-    Status status = relation_flush(ctx, *file);
-    if (code(status) != LS_NOT_FOUND) LS_TRY(status);
+// Seal first: an unlogged table's meta page otherwise does not tell which row ids are in use.
+Status store_close_database(Worker &w, u32 database) {
+  BufferPool &pool = *w.pool;
+  CleanerPause pause(*w.txns);
+  LS_TRY(pause.wait(w.ctx.interrupt));
+  for (const ls_rel_key &key : pool.keys_of(database)) {
+    FileSlot *file = pool.find_file(key);
+    if (file && file->kind == LS_REL_TABLE) LS_TRY(row_ids_seal(w, *file));
   }
+  if (!pool.log().wait_hardened(pool.log().last_gsn(), w.ctx.interrupt))
+    return fail(LS_INTERRUPTED, "interrupted while a flush waited for the log");
+  LS_TRY(pool.flush_database(w.ctx, database));
+  pool.forget_database(database);
   return kOk;
 }
 

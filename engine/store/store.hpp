@@ -63,7 +63,8 @@ void store_stats(ls_store &store, ls_stats *stats);
 Status store_attach(ls_store &store, u32 slot, Worker **worker);
 void store_detach(Worker *worker);
 u32 store_attached(const ls_store &store);
-Status store_flush_database(ls_store &store, u32 database);
+// See ls_database_close.
+Status store_close_database(Worker &w, u32 database);
 
 // ---- store_start.cpp
 Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts, size_t *n_doubts);

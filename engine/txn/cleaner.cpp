@@ -2,6 +2,8 @@
 // row locks of finished transactions.  One engine thread; bounded work per call, so that it stops when asked.
 //
 // A crash loses nothing: entries are not recovered anyway, a ghost that stayed is met by a scan (row_purge.hpp).
+#include "base/interrupt.hpp"
+#include "os/futex.hpp"
 #include "txn/row_lock_table.hpp"
 #include "txn/row_purge.hpp"
 
@@ -52,10 +54,7 @@ bool visit(void *arg, Bytes key, Bytes value) {
   return ok(round.failure);
 }
 
-}  // namespace
-
-Status clean_round(Worker &w, u64 *removed) {
-  *removed = 0;
+Status clean(Worker &w, u64 *removed) {
   Round round{w, settled_below(*w.txns)};
   u64 entries = 0;
   for (u32 i = 0; i < w.txns->version_trees; i++) {
@@ -68,6 +67,31 @@ Status clean_round(Worker &w, u64 *removed) {
   u64 locks = 0;
   LS_TRY(RowLockTable(w).sweep(&w.lock_sweep, kLockLeaves, &locks));
   *removed = entries + locks;
+  return kOk;
+}
+
+}  // namespace
+
+// cleaner_busy, cleaner_pauses: sequentially consistent on both sides.  Either we see the pause, or it sees that we are busy.
+Status clean_round(Worker &w, u64 *removed) {
+  *removed = 0;
+  TxnShared &txns = *w.txns;
+  txns.cleaner_busy.store(1, std::memory_order_seq_cst);
+  const bool paused = txns.cleaner_pauses.load(std::memory_order_seq_cst) > 0;
+  const Status status = paused ? kOk : clean(w, removed);
+  txns.cleaner_busy.store(0, std::memory_order_release);  // pairs with wait(): what the round did is seen
+  if (txns.cleaner_pauses.load(std::memory_order_relaxed) > 0) futex_wake_all(&txns.cleaner_busy);
+  return status;
+}
+
+CleanerPause::CleanerPause(TxnShared &txns) : txns_(txns) { txns_.cleaner_pauses.fetch_add(1, std::memory_order_seq_cst); }
+CleanerPause::~CleanerPause() { txns_.cleaner_pauses.fetch_sub(1, std::memory_order_release); }
+
+Status CleanerPause::wait(const volatile int *interrupt) {
+  while (txns_.cleaner_busy.load(std::memory_order_seq_cst) != 0) {
+    if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "interrupted while the end of a cleaning round was awaited");
+    futex_wait_interruptible(&txns_.cleaner_busy, 1, kInterruptPollUs);
+  }
   return kOk;
 }
 

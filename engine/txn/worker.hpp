@@ -38,6 +38,8 @@ struct TxnShared {
   std::atomic<u64> versions_written{0}, versions_removed{0}, ghosts_removed{0}, row_locks{0};
   // Changes of a row's lock generation, all rows: tells whether the 8 bits in a header may have come round.
   std::atomic<u64> generation_changes{0};
+  std::atomic<u32> cleaner_pauses{0};          // CleanerPauses in force
+  std::atomic<u32> cleaner_busy{0};            // 1 during a round; futex
   // active TN per slot, and the GSN of its kBegin (log must be kept from there); 0: none
   struct alignas(16) Active { std::atomic<Tn> tn; std::atomic<Gsn> first_gsn; };
   Active *active;                              // array[slots] in the arena
@@ -119,5 +121,19 @@ Status row_undo(Worker &w, FileSlot &file, const PageOpHeader &op, Bytes operand
 
 // ---- cleaner.cpp: engine thread; removes versions and ghosts below the horizon, stale row lock entries.
 Status clean_round(Worker &w, u64 *removed);
+
+// Keeps the cleaner, the only one who changes rows without being asked, from doing so.
+class CleanerPause {
+ public:
+  explicit CleanerPause(TxnShared &txns);
+  ~CleanerPause();
+  CleanerPause(const CleanerPause &) = delete;
+  CleanerPause &operator=(const CleanerPause &) = delete;
+  // Waits for the end of a round that has begun before.
+  Status wait(const volatile int *interrupt);
+
+ private:
+  TxnShared &txns_;
+};
 
 }  // namespace ls

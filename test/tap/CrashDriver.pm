@@ -38,6 +38,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use Carp;
+use Cwd ();
 use IPC::Open2 ();
 use POSIX ();
 use PostgreSQL::Test::Utils;
@@ -469,7 +470,13 @@ sub kill_server
 	# SIGSTOP may have come before: a stopped process dies of SIGKILL, too.
 	$node->kill9;
 	kill 'KILL', keys %children if $which eq 'all';
-	while (my @left = grep { _runs($_) } $postmaster, keys %children, _server_processes($node))
+	until (waitpid($postmaster, POSIX::WNOHANG()) != 0 && !-e "/proc/$postmaster")
+	{
+		croak 'nobody reaps the killed postmaster' if time > $deadline;
+		usleep(1_000);
+	}
+	# Now there are no new ones, and those that came last can be found: they are ours.
+	while (my @left = grep { _runs($_) } keys %children, _server_processes($node))
 	{
 		kill 'KILL', @left if $which eq 'all';
 		if (time > $deadline)
@@ -478,11 +485,6 @@ sub kill_server
 			kill 'KILL', @left;
 			croak join("\n", 'these processes outlive their postmaster:', @shown);
 		}
-		usleep(10_000);
-	}
-	until (waitpid($postmaster, POSIX::WNOHANG()) != 0 && !-e "/proc/$postmaster")
-	{
-		croak 'nobody reaps the killed postmaster' if time > $deadline;
 		usleep(10_000);
 	}
 	return;
@@ -504,18 +506,19 @@ sub _where_is
 	return join "\n", "$pid $title", $stack =~ /^(#.*)$/mg;
 }
 
-# Own children that are processes of the server.
+# Own children that are processes of the server; their titles change as they start.
 sub _server_processes
 {
 	my ($node) = @_;
-	my $data = quotemeta $node->data_dir;
+	my $data = Cwd::realpath($node->data_dir);
 	my @found;
 
 	foreach my $directory (glob '/proc/[0-9]*')
 	{
-		my ($stat, $title) = map { eval { slurp_file("$directory/$_") } // '' } qw(stat cmdline);
-		push @found, $directory =~ /(\d+)$/
-		  if $stat =~ /\) [^Z] $$ / && ($title =~ /^postgres: / || $title =~ /postgres\0.*$data/);
+		my $stat = eval { slurp_file("$directory/stat") } // '';
+		next unless $stat =~ /^(\d+) \(postgres\) [^Z] $$ /;
+		my $pid = $1;
+		push @found, $pid if (readlink("$directory/cwd") // '') eq $data;
 	}
 	return @found;
 }

@@ -81,7 +81,7 @@ class EngineFixture {
 
   // Write every dirty page.
   void flush(Ctx &ctx) {
-    Status status = pool_->flush(ctx, ~Gsn{0}, nullptr, true);
+    Status status = pool_->flush(ctx, ~Gsn{0}, true);
     EXPECT_EQ(code(status), LS_OK) << last_error().message;
   }
 

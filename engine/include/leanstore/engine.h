@@ -226,10 +226,9 @@ LS_NODISCARD ls_status ls_rel_open(ls_worker *worker, const ls_rel_key *key, con
 bool ls_rel_is(const ls_rel *rel, const ls_rel_key *key) LS_NOEXCEPT;
 /* Drop all pages without writing them: the file is about to be unlinked or truncated. Idempotent. */
 void ls_rel_forget(ls_store *store, const ls_rel_key *key) LS_NOEXCEPT;
-void ls_rel_forget_database(ls_store *store, uint32_t database) LS_NOEXCEPT;
-/* Write and sync every dirty page of the relation / database (before the host copies files). */
-LS_NODISCARD ls_status ls_rel_flush(ls_worker *worker, ls_rel *rel, ls_error *err) LS_NOEXCEPT;
-LS_NODISCARD ls_status ls_database_flush(ls_store *store, uint32_t database, ls_error *err) LS_NOEXCEPT;
+/* Write and sync every dirty page of the database, then forget its files: the host is about to copy, move or remove
+ * them.  Nobody may be using them, nor begin to before the host has finished.  Nothing is lost if it changes its mind. */
+LS_NODISCARD ls_status ls_database_close(ls_worker *worker, uint32_t database, ls_error *err) LS_NOEXCEPT;
 
 typedef struct ls_rel_info {
   uint64_t next_row_id; /* every row id in use is below */

@@ -150,7 +150,7 @@ TEST(TreeRedo, any_mixture_of_written_pages_and_log_gives_the_logs_prefix) {
       ASSERT_EQ(code(engine.log().commit_round(&wrote)), LS_OK);
       Gsn up_to = random() % (engine.log().hardened() + 1);
       if (random() % 2) {
-        ASSERT_EQ(code(engine.pool().flush(worker.ctx, up_to, nullptr, false)), LS_OK) << last_error().message;
+        ASSERT_EQ(code(engine.pool().flush(worker.ctx, up_to, false)), LS_OK) << last_error().message;
       }
     }
     engine.crash();

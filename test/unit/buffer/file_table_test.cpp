@@ -55,7 +55,7 @@ TEST_F(FileTableTest, opening_again_finds_the_tree_not_a_new_one) {
   LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
   LS_ASSERT_OK(ToyTree(worker_.ctx, *file_).add_leaf(5));
   reinterpret_cast<MetaPage *>(pool().page(file_->meta.load()))->row_id_high = 4711;
-  LS_ASSERT_OK(pool().flush(worker_.ctx, ~Gsn{0}, nullptr, true));
+  LS_ASSERT_OK(pool().flush(worker_.ctx, ~Gsn{0}, true));
   test_.crash();
   TestWorker worker(test_, 0);
   LS_ASSERT_OK(open(worker.ctx, 7, false, &file_));
@@ -73,7 +73,7 @@ TEST_F(FileTableTest, a_file_extended_but_never_written_is_formatted) {
 
 TEST_F(FileTableTest, a_damaged_or_foreign_meta_page_is_corruption_and_leaves_nothing_behind) {
   LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
-  LS_ASSERT_OK(pool().flush(worker_.ctx, ~Gsn{0}, nullptr, true));
+  LS_ASSERT_OK(pool().flush(worker_.ctx, ~Gsn{0}, true));
   test_.crash();
   TestWorker worker(test_, 0);
   u64 free = pool().stats().free;

@@ -19,7 +19,7 @@ class IoStageTest : public ::testing::Test {
       LS_ASSERT_OK(ToyTree::open(test_, worker.ctx, 7, false, &file_));
       LS_ASSERT_OK(ToyTree(worker.ctx, *file_).add_leaves(kLeaves));
       for (u32 i = 0; i < kLeaves; i++) pages_.push_back(ToyTree(worker.ctx, *file_).page_no_of(i));
-      LS_ASSERT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, true));
+      LS_ASSERT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, true));
     }
     test_.crash();
     worker_ = std::make_unique<TestWorker>(test_, 0);

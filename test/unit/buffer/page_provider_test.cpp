@@ -81,7 +81,7 @@ TEST_P(PageProviderTest, readers_and_writers_see_every_change_in_a_small_pool) {
   EXPECT_EQ(test.provider_failures(), 0u);
 
   // What was evicted and what is flushed is all there is after a restart.
-  LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, nullptr, true));
+  LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, true));
   EXPECT_EQ(test.pool().stats().dirty, 0u);
   EXPECT_EQ(test.pool().oldest_dirty(), ~Gsn{0});
   test.crash();
@@ -99,7 +99,7 @@ class EvictionTest : public ::testing::Test {
     register_toy_tree();
     LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 7, false, &file_));
     LS_ASSERT_OK(ToyTree(worker_.ctx, *file_).add_leaves(3));
-    LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, nullptr, true));
+    LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, true));
   }
   Frame *dir() {
     OptimisticGuard meta, guard;
@@ -202,7 +202,7 @@ TEST_P(PageProviderTest, pages_freed_and_reused_keep_their_newest_content) {
   std::thread checkpointer([&] {
     TestWorker worker(test, 4);
     while (!done.load(std::memory_order_acquire)) {
-      if (!ok(test.pool().flush(worker.ctx, ~Gsn{0}, nullptr, true))) failures.fetch_add(1);
+      if (!ok(test.pool().flush(worker.ctx, ~Gsn{0}, true))) failures.fetch_add(1);
       test.pool().oldest_dirty();
     }
   });
@@ -211,7 +211,7 @@ TEST_P(PageProviderTest, pages_freed_and_reused_keep_their_newest_content) {
   checkpointer.join();
   EXPECT_EQ(failures.load(), 0u);
   EXPECT_EQ(test.provider_failures(), 0u);
-  LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, nullptr, true));
+  LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, true));
   EXPECT_EQ(test.pool().stats().dirty, 0u);
   test.crash();
   test.start_providers(1);
@@ -245,7 +245,7 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
   FileSlot *file;
   LS_ASSERT_OK(ToyTree::open(test, main.ctx, 7, true, &file));
   LS_ASSERT_OK(ToyTree(main.ctx, *file).add_leaves(kLeaves));
-  LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, nullptr, false));
+  LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, false));
   Load run(test, *file);
   std::atomic<bool> done{false};
   Gsn redo_from = 0;
@@ -256,7 +256,7 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
       Gsn bound = std::min(hardened + 1, test.pool().oldest_dirty());
       EXPECT_GE(bound, redo_from);
       redo_from = bound;
-      if (!ok(test.pool().flush(worker.ctx, redo_from + 200, nullptr, false))) run.failed(last_error().message);
+      if (!ok(test.pool().flush(worker.ctx, redo_from + 200, false))) run.failed(last_error().message);
     }
   });
   std::vector<std::thread> threads;

@@ -19,7 +19,7 @@ class PageWriterTest : public ::testing::Test {
     flush();
     ASSERT_EQ(test_.pool().oldest_dirty(), ~Gsn{0});
   }
-  void flush() { LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, nullptr, false)); }
+  void flush() { LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)); }
   Gsn increment(u32 leaf) {
     Gsn gsn = 0;
     LS_EXPECT_OK(tree_->increment(leaf, nullptr, &gsn));
@@ -68,7 +68,7 @@ TEST_F(PageWriterTest, a_failed_write_or_sync_leaves_every_page_dirty_as_it_was)
     if (op == FaultOp::kSync) file_setup(test_.path("").c_str(), false, true, 32);
     for (const char *path : {"rel7", "tear_guard"}) {
       fault_add({.op = op, .path_part = path, .every = true});
-      EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, nullptr, false)), LS_IO_ERROR);
+      EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
       increment(3);
       EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), first);
       EXPECT_EQ(tree_->frame_of(4)->dirty_since.load(), second);
@@ -94,7 +94,7 @@ TEST_F(PageWriterTest, a_page_does_not_overtake_the_log) {
   std::atomic<bool> flushed{false};
   std::thread flusher([&] {
     TestWorker worker(test_, 2);
-    LS_EXPECT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, false));
+    LS_EXPECT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, false));
     flushed.store(true);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -174,7 +174,7 @@ TEST_F(PageWriterTest, race_scan_vs_mark_dirty_waits_for_the_mark) {
   std::thread checkpointer([&] {
     TestWorker worker(test_, 1);
     oldest = test_.pool().oldest_dirty();
-    LS_EXPECT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, false));
+    LS_EXPECT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, false));
     flushed.store(true);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -189,18 +189,19 @@ TEST_F(PageWriterTest, race_scan_vs_mark_dirty_waits_for_the_mark) {
 
 TEST_F(PageWriterTest, flush_writes_what_it_is_asked_for_and_nothing_else) {
   FileSlot *unlogged, *versions;
-  LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 8, false, &unlogged));
+  test_.create_file("rel8");
+  LS_ASSERT_OK(test_.pool().open_file(worker_.ctx, {1, 99, 8, -1}, "rel8", LS_REL_TABLE, false, 0, ToyTree::format, &unlogged));
   LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 9, false, &versions, 0, LS_REL_VERSIONS));
   Gsn old_gsn = increment(3), new_gsn = increment(4);
   auto dirty = [](FileSlot *slot) { return slot->meta.load()->dirty_since.load() != 0; };
-  LS_ASSERT_OK(test_.pool().flush(worker_.ctx, old_gsn, nullptr, false));
+  LS_ASSERT_OK(test_.pool().flush(worker_.ctx, old_gsn, false));
   EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), 0u);
   EXPECT_EQ(tree_->frame_of(4)->dirty_since.load(), new_gsn);
   EXPECT_TRUE(dirty(unlogged));
-  LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, unlogged, true));
+  LS_ASSERT_OK(test_.pool().flush_database(worker_.ctx, 99));
   EXPECT_FALSE(dirty(unlogged));
   EXPECT_EQ(tree_->frame_of(4)->dirty_since.load(), new_gsn);
-  LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, nullptr, true));
+  LS_ASSERT_OK(test_.pool().flush(worker_.ctx, ~Gsn{0}, true));
   EXPECT_EQ(test_.pool().oldest_dirty(), ~Gsn{0});
   EXPECT_TRUE(dirty(versions)) << "the version store is never flushed";
 }

@@ -25,13 +25,13 @@ class TearGuardTest : public ::testing::Test {
     }
     page_no_ = tree.page_no_of(3);
     LS_ASSERT_OK(tree.increment(3, nullptr));
-    LS_ASSERT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, false));
+    LS_ASSERT_OK(test_.pool().flush(worker.ctx, ~Gsn{0}, false));
     LS_ASSERT_OK(tree.read(3, &old_value_));
     LS_ASSERT_OK(tree.increment(3, nullptr));
     ASSERT_TRUE(test_.log().wait_hardened(test_.log().last_gsn(), nullptr));
     rule.outcome = FaultOutcome::kCrash;
     fault_add(rule);
-    Status status = test_.pool().flush(worker.ctx, ~Gsn{0}, nullptr, false);
+    Status status = test_.pool().flush(worker.ctx, ~Gsn{0}, false);
     EXPECT_EQ(ok(status), !expect_failure);
   }
   void restart() {

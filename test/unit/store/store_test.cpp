@@ -249,17 +249,14 @@ TEST_F(StoreTest, forgotten_relation_starts_empty_after_the_host_truncated_it) {
   EXPECT_EQ(s.contents(again).size(), 20u);
 }
 
-TEST_F(StoreTest, flushed_database_has_its_pages_in_the_files) {
+TEST_F(StoreTest, closed_database_has_everything_in_its_files) {
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(3));
   Host host(store.store(), 3);
   Session s(store.store(), &host, 0);
-  fill(s, s.open(kTable), 400);
-  fill(s, s.open(kUnlogged, false), 400);
-  LS_ASSERT_OK(ls_database_flush(store.store(), 5, &err));
-  ls_stats stats;
-  ls_store_stats(store.store(), &stats);
-  LS_ASSERT_OK(ls_rel_flush(s.worker(), s.open(kTable), &err));
+  const u64 last = fill(s, s.open(kTable), 400).back();
+  const u64 last_unlogged = fill(s, s.open(kUnlogged, false), 400).back();
+  LS_ASSERT_OK(ls_database_close(s.worker(), 5, &err));
   for (u32 table : {kTable, kUnlogged}) {
     std::ifstream file(temp_ / HostDirectory::relation_path(table), std::ios::binary);
     alignas(8) u8 page[kPageSize];
@@ -270,6 +267,38 @@ TEST_F(StoreTest, flushed_database_has_its_pages_in_the_files) {
     EXPECT_GT(meta.page_count, 3u);
     EXPECT_EQ(meta.header.checksum, page_checksum(page));
   }
+  // Opened anew, with nothing in memory: all rows are there, and their ids are not drawn again.
+  for (bool logged : {true, false}) {
+    ls_rel *rel = s.open(logged ? kTable : kUnlogged, logged);
+    EXPECT_EQ(s.contents(rel).size(), 400u);
+    EXPECT_GT(fill(s, rel, 1).front(), logged ? last : last_unlogged);
+    ls_check_result result;
+    LS_EXPECT_OK(ls_rel_check(s.worker(), rel, &result, &err));
+  }
+}
+
+TEST_F(StoreTest, abandoned_store_is_recovered_and_takes_no_workers) {
+  {
+    StoreLife store(config_);
+    LS_ASSERT_OK(store.recover(3));
+    Host host(store.store(), 3);
+    {
+      Session s(store.store(), &host, 0);
+      fill(s, s.open(kTable), 400);
+      EXPECT_EQ(ls_store_abandon(store.store(), &err), LS_INVALID) << "a worker is attached";
+      EXPECT_TRUE(ls_store_ready(store.store()));
+    }
+    LS_ASSERT_OK(ls_store_abandon(store.store(), &err));
+    EXPECT_TRUE(ls_store_stopped(store.store()));
+    ls_worker *worker = nullptr;
+    EXPECT_EQ(ls_worker_attach(store.store(), 0, &worker, &err), LS_NOT_READY);
+  }
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(1000));
+  EXPECT_EQ(store.store()->report.clean, 0u);
+  Host host(store.store(), 1000);
+  Session s(store.store(), &host, 0);
+  EXPECT_EQ(s.contents(s.open(kTable)).size(), 400u);
 }
 
 }  // namespace

@@ -57,6 +57,31 @@ TEST_F(Cleaner, leaves_running_and_aborting_transactions_alone) {
   EXPECT_EQ(b.contents(table).size(), 50u);
 }
 
+TEST_F(Cleaner, does_nothing_while_it_is_paused) {
+  a.begin();
+  for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));
+  a.commit();
+  a.begin();
+  for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(a.remove(table, i));
+  a.commit();
+  {
+    CleanerPause pause(engine.txns());
+    TXN_ASSERT_OK(pause.wait(nullptr));
+    EXPECT_EQ(clean(), 0u);
+    CleanerPause second(engine.txns());
+    TXN_ASSERT_OK(second.wait(nullptr));
+  }
+  engine.txns().cleaner_busy.store(1);
+  {
+    CleanerPause pause(engine.txns());
+    const volatile int interrupt = 1;
+    EXPECT_EQ(code(pause.wait(&interrupt)), LS_INTERRUPTED) << "a round is under way";
+  }
+  engine.txns().cleaner_busy.store(0);
+  EXPECT_EQ(clean(), 50u);
+  EXPECT_EQ(engine.verify(table), 0u);
+}
+
 TEST_F(Cleaner, empties_the_version_trees_over_many_transactions) {
   a.begin();
   for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.insert(table, i, std::string(200, 'x')));

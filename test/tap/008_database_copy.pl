@@ -46,6 +46,49 @@ is($node->safe_psql('copy_of_copy', $state), $original, 'a copy does not see cha
 $node->safe_psql('original', q{DELETE FROM t WHERE id = 20000});
 $node->leanstore_check_ok('after copies');
 
+# Changes that are made after CREATE DATABASE has begun, by somebody who was there before, are copied, too.
+my $late = $node->background_psql('original');
+my $creator = $node->background_psql('postgres');
+$late->query('SELECT 1');
+$creator->query_until(qr/started/, "\\echo started\nCREATE DATABASE late TEMPLATE original;\n");
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks JOIN pg_database d ON objid = d.oid
+	WHERE classid = 'pg_database'::regclass AND datname = 'original' AND mode = 'ShareLock'}) or die 'CREATE DATABASE does not wait';
+$late->query('INSERT INTO t VALUES (20000, 1); INSERT INTO un SELECT generate_series(1, 10)');
+$late->quit;
+$creator->query('SELECT 1');
+$creator->quit;
+is($node->safe_psql('late', $state), $node->safe_psql('original', $state), 'a copy with changes made while CREATE DATABASE waited');
+$node->safe_psql('original', q{DELETE FROM t WHERE id = 20000; DELETE FROM un WHERE ctid IN (SELECT ctid FROM un ORDER BY ctid DESC LIMIT 10)});
+
+# A DROP that is refused changes nothing.
+$node->safe_psql('late', q{UPDATE t SET v = v + 1; INSERT INTO un VALUES (0)});
+my $refused = $node->safe_psql('late', $state);
+$node->safe_psql('postgres', 'ALTER DATABASE late IS_TEMPLATE true');
+isnt($node->psql('postgres', 'DROP DATABASE late'), 0, 'a template is not dropped');
+is($node->safe_psql('late', $state), $refused, 'and keeps its rows');
+isnt($node->psql('late', 'DROP DATABASE late'), 0, 'the current database is not dropped');
+$node->safe_psql('postgres', 'ALTER DATABASE late IS_TEMPLATE false');
+my $guest = $node->background_psql('late');
+my ($status, undef, $complaint) = $node->psql('postgres', 'DROP DATABASE late');
+like($complaint, qr/is being accessed by other users/, 'a database in use is not dropped');
+is($node->safe_psql('late', $state), $refused, 'and keeps its rows, too');
+$node->safe_psql('postgres', 'DROP DATABASE late WITH (FORCE); DROP DATABASE IF EXISTS nowhere');
+eval { $guest->quit };
+
+# While an old snapshot keeps versions of rows: those of the original are none of the copy's, nor of the original opened anew.
+my $old = $node->background_psql('postgres');
+$old->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT txid_current()');
+$node->safe_psql('original', q{UPDATE t SET v = v + 1; UPDATE t SET v = v - 1; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 1)});
+$original = $node->safe_psql('original', $state);
+$node->safe_psql('postgres', 'CREATE DATABASE with_versions TEMPLATE original');
+same_ok('with_versions', 'a copy while old versions are kept');
+$node->safe_psql($_, q{UPDATE t SET v = v + 1 WHERE id % 2 = 0; UPDATE t SET v = v - 1 WHERE id % 2 = 0}) foreach qw(original with_versions);
+$node->leanstore_check_ok('while old versions are kept');
+$old->query('COMMIT');
+$old->quit;
+same_ok('with_versions', 'when they are not kept any more');
+$node->safe_psql('postgres', 'DROP DATABASE with_versions');
+
 # A crash straight after the copy.
 $node->safe_psql('postgres', 'CREATE DATABASE before_crash TEMPLATE copy_of_copy');
 CrashDriver::kill_server($node, 'all');
