@@ -20,30 +20,27 @@ struct VacuumParams;
 struct ValidateIndexState;
 
 /*
- * An engine call that may come back with LS_INTERRUPTED: serve the interrupt
- * (which usually does not return) and go on waiting.  Where interrupts are held
- * off, as in an index access method that has a page locked, wait without them.
+ * An engine call whose waits an interrupt ends: serve it (which usually does not
+ * return) and call again.  Where interrupts are held off, as in an index access
+ * method that has a page locked, the waits are not ended.  Calls made without
+ * these, those of commit and rollback above all, cannot be interrupted.
  */
 static inline void
-ls_serve_interrupt(void)
+ls_interruptible(bool on)
 {
-	if (INTERRUPTS_CAN_BE_PROCESSED())
-		CHECK_FOR_INTERRUPTS();
-	else
-		ls_worker_set_interrupt(ls_reader(), NULL);
+	ls_worker_set_interrupt(ls_reader(), on && INTERRUPTS_CAN_BE_PROCESSED() ? (const volatile int *) &InterruptPending : NULL);
 }
 
 #define LS_CALL(status, call) \
 	do { \
-		(status) = (call); \
-		if (unlikely((status) == LS_INTERRUPTED)) \
+		for (;;) \
 		{ \
-			do \
-			{ \
-				ls_serve_interrupt(); \
-				(status) = (call); \
-			} while ((status) == LS_INTERRUPTED); \
-			ls_worker_set_interrupt(ls_reader(), (const volatile int *) &InterruptPending); \
+			ls_interruptible(true); \
+			(status) = (call); \
+			ls_interruptible(false); \
+			if (likely((status) != LS_INTERRUPTED)) \
+				break; \
+			CHECK_FOR_INTERRUPTS(); \
 		} \
 	} while (0)
 

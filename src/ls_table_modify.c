@@ -254,16 +254,17 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	{
 		uint32		inserted = 0;
 
-		/* an interrupt that turns out to be none: go on behind what is in */
+		/* after an interrupt: go on behind what is in */
+		ls_interruptible(true);
 		status = ls_row_insert_many(ls_writer(), ls_open(rel), first + done, nslots - done, cid,
 									rows + done, &inserted, &error);
+		ls_interruptible(false);
 		done += inserted;
 		if (status == LS_INTERRUPTED)
-			ls_serve_interrupt();
+			CHECK_FOR_INTERRUPTS();
 		else
 			ls_check(status, error, rel);
 	}
-	ls_worker_set_interrupt(ls_reader(), (const volatile int *) &InterruptPending);
 
 	for (int i = 0; i < nslots; i++)
 	{

@@ -370,6 +370,7 @@ xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 			if (begun_tn != 0)
 			{
+				ls_worker_set_interrupt(worker, NULL);	/* the error may have left it set */
 				ls_txn_abort(worker);
 				spans_begin(0);
 			}
@@ -433,6 +434,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 				}
 				if (known && begun_tn != 0)
 				{
+					ls_worker_set_interrupt(worker, NULL);
 					ls_txn_rollback_to(worker, seq);
 					spans_rollback(seq);
 				}
