@@ -259,11 +259,15 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
       if (!ok(test.pool().flush(worker.ctx, redo_from + 200, false))) run.failed(last_error().message);
     }
   });
-  std::vector<std::thread> threads;
-  for (u32 slot = 1; slot <= 3; slot++) threads.emplace_back([&run, slot] { run.work(slot, 1500, 60); });
-  for (std::thread &t : threads) t.join();
+  auto work = [&run](u32 operations) {
+    std::vector<std::thread> threads;
+    for (u32 slot = 1; slot <= 3; slot++) threads.emplace_back([&run, slot, operations] { run.work(slot, operations, 60); });
+    for (std::thread &t : threads) t.join();
+  };
+  work(1500);
   done.store(true, std::memory_order_release);
   checkpointer.join();
+  work(200);  // there is always something to redo
   EXPECT_EQ(run.failures.load(), 0u) << run.first_failure;
   ASSERT_TRUE(test.log().wait_hardened(test.log().last_gsn(), nullptr));
 
