@@ -105,11 +105,15 @@ Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockV
   return kOk;
 }
 
-Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied) {
+Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied, bool *unsettled) {
   *copied = 0;
+  *unsettled = false;
   return for_each(file_no, row_id, [&](Tn tn, const LockValue &value) {
-    // One that is tentative is not granted before its owner has found the row as it will be.
-    if (tn == w_.tn || value.state != LockState::kGranted || !tn_is_active(*w_.txns, tn)) return kOk;
+    if (tn == w_.tn || !tn_is_active(*w_.txns, tn)) return kOk;
+    if (value.state != LockState::kGranted) {
+      *unsettled = true;
+      return kOk;
+    }
     (*copied)++;
     return put(file_no, successor, tn, value);
   });

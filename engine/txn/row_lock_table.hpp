@@ -12,6 +12,7 @@
 // L3  Only transaction tn writes entries (.., tn), but for L4; anybody may remove them once tn is not active.
 // L4  A row that moves to another id with its key unchanged takes FOR KEY SHARE locks of others along: before it changes
 //     the old row the mover copies their entries to the new one, which nobody else can reach yet (L2: none is missed).
+//     It waits for tentative ones first: their owners may have marked the header it has read.
 //     Who locks the old row afterwards locks where it leads, too.  A copy has the seq of its original and goes with
 //     it when a savepoint is rolled back; one made at that very moment may stay until the transaction ends.
 #pragma once
@@ -54,8 +55,8 @@ class RowLockTable {
   Status put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value);
   Status get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found);
   Status remove(FileNo file_no, u64 row_id, Tn tn);
-  // L4; *copied: how many.
-  Status copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied);
+  // L4; *copied: how many; *unsettled: there are tentative ones, look again.
+  Status copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied, bool *unsettled);
   // Remove stale entries in up to max_leaves leaves from where the last sweep stopped.
   Status sweep(LockSweep *sweep, u32 max_leaves, u64 *removed);
 

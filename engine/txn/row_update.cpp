@@ -68,12 +68,13 @@ bool apply(Change &c, const ChangeBasis &basis, Bytes old_payload, RowLeaf &leaf
 }
 
 // L4 in row_lock_table.hpp.
-Status take_locks_along(const Change &c, const ChangeBasis &basis) {
+Status take_locks_along(const Change &c, const ChangeBasis &basis, bool *again) {
+  *again = false;
   if (c.moved_to == 0 || c.request.mode == LS_LOCK_UPDATE || !basis.locks.any_live) return kOk;
   u32 copied;
   const FileNo file_no = c.file.file_no.load(std::memory_order_relaxed);
-  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no, c.request.row_id, c.moved_to, &copied));
-  if (copied == 0) return kOk;
+  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no, c.request.row_id, c.moved_to, &copied, again));
+  if (*again || copied == 0) return kOk;
   RowLeaf leaf;
   LS_TRY(leaf.open(c.w, c.file, c.moved_to, 0));
   if (!leaf.found()) return fail_row(c.file, c.moved_to, "a row is to move there, but there is none");
@@ -112,7 +113,11 @@ Status run(Change &c, ls_conflict *conflict) {
     }
     if (c.file.logged) LS_TRY(log_begin(c.w));
     LS_TRY(write_undo(c, parts.header, parts.payload));
-    LS_TRY(take_locks_along(c, basis));
+    LS_TRY(take_locks_along(c, basis, &again));
+    if (again) {
+      LS_TRY(pause_for_others(c.w, &pauses));
+      continue;
+    }
     bool done;
     LS_TRY(change_leaf(c, basis, parts.payload, &done));
     if (done) break;
