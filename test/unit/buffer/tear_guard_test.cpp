@@ -74,6 +74,18 @@ TEST_F(TearGuardTest, a_page_torn_in_place_at_any_sector_comes_back_whole) {
   }
 }
 
+// The process died between write and sync: the page is whole in the page cache only, and its image must not go before it is durable.
+TEST_F(TearGuardTest, a_whole_page_is_synced_before_its_image_goes) {
+  lose_power_while_flushing({.op = FaultOp::kWrite, .path_part = "rel7", .first_bytes = kPageSize});
+  restart();
+  EXPECT_EQ(on_disk().value, old_value_ + 1);
+  EXPECT_EQ(fault_, nullptr);
+  fault_add({.op = FaultOp::kSync, .path_part = "rel7", .error = EIO});
+  EXPECT_EQ(code(tear_guard_recover(test_.tear_guard().c_str())), LS_IO_ERROR);
+  fault_clear();
+  LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
+}
+
 TEST_F(TearGuardTest, a_torn_guard_leaves_the_pages_alone) {
   for (u32 sectors = 0; sectors < 2 * kSectors; sectors++) {
     SCOPED_TRACE(sectors);
