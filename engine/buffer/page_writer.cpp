@@ -45,7 +45,6 @@ PageWriter::PageWriter(BufferPool &pool) : pool_(pool), guard_(*pool.shared()), 
 PageWriter::~PageWriter() {
   for (const Entry &entry : logged_) finish(entry, false);
   for (const Entry &entry : unlogged_) finish(entry, false);
-  io_ring_destroy(ring_);
   std::free(block_);
 }
 
@@ -128,7 +127,7 @@ Status PageWriter::put_in_place() {
     if (!unlogged_[i].pinned) continue;
     writes.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no, buffers + size_t{kTearPages - 1 - i} * kPageSize});
   }
-  Status status = writes.empty() ? kOk : io_write_pages(ring_, writes);
+  Status status = writes.empty() ? kOk : io_write_pages(ring_.get(), writes);
   pool_.shared()->writes.fetch_add(writes.size(), std::memory_order_relaxed);
   if (ok(status)) status = sync_files();
   if (guarded) guard_.end(ok(status));

@@ -12,6 +12,7 @@
 // When a batch fails all its pages stay dirty.  A crash leaves any subset of the batch written: each is a consistent page
 // not ahead of the durable log.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "buffer/pool.hpp"
@@ -58,7 +59,7 @@ class PageWriter {
 
   BufferPool &pool_;
   TearGuard guard_;
-  IoRing *ring_;
+  std::unique_ptr<IoRing, IoRingDeleter> ring_;
   u8 *block_;                     // header pages of the tear guard, then kTearPages buffers
   std::vector<Entry> logged_;     // buffers from the front
   std::vector<Entry> unlogged_;   // buffers from the back

@@ -14,8 +14,6 @@ constexpr u64 kGenerationWindow = 128;
 constexpr u32 kPauseFirstUs = 2;
 constexpr u32 kPauseLastUs = 500;
 
-FileNo file_no_of(const FileSlot &file) { return file.file_no.load(std::memory_order_relaxed); }
-
 ls_status deleted(const RowHeader &header, u64 moved_to, ls_conflict *conflict) {
   if (!header.has(LS_ROW_MOVED)) return LS_DELETED;
   conflict->moved = true;

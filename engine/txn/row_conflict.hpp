@@ -39,6 +39,8 @@ Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, Ch
 Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, ChangeBasis *basis, ls_conflict *conflict,
                        bool *again);
 
+inline FileNo file_no_of(const FileSlot &file) { return file.file_no.load(std::memory_order_relaxed); }
+
 // Under the leaf's latch, where the row is found: the lock table may have entries from now on, whoever looked before looks again.
 void mark_locked(Worker &w, RowLeaf &leaf);
 

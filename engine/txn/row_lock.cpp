@@ -23,8 +23,6 @@ struct Locking {
 
 bool keeps_key(const RowHeader &header) { return !header.has(LS_ROW_KEYS_CHANGED); }
 
-FileNo file_no_of(const Locking &l) { return l.file.file_no.load(std::memory_order_relaxed); }
-
 // What our own change of the row keeps others from, as if we held that lock.  Even a row that we have inserted can be
 // locked by others: FOR KEY SHARE, when it is the continuation of one that they see.
 bool implied(const Locking &l, const RowHeader &header) {
@@ -67,7 +65,7 @@ Status write_lock_undo(Locking &l, const LockView &view) {
   VersionEntry entry{};
   entry.op = VersionOp::kLock;
   entry.file_slot = l.file.index;
-  entry.file_no = file_no_of(l);
+  entry.file_no = file_no_of(l.file);
   entry.row_id = l.request.row_id;
   entry.had_mode = view.own ? static_cast<u8>(view.own_value.mode + 1) : 0;
   entry.older_seq = view.own ? view.own_value.seq : 0;
@@ -92,16 +90,16 @@ Status grant(Locking &l, const ChangeBasis &basis, bool *granted) {
   LS_TRY(write_lock_undo(l, basis.locks));
   RowLockTable table(l.w);
   const LockValue value{static_cast<u8>(l.request.mode), LockState::kTentative, 0, l.seq};
-  LS_TRY(table.put(file_no_of(l), l.request.row_id, l.w.tn, value));
+  LS_TRY(table.put(file_no_of(l.file), l.request.row_id, l.w.tn, value));
   // From here on the entry must not stay tentative: failures end the transaction, whose end settles it.
   LS_TRY(mark_header(l, basis, granted));
   if (*granted) {
     l.w.txns->row_locks.fetch_add(1, std::memory_order_relaxed);
     const LockValue settled{value.mode, LockState::kGranted, 0, value.seq};
-    return table.put(file_no_of(l), l.request.row_id, l.w.tn, settled);
+    return table.put(file_no_of(l.file), l.request.row_id, l.w.tn, settled);
   }
-  if (basis.locks.own) return table.put(file_no_of(l), l.request.row_id, l.w.tn, basis.locks.own_value);
-  return table.remove(file_no_of(l), l.request.row_id, l.w.tn);
+  if (basis.locks.own) return table.put(file_no_of(l.file), l.request.row_id, l.w.tn, basis.locks.own_value);
+  return table.remove(file_no_of(l.file), l.request.row_id, l.w.tn);
 }
 
 // Decide on the row as copied; on LS_OK *version is what the caller gets.

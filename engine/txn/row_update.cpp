@@ -31,7 +31,7 @@ Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
   VersionEntry entry{};
   entry.op = c.ghost ? VersionOp::kDelete : VersionOp::kUpdate;
   entry.file_slot = c.file.index;
-  entry.file_no = c.file.file_no.load(std::memory_order_relaxed);
+  entry.file_no = file_no_of(c.file);
   entry.row_id = c.request.row_id;
   entry.previous = previous;
   c.older = older_needed(previous, txn_horizon(*c.w.txns));
@@ -72,8 +72,7 @@ Status take_locks_along(const Change &c, const ChangeBasis &basis, bool *again) 
   *again = false;
   if (c.moved_to == 0 || c.request.mode == LS_LOCK_UPDATE || !basis.locks.any_live) return kOk;
   u32 copied;
-  const FileNo file_no = c.file.file_no.load(std::memory_order_relaxed);
-  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no, c.request.row_id, c.moved_to, &copied, again));
+  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no_of(c.file), c.request.row_id, c.moved_to, &copied, again));
   if (*again || copied == 0) return kOk;
   RowLeaf leaf;
   LS_TRY(leaf.open(c.w, c.file, c.moved_to, 0));
