@@ -112,7 +112,7 @@ pgxs = +@$(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS
 
 .PHONY: all install uninstall clean help server
 all: server build/$(ENGINE_VARIANT)/libleanstore.a
-	@mkdir -p $(PG_DIR)/src
+	@mkdir -p $(PG_DIR)/src $(patsubst src/%/,$(PG_DIR)/src/%,$(wildcard src/*/))
 	$(pgxs) all
 	@$(MAKE) --no-print-directory -s stage PG_CONFIG=$(PG_CONFIG)
 
@@ -232,7 +232,7 @@ VPATH := $(LS_TOP)
 MODULE_big = leanstore_am
 EXTENSION = leanstore_am
 DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/sql/leanstore_am--*.sql))
-OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*.c))
+OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*.c $(LS_TOP)/src/*/*.c))
 
 PG_CPPFLAGS = -I$(LS_TOP)/engine/include -I$(LS_TOP)/src $(if $(LS_DEBUG),-DLS_DEBUG_CHECKS=1)
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
@@ -247,5 +247,5 @@ $(OBJS): $(LS_TOP)/Makefile
 # PGXS does not know that the library has to be linked again.
 $(shlib): $(ENGINE_LIB)
 
--include $(wildcard src/*.d)
+-include $(wildcard src/*.d src/*/*.d)
 endif

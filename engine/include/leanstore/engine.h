@@ -343,6 +343,80 @@ void ls_scan_set_backward(ls_scan *scan, bool backward) LS_NOEXCEPT;
 void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) LS_NOEXCEPT;
 void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
 
+/* --------------------------------------------------------- index entries -- */
+
+/*
+ * An index is a tree of entries in memcmp order of  key | row id (5 bytes, big endian).  The key is what the host made of the
+ * indexed values: keys of one index are compared with memcmp, equal exactly when the values are, and none is a prefix of another.
+ * Behind it lies the entry's payload, which the engine does not look at (INCLUDE columns).
+ *
+ * Entries have no versions: whether one counts is asked of its row.  An insertion is durable with its transaction, but rolling it
+ * back leaves the entry behind; like the entry of a deleted row it is dead once no snapshot will ever see a row under its row id
+ * (row ids are not used again), and goes when its leaf is full, when a host that met it says so, and in ls_index_sweep.
+ *
+ * `table` is where the row ids point to; both handles of one call belong to files of the same database.
+ */
+#define LS_MAX_KEY_BYTES 990u          /* without the row id */
+/* What fits beside a key: LS_TOO_LARGE beyond.  With a short key about 3,900 bytes. */
+uint32_t ls_index_max_payload(uint32_t key_bytes) LS_NOEXCEPT;
+
+/* LS_EXISTS: this very entry is there already. */
+LS_NODISCARD ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
+                                       ls_bytes payload, ls_error *err) LS_NOEXCEPT;
+/* Insert unless an entry with an equal key is there whose row id is not among `ignore` (no order): then LS_EXISTS and its row id
+ * in *other.  The host looks at that row: a conflict; or somebody to wait for, and the call is made again; or a row that is gone
+ * for good (or deleted by this very transaction), and the call is made again with it in `ignore`.  Decided in one step: of two
+ * concurrent insertions of equal keys one meets the other. */
+LS_NODISCARD ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
+                                              ls_bytes payload, const uint64_t *ignore, uint32_t n_ignore, uint64_t *other,
+                                              ls_error *err) LS_NOEXCEPT;
+/* Remove an entry that the host knows to be dead; absent is fine. */
+LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) LS_NOEXCEPT;
+/* Look at up to max_leaves leaves from *position on (zero-initialised: the first) and remove what is dead.  LS_END when the last
+ * leaf was among them, LS_OK: call again. */
+typedef struct ls_index_position {
+  uint32_t len;
+  uint8_t key[LS_MAX_KEY_BYTES + 5];
+} ls_index_position;
+LS_NODISCARD ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves,
+                                      ls_index_position *position, uint64_t *entries, uint64_t *removed, ls_error *err) LS_NOEXCEPT;
+
+/*
+ * Scans: entries with  from <= key | row id < to  in memcmp order, either way.  A bound is any byte string: a key's prefix stands
+ * before everything that begins with it; `to` with data == NULL is the end, an empty `from` the beginning.
+ * What a scan returns next was copied from its leaf at some moment since the scan came there; splits and merges by others make it
+ * miss or repeat nothing.  No latch between calls.  Memory is malloc'ed: close it (resource owner).
+ */
+typedef struct ls_index_scan ls_index_scan;
+typedef struct ls_index_entry {
+  uint64_t row_id;
+  ls_bytes key;      /* without row id; this and payload are valid until the next call on the scan */
+  ls_bytes payload;
+} ls_index_entry;
+LS_NODISCARD ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **scan, ls_error *err) LS_NOEXCEPT;
+/* Begin (again) on a range, before its first entry in that direction.  The bounds are copied. */
+LS_NODISCARD ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to, bool backward, ls_error *err) LS_NOEXCEPT;
+/* LS_OK, LS_END (again and again until the scan turns around). */
+LS_NODISCARD ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
+/* Turn around: the next call returns the neighbour of the entry last returned; after LS_END the entry at that end. */
+void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
+/* Within the range, go on as if `position` (key | row id, or any byte string) had just been returned: forward with the first entry
+ * behind it, backward with the last before it.  Cheap when that is in the same leaf. */
+LS_NODISCARD ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) LS_NOEXCEPT;
+void ls_index_scan_close(ls_index_scan *scan) LS_NOEXCEPT;
+
+/* Build a new, empty index from entries in ascending order: leaves are filled to fill_percent (10..100) and written to the log
+ * once, whole.  Nobody else may use the index before ls_index_build_finish.  Given up halfway (ls_index_build_abandon), the file is
+ * good for nothing but being forgotten. */
+typedef struct ls_index_build ls_index_build;
+LS_NODISCARD ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent, ls_index_build **build,
+                                           ls_error *err) LS_NOEXCEPT;
+/* entry: key | row id as one string, greater than the one before (LS_INVALID otherwise). */
+LS_NODISCARD ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload, ls_error *err) LS_NOEXCEPT;
+/* Frees `build`, whatever is returned. */
+LS_NODISCARD ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) LS_NOEXCEPT;
+void ls_index_build_abandon(ls_index_build *build) LS_NOEXCEPT;
+
 /* -------------------------------------------------- statistics, checking -- */
 
 typedef struct ls_stats {

@@ -1,0 +1,91 @@
+/*
+ * ls_index.h - shared by the files of the index access method.
+ *
+ * An entry of an index on a leanstore table is  key | row id -> payload  in the
+ * engine's tree (engine.h, "index entries").  The key is normalized
+ * (key/ls_key.h).  The payload holds the columns that the key can not give back:
+ * INCLUDE columns, and key columns whose encoding loses something.
+ */
+#ifndef LS_INDEX_H
+#define LS_INDEX_H
+
+#include "ls.h"
+#include "key/ls_key.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "nodes/execnodes.h"
+
+/* What the columns of an index are; made once per relcache entry. */
+typedef struct LsIndexShape
+{
+	int			n_columns;		/* all of them */
+	int			n_keys;
+	LsKeyColumn *keys;
+	int			n_stored;		/* columns in the payload ... */
+	AttrNumber *stored;			/* ... which ones, ascending, 1-based */
+	TupleDesc	payload;		/* NULL when there are none */
+} LsIndexShape;
+
+/* ---- ls_index_shape.c */
+
+/* Valid as long as the relation is open.  Raises an error when a column has no encoding. */
+extern const LsIndexShape *ls_index_shape(Relation index);
+
+/*
+ * The bytes of an entry, in the current memory context.  Errors name the index
+ * and the limit when the entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).
+ */
+extern ls_bytes ls_index_form_key(Relation index, const Datum *values, const bool *isnull);
+extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull);
+
+/* All columns of an entry again; by-reference values are in the current memory context. */
+extern void ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values, bool *isnull);
+
+/* The tree of an index, and that of its table (LsRelation of ls_relation.c has to be asked each time). */
+extern ls_rel *ls_index_tree(Relation index);
+
+/* ---- ls_index_insert.c */
+extern bool ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
+							  IndexUniqueCheck check, bool unchanged, IndexInfo *info);
+
+/* ---- ls_index_build.c */
+extern IndexBuildResult *ls_index_ambuild(Relation table, Relation index, IndexInfo *info);
+extern void ls_index_ambuildempty(Relation index);
+extern char *ls_index_ambuildphasename(int64 phase);
+
+/* ---- ls_index_vacuum.c */
+extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+													IndexBulkDeleteCallback callback, void *state);
+extern IndexBulkDeleteResult *ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+
+/* ---- ls_index_options.c: reloptions, ALTER INDEX, operator class validation, property */
+extern bytea *ls_index_amoptions(Datum reloptions, bool validate);
+extern bool ls_index_amvalidate(Oid opclass);
+extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators, List *functions);
+
+/* ---- ls_index_scan.c */
+extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);
+extern void ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern bool ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void ls_index_amendscan(IndexScanDesc scan);
+extern void ls_index_ammarkpos(IndexScanDesc scan);
+extern void ls_index_amrestrpos(IndexScanDesc scan);
+extern bool ls_index_amcanreturn(Relation index, int column);
+
+/* ---- ls_index_parallel.c */
+extern Size ls_index_amestimateparallelscan(Relation index, int nkeys, int norderbys);
+extern void ls_index_aminitparallelscan(void *target);
+extern void ls_index_amparallelrescan(IndexScanDesc scan);
+
+/* ---- ls_index_cost.c */
+struct PlannerInfo;
+struct IndexPath;
+extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
+									Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
+									double *pages);
+extern int	ls_index_amgettreeheight(Relation index);
+
+#endif							/* LS_INDEX_H */

@@ -1,0 +1,108 @@
+/*
+ * ls_key.h - normalized keys: values of any ordered type as byte strings that
+ * memcmp compares as the type's btree operator class does.
+ *
+ * The key of an index entry is the concatenation of its columns.  A column is
+ *
+ *	  marker (1 byte) | encoding
+ *
+ * with the marker 0x01 for NULL under NULLS FIRST, 0x02 for a value, 0x03 for NULL under NULLS LAST; a NULL has no encoding.  An encoding
+ * has either a fixed width, or it is framed: every 0x00 in it is followed by an
+ * added 0xFF, and 0x00 0x00 ends it.  So no column is a prefix of another, and
+ * where a column ends can be seen without knowing its type.  The encoding of a
+ * DESC column is complemented, frame included; the marker is not.
+ *
+ * Equal values have equal encodings, whatever their bytes are (numeric 1.0 and
+ * 1.00): where that loses something, the entry keeps the original value beside
+ * the key.
+ *
+ * Which encoding a column has follows from the comparison procedure (support
+ * function 1) of its operator class, not from its type: text_ops and
+ * text_pattern_ops order the same type differently.
+ *
+ * Nothing here knows of trees, and nothing in the engine knows of types.
+ * Functions may raise errors and allocate in the current memory context; they are
+ * never called with a latch held.
+ */
+#ifndef LS_KEY_H
+#define LS_KEY_H
+
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "utils/relcache.h"
+
+typedef struct LsKeyColumn LsKeyColumn;
+
+/* One way to encode values; const, one per comparison procedure. */
+typedef struct LsKeyEncoding
+{
+	/* Bytes of every encoding; 0: framed. */
+	uint16		width;
+
+	/*
+	 * May hold state made once per column (element encodings, a locale ...), in
+	 * column->state, allocated in the current context.  false: these values can
+	 * not be encoded (for instance, a collation that can not be trusted).  NULL:
+	 * nothing to prepare.
+	 */
+	bool		(*prepare) (LsKeyColumn *column);
+
+	/*
+	 * Append the bare encoding of a value that is not NULL (it may be toasted):
+	 * ascending, neither framed nor complemented.
+	 */
+	void		(*encode) (const LsKeyColumn *column, Datum value, StringInfo out);
+
+	/* The value again, from bare bytes; NULL: the encoding loses something. */
+	Datum		(*decode) (const LsKeyColumn *column, const uint8 *bytes, Size len);
+} LsKeyEncoding;
+
+struct LsKeyColumn
+{
+	const LsKeyEncoding *encoding;
+	Oid			type;			/* what the operator class takes (opcintype); polymorphic ones: the column's own type */
+	Oid			collation;
+	bool		descending;
+	bool		nulls_first;
+	void	   *state;
+};
+
+/*
+ * Set up the column whose operator class has the comparison procedure `cmp`.
+ * false: there is no sound encoding.  State is allocated in the current context.
+ */
+extern bool ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation,
+							   bool descending, bool nulls_first);
+
+/* Append a column to a key: marker, framing, complement and all. */
+extern void ls_key_append(const LsKeyColumn *column, Datum value, bool isnull, StringInfo out);
+
+/*
+ * Bytes of the column that begins at `bytes`, marker included; 0 when these
+ * bytes (which come from disk) can not be one.
+ */
+extern Size ls_key_column_length(const LsKeyColumn *column, const uint8 *bytes, Size available);
+
+/* Can ls_key_decode give back what was encoded? */
+extern bool ls_key_is_reversible(const LsKeyColumn *column);
+
+/* The value of a column given by its bytes, marker included.  Damage is reported as ERRCODE_INDEX_CORRUPTED. */
+extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isnull);
+
+/*
+ * Where a value of another type of the operator family (int8 for a column of
+ * int4, timestamptz for date) lies among the column's values.  *converted gets
+ * the greatest value of the column's type that is not above it, in ascending
+ * order.
+ */
+typedef enum LsKeyFit
+{
+	LS_KEY_EXACT,				/* equal to *converted */
+	LS_KEY_BETWEEN,				/* above *converted, below the next one if any */
+	LS_KEY_BELOW_ALL			/* no value is that small */
+} LsKeyFit;
+
+extern LsKeyFit ls_key_convert(const LsKeyColumn *column, Oid type, Datum value, Datum *converted);
+
+#endif							/* LS_KEY_H */
