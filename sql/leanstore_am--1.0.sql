@@ -11,6 +11,16 @@ LANGUAGE C STRICT;
 CREATE ACCESS METHOD leanstore TYPE TABLE HANDLER leanstore_tableam_handler;
 COMMENT ON ACCESS METHOD leanstore IS 'tables on the LeanStore storage engine';
 
+-- Access methods of tables and indexes share one name space; in commands about indexes
+-- and operator classes, USING leanstore means this one.
+CREATE FUNCTION leanstore_indexam_handler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+
+CREATE ACCESS METHOD leanstore_index TYPE INDEX HANDLER leanstore_indexam_handler;
+COMMENT ON ACCESS METHOD leanstore_index IS 'indexes of leanstore tables, on the LeanStore storage engine';
+
 -- Verify a table and its indexes; an error describes the first damage found.
 CREATE FUNCTION leanstore_check(relation regclass)
 RETURNS void

@@ -34,6 +34,14 @@ extern int	ls_checkpoint_timeout_s;
 extern int	ls_max_open_relations;
 extern int	ls_version_trees;
 extern bool ls_direct_io;
+
+typedef enum LsDefaultIndex
+{
+	LS_DEFAULT_INDEX_LEANSTORE,
+	LS_DEFAULT_INDEX_BTREE
+} LsDefaultIndex;
+
+extern int	ls_default_index;	/* LsDefaultIndex */
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */

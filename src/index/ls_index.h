@@ -16,6 +16,7 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
+#include "tcop/utility.h"
 
 /* What the columns of an index are; made once per relcache entry. */
 typedef struct LsIndexShape
@@ -56,6 +57,9 @@ extern IndexBuildResult *ls_index_ambuild(Relation table, Relation index, IndexI
 extern void ls_index_ambuildempty(Relation index);
 extern char *ls_index_ambuildphasename(int64 phase);
 
+/* Raise an error if this is not a leanstore table. */
+extern void ls_index_require_table(Relation table);
+
 /* ---- ls_index_vacuum.c */
 extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 													IndexBulkDeleteCallback callback, void *state);
@@ -74,6 +78,12 @@ extern void ls_index_define_options(void);
 extern bytea *ls_index_amoptions(Datum reloptions, bool validate);
 extern bool ls_index_amvalidate(Oid opclass);
 extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators, List *functions);
+
+/* ---- ls_index_utility.c */
+
+/* May the statement have to be changed?  Then it has to be a copy that the caller owns. */
+extern bool ls_index_concerns(const Node *stmt);
+extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context);
 
 /* ---- ls_index_scan.c */
 extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);

@@ -20,7 +20,7 @@
 #include "commands/progress.h"
 #include "pgstat.h"
 #include "storage/smgr.h"
-#include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
 #define ROW_ID_BYTES 5
@@ -135,7 +135,7 @@ parse_record(const bytea *bytes, Record *record)
 	record->payload = (ls_bytes) {data + record->entry.len, len - record->entry.len};
 }
 
-static void
+pg_noreturn static void
 raise_duplicate(Build *b, const Record *record)
 {
 	Datum		values[INDEX_MAX_KEYS];
@@ -217,8 +217,7 @@ load(Build *b)
 	{
 		load_entries(b, opened);
 		build = NULL;			/* it is gone whatever finish says */
-		LS_CALL(status, ls_index_build_finish(opened, &error));
-		ls_check(status, error, b->index);
+		ls_check(ls_index_build_finish(opened, &error), error, b->index);
 	}
 	PG_CATCH();
 	{
@@ -231,18 +230,25 @@ load(Build *b)
 
 /* ---- callbacks ------------------------------------------------------------- */
 
+/* Entries have no versions: only a table whose row ids are never used again can tell what they are worth. */
+void
+ls_index_require_table(Relation table)
+{
+	if (!RELKIND_HAS_PARTITIONS(table->rd_rel->relkind) && !ls_is_table(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" can only index leanstore tables", LS_INDEX_AM),
+				 errdetail("\"%s\" is not a leanstore table.", RelationGetRelationName(table)),
+				 errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
+}
+
 IndexBuildResult *
 ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 {
 	Build		b = {.table = table, .index = index, .info = info};
 	IndexBuildResult *result = palloc0_object(IndexBuildResult);
 
-	if (!ls_is_table(table))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("access method \"%s\" can only index leanstore tables", LS_INDEX_AM),
-				 errdetail("\"%s\" is not a leanstore table.", RelationGetRelationName(table)),
-				 errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
+	ls_index_require_table(table);
 	(void) ls_index_shape(index);	/* complains of columns that can not be indexed */
 	begin_file(index);
 
