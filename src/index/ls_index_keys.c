@@ -268,6 +268,7 @@ add_row_comparison(LsIndexFilter *filter, const ScanKeyData *header)
 		row->n++;
 	row->members = palloc0_array(LsRowMember, row->n);
 	row->n_adjacent = 0;
+	row->matched = 0;
 	row->or_equal = header->sk_strategy == BTLessEqualStrategyNumber || header->sk_strategy == BTGreaterEqualStrategyNumber;
 
 	for (int i = 0; i < row->n; i++)
@@ -343,6 +344,14 @@ add_condition(LsIndexFilter *filter, const ScanKeyData *key)
  * looking for the next place that may match
  * ----------------------------------------------------------------
  */
+
+/* Start over with row comparisons: nothing is known to be equal. */
+static void
+reset_rows(LsIndexFilter *filter)
+{
+	for (int i = 0; i < filter->n_rows; i++)
+		filter->rows[i].matched = 0;
+}
 
 /* Is the row comparison undecided when it comes to this column? */
 static bool
@@ -557,9 +566,7 @@ row_is_true(const LsIndexFilter *filter, const LsRowComparison *row, ls_bytes ke
 LsIndexVerdict
 ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward)
 {
-	for (int i = 0; i < filter->n_rows; i++)
-		filter->rows[i].matched = 0;
-
+	reset_rows(filter);
 	for (int c = 0; c < filter->n_columns; c++)
 	{
 		uint32		offset = filter->offsets[c];
@@ -590,9 +597,8 @@ ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward)
  * ----------------------------------------------------------------
  */
 
-/* Conditions keep their kind from one rescan to the next: only arguments change. */
 void
-ls_index_filter_init(LsIndexFilter *filter, Relation index, const ScanKeyData *keys, int n_keys)
+ls_index_filter_init(LsIndexFilter *filter, Relation index)
 {
 	int			n_columns;
 
@@ -606,17 +612,22 @@ ls_index_filter_init(LsIndexFilter *filter, Relation index, const ScanKeyData *k
 	initStringInfo(&filter->to);
 	initStringInfo(&filter->bound);
 	initStringInfo(&filter->skip_to);
-
-	filter->only_equal = n_keys > 0;
-	for (int i = 0; i < n_keys; i++)
-		if ((keys[i].sk_flags & ~SK_ISNULL) != 0 || keys[i].sk_strategy != BTEqualStrategyNumber ||
-			keys[i].sk_attno != i + 1 || !is_same_type(index, i, keys[i].sk_subtype))
-			filter->only_equal = false;
 }
 
-/* One range, of known width, and nothing to check: worth its own code, as this is what a look-up by key does. */
+/* Just "=" on leading columns? */
 static bool
-build_only_equal(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
+is_lookup(const LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
+{
+	for (int i = 0; i < n_keys; i++)
+		if ((keys[i].sk_flags & ~SK_ISNULL) != 0 || keys[i].sk_strategy != BTEqualStrategyNumber ||
+			keys[i].sk_attno != i + 1 || !is_same_type(filter->index, i, keys[i].sk_subtype))
+			return false;
+	return n_keys > 0;
+}
+
+/* What the general way would come to, without its memory. */
+static bool
+build_lookup(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 {
 	for (int i = 0; i < n_keys; i++)
 	{
@@ -625,7 +636,6 @@ build_only_equal(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 		ls_key_append(&filter->shape->keys[i], keys[i].sk_argument, false, &filter->from);
 	}
 	append_following(&filter->to, ls_bytes_of(&filter->from));
-	filter->exact = true;
 	return true;
 }
 
@@ -650,43 +660,47 @@ range_is_exact(const LsIndexFilter *filter)
 	return true;
 }
 
+static bool
+build_range(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
+{
+	LsInterval *everything = palloc_object(LsInterval);
+
+	*everything = (LsInterval) {NO_BYTES, BYTES(behind_all), NO_BYTES};
+	for (int c = 0; c < filter->shape->n_keys; c++)
+		filter->columns[c] = (LsColumnFilter) {1, everything, 0};
+	filter->rows = palloc_array(LsRowComparison, n_keys);
+	for (int i = 0; i < n_keys; i++)
+		if (!add_condition(filter, &keys[i]))
+			return false;
+
+	reset_rows(filter);
+	if (!enter(filter, 0, false, &filter->from))
+		return false;
+	reset_rows(filter);
+	if (!enter(filter, 0, true, &filter->to))
+		return false;
+	filter->exact = range_is_exact(filter);
+	return ls_bytes_compare(ls_bytes_of(&filter->from), ls_bytes_of(&filter->to)) < 0;
+}
+
 bool
 ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 {
 	MemoryContext old_context;
 	bool		possible = true;
-	LsInterval *everything;
 
 	resetStringInfo(&filter->from);
 	resetStringInfo(&filter->to);
-	if (filter->only_equal)
-		return build_only_equal(filter, keys, n_keys);
-
 	filter->n_columns = 0;
 	filter->n_rows = 0;
 	filter->exact = true;
-	if (n_keys == 0)
-		return true;
 
 	MemoryContextReset(filter->context);
 	old_context = MemoryContextSwitchTo(filter->context);
-	everything = palloc_object(LsInterval);
-	*everything = (LsInterval) {NO_BYTES, BYTES(behind_all), NO_BYTES};
-	for (int c = 0; c < filter->shape->n_keys; c++)
-		filter->columns[c] = (LsColumnFilter) {1, everything, 0};
-	filter->rows = palloc_array(LsRowComparison, n_keys);
-	for (int i = 0; i < n_keys && possible; i++)
-		possible = add_condition(filter, &keys[i]);
-	for (int i = 0; i < filter->n_rows; i++)
-		filter->rows[i].matched = 0;
+	if (is_lookup(filter, keys, n_keys))
+		possible = build_lookup(filter, keys, n_keys);
+	else if (n_keys > 0)
+		possible = build_range(filter, keys, n_keys);
 	MemoryContextSwitchTo(old_context);
-
-	if (!possible || !enter(filter, 0, false, &filter->from))
-		return false;
-	for (int i = 0; i < filter->n_rows; i++)
-		filter->rows[i].matched = 0;
-	if (!enter(filter, 0, true, &filter->to))
-		return false;
-	filter->exact = range_is_exact(filter);
-	return ls_bytes_compare(ls_bytes_of(&filter->from), ls_bytes_of(&filter->to)) < 0;
+	return possible;
 }

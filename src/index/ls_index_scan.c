@@ -35,6 +35,7 @@ ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
 	LsIndexScan *so = palloc0_object(LsIndexScan);
 
 	so->context = context;
+	ls_index_filter_init(&so->filter, index);
 	initStringInfo(&so->mark);
 	scan->opaque = so;
 	MemoryContextSwitchTo(old_context);
@@ -133,14 +134,6 @@ start(IndexScanDesc scan, bool backward)
 	so->backward = backward;
 	so->at_end = false;
 	so->nothing = false;
-	if (!so->filter_ready)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(so->context);
-
-		ls_index_filter_init(&so->filter, scan->indexRelation, scan->keyData, scan->numberOfKeys);
-		MemoryContextSwitchTo(old_context);
-		so->filter_ready = true;
-	}
 	if (!ls_index_filter_build(&so->filter, scan->keyData, scan->numberOfKeys))
 	{
 		so->nothing = true;
@@ -148,7 +141,6 @@ start(IndexScanDesc scan, bool backward)
 	}
 	if (so->engine == NULL)
 		so->engine = ls_index_scan_open_owned(scan->indexRelation, ls_index_tree(scan->indexRelation));
-	count_search(scan);
 	LS_CALL(status, ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to),
 										backward, &error));
 	ls_check(status, error, scan->indexRelation);
@@ -161,7 +153,6 @@ seek(IndexScanDesc scan, ls_bytes position)
 	ls_error	error = {0};
 	ls_status	status;
 
-	count_search(scan);
 	LS_CALL(status, ls_index_scan_seek(so->engine, position, &error));
 	ls_check(status, error, scan->indexRelation);
 }
@@ -197,6 +188,7 @@ skip(IndexScanDesc scan)
 		if ((ls_bytes_compare(so->entry.key, place) < 0) == so->backward)
 			return true;
 	}
+	count_search(scan);
 	seek(scan, place);
 	return next_entry(scan);
 }
@@ -208,7 +200,11 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 
 	so->on_entry = false;
 	if (!so->started)
+	{
 		start(scan, backward);
+		if (!so->nothing)
+			count_search(scan);
+	}
 	if (so->nothing)
 		return false;
 	if (backward != so->backward)
@@ -243,11 +239,16 @@ ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
 {
 	LsIndexScan *so = scan->opaque;
 
-	if (!so->started || position.len == 0)
-		start(scan, backward);
 	so->on_entry = false;
+	if (position.len == 0)
+	{
+		so->started = false;
+		return;
+	}
+	if (!so->started)
+		start(scan, backward);
 	so->at_end = false;
-	if (position.len > 0 && !so->nothing)
+	if (!so->nothing)
 		seek(scan, position);
 }
 
@@ -376,10 +377,9 @@ ls_index_amrestrpos(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 
-	if (so->marked)
-		ls_index_scan_resume(scan, ls_bytes_of(&so->mark), so->backward);
-	else
-		so->started = false;
+	if (!so->marked)
+		resetStringInfo(&so->mark);
+	ls_index_scan_resume(scan, ls_bytes_of(&so->mark), so->backward);
 }
 
 /* What the key does not give back is in the payload. */

@@ -56,7 +56,6 @@ typedef struct LsIndexFilter
 	Relation	index;
 	const LsIndexShape *shape;
 	MemoryContext context;		/* of what one set of arguments needs */
-	bool		only_equal;		/* conditions are "=" on leading columns, no more */
 
 	/* Entries that may match: from <= key < to (empty: to the end). */
 	StringInfoData from;
@@ -80,7 +79,7 @@ typedef enum LsIndexVerdict
 	LS_INDEX_DONE				/* no match, nor any behind it */
 } LsIndexVerdict;
 
-extern void ls_index_filter_init(LsIndexFilter *filter, Relation index, const ScanKeyData *keys, int n_keys);
+extern void ls_index_filter_init(LsIndexFilter *filter, Relation index);
 
 /* Take the present arguments of the conditions.  False: nothing can match. */
 extern bool ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys);
@@ -113,7 +112,6 @@ typedef struct LsIndexScan
 {
 	MemoryContext context;		/* of this struct and everything it points to */
 	LsIndexFilter filter;
-	bool		filter_ready;	/* filter made for this kind of conditions (the arguments may change) */
 	ls_index_scan *engine;		/* NULL until the first entry is wanted */
 
 	bool		started;		/* the engine's scan is on the range of the present arguments */
