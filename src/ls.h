@@ -192,6 +192,17 @@ ls_row_wait_follow(LsRowWait *wait, uint64 row_id)
 }
 
 /* ---- ls_relation.c: relation -> open tree */
+
+/* In rd_amcache of a leanstore relation. */
+typedef struct LsRelCache
+{
+	ls_rel_key	key;
+	ls_rel	   *handle;
+	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
+} LsRelCache;
+
+extern LsRelCache *ls_relation_cache(Relation rel);
+
 extern ls_rel *ls_open(Relation rel);
 
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
@@ -202,6 +213,11 @@ extern void ls_relation_at_eoxact(bool commit);
 extern void ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId parent);
 extern Oid	ls_table_am_oid(void);
 extern bool ls_is_table(Relation rel);
+
+#define LS_TABLE_AM "leanstore"
+#define LS_INDEX_AM "leanstore_index"
+extern Oid	ls_index_am_oid(void);
+extern bool ls_is_index(Relation rel);
 
 /* ---- ls_error.c: the only file that knows ls_status and SQLSTATE both */
 pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);

@@ -5,6 +5,7 @@
  * shared_preload_libraries; any other way of loading it is refused.
  */
 #include "ls.h"
+#include "index/ls_index.h"
 
 #include "fmgr.h"
 #include "index/ls_index.h"
@@ -27,6 +28,7 @@ _PG_init(void)
 				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
 
 	ls_define_settings();
+	ls_index_define_options();
 	ls_shmem_install_hooks();
 	ls_rmgr_register();
 	ls_worker_register();

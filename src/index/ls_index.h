@@ -34,8 +34,9 @@ typedef struct LsIndexShape
 extern const LsIndexShape *ls_index_shape(Relation index);
 
 /*
- * The bytes of an entry, in the current memory context.  Errors name the index
- * and the limit when the entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).
+ * The bytes of an entry.  A key is valid until the next one is formed, a payload is in
+ * the current memory context.  Errors name the index and the limit when the
+ * entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).
  */
 extern ls_bytes ls_index_form_key(Relation index, const Datum *values, const bool *isnull);
 extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull);
@@ -60,7 +61,16 @@ extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info, Index
 													IndexBulkDeleteCallback callback, void *state);
 extern IndexBulkDeleteResult *ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 
-/* ---- ls_index_options.c: reloptions, ALTER INDEX, operator class validation, property */
+/* ---- ls_index_options.c: storage parameters, operator class validation */
+#define LS_INDEX_DEFAULT_FILLFACTOR 90
+
+typedef struct LsIndexOptions
+{
+	int32		vl_len_;		/* varlena header (do not touch directly!) */
+	int			fillfactor;
+} LsIndexOptions;
+
+extern void ls_index_define_options(void);
 extern bytea *ls_index_amoptions(Datum reloptions, bool validate);
 extern bool ls_index_amvalidate(Oid opclass);
 extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators, List *functions);

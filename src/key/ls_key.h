@@ -34,6 +34,19 @@
 
 typedef struct LsKeyColumn LsKeyColumn;
 
+/*
+ * Where a value of another type of the operator family (int8 for a column of
+ * int4, timestamptz for date) lies among the column's values.  *converted gets
+ * the greatest value of the column's type that is not above it, in ascending
+ * order.
+ */
+typedef enum LsKeyFit
+{
+	LS_KEY_EXACT,				/* equal to *converted */
+	LS_KEY_BETWEEN,				/* above *converted, below the next one if any */
+	LS_KEY_BELOW_ALL			/* no value is that small */
+} LsKeyFit;
+
 /* One way to encode values; const, one per comparison procedure. */
 typedef struct LsKeyEncoding
 {
@@ -44,7 +57,8 @@ typedef struct LsKeyEncoding
 	 * May hold state made once per column (element encodings, a locale ...), in
 	 * column->state, allocated in the current context.  false: these values can
 	 * not be encoded (for instance, a collation that can not be trusted).  NULL:
-	 * nothing to prepare.
+	 * nothing to prepare.  May put another encoding in its own place, for what it
+	 * has found.
 	 */
 	bool		(*prepare) (LsKeyColumn *column);
 
@@ -56,6 +70,9 @@ typedef struct LsKeyEncoding
 
 	/* The value again, from bare bytes; NULL: the encoding loses something. */
 	Datum		(*decode) (const LsKeyColumn *column, const uint8 *bytes, Size len);
+
+	/* ls_key_convert() for a type other than the column's; NULL: there is none but binary compatible ones. */
+	LsKeyFit	(*convert) (const LsKeyColumn *column, Oid type, Datum value, Datum *converted);
 } LsKeyEncoding;
 
 struct LsKeyColumn
@@ -90,19 +107,7 @@ extern bool ls_key_is_reversible(const LsKeyColumn *column);
 /* The value of a column given by its bytes, marker included.  Damage is reported as ERRCODE_INDEX_CORRUPTED. */
 extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isnull);
 
-/*
- * Where a value of another type of the operator family (int8 for a column of
- * int4, timestamptz for date) lies among the column's values.  *converted gets
- * the greatest value of the column's type that is not above it, in ascending
- * order.
- */
-typedef enum LsKeyFit
-{
-	LS_KEY_EXACT,				/* equal to *converted */
-	LS_KEY_BETWEEN,				/* above *converted, below the next one if any */
-	LS_KEY_BELOW_ALL			/* no value is that small */
-} LsKeyFit;
-
+/* See LsKeyFit. */
 extern LsKeyFit ls_key_convert(const LsKeyColumn *column, Oid type, Datum value, Datum *converted);
 
 #endif							/* LS_KEY_H */
