@@ -236,6 +236,8 @@ pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
 /* ---- ls_resowner.c: engine scans released after an error */
 extern ls_scan *ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 hi, bool backward);
 extern void ls_scan_close_owned(ls_scan *scan);
+extern ls_index_scan *ls_index_scan_open_owned(Relation index, ls_rel *tree);
+extern void ls_index_scan_close_owned(ls_index_scan *scan);
 
 /* ---- ls_inspect.c: a leanstore table the user may inspect, opened with AccessShareLock */
 extern Relation ls_inspect_open(Oid relid);

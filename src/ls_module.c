@@ -8,6 +8,7 @@
 #include "index/ls_index.h"
 
 #include "fmgr.h"
+#include "index/ls_index.h"
 #include "miscadmin.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -35,4 +36,5 @@ _PG_init(void)
 	ls_horizon_install_hooks();
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
+	ls_index_install_planner_hook();
 }

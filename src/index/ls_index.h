@@ -107,5 +107,6 @@ extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *
 									Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
 									double *pages);
 extern int	ls_index_amgettreeheight(Relation index);
+extern void ls_index_install_planner_hook(void);
 
 #endif							/* LS_INDEX_H */
