@@ -28,12 +28,6 @@ static const uint8 behind_all[] = {0x04};
 #define NO_BYTES ((ls_bytes) {.data = NULL, .len = 0})
 
 static ls_bytes
-smaller(ls_bytes a, ls_bytes b)
-{
-	return ls_bytes_compare(a, b) < 0 ? a : b;
-}
-
-static ls_bytes
 greater(ls_bytes a, ls_bytes b)
 {
 	return ls_bytes_compare(a, b) > 0 ? a : b;
