@@ -4,8 +4,9 @@
  * The engine decides in one step whether an entry with an equal key is there and
  * inserts if not.  What it meets is an entry, not a row: whether the row counts is
  * found out here, with the table's dirty snapshot, as btree does.  A row that counts is
- * a conflict; one in doubt is waited for; one that does not count is passed over from
- * then on (row ids are not used again, and nobody takes back that a row is gone).
+ * a conflict; one in doubt is waited for; those that do not count are passed over when
+ * the insertion is tried again (row ids are not used again, and nobody takes
+ * back that a row is gone).
  */
 #include "ls_index.h"
 #include "ls_table.h"
@@ -26,10 +27,11 @@ typedef struct Insertion
 	const Datum *values;
 	const bool *isnull;
 
-	/* rows with an equal key that do not count */
-	uint64	   *ignore;
-	uint32		n_ignore;
-	uint32		max_ignore;
+	/* Rows with an equal key: all that were met; and, moved to the front, those that do not count. */
+	uint64	   *rivals;
+	uint32		n_rivals;
+	uint32		n_ignored;
+	uint32		max_rivals;
 } Insertion;
 
 /* What a row with an equal key means to us. */
@@ -77,7 +79,7 @@ wait_for_rival(Insertion *in, const SnapshotData *dirty)
 	}
 }
 
-/* Is the row that we insert for still there?  A concurrent build may come too late. */
+/* Is the row that we insert for still there?  A concurrent build, or a deferred check, may come too late. */
 static bool
 own_row_lives(Insertion *in)
 {
@@ -99,16 +101,80 @@ raise_duplicate(Insertion *in)
 			 errtableconstraint(in->table, RelationGetRelationName(in->index))));
 }
 
+/* Find all entries with an equal key, as they are now. */
 static void
-ignore_rival(Insertion *in, uint64 row_id)
+find_rivals(Insertion *in)
 {
-	if (in->n_ignore == in->max_ignore)
+	uint8		end[LS_MAX_KEY_BYTES + 6];
+	ls_index_scan *scan = ls_index_scan_open_owned(in->index, ls_index_tree(in->index));
+	ls_index_entry entry;
+	ls_error	error;
+	ls_status	status;
+
+	/* behind the greatest row id */
+	memcpy(end, in->key.data, in->key.len);
+	memset(end + in->key.len, 0xFF, 6);
+
+	in->n_rivals = 0;
+	in->n_ignored = 0;
+	LS_CALL(status, ls_index_scan_range(scan, in->key, (ls_bytes) {end, in->key.len + 6}, false, &error));
+	ls_check(status, error, in->index);
+	for (;;)
 	{
-		in->max_ignore = Max(8, in->max_ignore * 2);
-		in->ignore = in->ignore == NULL ? palloc_array(uint64, in->max_ignore)
-			: repalloc_array(in->ignore, uint64, in->max_ignore);
+		LS_CALL(status, ls_index_scan_next(scan, &entry, &error));
+		if (status == LS_END)
+			break;
+		ls_check(status, error, in->index);
+		if (in->n_rivals == in->max_rivals)
+		{
+			in->max_rivals = Max(8, in->max_rivals * 2);
+			in->rivals = in->rivals == NULL ? palloc_array(uint64, in->max_rivals)
+				: repalloc_array(in->rivals, uint64, in->max_rivals);
+		}
+		in->rivals[in->n_rivals++] = entry.row_id;
 	}
-	in->ignore[in->n_ignore++] = row_id;
+	ls_index_scan_close_owned(scan);
+}
+
+typedef enum Verdict
+{
+	UNIQUE,						/* nobody found who counts */
+	MAYBE_NOT,					/* UNIQUE_CHECK_PARTIAL does not want to know more */
+	WAITED						/* somebody has ended: look again */
+} Verdict;
+
+/* Look at the rivals found.  *found_own: our entry is among them. */
+static Verdict
+check_rivals(Insertion *in, IndexUniqueCheck check, bool *found_own)
+{
+	SnapshotData dirty;
+
+	InitDirtySnapshot(dirty);
+	*found_own = false;
+	for (uint32 i = 0; i < in->n_rivals; i++)
+	{
+		uint64		row_id = in->rivals[i];
+		Rival		rival;
+
+		CHECK_FOR_INTERRUPTS();
+		if (row_id == in->row_id)
+		{
+			*found_own = true;
+			continue;
+		}
+		rival = look_at_rival(in, row_id, &dirty);
+		if (rival != RIVAL_GONE && check == UNIQUE_CHECK_PARTIAL)
+			return MAYBE_NOT;
+		if (rival == RIVAL_IN_DOUBT)
+		{
+			wait_for_rival(in, &dirty);
+			return WAITED;
+		}
+		if (rival == RIVAL_LIVES && own_row_lives(in))
+			raise_duplicate(in);
+		in->rivals[in->n_ignored++] = row_id;
+	}
+	return UNIQUE;
 }
 
 static void
@@ -119,128 +185,60 @@ insert_any(Insertion *in)
 
 	LS_CALL(status, ls_index_insert(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key, in->row_id,
 									in->payload, &error));
-	/* LS_EXISTS: this very entry is there already */
+	/* LS_EXISTS: so is this very entry */
 	if (status != LS_EXISTS)
 		ls_check(status, error, in->index);
 }
 
-/* Insert if no row with an equal key lives.  False: for this check (UNIQUE_CHECK_PARTIAL) there may be one; nothing is inserted. */
+/* Insert if no row with an equal key lives.  False: there may be one, and nothing is inserted. */
 static bool
 insert_unique(Insertion *in, IndexUniqueCheck check)
 {
-	SnapshotData dirty;
-
-	InitDirtySnapshot(dirty);
 	for (;;)
 	{
+		bool		found_own;
 		uint64		rival;
 		ls_error	error;
 		ls_status	status;
 
 		LS_CALL(status, ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key,
-											   in->row_id, in->payload, in->ignore, in->n_ignore, &rival, &error));
+											   in->row_id, in->payload, in->rivals, in->n_ignored, &rival, &error));
 		if (status == LS_OK)
 			return true;
 		if (status != LS_EXISTS)
 			ls_check(status, error, in->index);
-		if (rival == in->row_id)
-			return true;		/* this very entry is there already */
 
-		switch (look_at_rival(in, rival, &dirty))
+		find_rivals(in);
+		switch (check_rivals(in, check, &found_own))
 		{
-			case RIVAL_GONE:
-				ignore_rival(in, rival);
-				break;
-			case RIVAL_IN_DOUBT:
-				if (check == UNIQUE_CHECK_PARTIAL)
-					return false;
-				wait_for_rival(in, &dirty);
-				break;
-			case RIVAL_LIVES:
-				if (check == UNIQUE_CHECK_PARTIAL)
-					return false;
-				if (own_row_lives(in))
-					raise_duplicate(in);
-				ignore_rival(in, rival);
-				break;
-		}
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/* ---- the second look of a deferred constraint ------------------------------ */
-
-/* All rows with an equal key, into `ignore`: these are the ones that are there now. */
-static void
-collect_rivals(Insertion *in)
-{
-	uint8		end[LS_MAX_KEY_BYTES + 6];
-	ls_index_scan *scan = NULL;
-	ls_index_entry entry;
-	ls_error	error;
-	ls_status	status;
-
-	/* behind the greatest row id */
-	memcpy(end, in->key.data, in->key.len);
-	memset(end + in->key.len, 0xFF, 6);
-
-	in->n_ignore = 0;
-	ls_check(ls_index_scan_open(ls_reader(), ls_index_tree(in->index), &scan, &error), error, in->index);
-	PG_TRY();
-	{
-		LS_CALL(status, ls_index_scan_range(scan, in->key, (ls_bytes) {end, in->key.len + 6}, false, &error));
-		ls_check(status, error, in->index);
-		for (;;)
-		{
-			LS_CALL(status, ls_index_scan_next(scan, &entry, &error));
-			if (status == LS_END)
-				break;
-			ls_check(status, error, in->index);
-			ignore_rival(in, entry.row_id);
-		}
-	}
-	PG_FINALLY();
-	{
-		ls_index_scan_close(scan);
-	}
-	PG_END_TRY();
-}
-
-/* Look at the rivals collected; false when one was waited for and the list is out of date. */
-static bool
-check_rivals(Insertion *in)
-{
-	SnapshotData dirty;
-	bool		found = false;
-
-	InitDirtySnapshot(dirty);
-	for (uint32 i = 0; i < in->n_ignore; i++)
-	{
-		if (in->ignore[i] == in->row_id)
-		{
-			found = true;
-			continue;
-		}
-		switch (look_at_rival(in, in->ignore[i], &dirty))
-		{
-			case RIVAL_GONE:
-				break;
-			case RIVAL_IN_DOUBT:
-				wait_for_rival(in, &dirty);
+			case MAYBE_NOT:
 				return false;
-			case RIVAL_LIVES:
-				if (!own_row_lives(in))
-					return true;
-				raise_duplicate(in);
+			case UNIQUE:
+				if (found_own)
+					return true;	/* this very entry is there already */
+				break;
+			case WAITED:
+				break;
 		}
 	}
-	if (!found)
+}
+
+/* The second look of a deferred constraint: the entry is there already. */
+static void
+check_existing(Insertion *in)
+{
+	bool		found_own;
+
+	do
+		find_rivals(in);
+	while (check_rivals(in, UNIQUE_CHECK_EXISTING, &found_own) == WAITED);
+
+	if (!found_own)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("failed to re-find entry within index \"%s\"", RelationGetRelationName(in->index)),
 				 errhint("This may be because of a non-immutable index expression."),
 				 errtableconstraint(in->table, RelationGetRelationName(in->index))));
-	return true;
 }
 
 /* ---- aminsert -------------------------------------------------------------- */
@@ -274,9 +272,7 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 	}
 
 	if (check == UNIQUE_CHECK_EXISTING)
-		do
-			collect_rivals(&in);
-		while (!check_rivals(&in));
+		check_existing(&in);
 	else
 	{
 		in.payload = ls_index_form_payload(index, in.key, values, isnull);
@@ -285,7 +281,7 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 		if (check == UNIQUE_CHECK_NO || !unique)
 			insert_any(&in);
 	}
-	if (in.ignore != NULL)
-		pfree(in.ignore);
+	if (in.rivals != NULL)
+		pfree(in.rivals);
 	return unique;
 }

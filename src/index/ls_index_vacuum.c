@@ -63,24 +63,16 @@ IndexBulkDeleteResult *
 ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
 {
 	BulkDelete	d = {.info = info, .callback = callback, .state = state};
-	ls_index_scan *scan = NULL;
-	ls_error	error;
+	ls_index_scan *scan;
 
 	if (stats == NULL)
 		stats = palloc0_object(IndexBulkDeleteResult);
 	d.stats = stats;
 	stats->num_index_tuples = 0;	/* counted anew by every pass */
 
-	ls_check(ls_index_scan_open(ls_reader(), ls_index_tree(info->index), &scan, &error), error, info->index);
-	PG_TRY();
-	{
-		delete_entries(&d, scan);
-	}
-	PG_FINALLY();
-	{
-		ls_index_scan_close(scan);
-	}
-	PG_END_TRY();
+	scan = ls_index_scan_open_owned(info->index, ls_index_tree(info->index));
+	delete_entries(&d, scan);
+	ls_index_scan_close_owned(scan);
 	return stats;
 }
 
