@@ -164,9 +164,9 @@ END $$;
 CREATE FUNCTION one_query(l layout) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	cond text = condition(l.columns);
-	keys text = format('ROW(%s)::text, id::text', array_to_string(l.columns, ', '));
-	-- text of the indexed columns alone, for index-only scans
-	columns_only text = format('ROW(%s)::text', array_to_string(l.columns, ', '));
+	-- what index-only scans can answer; 0 and -0 are equal
+	columns_only text = format('ROW(%s)::text', replace(array_to_string(l.columns, ', '), 'e', 'e + 0'));
+	keys text = columns_only || ', id::text';
 	forward text;
 	backward text;
 	ordered text;
