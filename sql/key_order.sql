@@ -53,12 +53,14 @@ CREATE FUNCTION some_float4() RETURNS float4 LANGUAGE sql VOLATILE
 	RETURN pick(ARRAY['NaN', 'Infinity', '-Infinity', 0, '-0', random() - 0.5, random(-5, 5), random_normal() * 1e9,
 					  3.4028235e38, -3.4028235e38, 1e-45, -1e-45, 0.1]::float4[]);
 CREATE FUNCTION some_numeric() RETURNS numeric LANGUAGE sql VOLATILE
-	RETURN pick(ARRAY['NaN', 'Infinity', '-Infinity', 0, 0.000, random(-3, 3), random(-3, 3) * 1.00, random(-20000, 20000) / 100.0,
-					  random(-1000000, 1000000)::numeric * power(10::numeric, random(-12, 12)),
-					  random(-1000000000000, 1000000000000)::numeric, pick(ARRAY[1, -1]) * power(10::numeric, random(-400, 900)),
-					  pick(ARRAY[1, -1]) * (power(10::numeric, random(-30, 30)) + power(10::numeric, random(-30, 30))),
-					  pick(ARRAY[1, -1]) * pick(ARRAY[1, 1.5, 1.0001, 1.01, 10000, 10000.5, 1.00010001, 100, 1e20, 1e20 + 1]),
-					  99.99, 100, 9999, 10000, 10001, 1e-4, 1e131000, -1e131000, 1e-16000, 0.5, 0.50, 0.05, -0.5]);
+	RETURN CASE WHEN random(1, 3) = 1
+		THEN pick(ARRAY[1, -1]) * pick(ARRAY[1, 1.5, 1.0001, 1.01, 10000, 10000.5, 1.00010001, 100, 1e20, 1e20 + 1])
+		ELSE pick(ARRAY['NaN', 'Infinity', '-Infinity', 0, 0.000, random(-3, 3), random(-3, 3) * 1.00, random(-20000, 20000) / 100.0,
+						random(-1000000, 1000000)::numeric * power(10::numeric, random(-12, 12)),
+						random(-1000000000000, 1000000000000)::numeric, pick(ARRAY[1, -1]) * power(10::numeric, random(-400, 900)),
+						pick(ARRAY[1, -1]) * (power(10::numeric, random(-30, 30)) + power(10::numeric, random(-30, 30))),
+						99.99, 100, 9999, 10000, 10001, 1e-4, 1e131000, -1e131000, 1e-16000, 0.5, 0.50, 0.05, -0.5])
+		END;
 CREATE FUNCTION some_timestamp() RETURNS timestamp LANGUAGE sql VOLATILE
 	RETURN pick(ARRAY['infinity', '-infinity', '2000-01-01', '294276-12-31 23:59:59.999999', '4714-11-24 00:00:00 BC',
 					  '4714-11-24 12:00:00 BC', '294276-12-31 02:00:00',
@@ -451,7 +453,7 @@ SELECT is_damaged(NULL::int4, 'btint4cmp', '\x0280000000') AS sound, is_damaged(
 	   is_damaged(NULL::bool, 'btboolcmp', '\x0202') AS bool, is_damaged(NULL::name, 'btnamecmp', '\x02' || repeat('a', 64)::bytea || '\x0000') AS name,
 	   is_damaged(NULL::varbit, 'varbitcmp', '\x02ff00ff00ff070000') AS padding, is_damaged(NULL::varbit, 'varbitcmp', '\x02ff00ff00ff090000') AS bits,
 	   is_damaged(NULL::inet, 'network_cmp', '\x02020a0a0a0a210000') AS netmask, is_damaged(NULL::inet, 'network_cmp', '\x02040a0a0a0a200000') AS family,
-	   is_damaged(NULL::int4range, 'range_cmp', '\x02028000ffff00ffff09010280000ffff00ffff08010000') AS bounds,
+	   is_damaged(NULL::int4range, 'range_cmp', '\x02028000ff00ff0901028000ff00ff08010000') AS bounds,
 	   is_damaged(NULL::bool[], 'btarraycmp', '\x020201020101828281818180810000') AS dimensions,
 	   is_damaged(NULL::bool[], 'btarraycmp', '\x0202010201018181820000') AS behind,
 	   is_damaged(NULL::oidvector, 'btoidvectorcmp', '\x0200ff00ff00ff010000') AS oidvector;
