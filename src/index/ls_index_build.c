@@ -239,7 +239,9 @@ ls_index_require_table(Relation table)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("access method \"%s\" can only index leanstore tables", LS_INDEX_AM),
 				 errdetail("\"%s\" is not a leanstore table.", RelationGetRelationName(table)),
-				 errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
+				 table->rd_rel->relispartition
+				 ? errhint("Make the indexes of its partitioned table with \"leanstore.default_index\" set to btree, or the partition USING leanstore.")
+				 : errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
 }
 
 IndexBuildResult *
