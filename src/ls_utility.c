@@ -12,6 +12,7 @@
  * for something.
  */
 #include "ls.h"
+#include "index/ls_index.h"
 #include "ls_table.h"
 
 #include "access/xact.h"
@@ -117,15 +118,16 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 	Node	   *parsetree = pstmt->utilityStmt;
 
 	template_name[0] = '\0';
+	ls_horizon_enter_utility();
+	if (read_only_tree && (IsA(parsetree, CreatedbStmt) || ls_index_concerns(parsetree)))
+	{
+		pstmt = copyObject(pstmt);
+		parsetree = pstmt->utilityStmt;
+		read_only_tree = false;
+	}
 	switch (nodeTag(parsetree))
 	{
 		case T_CreatedbStmt:
-			if (read_only_tree)
-			{
-				pstmt = copyObject(pstmt);
-				parsetree = pstmt->utilityStmt;
-				read_only_tree = false;
-			}
 			prepare_createdb((CreatedbStmt *) parsetree);
 			break;
 		case T_DropdbStmt:
@@ -150,10 +152,10 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 			}
 			break;
 		default:
+			ls_index_prepare_statement(pstmt, query, context);
 			break;
 	}
 
-	ls_horizon_enter_utility();
 	if (previous_hook)
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else

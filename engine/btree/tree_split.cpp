@@ -36,7 +36,7 @@ struct BTree::NewFrames {
   Frame *root = nullptr;
 };
 
-// Until the node of `key` at `level` has `need` free bytes, or was split once.
+// Until the node of `key` at `level` has room for `need` bytes of new_key, or was split once.
 Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
   u32 parent_need = 0;
   for (Retry retry(ctx_);; retry.again()) {
@@ -61,7 +61,7 @@ Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
     LatchedPath path;
     if (!latch_path(key, level, parent_frame, node_frame, path)) continue;
     Node *node = node_of(node_frame);
-    if (node->free_bytes() >= need) {
+    if (node->has_room(new_key, need)) {
       path.release_unchanged();
       return kOk;
     }

@@ -36,6 +36,7 @@ struct TxnShared {
   u32 version_file[kMaxVersionTrees]{};        // FileSlot indexes
   u32 lock_file{0};                            // FileSlot index of the row lock tree
   std::atomic<u64> versions_written{0}, versions_removed{0}, ghosts_removed{0}, row_locks{0};
+  std::atomic<u64> index_entries_removed{0};   // dead ones
   // Changes of a row's lock generation, all rows: tells whether the 8 bits in a header may have come round.
   std::atomic<u64> generation_changes{0};
   std::atomic<u32> cleaner_pauses{0};          // CleanerPauses in force
