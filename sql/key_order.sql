@@ -53,11 +53,14 @@ CREATE FUNCTION some_float4() RETURNS float4 LANGUAGE sql VOLATILE
 	RETURN pick(ARRAY['NaN', 'Infinity', '-Infinity', 0, '-0', random() - 0.5, random(-5, 5), random_normal() * 1e9,
 					  3.4028235e38, -3.4028235e38, 1e-45, -1e-45, 0.1]::float4[]);
 CREATE FUNCTION some_numeric() RETURNS numeric LANGUAGE sql VOLATILE
-	RETURN pick(ARRAY['NaN', 'Infinity', '-Infinity', 0, 0.000, random(-3, 3), random(-3, 3) * 1.00, random(-20000, 20000) / 100.0,
-					  random(-1000000, 1000000)::numeric * power(10::numeric, random(-12, 12)),
-					  random(-1000000000000, 1000000000000)::numeric, pick(ARRAY[1, -1]) * power(10::numeric, random(-400, 900)),
-					  pick(ARRAY[1, -1]) * (power(10::numeric, random(-30, 30)) + power(10::numeric, random(-30, 30))),
-					  99.99, 100, 9999, 10000, 10001, 1e-4, 1e131000, -1e131000, 1e-16000, 0.5, 0.50, 0.05, -0.5]);
+	RETURN CASE WHEN random(1, 3) = 1
+		THEN pick(ARRAY[1, -1]) * pick(ARRAY[1, 1.5, 1.0001, 1.01, 10000, 10000.5, 1.00010001, 100, 1e20, 1e20 + 1])
+		ELSE pick(ARRAY['NaN', 'Infinity', '-Infinity', 0, 0.000, random(-3, 3), random(-3, 3) * 1.00, random(-20000, 20000) / 100.0,
+						random(-1000000, 1000000)::numeric * power(10::numeric, random(-12, 12)),
+						random(-1000000000000, 1000000000000)::numeric, pick(ARRAY[1, -1]) * power(10::numeric, random(-400, 900)),
+						pick(ARRAY[1, -1]) * (power(10::numeric, random(-30, 30)) + power(10::numeric, random(-30, 30))),
+						99.99, 100, 9999, 10000, 10001, 1e-4, 1e131000, -1e131000, 1e-16000, 0.5, 0.50, 0.05, -0.5])
+		END;
 CREATE FUNCTION some_timestamp() RETURNS timestamp LANGUAGE sql VOLATILE
 	RETURN pick(ARRAY['infinity', '-infinity', '2000-01-01', '294276-12-31 23:59:59.999999', '4714-11-24 00:00:00 BC',
 					  '4714-11-24 12:00:00 BC', '294276-12-31 02:00:00',
@@ -135,7 +138,7 @@ CREATE FUNCTION some_tsquery(depth int DEFAULT 2) RETURNS tsquery LANGUAGE plpgs
 BEGIN
 	CASE random(1, CASE WHEN depth > 0 THEN 7 ELSE 3 END)
 		WHEN 1 THEN RETURN pick(ARRAY['', 'a', 'b', 'ab']);
-		WHEN 2, 3 THEN RETURN pick(ARRAY['a:*', 'a:A', 'c', 'ca', 'abcdef', 'x']);
+		WHEN 2, 3 THEN RETURN pick(ARRAY['a:*', 'a:A', 'c', 'ca', 'abcdef', 'a <-> b', 'a <2> b', 'a <100> b', 'b <-> a']);
 		WHEN 4 THEN RETURN some_tsquery(depth - 1) && some_tsquery(depth - 1);
 		WHEN 5 THEN RETURN some_tsquery(depth - 1) || some_tsquery(depth - 1);
 		WHEN 6 THEN RETURN !! some_tsquery(depth - 1);
@@ -436,6 +439,24 @@ SELECT key_encode(t, 'bttextcmp', false, false) = key_encode(t || '', 'bttextcmp
 	   key_encode(p, 'btrecordcmp', false, false) = key_encode(ROW(1, t || '')::pair, 'btrecordcmp', false, false) AS p,
 	   key_encode(p, 'btrecordimagecmp', false, false) = key_encode(ROW(1, t || '')::pair, 'btrecordimagecmp', false, false) AS image
 	FROM large;
+
+-- ---- bytes that no value has, which only decoding can tell
+CREATE FUNCTION is_damaged(v anyelement, cmp regproc, key bytea) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM key_decode(v, cmp, false, false, key);
+	RETURN false;
+EXCEPTION WHEN index_corrupted THEN
+	RETURN true;
+END $$;
+SELECT is_damaged(NULL::int4, 'btint4cmp', '\x0280000000') AS sound, is_damaged(NULL::int4, 'btint4cmp', '\x01') AS null_first,
+	   is_damaged(NULL::int4, 'btint4cmp', '') AS nothing, is_damaged(NULL::int4, 'btint4cmp', '\x028000000000') AS too_long,
+	   is_damaged(NULL::bool, 'btboolcmp', '\x0202') AS bool, is_damaged(NULL::name, 'btnamecmp', '\x02' || repeat('a', 64)::bytea || '\x0000') AS name,
+	   is_damaged(NULL::varbit, 'varbitcmp', '\x02ff00ff00ff070000') AS padding, is_damaged(NULL::varbit, 'varbitcmp', '\x02ff00ff00ff090000') AS bits,
+	   is_damaged(NULL::inet, 'network_cmp', '\x02020a0a0a0a210000') AS netmask, is_damaged(NULL::inet, 'network_cmp', '\x02040a0a0a0a200000') AS family,
+	   is_damaged(NULL::int4range, 'range_cmp', '\x02028000ff00ff0901028000ff00ff08010000') AS bounds,
+	   is_damaged(NULL::bool[], 'btarraycmp', '\x020201020101828281818180810000') AS dimensions,
+	   is_damaged(NULL::bool[], 'btarraycmp', '\x0202010201018181820000') AS behind,
+	   is_damaged(NULL::oidvector, 'btoidvectorcmp', '\x0200ff00ff00ff010000') AS oidvector;
 
 -- ---- which of the server's operator classes have no encoding; reversible ones are only asked of types that are not polymorphic
 CREATE TYPE color AS ENUM ('red', 'green');

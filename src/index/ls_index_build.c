@@ -1,36 +1,21 @@
 /*
  * ls_index_build.c - CREATE INDEX and REINDEX: read the table, sort the entries, fill pages from left to right.
  *
- * What is sorted is a byte string for each row:
- *
- *	key | row id (5 bytes, big endian) | payload | length of the key, flags (2 bytes)
- *
- * compared by memcmp: two of them differ before the payload begins.  Of equal keys
- * that meet in the sorted order one row at most may live, if the index is unique.
- * A row that is dead, but not for everybody, gets its entry and counts for nothing.
+ * Of equal keys that meet in the sorted order one row at most may live, if the index is
+ * unique.  A row that is dead, but not for everybody, gets its entry and counts for
+ * nothing.
  */
 #include "ls_index.h"
+#include "ls_index_sort.h"
 #include "ls_table.h"
 
 #include "access/xlog.h"
 #include "catalog/index.h"
-#include "catalog/pg_operator.h"
-#include "catalog/pg_type.h"
 #include "catalog/storage.h"
 #include "commands/progress.h"
 #include "pgstat.h"
 #include "storage/smgr.h"
 #include "utils/memutils.h"
-#include "utils/tuplesort.h"
-
-#define ROW_ID_BYTES 5
-
-/* In the last two bytes, above the length of the key. */
-#define KEY_LENGTH_MASK 0x03FF
-#define KEY_HAS_NULL 0x4000		/* and so is equal to none, unless NULLS NOT DISTINCT */
-#define ROW_IS_DEAD 0x8000
-
-StaticAssertDecl(LS_MAX_KEY_BYTES <= KEY_LENGTH_MASK, "length of a key does not fit");
 
 /* Subphases of "building index". */
 #define PHASE_SCAN 2
@@ -42,7 +27,7 @@ typedef struct Build
 	Relation	table;
 	Relation	index;
 	IndexInfo  *info;
-	Tuplesortstate *sort;
+	LsIndexSort *sort;
 	MemoryContext row_context;
 	double		entries;
 } Build;
@@ -55,27 +40,12 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	MemoryContext old = MemoryContextSwitchTo(b->row_context);
 	ls_bytes	key = ls_index_form_key(index, values, isnull);
 	ls_bytes	payload = ls_index_form_payload(index, key, values, isnull);
-	Size		len = VARHDRSZ + key.len + ROW_ID_BYTES + payload.len + sizeof(uint16);
-	bytea	   *record = palloc(len);
-	uint8	   *out = (uint8 *) VARDATA(record);
-	uint16		trailer = (uint16) key.len;
+	uint8		flags = alive ? 0 : LS_RECORD_IS_DEAD;
 
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (isnull[i])
-			trailer |= KEY_HAS_NULL;
-	if (!alive)
-		trailer |= ROW_IS_DEAD;
-
-	SET_VARSIZE(record, len);
-	memcpy(out, key.data, key.len);
-	out += key.len;
-	for (int i = ROW_ID_BYTES - 1; i >= 0; i--)
-		*out++ = (uint8) (row_id >> (8 * i));
-	memcpy(out, payload.data, payload.len);
-	out += payload.len;
-	memcpy(out, &trailer, sizeof(trailer));
-
-	tuplesort_putdatum(b->sort, PointerGetDatum(record), false);
+			flags |= LS_RECORD_HAS_NULL;
+	ls_index_sort_add(b->sort, key, row_id, payload, flags);
 	b->entries += 1;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(b->row_context);
@@ -112,31 +82,8 @@ begin_file(Relation index)
 
 /* ---- loading --------------------------------------------------------------- */
 
-/* A record as it comes out of the sort. */
-typedef struct Record
-{
-	ls_bytes	entry;			/* key and row id */
-	ls_bytes	payload;
-	uint32		key_len;
-	uint16		flags;
-} Record;
-
-static void
-parse_record(const bytea *bytes, Record *record)
-{
-	const uint8 *data = (const uint8 *) VARDATA_ANY(bytes);
-	uint32		len = VARSIZE_ANY_EXHDR(bytes) - sizeof(uint16);
-	uint16		trailer;
-
-	memcpy(&trailer, data + len, sizeof(trailer));
-	record->key_len = trailer & KEY_LENGTH_MASK;
-	record->flags = trailer & ~KEY_LENGTH_MASK;
-	record->entry = (ls_bytes) {data, record->key_len + ROW_ID_BYTES};
-	record->payload = (ls_bytes) {data + record->entry.len, len - record->entry.len};
-}
-
 pg_noreturn static void
-raise_duplicate(Build *b, const Record *record)
+raise_duplicate(Build *b, const LsIndexRecord *record)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -154,10 +101,10 @@ raise_duplicate(Build *b, const Record *record)
 
 /* Complain when the key is that of the last row that lives; else this row is the last. */
 static void
-check_unique(Build *b, const Record *record, StringInfo last_key)
+check_unique(Build *b, const LsIndexRecord *record, StringInfo last_key)
 {
-	if ((record->flags & ROW_IS_DEAD) ||
-		((record->flags & KEY_HAS_NULL) && !b->info->ii_NullsNotDistinct))
+	if ((record->flags & LS_RECORD_IS_DEAD) ||
+		((record->flags & LS_RECORD_HAS_NULL) && !b->info->ii_NullsNotDistinct))
 		return;
 	if (last_key->len == record->key_len &&
 		memcmp(last_key->data, record->entry.data, record->key_len) == 0)
@@ -171,18 +118,14 @@ load_entries(Build *b, ls_index_build *build)
 {
 	StringInfoData last_key;
 	double		loaded = 0;
-	Datum		datum;
-	bool		isnull;
+	LsIndexRecord record;
 	ls_error	error;
 	ls_status	status;
 
 	initStringInfo(&last_key);
-	while (tuplesort_getdatum(b->sort, true, false, &datum, &isnull, NULL))
+	while (ls_index_sort_next(b->sort, &record))
 	{
-		Record		record;
-
 		CHECK_FOR_INTERRUPTS();
-		parse_record((bytea *) DatumGetPointer(datum), &record);
 		if (b->info->ii_Unique)
 			check_unique(b, &record, &last_key);
 		LS_CALL(status, ls_index_build_add(build, record.entry, record.payload, &error));
@@ -239,7 +182,9 @@ ls_index_require_table(Relation table)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("access method \"%s\" can only index leanstore tables", LS_INDEX_AM),
 				 errdetail("\"%s\" is not a leanstore table.", RelationGetRelationName(table)),
-				 errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
+				 table->rd_rel->relispartition
+				 ? errhint("Make the indexes of its partitioned table with \"leanstore.default_index\" set to btree, or the partition USING leanstore.")
+				 : errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
 }
 
 IndexBuildResult *
@@ -254,17 +199,17 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
 	b.row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row", ALLOCSET_DEFAULT_SIZES);
-	b.sort = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator, InvalidOid, false, maintenance_work_mem, NULL, TUPLESORT_NONE);
+	b.sort = ls_index_sort_begin(ls_index_shape(index), maintenance_work_mem);
 	result->heap_tuples = table_index_build_scan(table, index, info, true, true, add_row, &b, NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) b.entries);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
-	tuplesort_performsort(b.sort);
+	ls_index_sort_perform(b.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
 	load(&b);
 
-	tuplesort_end(b.sort);
+	ls_index_sort_end(b.sort);
 	MemoryContextDelete(b.row_context);
 	result->index_tuples = b.entries;
 	return result;

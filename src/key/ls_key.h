@@ -32,6 +32,11 @@
 #include "lib/stringinfo.h"
 #include "utils/relcache.h"
 
+/* Markers. */
+#define LS_KEY_NULL_FIRST	0x01
+#define LS_KEY_VALUE		0x02
+#define LS_KEY_NULL_LAST	0x03
+
 typedef struct LsKeyColumn LsKeyColumn;
 
 /*

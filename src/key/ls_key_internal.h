@@ -20,10 +20,6 @@
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
 
-#define LS_KEY_NULL_FIRST	0x01
-#define LS_KEY_VALUE		0x02
-#define LS_KEY_NULL_LAST	0x03
-
 /* Room for n more bytes, which the caller fills. */
 static inline uint8 *
 ls_key_extend(StringInfo out, Size n)
