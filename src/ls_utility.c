@@ -116,6 +116,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *parsetree = pstmt->utilityStmt;
+	LsIndexAfterwards after = {0};
 
 	template_name[0] = '\0';
 	ls_horizon_enter_utility();
@@ -152,7 +153,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 			}
 			break;
 		default:
-			ls_index_prepare_statement(pstmt, query, context);
+			ls_index_prepare_statement(pstmt, query, context, &after);
 			break;
 	}
 
@@ -160,6 +161,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	ls_index_finish_statement(&after);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }
 
