@@ -117,6 +117,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 {
 	Node	   *parsetree = pstmt->utilityStmt;
 	LsIndexAfterwards after = {0};
+	LsEnumPositions *enum_positions = NULL;
 
 	template_name[0] = '\0';
 	ls_horizon_enter_utility();
@@ -152,6 +153,9 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				}
 			}
 			break;
+		case T_AlterEnumStmt:
+			enum_positions = ls_index_before_alter_enum((AlterEnumStmt *) parsetree);
+			break;
 		default:
 			ls_index_prepare_statement(pstmt, query, context, &after);
 			break;
@@ -162,6 +166,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	ls_index_finish_statement(&after);
+	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }
 

@@ -65,6 +65,16 @@ extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info, Index
 													IndexBulkDeleteCallback callback, void *state);
 extern IndexBulkDeleteResult *ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 
+/* ---- ls_index_enum.c */
+typedef struct LsEnumPositions LsEnumPositions;
+
+/* Around ALTER TYPE ... ADD VALUE; NULL: nothing to check afterwards. */
+extern LsEnumPositions *ls_index_before_alter_enum(AlterEnumStmt *stmt);
+extern void ls_index_after_alter_enum(const LsEnumPositions *before);
+
+/* Keep the enums in the keys of an index that is being built as they are. */
+extern void ls_index_lock_enums(Relation index);
+
 /* ---- ls_index_options.c: storage parameters, operator class validation */
 #define LS_INDEX_DEFAULT_FILLFACTOR 90
 

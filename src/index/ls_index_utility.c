@@ -77,7 +77,7 @@ ls_index_has_encoding(Oid opclass, Oid type, Oid collation)
 
 	result = ls_key_column_init(&column,
 								get_opfamily_proc(get_opclass_family(opclass), opcintype, opcintype, 1),
-								IsPolymorphicType(opcintype) ? type : opcintype, collation, false, false);
+								ls_key_type(opcintype, type), collation, false, false);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return result;

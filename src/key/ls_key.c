@@ -25,7 +25,6 @@ encoding_of(Oid cmp)
 		case F_BTINT4CMP:
 			return &ls_key_int4;
 		case F_BTINT8CMP:
-			return &ls_key_int8;
 		case F_CASH_CMP:
 			return &ls_key_int8;
 		case F_BTOIDCMP:
@@ -39,6 +38,12 @@ encoding_of(Oid cmp)
 			return &ls_key_char;
 		case F_BTTIDCMP:
 			return &ls_key_tid;
+		case F_BTFLOAT4CMP:
+			return &ls_key_float4;
+		case F_BTFLOAT8CMP:
+			return &ls_key_float8;
+		case F_NUMERIC_CMP:
+			return &ls_key_numeric;
 		case F_BTTEXTCMP:
 			return &ls_key_text;
 		case F_BTTEXT_PATTERN_CMP:
@@ -49,9 +54,61 @@ encoding_of(Oid cmp)
 			return &ls_key_bpchar_pattern;
 		case F_BTNAMECMP:
 			return &ls_key_name;
+		case F_DATE_CMP:
+			return &ls_key_date;
+		case F_TIME_CMP:
+			return &ls_key_time;
+		case F_TIMESTAMP_CMP:
+			return &ls_key_timestamp;
+		case F_TIMESTAMPTZ_CMP:
+			return &ls_key_timestamptz;
+		case F_TIMETZ_CMP:
+			return &ls_key_timetz;
+		case F_INTERVAL_CMP:
+			return &ls_key_interval;
+		case F_UUID_CMP:
+			return &ls_key_uuid;
+		case F_MACADDR_CMP:
+			return &ls_key_macaddr;
+		case F_MACADDR8_CMP:
+			return &ls_key_macaddr8;
+		case F_BYTEACMP:
+			return &ls_key_bytea;
+		case F_BITCMP:
+		case F_VARBITCMP:
+			return &ls_key_bits;
+		case F_BTOIDVECTORCMP:
+			return &ls_key_oidvector;
+		case F_NETWORK_CMP:
+			return &ls_key_inet;
+		case F_ENUM_CMP:
+			return &ls_key_enum;
+		case F_BTARRAYCMP:
+			return &ls_key_array;
+		case F_RANGE_CMP:
+			return &ls_key_range;
+		case F_MULTIRANGE_CMP:
+			return &ls_key_multirange;
+		case F_BTRECORDCMP:
+			return &ls_key_record;
+		case F_BTRECORDIMAGECMP:
+			return &ls_key_record_image;
+		case F_JSONB_CMP:
+			return &ls_key_jsonb;
+		case F_TSVECTOR_CMP:
+			return &ls_key_tsvector;
+		case F_TSQUERY_CMP:
+			return &ls_key_tsquery;
 		default:
 			return NULL;
 	}
+}
+
+Oid
+ls_key_type(Oid opcintype, Oid column_type)
+{
+	/* Any row type is coercible to record, which is no polymorphic type. */
+	return IsPolymorphicType(opcintype) || opcintype == RECORDOID ? column_type : opcintype;
 }
 
 bool
@@ -138,6 +195,50 @@ ls_key_frame(StringInfo out, int start)
 		}
 		*--to = c;
 	}
+}
+
+/*
+ * One byte for -96 .. 95.  Others: a byte that tells sign and size, and the bytes
+ * of v, or of its complement's complement for a negative one.
+ */
+#define INT_BASE 0x80
+#define INT_SMALL 96
+#define INT_POSITIVE (INT_BASE + INT_SMALL - 1)	/* + number of bytes */
+#define INT_NEGATIVE (INT_BASE - INT_SMALL)	/* - number of bytes */
+
+void
+ls_key_put_int(StringInfo out, int64 v)
+{
+	uint64		magnitude = v < 0 ? ~(uint64) v : (uint64) v;
+	int			n = 0;
+
+	if (v >= -INT_SMALL && v < INT_SMALL)
+	{
+		ls_key_put8(out, (uint8) (INT_BASE + v));
+		return;
+	}
+	while (n < 8 && magnitude >> (8 * n) != 0)
+		n++;
+	ls_key_put8(out, (uint8) (v < 0 ? INT_NEGATIVE - n : INT_POSITIVE + n));
+	while (n-- > 0)
+		ls_key_put8(out, (uint8) ((uint64) v >> (8 * n)));
+}
+
+int64
+ls_key_read_int(LsKeyReader *reader)
+{
+	uint8		first = *ls_key_read(reader, 1);
+	bool		negative = first < INT_NEGATIVE;
+	int			n = negative ? INT_NEGATIVE - first : first - INT_POSITIVE;
+	uint64		v = negative ? PG_UINT64_MAX : 0;
+
+	if (first >= INT_NEGATIVE && first <= INT_POSITIVE)
+		return first - INT_BASE;
+	if (n > 8)
+		ls_key_damaged();
+	while (n-- > 0)
+		v = v << 8 | *ls_key_read(reader, 1);
+	return (int64) v;
 }
 
 /* Length of a frame whose zeros are written as `zero` and whose 0xFF as ~zero. */

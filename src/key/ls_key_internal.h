@@ -112,6 +112,12 @@ pg_noreturn extern void ls_key_damaged(void);
 /* Frame what has been appended since out->len was `start`. */
 extern void ls_key_frame(StringInfo out, int start);
 
+/*
+ * An integer of any size, small ones in one byte; never writes 0x00 or 0xFF as
+ * its first byte.
+ */
+extern void ls_key_put_int(StringInfo out, int64 v);
+
 /* Bytes of the frame, end included, that begins at `bytes`; 0: it has no end, or is damaged. */
 extern Size ls_key_frame_length(const uint8 *bytes, Size available);
 
@@ -143,6 +149,9 @@ ls_key_read(LsKeyReader *reader, Size n)
 	return p;
 }
 
+/* What ls_key_put_int() wrote. */
+extern int64 ls_key_read_int(LsKeyReader *reader);
+
 /* The value of an element that was written by ls_key_append(). */
 extern Datum ls_key_read_column(LsKeyReader *reader, const LsKeyColumn *column, bool *isnull);
 
@@ -155,10 +164,35 @@ extern const LsKeyEncoding ls_key_uint8;
 extern const LsKeyEncoding ls_key_bool;
 extern const LsKeyEncoding ls_key_char;
 extern const LsKeyEncoding ls_key_tid;
+extern const LsKeyEncoding ls_key_float4;
+extern const LsKeyEncoding ls_key_float8;
+extern const LsKeyEncoding ls_key_numeric;
 extern const LsKeyEncoding ls_key_text;
 extern const LsKeyEncoding ls_key_text_pattern;
 extern const LsKeyEncoding ls_key_bpchar;
 extern const LsKeyEncoding ls_key_bpchar_pattern;
 extern const LsKeyEncoding ls_key_name;
+extern const LsKeyEncoding ls_key_date;
+extern const LsKeyEncoding ls_key_time;
+extern const LsKeyEncoding ls_key_timestamp;
+extern const LsKeyEncoding ls_key_timestamptz;
+extern const LsKeyEncoding ls_key_timetz;
+extern const LsKeyEncoding ls_key_interval;
+extern const LsKeyEncoding ls_key_uuid;
+extern const LsKeyEncoding ls_key_macaddr;
+extern const LsKeyEncoding ls_key_macaddr8;
+extern const LsKeyEncoding ls_key_bytea;
+extern const LsKeyEncoding ls_key_bits;
+extern const LsKeyEncoding ls_key_oidvector;
+extern const LsKeyEncoding ls_key_inet;
+extern const LsKeyEncoding ls_key_enum;
+extern const LsKeyEncoding ls_key_array;
+extern const LsKeyEncoding ls_key_range;
+extern const LsKeyEncoding ls_key_multirange;
+extern const LsKeyEncoding ls_key_record;
+extern const LsKeyEncoding ls_key_record_image;
+extern const LsKeyEncoding ls_key_jsonb;
+extern const LsKeyEncoding ls_key_tsvector;
+extern const LsKeyEncoding ls_key_tsquery;
 
 #endif							/* LS_KEY_INTERNAL_H */

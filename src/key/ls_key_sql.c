@@ -4,7 +4,7 @@
  *
  * The extension declares none of these functions: a superuser can, with
  * CREATE FUNCTION ... LANGUAGE C.  A column is described by (column of any type,
- * cmp regprocedure, descending bool, nulls_first bool), the first four arguments
+ * cmp regproc, descending bool, nulls_first bool), the first four arguments
  * of each; its collation is that of the call.
  */
 #include "postgres.h"
