@@ -324,6 +324,10 @@ SET timezone = 'America/New_York';
 CREATE TYPE pair AS (a int, b text);
 CREATE TYPE nested AS (p pair, gone int, n numeric, list int[]);
 ALTER TYPE nested DROP ATTRIBUTE gone;
+CREATE TYPE color AS ENUM ('red', 'green');
+ALTER TYPE color ADD VALUE 'orange' BEFORE 'red';
+ALTER TYPE color ADD VALUE 'blue';
+ALTER TYPE color ADD VALUE 'yellow' AFTER 'red';
 CREATE TYPE textrange AS RANGE (subtype = text, collation = "C");
 CREATE TYPE pairrange AS RANGE (subtype = pair);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
@@ -333,6 +337,8 @@ CREATE FUNCTION some_pair() RETURNS pair LANGUAGE sql VOLATILE
 CREATE FUNCTION some_nested() RETURNS nested LANGUAGE sql VOLATILE
 	RETURN ROW(CASE WHEN random(0, 3) > 0 THEN some_pair() END, pick(ARRAY[NULL, 1, 1.0]),
 			   CASE WHEN random(0, 2) > 0 THEN some_int4s() END)::nested;
+CALL run('enum_cmp', 'color', $$pick(enum_range(NULL::color))$$);
+CALL run('btarraycmp', 'color[]', $$ARRAY[pick(enum_range(NULL::color)), pick(enum_range(NULL::color))]$$);
 CALL run('btarraycmp', 'int4[]', 'some_int4s()');
 CALL run('btarraycmp', 'ints', 'some_int4s()');
 CALL run('btarraycmp', 'text[]', 'some_texts()');
@@ -459,7 +465,6 @@ SELECT is_damaged(NULL::int4, 'btint4cmp', '\x0280000000') AS sound, is_damaged(
 	   is_damaged(NULL::oidvector, 'btoidvectorcmp', '\x0200ff00ff00ff010000') AS oidvector;
 
 -- ---- which of the server's operator classes have no encoding; reversible ones are only asked of types that are not polymorphic
-CREATE TYPE color AS ENUM ('red', 'green');
 CREATE FUNCTION kind_of(cmp regproc, type regtype) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	reversible bool;

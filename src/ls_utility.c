@@ -116,6 +116,8 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *parsetree = pstmt->utilityStmt;
+	LsIndexAfterwards after = {0};
+	LsEnumPositions *enum_positions = NULL;
 
 	template_name[0] = '\0';
 	ls_horizon_enter_utility();
@@ -151,8 +153,11 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				}
 			}
 			break;
+		case T_AlterEnumStmt:
+			enum_positions = ls_index_before_alter_enum((AlterEnumStmt *) parsetree);
+			break;
 		default:
-			ls_index_prepare_statement(pstmt, query, context);
+			ls_index_prepare_statement(pstmt, query, context, &after);
 			break;
 	}
 
@@ -160,6 +165,8 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	ls_index_finish_statement(&after);
+	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }
 

@@ -195,6 +195,7 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 
 	ls_index_require_table(table);
 	(void) ls_index_shape(index);	/* complains of columns that can not be indexed */
+	ls_index_lock_enums(index);
 	begin_file(index);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);

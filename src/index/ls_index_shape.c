@@ -24,9 +24,7 @@
 static Oid
 key_type(Relation index, int i)
 {
-	Oid			type = index->rd_opcintype[i];
-
-	return IsPolymorphicType(type) ? TupleDescAttr(RelationGetDescr(index), i)->atttypid : type;
+	return ls_key_type(index->rd_opcintype[i], TupleDescAttr(RelationGetDescr(index), i)->atttypid);
 }
 
 pg_noreturn static void

@@ -81,6 +81,8 @@ encoding_of(Oid cmp)
 			return &ls_key_oidvector;
 		case F_NETWORK_CMP:
 			return &ls_key_inet;
+		case F_ENUM_CMP:
+			return &ls_key_enum;
 		case F_BTARRAYCMP:
 			return &ls_key_array;
 		case F_RANGE_CMP:
@@ -100,6 +102,13 @@ encoding_of(Oid cmp)
 		default:
 			return NULL;
 	}
+}
+
+Oid
+ls_key_type(Oid opcintype, Oid column_type)
+{
+	/* Any row type is coercible to record, which is no polymorphic type. */
+	return IsPolymorphicType(opcintype) || opcintype == RECORDOID ? column_type : opcintype;
 }
 
 bool

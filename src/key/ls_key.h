@@ -30,6 +30,7 @@
 #include "postgres.h"
 
 #include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
 #include "utils/relcache.h"
 
 /* Markers. */
@@ -83,12 +84,18 @@ typedef struct LsKeyEncoding
 struct LsKeyColumn
 {
 	const LsKeyEncoding *encoding;
-	Oid			type;			/* what the operator class takes (opcintype); polymorphic ones: the column's own type */
+	Oid			type;			/* what ls_key_type() says, as its base type */
 	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
 	void	   *state;
 };
+
+/*
+ * The type that a column has for its keys: what its operator class takes
+ * (opcintype), or the column's own type, if the class takes many.
+ */
+extern Oid	ls_key_type(Oid opcintype, Oid column_type);
 
 /*
  * Set up the column whose operator class has the comparison procedure `cmp`.
@@ -111,6 +118,12 @@ extern bool ls_key_is_reversible(const LsKeyColumn *column);
 
 /* The value of a column given by its bytes, marker included.  Damage is reported as ERRCODE_INDEX_CORRUPTED. */
 extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isnull);
+
+/*
+ * The enum types that values of a type contain: their values must not get other
+ * sort positions while an index contains the type (ls_key_enum.c).
+ */
+extern List *ls_key_enums(Oid type);
 
 /* See LsKeyFit. */
 extern LsKeyFit ls_key_convert(const LsKeyColumn *column, Oid type, Datum value, Datum *converted);

@@ -185,6 +185,7 @@ extern const LsKeyEncoding ls_key_bytea;
 extern const LsKeyEncoding ls_key_bits;
 extern const LsKeyEncoding ls_key_oidvector;
 extern const LsKeyEncoding ls_key_inet;
+extern const LsKeyEncoding ls_key_enum;
 extern const LsKeyEncoding ls_key_array;
 extern const LsKeyEncoding ls_key_range;
 extern const LsKeyEncoding ls_key_multirange;
