@@ -30,13 +30,13 @@ IndexScanDesc
 ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
 {
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan", ALLOCSET_SMALL_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	LsIndexScan *so = palloc0_object(LsIndexScan);
 
 	so->context = context;
 	ls_index_filter_init(&so->filter, index);
-	initStringInfo(&so->mark);
+	initStringInfoExt(&so->mark, 128);
 	scan->opaque = so;
 	MemoryContextSwitchTo(old_context);
 	return scan;
@@ -60,7 +60,7 @@ remove_dead(IndexScanDesc scan)
 	for (int i = 0; i < so->n_dead; i++)
 	{
 		ls_bytes	key = {(const uint8_t *) so->dead_keys.data + begin, so->dead_ends[i] - begin};
-		ls_error	error = {0};
+		ls_error	error;
 		ls_status	status;
 
 		LS_CALL(status, ls_index_remove(ls_reader(), tree, key, so->dead_rows[i], &error));
@@ -140,7 +140,7 @@ static void
 start(IndexScanDesc scan, bool backward)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
 	so->started = true;
@@ -164,7 +164,7 @@ static void
 seek(IndexScanDesc scan, ls_bytes position)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
 	so->moved = true;
@@ -176,7 +176,7 @@ static bool
 next_entry(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
 	LS_CALL(status, ls_index_scan_next(so->engine, &so->entry, &error));
