@@ -7,6 +7,8 @@
 \getenv values LS_KEY_VALUES
 SET client_min_messages = warning;
 SET timezone = 'America/New_York';
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
 
 CREATE SCHEMA key_order;
 SET search_path = key_order, public;
@@ -231,13 +233,78 @@ BEGIN
 	RETURN wrong;
 END $$;
 
+-- An index on the drawn values finds them, in order, and gives them back.
+CREATE FUNCTION check_index(cmp regproc, type text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	class record;
+	strategy record;
+	query text;
+	line text;
+	plan text;
+	wrong text;
+	found bigint;
+	expected bigint;
+BEGIN
+	SELECT c.opcname, c.opcfamily, c.opcintype INTO STRICT class
+		FROM pg_opclass c JOIN pg_am ON pg_am.oid = opcmethod
+		JOIN pg_amproc ON amprocfamily = opcfamily AND amproclefttype = opcintype AND amprocrighttype = opcintype
+		WHERE amname = 'leanstore_index' AND amprocnum = 1 AND amproc = cmp
+		ORDER BY opcdefault DESC LIMIT 1;
+	DROP TABLE IF EXISTS indexed, pg_temp.copied;
+	EXECUTE format('CREATE TABLE indexed (i int, v %s) USING leanstore', type);
+	CREATE TEMP TABLE copied AS SELECT row_number() OVER ()::int AS i, v FROM drawn;
+	INSERT INTO indexed SELECT i, v FROM copied WHERE i % 2 = 0;
+	EXECUTE format('CREATE INDEX ON indexed USING leanstore (v %I) INCLUDE (i)', class.opcname);
+	INSERT INTO indexed SELECT i, v FROM copied WHERE i % 2 = 1;
+	PERFORM leanstore_check('indexed');
+
+	FOR strategy IN SELECT amopstrategy AS n, format('OPERATOR(%s.%s)', nspname, oprname) AS op
+					FROM pg_amop JOIN pg_operator o ON o.oid = amopopr JOIN pg_namespace n ON n.oid = oprnamespace
+					WHERE amopfamily = class.opcfamily AND amoplefttype = class.opcintype AND amoprighttype = class.opcintype LOOP
+		query := format('SELECT count(*) FROM drawn CROSS JOIN LATERAL (SELECT FROM indexed WHERE indexed.v %s drawn.v OFFSET 0)', strategy.op);
+		plan := '';
+		FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+			plan := plan || line;
+		END LOOP;
+		IF plan NOT LIKE '%Index Cond%' THEN
+			RETURN format('no index scan for %s', strategy.op);
+		END IF;
+		EXECUTE query INTO found;
+		EXECUTE format('SELECT count(*) FILTER (WHERE sign(%s(x.v, y.v)) = ANY (%L::int[])) FROM copied x, drawn y', cmp,
+					   (ARRAY['{-1}', '{-1,0}', '{0}', '{0,1}', '{1}'])[strategy.n]) INTO expected;
+		IF found <> expected THEN
+			RETURN format('%s values by index, %s by comparison for %s', found, expected, strategy.op);
+		END IF;
+		IF strategy.n IN (1, 5) THEN
+			EXECUTE format('SELECT format(''%%s after %%s by index, %%s'', v, before, %3$L)
+							FROM (SELECT v, lag(v) OVER () AS before FROM (SELECT v FROM indexed WHERE v IS NOT NULL ORDER BY v USING %1$s))
+							WHERE sign(%2$s(before, v)) = %4$s LIMIT 1', strategy.op, cmp, strategy.op, CASE strategy.n WHEN 1 THEN 1 ELSE -1 END)
+				INTO wrong;
+			IF wrong IS NOT NULL THEN
+				RETURN wrong;
+			END IF;
+		END IF;
+	END LOOP;
+	query := 'SELECT i, v FROM indexed OFFSET 0';
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		plan := plan || line;
+	END LOOP;
+	IF plan NOT LIKE '%Index Only Scan%' THEN
+		RETURN 'no index-only scan';
+	END IF;
+	EXECUTE format('SELECT format(''%%s instead of %%s from the index'', x.v, c.v) FROM copied c LEFT JOIN (%s) x USING (i)
+					WHERE NOT record_image_eq(ROW(x.v), ROW(c.v)) LIMIT 1', query) INTO wrong;
+	DROP TABLE indexed, copied;
+	RETURN wrong;
+END $$;
+
 -- Says nothing when all is well.
 CREATE PROCEDURE run(cmp regproc, type text, source text) LANGUAGE plpgsql AS $$
 DECLARE
 	wrong text;
 BEGIN
 	PERFORM draw(cmp, type, source);
-	wrong := check_drawn(cmp);
+	wrong := coalesce(check_drawn(cmp), check_index(cmp, type));
 	IF wrong IS NOT NULL THEN
 		RAISE WARNING '% %: % (LS_SEED=%)', cmp, type, wrong, (SELECT seed FROM settings);
 	END IF;

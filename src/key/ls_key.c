@@ -356,6 +356,8 @@ ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isn
 		}
 		value = encoding->decode(column, bytes, len);
 	}
+	else if (!column->descending && memchr(bytes, 0, len) == bytes + len - 2)
+		value = encoding->decode(column, bytes, len - 2);
 	else
 	{
 		uint8	   *buffer = palloc(len);
