@@ -6,11 +6,12 @@
  *
  *	  marker (1 byte) | encoding
  *
- * with the marker 0x01 for NULL under NULLS FIRST, 0x02 for a value, 0x03 for NULL under NULLS LAST; a NULL has no encoding.  An encoding
- * has either a fixed width, or it is framed: every 0x00 in it is followed by an
- * added 0xFF, and 0x00 0x00 ends it.  So no column is a prefix of another, and
- * where a column ends can be seen without knowing its type.  The encoding of a
- * DESC column is complemented, frame included; the marker is not.
+ * with the marker 0x01 for NULL under NULLS FIRST, 0x02 for a value, 0x03 for
+ * NULL under NULLS LAST; a NULL has no encoding.  An encoding has either a fixed
+ * width, or it is framed: every 0x00 in it is followed by an added 0xFF, and
+ * 0x00 0x00 ends it.  So no column is a prefix of another, and where a column
+ * ends can be seen without knowing more of its type than the width.  The encoding
+ * of a DESC column is complemented, frame included; the marker is not.
  *
  * Equal values have equal encodings, whatever their bytes are (numeric 1.0 and
  * 1.00): where that loses something, the entry keeps the original value beside

@@ -18,7 +18,7 @@ my $node = LeanstoreTest->new_node(
 my %expected = map { $_ => 1 } split /\n/, slurp_file("$top/expected/key_order.out");
 
 local $ENV{LS_SEED} = $ENV{LS_SEED} // int(rand(1_000_000));
-local $ENV{LS_KEY_VALUES} = $ENV{LS_KEY_VALUES} // 250;
+local $ENV{LS_KEY_VALUES} = $ENV{LS_KEY_VALUES} // 200;
 note "LS_SEED=$ENV{LS_SEED}";
 
 # As pg_regress runs it.
