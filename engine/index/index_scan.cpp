@@ -29,6 +29,7 @@ void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
 
 void IndexScan::seek(Bytes position) {
   sought_.set(position);
+  behind_sought_ = true;
   place_ = Place::kSought;
 }
 
@@ -93,7 +94,7 @@ Status IndexScan::enter_sought(bool *ended) {
   }
   if (!sought_in_slice()) {
     searches_++;
-    return read_at(sought_, false, true);
+    return read_at(sought_, false, behind_sought_);
   }
   // The first entry behind it (forward), or the last before it.
   i32 low = begin_, high = end_;
@@ -111,22 +112,24 @@ Status IndexScan::enter_sought(bool *ended) {
   return kOk;
 }
 
+// An interrupted read may leave anything in the slice; called again, next() finds the place to go on in sought_.
 Status IndexScan::next_leaf(bool *ended) {
-  Bound fence;
   if (backward_) {
-    fence.set(node()->lower_fence());
-    if (compare_keys(fence, from_) <= 0) {
+    sought_.set(node()->lower_fence());
+    if (compare_keys(sought_, from_) <= 0) {
       end_at(Place::kBegin, ended);
       return kOk;
     }
   } else {
-    fence.set(node()->upper_fence());
-    if (!node()->has_upper || (!unbounded_ && compare_keys(fence, to_) >= 0)) {
+    sought_.set(node()->upper_fence());
+    if (!node()->has_upper || (!unbounded_ && compare_keys(sought_, to_) >= 0)) {
       end_at(Place::kEnd, ended);
       return kOk;
     }
   }
-  return read_at(fence, false, false);
+  behind_sought_ = false;
+  place_ = Place::kSought;
+  return read_at(sought_, false, false);
 }
 
 // Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward the first >= bound (behind: >
