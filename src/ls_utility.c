@@ -116,6 +116,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *parsetree = pstmt->utilityStmt;
+	LsIndexAfterwards after = {0};
 	LsEnumPositions *enum_positions = NULL;
 
 	template_name[0] = '\0';
@@ -156,7 +157,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 			enum_positions = ls_index_before_alter_enum((AlterEnumStmt *) parsetree);
 			break;
 		default:
-			ls_index_prepare_statement(pstmt, query, context);
+			ls_index_prepare_statement(pstmt, query, context, &after);
 			break;
 	}
 
@@ -164,6 +165,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	ls_index_finish_statement(&after);
 	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }

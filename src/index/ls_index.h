@@ -93,7 +93,33 @@ extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators,
 
 /* May the statement have to be changed?  Then it has to be a copy that the caller owns. */
 extern bool ls_index_concerns(const Node *stmt);
-extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context);
+
+/* What is left to do when the server has executed it. */
+typedef struct LsIndexAfterwards
+{
+	List	   *keys;			/* constraints that shall have a leanstore index again */
+	Oid			new_table;		/* has become a leanstore table */
+} LsIndexAfterwards;
+
+extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context,
+									   LsIndexAfterwards *after);
+extern void ls_index_finish_statement(const LsIndexAfterwards *after);
+extern bool ls_index_is_ours(Oid relid);
+
+/* Can a column of this type and collation be in an index with this operator class (of ours)? */
+extern bool ls_index_has_encoding(Oid opclass, Oid type, Oid collation);
+
+/* ---- ls_index_replace.c */
+
+/* All leanstore indexes of the table become btree indexes; an error, if one can not. */
+extern void ls_index_replace_all(Oid table);
+
+/* Keys with a btree index get a leanstore index, where that can be. */
+extern void ls_index_replace_keys(Oid table);
+
+/* Remember the keys that have a leanstore index; see to it that they have one. */
+extern List *ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode);
+extern void ls_index_restore_keys(List *keys);
 
 /* ---- ls_index_scan.c */
 extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);

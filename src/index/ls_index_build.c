@@ -22,6 +22,9 @@
 #define PHASE_SORT 3
 #define PHASE_LOAD 4
 
+/* Progress is reported after so many entries. */
+#define REPORTED_ENTRIES 1024
+
 typedef struct Build
 {
 	Relation	table;
@@ -117,21 +120,28 @@ static void
 load_entries(Build *b, ls_index_build *build)
 {
 	StringInfoData last_key;
-	double		loaded = 0;
+	int64		loaded = 0;
 	LsIndexRecord record;
 	ls_error	error;
 	ls_status	status;
 
 	initStringInfo(&last_key);
+	ls_interruptible(true);		/* once for all of them; an error puts an end to it, too */
 	while (ls_index_sort_next(b->sort, &record))
 	{
-		CHECK_FOR_INTERRUPTS();
 		if (b->info->ii_Unique)
 			check_unique(b, &record, &last_key);
-		LS_CALL(status, ls_index_build_add(build, record.entry, record.payload, &error));
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			status = ls_index_build_add(build, record.entry, record.payload, &error);
+		} while (status == LS_INTERRUPTED);
 		ls_check(status, error, b->index);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, (int64) ++loaded);
+		if (++loaded % REPORTED_ENTRIES == 0)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 	}
+	ls_interruptible(false);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 	pfree(last_key.data);
 }
 

@@ -98,12 +98,16 @@ n_keys(Oid index)
 void
 ls_index_after_alter_enum(const LsEnumPositions *before)
 {
-	Oid			am = get_index_am_oid(LS_INDEX_AM, true);
+	Oid			am;
 	Relation	classes;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	if (before == NULL || !OidIsValid(am))
+	/* every utility command comes by, outside of transactions, too */
+	if (before == NULL)
+		return;
+	am = get_index_am_oid(LS_INDEX_AM, true);
+	if (!OidIsValid(am))
 		return;
 	CommandCounterIncrement();
 	if (!moved(before))

@@ -56,7 +56,7 @@ look_at_rival(Insertion *in, uint64 row_id, SnapshotData *dirty)
 			ls_error	error;
 			ls_status	status;
 
-			LS_CALL(status, ls_index_remove(ls_writer(), ls_index_tree(in->index), in->key, row_id, &error));
+			LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(in->index), in->key, row_id, &error));
 			ls_check(status, error, in->index);
 		}
 		return RIVAL_GONE;

@@ -11,6 +11,8 @@
  * "leanstore" is taken; where only an index access method can be meant we read it as
  * ours.
  *
+ * Access methods come and go: ls_index_replace.c.
+ *
  * Moving.  The server moves an index to another tablespace by copying its
  * pages through code that knows its own page format; ours is built there anew.
  *
@@ -56,10 +58,16 @@ is_named(const char *name, const char *am)
 	return name != NULL && strcmp(name, am) == 0;
 }
 
+bool
+ls_index_is_ours(Oid relid)
+{
+	return get_rel_relkind(relid) == RELKIND_INDEX && get_rel_relam(relid) == ls_index_am_oid();
+}
+
 /* ---- can this column be in a leanstore index? ------------------------------ */
 
-static bool
-has_encoding(Oid opclass, Oid type, Oid collation)
+bool
+ls_index_has_encoding(Oid opclass, Oid type, Oid collation)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index choice", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -82,7 +90,7 @@ column_suits(Oid type, Oid collation, List *opclass)
 	Oid			am = ls_index_am_oid();
 	Oid			found = opclass != NIL ? get_opclass_oid(am, opclass, true) : GetDefaultOpClass(type, am);
 
-	return OidIsValid(found) && has_encoding(found, type, collation);
+	return OidIsValid(found) && ls_index_has_encoding(found, type, collation);
 }
 
 /* Options that only btree has are a wish for btree. */
@@ -516,22 +524,6 @@ move_index(Oid index, const char *tablespace)
 	CommandCounterIncrement();
 }
 
-static bool
-is_leanstore_index(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	bool		result = false;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		result = form->relkind == RELKIND_INDEX && form->relam == ls_index_am_oid();
-		ReleaseSysCache(tuple);
-	}
-	return result;
-}
-
 static Oid
 tablespace_of(Oid relid)
 {
@@ -546,7 +538,7 @@ move_if_index(const AlterTableStmt *stmt, const AlterTableCmd *cmd)
 {
 	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
 
-	if (!OidIsValid(relid) || !is_leanstore_index(relid))
+	if (!OidIsValid(relid) || !ls_index_is_ours(relid))
 		return false;
 	if (tablespace_of(relid) != get_tablespace_oid(cmd->name, false))
 		move_index(relid, cmd->name);
@@ -580,47 +572,70 @@ move_all_indexes(const AlterTableMoveAllStmt *stmt)
 	table_close(pg_class, AccessShareLock);
 
 	foreach_oid(index, indexes)
-		if (is_leanstore_index(index))
+		if (ls_index_is_ours(index))
 			move_index(index, stmt->new_tablespacename);
 }
 
 /* ---- ALTER TABLE ----------------------------------------------------------- */
 
-static void
-prepare_alter_table(AlterTableStmt *stmt)
+/* The table that is altered, locked as the server is about to; NULL: IF EXISTS. */
+static Relation
+open_altered(const AlterTableStmt *stmt, LOCKMODE *lockmode)
 {
-	Relation	rel = NULL;
-	bool		has_keys = false;
+	Oid			relid;
+
+	*lockmode = AlterTableGetLockLevel(stmt->cmds);
+	relid = AlterTableLookupRelation(unconstify(AlterTableStmt *, stmt), *lockmode);
+	return OidIsValid(relid) ? relation_open(relid, NoLock) : NULL;
+}
+
+/* Does the table move from or to our access method?  Only its own rows do, so it is none with partitions. */
+static void
+prepare_access_method(Relation rel, const AlterTableCmd *cmd, LsIndexAfterwards *after)
+{
+	bool		to_leanstore = is_named(cmd->name != NULL ? cmd->name : default_table_access_method, LS_TABLE_AM);
+
+	if (!RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind) || RELKIND_HAS_PARTITIONS(rel->rd_rel->relkind))
+		return;
+	if (ls_is_table(rel) && !to_leanstore)
+		ls_index_replace_all(RelationGetRelid(rel));
+	else if (!ls_is_table(rel) && to_leanstore && ls_default_index == LS_DEFAULT_INDEX_LEANSTORE)
+		after->new_table = RelationGetRelid(rel);
+}
+
+static void
+prepare_alter_table(AlterTableStmt *stmt, LsIndexAfterwards *after)
+{
+	bool		concerned = false;
+	LOCKMODE	lockmode;
+	Relation	rel;
 
 	foreach_node(AlterTableCmd, cmd, stmt->cmds)
 	{
 		if (cmd->subtype == AT_SetTableSpace && move_if_index(stmt, cmd))
 			stmt->cmds = foreach_delete_current(stmt->cmds, cmd);
-		else if (cmd->subtype == AT_AddConstraint)
-			has_keys = true;
-		else if (cmd->subtype == AT_AddColumn && ((ColumnDef *) cmd->def)->constraints != NIL)
-			has_keys = true;
+		else if (cmd->subtype == AT_AddConstraint || cmd->subtype == AT_AlterColumnType ||
+				 cmd->subtype == AT_SetAccessMethod ||
+				 (cmd->subtype == AT_AddColumn && ((ColumnDef *) cmd->def)->constraints != NIL))
+			concerned = true;
 	}
-	if (!has_keys || (stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW))
+	if (!concerned || !OidIsValid(ls_index_am_oid()) ||
+		(stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW) ||
+		(rel = open_altered(stmt, &lockmode)) == NULL)
 		return;
 
-	/* as the server is about to */
+	foreach_node(AlterTableCmd, cmd, list_copy(stmt->cmds))
 	{
-		Oid			relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));
-
-		if (!OidIsValid(relid))
-			return;				/* IF EXISTS */
-		rel = relation_open(relid, NoLock);
+		if (cmd->subtype == AT_SetAccessMethod)
+			prepare_access_method(rel, cmd, after);
+		else if (cmd->subtype == AT_AlterColumnType && after->keys == NIL)
+			after->keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
+		else if (cmd->subtype == AT_AddConstraint && table_suits(rel) && !use_index(rel, stmt, cmd))
+			choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL);
+		else if (cmd->subtype == AT_AddColumn && table_suits(rel))
+			foreach_node(Constraint, constraint, ((ColumnDef *) cmd->def)->constraints)
+				choose_for_constraint(rel, stmt, constraint, ((ColumnDef *) cmd->def)->colname);
 	}
-	if (table_suits(rel))
-		foreach_node(AlterTableCmd, cmd, list_copy(stmt->cmds))
-		{
-			if (cmd->subtype == AT_AddConstraint && !use_index(rel, stmt, cmd))
-				choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL);
-			else if (cmd->subtype == AT_AddColumn)
-				foreach_node(Constraint, constraint, ((ColumnDef *) cmd->def)->constraints)
-					choose_for_constraint(rel, stmt, constraint, ((ColumnDef *) cmd->def)->colname);
-		}
 	relation_close(rel, NoLock);
 }
 
@@ -704,7 +719,7 @@ ls_index_concerns(const Node *stmt)
 }
 
 void
-ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context)
+ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context, LsIndexAfterwards *after)
 {
 	Node	   *stmt = pstmt->utilityStmt;
 
@@ -714,7 +729,7 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			prepare_index((IndexStmt *) stmt, pstmt, query, context);
 			break;
 		case T_AlterTableStmt:
-			prepare_alter_table((AlterTableStmt *) stmt);
+			prepare_alter_table((AlterTableStmt *) stmt, after);
 			break;
 		case T_AlterTableMoveAllStmt:
 			if (((AlterTableMoveAllStmt *) stmt)->objtype == OBJECT_INDEX)
@@ -758,4 +773,15 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 		default:
 			break;
 	}
+}
+
+void
+ls_index_finish_statement(const LsIndexAfterwards *after)
+{
+	if (after->keys == NIL && !OidIsValid(after->new_table))
+		return;
+	CommandCounterIncrement();
+	ls_index_restore_keys(after->keys);
+	if (OidIsValid(after->new_table))
+		ls_index_replace_keys(after->new_table);
 }

@@ -53,7 +53,7 @@ delete_entries(BulkDelete *d, ls_index_scan *scan)
 			d->stats->num_index_tuples += 1;
 			continue;
 		}
-		LS_CALL(status, ls_index_remove(ls_writer(), ls_index_tree(index), entry.key, entry.row_id, &error));
+		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(index), entry.key, entry.row_id, &error));
 		ls_check(status, error, index);
 		d->stats->tuples_removed += 1;
 	}
@@ -92,7 +92,7 @@ sweep(IndexVacuumInfo *info)
 		uint64		swept_removed = 0;
 
 		vacuum_delay_point(false);
-		LS_CALL(status, ls_index_sweep(ls_writer(), ls_index_tree(info->index), ls_open(info->heaprel), LEAVES_AT_A_TIME,
+		LS_CALL(status, ls_index_sweep(ls_reader(), ls_index_tree(info->index), ls_open(info->heaprel), LEAVES_AT_A_TIME,
 									   &position, &swept_entries, &swept_removed, &error));
 		if (status != LS_END)
 			ls_check(status, error, info->index);
