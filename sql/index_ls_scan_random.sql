@@ -1,7 +1,7 @@
 -- Random conditions on random indexes: whatever the way a leanstore index is
 -- scanned, its answer and its order are those of a sequential scan of a heap
--- table with the same rows.  Only differences are printed, and whether
--- each way was taken at all.
+-- table with the same rows.  Only differences are printed, and whether each way
+-- was taken at all.  To look for more: other seeds for run(), and larger n.
 CREATE SCHEMA index_ls_scan_random;
 SET search_path = index_ls_scan_random, public;
 
@@ -268,7 +268,7 @@ END $$;
 SELECT setseed(0.25);
 SELECT fill(1, 1500);
 ANALYZE;
-SELECT run(0.5, 12);
+SELECT run(0.5, 4);
 
 -- Rows that are gone, that have changed, that are new; entries of some are dead.
 DO $$
@@ -279,13 +279,13 @@ BEGIN
 		EXECUTE format('UPDATE h%1$s SET a = b, b = a WHERE id %% 4 = 1; UPDATE l%1$s SET a = b, b = a WHERE id %% 4 = 1', i);
 	END LOOP;
 END $$;
-SELECT run(0.75, 12);
+SELECT run(0.75, 4);
 BEGIN;
 SELECT fill(2000, 2300);
-SELECT run(0.125, 6);
+SELECT run(0.125, 2);
 ROLLBACK;
-SELECT run(0.0625, 6);
+SELECT run(0.0625, 2);
 
-SELECT way, queries > 50 AS taken, answered > 25 AS found FROM way_taken ORDER BY way;
+SELECT way, queries > 15 AS taken, answered > 10 AS found FROM way_taken ORDER BY way;
 SELECT format('l%s', n) AS checked, leanstore_check(format('l%s', n)::regclass) FROM layout WHERE to_regclass('l' || n) IS NOT NULL ORDER BY n;
 DROP SCHEMA index_ls_scan_random CASCADE;

@@ -68,6 +68,7 @@ Status IndexScan::enter(bool *ended) {
   // At the end that the scan runs towards, or nothing to see.
   *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) || (!unbounded_ && compare_keys(from_, to_) >= 0);
   if (*ended) return kOk;
+  searches_++;
   return backward_ ? read_at(to_, unbounded_, false) : read_at(from_, false, false);
 }
 
@@ -90,7 +91,10 @@ Status IndexScan::enter_sought(bool *ended) {
     place_ = Place::kBegin;
     return enter(ended);
   }
-  if (!sought_in_slice()) return read_at(sought_, false, true);
+  if (!sought_in_slice()) {
+    searches_++;
+    return read_at(sought_, false, true);
+  }
   // The first entry behind it (forward), or the last before it.
   i32 low = begin_, high = end_;
   while (low < high) {

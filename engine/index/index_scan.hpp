@@ -23,6 +23,7 @@ class IndexScan {
   Status next(ls_index_entry *entry);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
+  u64 searches() const { return searches_; }
 
  private:
   enum class Place : u8 { kBegin, kLeaf, kSought, kEnd };
@@ -60,6 +61,7 @@ class IndexScan {
   bool has_slice_ = false;
   i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
   i32 pos_ = 0;               // begin_ - 1 .. end_
+  u64 searches_ = 0;
   Bound from_, to_, sought_;
   u8 key_[kMaxKeyBytes];                 // of the entry last returned
   alignas(64) u8 slice_[kPageSize];      // Node::copy_slice

@@ -2,8 +2,10 @@
  * ls_index_cost.c - what the planner thinks of our indexes.
  *
  * They are ordered trees with the conditions, strategies and skipping of the
- * server's btree, so btree's estimate is ours; and where the planner asks "is it a btree"
- * because only those had an order when it was written, the answer is yes.
+ * server's btree, so btree's estimate is ours: pages are counted in the server's blocks, of
+ * which each holds two of the engine's, and the height is the tree's.  Where the
+ * planner asks "is it a btree" because only those had an order when it was written,
+ * the answer is yes.
  */
 #include "ls_index.h"
 
@@ -21,7 +23,7 @@ static ls_rel_info
 tree_info(Relation index)
 {
 	ls_rel_info info;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
 	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_index_tree(index), &info, &error));

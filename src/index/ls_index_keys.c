@@ -25,6 +25,9 @@ static const uint8 behind_values[] = {0x03};	/* above all values, at NULLS LAST 
 static const uint8 behind_all[] = {0x04};
 
 #define BYTES(array) ((ls_bytes) {.data = (array), .len = sizeof(array)})
+/* Room for most keys; strings grow. */
+#define KEY_BYTES 128
+
 #define NO_BYTES ((ls_bytes) {.data = NULL, .len = 0})
 
 static ls_bytes
@@ -602,10 +605,10 @@ ls_index_filter_init(LsIndexFilter *filter, Relation index)
 	n_columns = filter->shape->n_keys;
 	filter->columns = palloc0_array(LsColumnFilter, n_columns);
 	filter->offsets = palloc0_array(uint32, n_columns + 1);
-	initStringInfo(&filter->from);
-	initStringInfo(&filter->to);
-	initStringInfo(&filter->bound);
-	initStringInfo(&filter->skip_to);
+	initStringInfoExt(&filter->from, KEY_BYTES);
+	initStringInfoExt(&filter->to, KEY_BYTES);
+	initStringInfoExt(&filter->bound, KEY_BYTES);
+	initStringInfoExt(&filter->skip_to, KEY_BYTES);
 }
 
 /* Just "=" on leading columns? */

@@ -30,13 +30,13 @@ IndexScanDesc
 ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
 {
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan", ALLOCSET_SMALL_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	LsIndexScan *so = palloc0_object(LsIndexScan);
 
 	so->context = context;
 	ls_index_filter_init(&so->filter, index);
-	initStringInfo(&so->mark);
+	initStringInfoExt(&so->mark, 128);
 	scan->opaque = so;
 	MemoryContextSwitchTo(old_context);
 	return scan;
@@ -60,7 +60,7 @@ remove_dead(IndexScanDesc scan)
 	for (int i = 0; i < so->n_dead; i++)
 	{
 		ls_bytes	key = {(const uint8_t *) so->dead_keys.data + begin, so->dead_ends[i] - begin};
-		ls_error	error = {0};
+		ls_error	error;
 		ls_status	status;
 
 		LS_CALL(status, ls_index_remove(ls_reader(), tree, key, so->dead_rows[i], &error));
@@ -114,12 +114,25 @@ ls_index_entry_position(const ls_index_entry *entry, StringInfo position)
 	appendBinaryStringInfo(position, row_id, sizeof(row_id));
 }
 
+/*
+ * Tell of the searches since the last call.  Coming back to a place where the scan
+ * has been (a mark, another process' place) is not one that the user has to know of.
+ */
 static void
-count_search(IndexScanDesc scan)
+count_searches(IndexScanDesc scan)
 {
-	pgstat_count_index_scan(scan->indexRelation);
-	if (scan->instrument)
-		scan->instrument->nsearches++;
+	LsIndexScan *so = scan->opaque;
+	uint64		searches = ls_index_scan_searches(so->engine);
+
+	for (; so->searches < searches && !so->coming_back; so->searches++)
+	{
+		pgstat_count_index_scan(scan->indexRelation);
+		if (scan->instrument)
+			scan->instrument->nsearches++;
+	}
+	so->searches = searches;
+	so->moved = false;
+	so->coming_back = false;
 }
 
 /* Go to the range of the present arguments. */
@@ -127,7 +140,7 @@ static void
 start(IndexScanDesc scan, bool backward)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
 	so->started = true;
@@ -141,6 +154,7 @@ start(IndexScanDesc scan, bool backward)
 	}
 	if (so->engine == NULL)
 		so->engine = ls_index_scan_open_owned(scan->indexRelation, ls_index_tree(scan->indexRelation));
+	so->moved = true;
 	LS_CALL(status, ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to),
 										backward, &error));
 	ls_check(status, error, scan->indexRelation);
@@ -150,9 +164,10 @@ static void
 seek(IndexScanDesc scan, ls_bytes position)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
+	so->moved = true;
 	LS_CALL(status, ls_index_scan_seek(so->engine, position, &error));
 	ls_check(status, error, scan->indexRelation);
 }
@@ -161,10 +176,12 @@ static bool
 next_entry(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_error	error = {0};
+	ls_error	error;
 	ls_status	status;
 
 	LS_CALL(status, ls_index_scan_next(so->engine, &so->entry, &error));
+	if (so->moved)
+		count_searches(scan);
 	if (status == LS_END)
 	{
 		so->at_end = true;
@@ -188,7 +205,6 @@ skip(IndexScanDesc scan)
 		if ((ls_bytes_compare(so->entry.key, place) < 0) == so->backward)
 			return true;
 	}
-	count_search(scan);
 	seek(scan, place);
 	return next_entry(scan);
 }
@@ -200,11 +216,7 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 
 	so->on_entry = false;
 	if (!so->started)
-	{
 		start(scan, backward);
-		if (!so->nothing)
-			count_search(scan);
-	}
 	if (so->nothing)
 		return false;
 	if (backward != so->backward)
@@ -248,6 +260,7 @@ ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
 	if (!so->started)
 		start(scan, backward);
 	so->at_end = false;
+	so->coming_back = true;
 	if (!so->nothing)
 		seek(scan, position);
 }

@@ -119,6 +119,10 @@ typedef struct LsIndexScan
 	bool		backward;
 	bool		at_end;			/* in that direction */
 
+	bool		moved;			/* to another place, by other means than the next entry */
+	bool		coming_back;	/* ... where the scan has been */
+	uint64		searches;		/* of the engine's scan, counted so far */
+
 	bool		on_entry;
 	ls_index_entry entry;		/* returned last; valid if on_entry */
 
