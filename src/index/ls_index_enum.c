@@ -11,6 +11,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_enum.h"
 #include "catalog/pg_index.h"
@@ -44,7 +45,7 @@ ls_index_before_alter_enum(AlterEnumStmt *stmt)
 	CatCList   *list;
 
 	/* What the command will refuse must not lock anything, and a new name for a value moves none. */
-	if (stmt->oldVal != NULL || !OidIsValid(type) || !type_is_enum(type) ||
+	if (XactReadOnly || stmt->oldVal != NULL || !OidIsValid(type) || !type_is_enum(type) ||
 		!object_ownercheck(TypeRelationId, type, GetUserId()))
 		return NULL;
 	LockDatabaseObject(TypeRelationId, type, 0, ExclusiveLock);

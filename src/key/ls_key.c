@@ -3,7 +3,6 @@
  */
 #include "key/ls_key_internal.h"
 
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "parser/parse_coerce.h"

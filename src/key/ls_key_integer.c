@@ -4,7 +4,6 @@
  */
 #include "key/ls_key_internal.h"
 
-#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "storage/itemptr.h"
 

@@ -14,10 +14,8 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
 #include "utils/typcache.h"
 #include "varatt.h"
 

@@ -14,7 +14,6 @@
 #include "key/ls_key_internal.h"
 
 #include "catalog/pg_type.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/pg_locale.h"
 #include "varatt.h"
