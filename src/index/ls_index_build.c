@@ -126,7 +126,7 @@ load_entries(Build *b, ls_index_build *build)
 	ls_status	status;
 
 	initStringInfo(&last_key);
-	ls_interruptible(true);		/* once for all of them; an error puts an end to it, too */
+	ls_interruptible(true);		/* once for all of them */
 	while (ls_index_sort_next(b->sort, &record))
 	{
 		if (b->info->ii_Unique)
@@ -174,6 +174,7 @@ load(Build *b)
 	}
 	PG_CATCH();
 	{
+		ls_interruptible(false);
 		if (build != NULL)
 			ls_index_build_abandon(build);
 		PG_RE_THROW();

@@ -2,19 +2,17 @@
  * ls_index_sort.c - sorting the entries of a new index.
  *
  * Entries are byte strings that memcmp orders, so they are sorted by their bytes: eight
- * of them in one integer, radix sorted; then what is equal in these is compared in
- * full.  What does not fit into memory is written to runs, temporary files, which
+ * of them as one integer, radix sorted; then the next eight of those that are
+ * equal so far.  What does not fit into memory is written to runs, temporary files, which
  * are merged as they are read.
  *
- * The first byte of a key is the marker of its first column, the same in nearly all of
- * them (ls_key.h).  The integer is made of the eight bytes behind it; a NULL there gets
- * the least or the greatest integer, and the comparison in full puts it where it belongs.
+ * Where one integer and the row id say everything, that is in an index of one column of
+ * eight bytes at most and nothing beside it, there is no record.  The first byte
+ * of a key is the marker of its first column (ls_key.h); the integer is made of those
+ * behind it, and for NULL it is the least or the greatest.
  *
- * Where the integer and the row id say everything, that is in an index of one column
- * of eight bytes at most and nothing beside it, there is no record:
- *
- *	packed		rest = marker (8 bits) | row id (40) | flags (8)
- *	otherwise	rest = address of the record: head, key, row id, payload
+ *	packed		prefix = the column; rest = marker (8 bits) | row id (40) | flags (8)
+ *	otherwise	prefix = what it is sorted by just now; rest = address of the record: head, key, row id, payload
  */
 #include "ls_index_sort.h"
 
@@ -29,8 +27,15 @@
 /* What one column of a fixed width may take to be packed. */
 #define MAX_PACKED_WIDTH PREFIX_BYTES
 
+/* Fewer are sorted by comparing them. */
+#define RADIX_SORT_ITEMS 256
+
 /* So many runs are merged at a time: each has a buffer of its own. */
+#ifdef LS_DEBUG_CHECKS
+#define MAX_RUNS 8				/* so that tests get there */
+#else
 #define MAX_RUNS 256
+#endif
 
 typedef struct SortItem
 {
@@ -51,6 +56,7 @@ typedef struct RecordHead
 typedef struct Run
 {
 	BufFile    *file;
+	int			level;			/* how often it has been merged */
 	SortItem		item;
 	char	   *record;			/* unless packed: the item's, in a buffer of this size */
 	Size		record_size;
@@ -85,33 +91,26 @@ struct LsIndexSort
 static inline int
 compare_records(const RecordHead *a, const RecordHead *b)
 {
-	uint32		a_len = a->key_len + ROW_ID_BYTES;
-	uint32		b_len = b->key_len + ROW_ID_BYTES;
-	int			order = memcmp(a + 1, b + 1, Min(a_len, b_len));
-
 	/* no entry is a prefix of another */
-	return order;
+	return memcmp(a + 1, b + 1, Min(a->key_len, b->key_len) + ROW_ID_BYTES);
 }
 
 static inline bool
 item_less(const LsIndexSort *sort, const SortItem *a, const SortItem *b)
 {
-	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix;
 	if (sort->packed)
-		return a->rest < b->rest;
+		return a->prefix != b->prefix ? a->prefix < b->prefix : a->rest < b->rest;
 	return compare_records((const RecordHead *) a->rest, (const RecordHead *) b->rest) < 0;
 }
 
-#define ST_SORT sort_equal_prefixes
+#define ST_SORT sort_records
 #define ST_ELEMENT_TYPE SortItem
 #define ST_COMPARE(a, b) compare_records((const RecordHead *) (a)->rest, (const RecordHead *) (b)->rest)
 #define ST_SCOPE static
 #define ST_DEFINE
-#define ST_CHECK_FOR_INTERRUPTS
 #include "lib/sort_template.h"
 
-#define ST_SORT sort_equal_packed
+#define ST_SORT sort_packed
 #define ST_ELEMENT_TYPE SortItem
 #define ST_COMPARE(a, b) ((a)->rest < (b)->rest ? -1 : (a)->rest > (b)->rest)
 #define ST_SCOPE static
@@ -123,56 +122,99 @@ item_less(const LsIndexSort *sort, const SortItem *a, const SortItem *b)
  * same in all of them takes no pass.
  */
 static void
-radix_sort(LsIndexSort *sort)
+radix_sort(SortItem *items, SortItem *scratch, Size n)
 {
 	Size		counts[PREFIX_BYTES][256];
+	SortItem   *from = items;
+	SortItem   *to = scratch;
 
 	memset(counts, 0, sizeof(counts));
-	for (Size i = 0; i < sort->n_items; i++)
+	for (Size i = 0; i < n; i++)
 		for (int byte = 0; byte < PREFIX_BYTES; byte++)
-			counts[byte][(sort->items[i].prefix >> (8 * byte)) & 0xFF]++;
+			counts[byte][(from[i].prefix >> (8 * byte)) & 0xFF]++;
 
 	for (int byte = 0; byte < PREFIX_BYTES; byte++)
 	{
 		Size	   *count = counts[byte];
 		Size		start = 0;
-		SortItem   *swap;
+		SortItem   *swap = from;
 
 		CHECK_FOR_INTERRUPTS();
-		if (count[(sort->items[0].prefix >> (8 * byte)) & 0xFF] == sort->n_items)
+		if (count[(from[0].prefix >> (8 * byte)) & 0xFF] == n)
 			continue;
 		for (int value = 0; value < 256; value++)
 		{
-			Size		n = count[value];
+			Size		here = count[value];
 
 			count[value] = start;
-			start += n;
+			start += here;
 		}
-		for (Size i = 0; i < sort->n_items; i++)
-			sort->scratch[count[(sort->items[i].prefix >> (8 * byte)) & 0xFF]++] = sort->items[i];
-		swap = sort->items;
-		sort->items = sort->scratch;
-		sort->scratch = swap;
+		for (Size i = 0; i < n; i++)
+			to[count[(from[i].prefix >> (8 * byte)) & 0xFF]++] = from[i];
+		from = to;
+		to = swap;
+	}
+	if (from != items)
+		memcpy(items, from, n * sizeof(SortItem));
+}
+
+/* Up to eight bytes as an integer that orders like them. */
+static inline uint64
+bytes_to_prefix(const uint8 *bytes, uint32 len)
+{
+	uint64		prefix = 0;
+
+	memcpy(&prefix, bytes, Min(len, PREFIX_BYTES));
+	return pg_ntoh64(prefix);
+}
+
+/*
+ * Sort records that are equal in their first `offset` bytes.  Many of them by the next
+ * eight, and so on with those that are equal in these, too.
+ */
+static void
+sort_records_behind(SortItem *items, SortItem *scratch, Size n, uint32 offset)
+{
+	if (n < RADIX_SORT_ITEMS)
+	{
+		sort_records(items, n);
+		return;
+	}
+	check_stack_depth();
+	for (Size i = 0; i < n; i++)
+	{
+		const RecordHead *head = (const RecordHead *) items[i].rest;
+		uint32		len = head->key_len + ROW_ID_BYTES;
+
+		items[i].prefix = bytes_to_prefix((const uint8 *) (head + 1) + Min(offset, len), len - Min(offset, len));
+	}
+	radix_sort(items, scratch, n);
+	for (Size from = 0, to; from < n; from = to)
+	{
+		for (to = from + 1; to < n && items[to].prefix == items[from].prefix; to++)
+			;
+		if (to - from > 1)
+			sort_records_behind(items + from, scratch + from, to - from, offset + PREFIX_BYTES);
 	}
 }
 
 static void
 sort_items(LsIndexSort *sort)
 {
+	if (!sort->packed)
+	{
+		sort_records_behind(sort->items, sort->scratch, sort->n_items, 0);
+		return;
+	}
 	if (sort->n_items < 2)
 		return;
-	radix_sort(sort);
+	radix_sort(sort->items, sort->scratch, sort->n_items);
 	for (Size from = 0, to; from < sort->n_items; from = to)
 	{
 		for (to = from + 1; to < sort->n_items && sort->items[to].prefix == sort->items[from].prefix; to++)
 			;
 		if (to - from > 1)
-		{
-			if (sort->packed)
-				sort_equal_packed(sort->items + from, to - from);
-			else
-				sort_equal_prefixes(sort->items + from, to - from);
-		}
+			sort_packed(sort->items + from, to - from);
 	}
 }
 
@@ -187,7 +229,6 @@ write_item(const LsIndexSort *sort, BufFile *file, const SortItem *item)
 	{
 		const RecordHead *head = (const RecordHead *) item->rest;
 
-		BufFileWrite(file, &item->prefix, sizeof(item->prefix));
 		BufFileWrite(file, head, RECORD_BYTES(head));
 	}
 }
@@ -201,9 +242,8 @@ read_item(const LsIndexSort *sort, Run *run)
 	if (sort->packed)
 		return BufFileReadMaybeEOF(run->file, &run->item, sizeof(SortItem), true) != 0;
 
-	if (BufFileReadMaybeEOF(run->file, &run->item.prefix, sizeof(run->item.prefix), true) == 0)
+	if (BufFileReadMaybeEOF(run->file, &head, sizeof(head), true) == 0)
 		return false;
-	BufFileReadExact(run->file, &head, sizeof(head));
 	if (RECORD_BYTES(&head) > run->record_size)
 	{
 		run->record_size = RECORD_BYTES(&head) * 2;
@@ -245,11 +285,12 @@ sift_down(LsIndexSort *sort, int at)
 	sort->heap[at] = run;
 }
 
+/* Of all runs from this one on. */
 static void
-begin_merge(LsIndexSort *sort)
+begin_merge(LsIndexSort *sort, int first)
 {
 	sort->n_heap = 0;
-	for (int i = 0; i < sort->n_runs; i++)
+	for (int i = first; i < sort->n_runs; i++)
 	{
 		if (BufFileSeek(sort->runs[i].file, 0, 0, SEEK_SET) != 0)
 			ereport(ERROR,
@@ -263,7 +304,7 @@ begin_merge(LsIndexSort *sort)
 	sort->started = false;
 }
 
-/* The least item of all runs, NULL at the end. */
+/* The least item of the runs being merged, NULL at the end. */
 static const SortItem *
 merge_next(LsIndexSort *sort)
 {
@@ -287,23 +328,36 @@ close_run(Run *run)
 	*run = (Run) {0};
 }
 
-/* All runs become one. */
+/*
+ * There is no room for another run.  Runs that have been merged are in front; the
+ * others become one of them.  When that would not be worth it, all become one.
+ */
 static void
 merge_runs(LsIndexSort *sort)
 {
+	int			level = sort->runs[sort->n_runs - 1].level;
+	int			first = sort->n_runs - 1;
 	BufFile    *merged = BufFileCreateTemp(false);
 	const SortItem *item;
 
-	begin_merge(sort);
+	while (first > 0 && sort->runs[first - 1].level == level)
+		first--;
+	if (sort->n_runs - first < MAX_RUNS / 2)
+	{
+		first = 0;
+		level = sort->runs[0].level;
+	}
+
+	begin_merge(sort, first);
 	while ((item = merge_next(sort)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		write_item(sort, merged, item);
 	}
-	for (int i = 0; i < sort->n_runs; i++)
+	for (int i = first; i < sort->n_runs; i++)
 		close_run(&sort->runs[i]);
-	sort->runs[0].file = merged;
-	sort->n_runs = 1;
+	sort->runs[first] = (Run) {.file = merged, .level = level + 1};
+	sort->n_runs = first + 1;
 }
 
 /* Sort what is in memory and make a run of it. */
@@ -373,30 +427,6 @@ have_room(LsIndexSort *sort)
 	return true;
 }
 
-/* Up to eight bytes as an integer that orders like them. */
-static inline uint64
-bytes_to_prefix(const uint8 *bytes, uint32 len)
-{
-	uint64		prefix = 0;
-
-	memcpy(&prefix, bytes, Min(len, PREFIX_BYTES));
-	return pg_ntoh64(prefix);
-}
-
-static uint64
-make_prefix(ls_bytes key)
-{
-	switch (key.data[0])
-	{
-		case LS_KEY_NULL_FIRST:
-			return 0;
-		case LS_KEY_NULL_LAST:
-			return PG_UINT64_MAX;
-		default:
-			return bytes_to_prefix(key.data + 1, key.len - 1);
-	}
-}
-
 static inline void
 put_row_id(uint8 *out, uint64 row_id)
 {
@@ -412,9 +442,12 @@ ls_index_sort_add(LsIndexSort *sort, ls_bytes key, uint64 row_id, ls_bytes paylo
 	if (!have_room(sort))
 		write_run(sort);
 	item = &sort->items[sort->n_items++];
-	item->prefix = make_prefix(key);
 	if (sort->packed)
+	{
+		item->prefix = key.data[0] == LS_KEY_VALUE ? bytes_to_prefix(key.data + 1, key.len - 1)
+			: key.data[0] == LS_KEY_NULL_LAST ? PG_UINT64_MAX : 0;
 		item->rest = (uint64) key.data[0] << 48 | row_id << 8 | flags;
+	}
 	else
 	{
 		RecordHead	head = {.key_len = key.len, .payload_len = payload.len, .flags = flags};
@@ -441,7 +474,7 @@ ls_index_sort_perform(LsIndexSort *sort)
 			write_run(sort);
 		pfree(sort->items);
 		pfree(sort->scratch);
-		begin_merge(sort);
+		begin_merge(sort, 0);
 	}
 }
 

@@ -25,6 +25,14 @@ $node->safe_psql('postgres', q{
 	INSERT INTO t SELECT i, i, repeat('x', i % 50) FROM generate_series(1, 20000) i;
 	CREATE INDEX t_v ON t (v) INCLUDE (pad);
 	COMMIT;
+	BEGIN;
+	CREATE TABLE emptied (id int PRIMARY KEY, v int) USING leanstore;
+	INSERT INTO emptied SELECT i, i FROM generate_series(1, 20000) i;
+	SELECT leanstore_checkpoint();
+	CREATE INDEX emptied_v ON emptied (v);
+	TRUNCATE emptied;
+	INSERT INTO emptied SELECT i, i FROM generate_series(1, 100) i;
+	COMMIT;
 	CREATE UNLOGGED TABLE un (id int PRIMARY KEY) USING leanstore;
 	INSERT INTO un SELECT generate_series(1, 1000);
 	CREATE UNLOGGED TABLE un_empty (id int PRIMARY KEY) USING leanstore});
@@ -32,6 +40,7 @@ CrashDriver::kill_server($node, 'postmaster');
 $node->start;
 $node->leanstore_check_ok('indexes built right before a crash');
 is($node->safe_psql('postgres', $by_index), '101|15150', 'rows by index');
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM emptied WHERE v > 0}), '100', 'an index that was emptied in the transaction that made it');
 is($node->safe_psql('postgres', q{INSERT INTO un SELECT generate_series(1, 1000); INSERT INTO un_empty VALUES (1); SET enable_seqscan = off; SELECT count(*) FROM un WHERE id < 100}),
 	'99', 'indexes of unlogged tables are empty after a crash, and usable');
 
