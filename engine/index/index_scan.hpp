@@ -27,6 +27,9 @@ class IndexScan {
  private:
   enum class Place : u8 { kBegin, kLeaf, kSought, kEnd };
 
+  // What the bound of read_at is: the range's own, a fence, or a place sought.
+  enum class Start : u8 { kEdge, kFence, kSought };
+
   // Any byte string, as far as it matters: a longer one has the same place among entries.
   class Bound {
    public:
@@ -46,7 +49,7 @@ class IndexScan {
   Status enter(bool *ended);
   Status enter_sought(bool *ended);
   Status next_leaf(bool *ended);
-  Status read_at(Bytes bound, bool unbounded, bool behind);
+  Status read_at(Bytes bound, Start start);
   bool sought_in_slice() const;
   void end_at(Place place, bool *ended);
   const Node *node() const { return reinterpret_cast<const Node *>(slice_); }
