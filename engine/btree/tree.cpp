@@ -202,8 +202,8 @@ void BTree::log_image(const Node *node) {
                {page + node->heap_start, kPageSize - node->heap_start});
 }
 
-void BTree::log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b) {
-  if (logged()) ctx_.log->op(file_no_, parent->page_no.load(std::memory_order_relaxed), code, a, b);
+void BTree::log_page_op(u16 code, Frame *page, Bytes a, Bytes b) {
+  if (logged()) ctx_.log->op(file_no_, page->page_no.load(std::memory_order_relaxed), code, a, b);
 }
 
 // ---------------------------------------------------------------- a new file
