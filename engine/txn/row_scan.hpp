@@ -34,6 +34,7 @@ class RowScan {
   Status copy_leaf_at(Bytes bound);
   void leave_leaf();
   Status resolve(Bytes value, ls_row *row, bool *visible);
+  void look_ahead();
   const Node *node() const { return reinterpret_cast<const Node *>(leaf_); }
 
   Worker &w_;
@@ -48,6 +49,11 @@ class RowScan {
   bool old_ghosts_ = false;   // the leaf has ghosts of an earlier run, which no undo entry leads to
   i32 pos_ = 0;               // in the leaf copy: -1 .. count
   u64 row_id_ = 0;            // at pos_
+  // Rows whose older versions look_ahead() has asked for: positions [ahead_from_, ahead_to_) of the leaf, and where each
+  // one's entry was then (empty: unknown, or not needed).
+  static constexpr i32 kAhead = 32;
+  i32 ahead_from_ = 0, ahead_to_ = 0;
+  LeafHint ahead_[kAhead];
   alignas(8) u8 leaf_[kPageSize];
   alignas(8) u8 older_[kPageSize];   // an older version that was returned
   alignas(8) u8 again_[kPageSize];   // a row that was copied again
