@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "base/check.hpp"
 #include "btree/node_bytes.hpp"
@@ -175,26 +174,35 @@ Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out) {
   return node_copy(key, Aim::kBefore, 0, out);
 }
 
+namespace {
+
+// No more than `capacity` bytes; returns the value's length.
+u32 copy_value(const Node *node, u16 pos, u8 *out, u32 capacity) {
+  const Bytes value = node->value(pos);
+  if (const size_t copied = std::min<size_t>(value.size(), capacity)) std::memcpy(out, value.data(), copied);
+  return static_cast<u32>(value.size());
+}
+
+}  // namespace
+
+bool BTree::value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes) {
+  if (!hint.leaf) return false;
+  OptimisticGuard leaf(pool(), hint.leaf);
+  if (leaf.version() != hint.version) return false;
+  *bytes = copy_value(reinterpret_cast<const Node *>(leaf.page()), hint.pos, out, capacity);
+  return leaf.valid();
+}
+
 Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint) {
-  auto copy_at = [&](const Node *node, u16 pos) {
-    Bytes value = node->value(pos);
-    *bytes = static_cast<u32>(value.size());
-    if (u32 copied = std::min(*bytes, capacity)) std::memcpy(out, value.data(), copied);
-    return kOk;
-  };
-  auto copy_value = [&](const u8 *page) {
+  if (hint && value_at(*hint, out, capacity, bytes)) return kOk;
+  auto find = [&](const u8 *page) {
     const Node *node = reinterpret_cast<const Node *>(page);
     bool found;
-    u16 pos = node->lower_bound(key, &found);
-    return found ? copy_at(node, pos) : make_status(LS_NOT_FOUND);
+    const u16 pos = node->lower_bound(key, &found);
+    if (!found) return make_status(LS_NOT_FOUND);
+    *bytes = copy_value(node, pos, out, capacity);
+    return kOk;
   };
-  if (hint && hint->found) {
-    OptimisticGuard leaf(pool(), hint->frame);
-    if (leaf.version() == hint->version) {
-      Status status = copy_at(reinterpret_cast<const Node *>(leaf.page()), hint->pos);
-      if (leaf.valid()) return status;
-    }
-  }
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
     Step step = descend(key, Aim::kAt, 0, path);
@@ -205,49 +213,12 @@ Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHin
       Frame *frame = path.node.frame();
       path.node.reset();
       SharedGuard guard = SharedGuard::lock(pool(), frame);
-      if (node_is(frame, key, Aim::kAt, 0)) return copy_value(guard.page());
+      if (node_is(frame, key, Aim::kAt, 0)) return find(guard.page());
       continue;
     }
-    Status status = copy_value(path.node.page());
+    Status status = find(path.node.page());
     if (path.node.valid()) return status;
   }
-}
-
-// ---------------------------------------------------------------- looking ahead
-
-// Of an inner node its header and hints, of a leaf some slots, too.
-constexpr u32 kInnerAheadBytes = sizeof(Node);
-constexpr u32 kLeafAheadBytes = 6 * kCacheLine;
-
-bool BTree::step_ahead(Bytes key, LeafHint &hint) {
-  OptimisticGuard guard;
-  Swip swip;
-  u8 level = UINT8_MAX;
-  const LeafHint at = std::exchange(hint, {});
-  if (!at.frame) {
-    if (pool().follow_meta(file_, guard) != Step::kOk) return false;
-    swip.raw = __atomic_load_n(&reinterpret_cast<const MetaPage *>(guard.page())->root, __ATOMIC_RELAXED);
-  } else {
-    guard = OptimisticGuard(pool(), at.frame);
-    if (!at.parent->latch.validate(at.parent_version)) return false;
-    Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(guard.page()));
-    level = node->level;
-    bool found;
-    const u16 pos = node->lower_bound(key, &found);
-    if (node->is_leaf) {
-      const Bytes value = node->value(pos);
-      for (size_t i = 0; i < value.size() + kCacheLine; i += kCacheLine) __builtin_prefetch(value.data() + i);
-      if (found) hint = {.frame = at.frame, .version = guard.version(), .pos = pos, .found = true};
-      return false;
-    }
-    swip.raw = __atomic_load_n(&node->child(static_cast<u16>(pos + found))->raw, __ATOMIC_RELAXED);
-  }
-  if (!guard.valid() || !swip.is_swizzled()) return false;
-  hint = {.frame = swip.frame(), .parent = guard.frame(), .parent_version = guard.version()};
-  __builtin_prefetch(hint.frame);
-  const u8 *page = pool().page(hint.frame);
-  for (u32 i = 0; i < (level == 1 ? kLeafAheadBytes : kInnerAheadBytes); i += kCacheLine) __builtin_prefetch(page + i);
-  return true;
 }
 
 // ---------------------------------------------------------------- logging

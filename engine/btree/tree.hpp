@@ -18,14 +18,11 @@
 
 namespace ls {
 
-// Where an entry was: at `pos` of the leaf as long as that has this version.
+// Where an entry was (look_ahead.hpp): at `pos` of the leaf as long as that has this version.
 struct LeafHint {
-  Frame *frame = nullptr;     // of the leaf; before the end of the descent: of the next node, which is
-  u64 version = 0;            // the right one while its parent has the version given
-  Frame *parent = nullptr;
-  u64 parent_version = 0;
+  Frame *leaf = nullptr;   // null: not known
+  u64 version = 0;
   u16 pos = 0;
-  bool found = false;
 };
 
 class BTree {
@@ -47,12 +44,10 @@ class BTree {
   // Copy of the leaf with the greatest keys < `key` (unbounded: the rightmost leaf).  It may be empty: go on with its lower
   // fence.  LS_END when `key` is empty: nothing is less.
   Status leaf_copy_before(Bytes key, bool unbounded, u8 *out);
-  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.  hint: from step_ahead(), may be outdated.
+  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.  hint: may be outdated.
   Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint = nullptr);
-  // For many look-ups whose cache misses shall overlap: descend for all of their keys together, a step for each in turn.  A step
-  // reads what the step before has asked memory for, and asks for what the next one reads.  Begin with an empty hint; true: go on;
-  // false: the hint is for lookup(), empty when a page on the way is not in the pool.  Never waits for I/O.
-  bool step_ahead(Bytes key, LeafHint &hint);
+  // The same of the entry that a hint leads to; false when the hint is empty or outdated.
+  bool value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes);
 
   // The leaf around `key` has become small: merge it with a neighbour where that fits.  Best effort.
   Status try_merge(Bytes key);

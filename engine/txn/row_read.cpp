@@ -38,7 +38,7 @@ Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocato
 }
 
 Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version, const LeafHint *hint) {
+                    Found *found, RowVersion *version, std::span<const LeafHint> hints) {
   RowParts parts;
   if (!split_row(value, &parts)) return fail_row(file, row_id, "shorter than its header");
   *version = RowVersion{parts.header, parts.payload, parts.moved_to};
@@ -68,7 +68,8 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
       return kOk;
     }
     bool gone;
-    LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone, i == 0 ? hint : nullptr));
+    LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone,
+                          i < hints.size() ? &hints[i] : nullptr));
     if (gone) {
       *found = Found::kStale;
       return kOk;

@@ -21,10 +21,10 @@ enum class Found : u8 {
   kStale,  // the copy is out of date or its verdict not certain: copy the row again
 };
 
-// value: a private copy of the row; older: kPageSize bytes, 8-aligned, for a version that is not in it.  hint: where the
-// version before the row's newest is, see BTree::step_ahead.
+// value: a private copy of the row; older: kPageSize bytes, 8-aligned, for a version that is not in it.  hints: where the
+// first entries along the chain are (look_ahead.hpp).
 Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version, const LeafHint *hint = nullptr);
+                    Found *found, RowVersion *version, std::span<const LeafHint> hints = {});
 
 // One step back along the chain: the version before one whose locator is `at`.  newest: the ghost's own payload, when
 // the entry is a kDelete (the payload stays in the leaf).  *gone: the entry is not there any more.

@@ -77,30 +77,39 @@ Status RowScan::next(ls_row *row) {
   }
 }
 
-// One old version after the other would be one cache miss after the other, several for each: descend for those of the next
-// rows together (bench/long_reader: a scan of 2,000,000 rows of which most have changed).
+// Is the version before this one wanted?
+bool RowScan::wants(const RowHeader &header) const {
+  return header.has(LS_ROW_HAS_PREV) && !writer_visible(header, snapshot_, viewer_.base);
+}
+
+// Find the older versions of the next rows together: all first links of their chains, then the next ones.
 void RowScan::look_ahead() {
-  ahead_from_ = backward_ ? std::max(pos_ - kAhead + 1, 0) : pos_;
-  ahead_to_ = backward_ ? pos_ + 1 : std::min<i32>(pos_ + kAhead, node()->count);
-  VersionLocator wanted[kAhead];
-  u8 at[kAhead];   // positions that still descend, relative to ahead_from_
-  u32 n = 0;
-  for (i32 i = 0; i < ahead_to_ - ahead_from_; i++) {
-    ahead_[i] = {};
+  constexpr i32 kMax = LookAhead::kMax;
+  ahead_from_ = backward_ ? std::max(pos_ - kMax + 1, 0) : pos_;
+  ahead_to_ = backward_ ? pos_ + 1 : std::min<i32>(pos_ + kMax, node()->count);
+  LookAhead look_ahead(*w_.pool);
+  VersionLocator at[kMax];
+  VersionKey keys[kMax];
+  const i32 n = ahead_to_ - ahead_from_;
+  for (i32 i = 0; i < n; i++) {
     const Bytes value = node()->value(static_cast<u16>(ahead_from_ + i));
-    if (value.size() < sizeof(RowHeader)) continue;
-    const RowHeader header = RowHeader::load(value.data());
-    if (!header.has(LS_ROW_HAS_PREV) || writer_visible(header, snapshot_, viewer_.base)) continue;
-    wanted[i] = {header.tn(), header.seq};
-    at[n++] = static_cast<u8>(i);
+    const RowHeader header = value.size() < sizeof(RowHeader) ? RowHeader{} : RowHeader::load(value.data());
+    at[i] = wants(header) ? VersionLocator{header.tn(), header.seq} : VersionLocator{};
   }
-  while (n > 0) {
-    u32 left = 0;
-    for (u32 k = 0; k < n; k++) {
-      const u8 i = at[k];
-      if (version_store(w_, wanted[i].tn).tree().step_ahead(VersionKey(wanted[i].tn, wanted[i].seq), ahead_[i])) at[left++] = i;
+  for (u32 link = 0;; link++) {
+    for (i32 i = 0; i < n; i++) {
+      ahead_[i][link] = {};
+      if (!at[i]) continue;
+      keys[i] = VersionKey(at[i].tn, at[i].seq);
+      look_ahead.add(version_store(w_, at[i].tn).tree().file(), keys[i], &ahead_[i][link]);
     }
-    n = left;
+    look_ahead.run();
+    if (link + 1 == kLinks) return;
+    for (i32 i = 0; i < n; i++) {
+      VersionEntry entry;
+      const bool known = at[i] && version_store(w_, at[i].tn).peek(ahead_[i][link], &entry);
+      at[i] = known && wants(entry.previous) ? entry.older() : VersionLocator{};
+    }
   }
 }
 
@@ -108,8 +117,9 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
   if (snapshot_.kind == LS_SNAPSHOT_MVCC && (pos_ < ahead_from_ || pos_ >= ahead_to_)) look_ahead();
   Found found;
   RowVersion version;
-  const LeafHint *hint = snapshot_.kind == LS_SNAPSHOT_MVCC ? &ahead_[pos_ - ahead_from_] : nullptr;
-  LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older_, &found, &version, hint));
+  const std::span<const LeafHint> hints =
+      snapshot_.kind == LS_SNAPSHOT_MVCC ? std::span<const LeafHint>(ahead_[pos_ - ahead_from_]) : std::span<const LeafHint>();
+  LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older_, &found, &version, hints));
   if (found == Found::kStale) {
     RowHeader newest;
     bool absent;

@@ -91,6 +91,11 @@ Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry,
   return kOk;
 }
 
+bool VersionStore::peek(const LeafHint &hint, VersionEntry *entry) {
+  u32 bytes = 0;
+  return tree_.value_at(hint, reinterpret_cast<u8 *>(entry), sizeof *entry, &bytes) && bytes >= sizeof *entry;
+}
+
 Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
                                Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload)) {
   const VersionKey first(tn, from);

@@ -53,7 +53,8 @@ static_assert(kMaxVersionBytes <= Node::max_value_bytes(kMaxVersionKeyBytes));
 
 struct VersionKey {
   u8 bytes[kMaxVersionKeyBytes];
-  u32 length;
+  u32 length = 0;
+  VersionKey() = default;
   VersionKey(Tn tn, u32 seq);
   operator Bytes() const { return Bytes(bytes, length); }
 };
@@ -72,8 +73,10 @@ class VersionStore {
   // Write or overwrite.  Holds no latch before and after.
   Status put(VersionLocator at, const VersionEntry &entry, Bytes payload);
   // Copy an entry to `out` (kPageSize bytes, 8-aligned), payload behind the head.  LS_NOT_FOUND: rolled back or cleaned.
-  // hint: see BTree::step_ahead.
+  // hint: see look_ahead.hpp.
   Status get(VersionLocator at, u8 *out, const VersionEntry **entry, const LeafHint *hint = nullptr);
+  // The entry's head where a hint says; false when it is not there any more.
+  bool peek(const LeafHint &hint, VersionEntry *entry);
   // Descending over the entries of a transaction with seq in [from, before): copies into `leaf` (kPageSize) and calls
   // each on the copy, no latch held; then removes them.  Only by the owner (S1).
   Status take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
