@@ -15,8 +15,8 @@ import re
 import sys
 import tempfile
 
-LAYERS = ("base os sync lock wal buffer btree version vlog txn recovery "
-          "store capi").split()
+LAYERS = ("base os sync lock wal buffer btree version vlog txn index "
+          "recovery store capi").split()
 STRANGERS = {("version", "vlog"), ("vlog", "version")}
 WALL = "leanstore/engine.h"
 SOURCE = (".h", ".hpp", ".c", ".cpp", ".def")

@@ -19,12 +19,6 @@ static_assert(sizeof(Node) + 2 * kMaxKeyBytes + 8 + sizeof(Slot) + ((kMaxKeyByte
 // A table row (16 + LS_MAX_ROW_BYTES behind an 8-byte key) fits a leaf with two 8-byte fences.
 static_assert(Node::max_value_bytes(8) >= 16 + LS_MAX_ROW_BYTES);
 
-u32 common_prefix(Bytes a, Bytes b) {
-  size_t n = std::min(a.size(), b.size()), i = 0;
-  while (i < n && a[i] == b[i]) i++;
-  return static_cast<u32>(i);
-}
-
 // Room on the stack for a whole page; aligned like one.
 struct alignas(64) PageCopy {
   u8 bytes[kPageSize];
@@ -32,15 +26,20 @@ struct alignas(64) PageCopy {
   const Node &node() const { return *reinterpret_cast<const Node *>(bytes); }
 };
 
-// Shortest s with left < s <= right; a prefix of right.
+}  // namespace
+
+u32 common_prefix(Bytes a, Bytes b) {
+  size_t n = std::min(a.size(), b.size()), i = 0;
+  while (i < n && a[i] == b[i]) i++;
+  return static_cast<u32>(i);
+}
+
 u16 shortest_between(Bytes left, Bytes right, u8 *out) {
   u32 bytes = common_prefix(left, right) + 1;
   LS_CHECK(bytes <= right.size() && bytes <= kMaxKeyBytes, "separator of keys that are out of order");
   std::memcpy(out, right.data(), bytes);
   return static_cast<u16>(bytes);
 }
-
-}  // namespace
 
 // ---------------------------------------------------------------- reading
 
@@ -95,6 +94,27 @@ Bytes Node::value(u16 pos) const {
 
 u8 *Node::value_data(u16 pos) { return const_cast<u8 *>(value(pos).data()); }
 
+void Node::copy_slice(u16 begin, u16 end, u8 *out) const {
+  constexpr u32 kFewEntries = 16;  // up to so many are copied one by one, else the whole heap
+  Node *copy = reinterpret_cast<Node *>(out);
+  std::memcpy(out, this, sizeof(Node));
+  const u32 heap_low = std::min<u32>(copy->heap_start, kPageSize);
+  const u32 fences = copy->heap_end();
+  const u32 last = std::min<u32>(end, kMaxSlots), n = last > begin ? last - begin : 0;
+  std::memcpy(out + fences, page_bytes(this) + fences, kPageSize - fences);
+  if (n != 0) std::memcpy(copy->slots + begin, slots + begin, n * sizeof(Slot));
+  if (n > kFewEntries) {
+    if (heap_low < fences) std::memcpy(out + heap_low, page_bytes(this) + heap_low, fences - heap_low);
+    return;
+  }
+  for (u32 i = 0; i < n; i++) {
+    const Slot slot = copy->slots[begin + i];
+    const u32 offset = std::min<u32>(slot.offset, kPageSize);
+    const u32 bytes = std::min(heap_bytes(rest_after_head(slot.key_bytes), slot.value_bytes), kPageSize - offset);
+    if (bytes != 0) std::memcpy(out + offset, page_bytes(this) + offset, bytes);
+  }
+}
+
 u32 Node::heap_end() const {
   u32 end = std::min<u32>(load_once(upper_offset), kPageSize);
   return is_leaf ? end : end & ~7u;
@@ -118,6 +138,12 @@ u32 Node::entry_bytes(Bytes key, u32 value_bytes) const {
 }
 
 bool Node::fits(Bytes key, u32 value_bytes) const { return entry_bytes(key, value_bytes) <= free_bytes(); }
+
+bool Node::has_room(Bytes key, u32 need) const {
+  u32 separator = static_cast<u32>(key.size()) + 1;
+  u32 fences = std::max<u32>(lower_bytes, separator) + std::max<u32>(upper_bytes, separator);
+  return free_bytes() >= need && need + fences <= kNodeSpace;
+}
 
 u32 Node::used_bytes() const { return slots_end() - static_cast<u32>(sizeof(Node)) + load_once(heap_used); }
 
@@ -345,7 +371,10 @@ class SplitChooser {
 void Node::choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const {
   *separator_bytes = 0;
   *pos = 0;
-  if (count == 0) return;
+  if (count == 0) {
+    if (is_leaf) *separator_bytes = cut_beside(new_key, separator);
+    return;
+  }
   SplitChooser chooser(*this, new_key, separator);
   u8 key[kMaxKeyBytes];
   int order = compare_keys({key, copy_key(static_cast<u16>(count - 1), key)}, new_key);  // of the last key
@@ -367,6 +396,13 @@ void Node::choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_b
   }
 }
 
+// A separator for an empty leaf that leaves new_key with a shorter fence on one side; 0: both are as short as they get.
+u16 Node::cut_beside(Bytes new_key, u8 *separator) const {
+  if (lower_bytes > new_key.size()) return shortest_between(lower_fence(), new_key, separator);
+  if (upper_bytes > new_key.size() + 1) return shortest_between(new_key, upper_fence(), separator);
+  return 0;
+}
+
 void Node::truncate_right(u16 pos, Bytes separator) {
   PageCopy copy(this);
   const Node &old = copy.node();
@@ -383,6 +419,16 @@ void Node::copy_right(u16 pos, Bytes separator, Node *right) const {
   right->rebuild_hints();
 }
 
+// N4 for a leaf made of two.
+bool Node::ends_fit() const {
+  if (!is_leaf || count == 0) return true;
+  auto fits_beside = [&](u32 pos, u32 fence) {
+    u32 key_bytes = u32{prefix_bytes} + slots[pos].key_bytes;
+    return most_entry_bytes(key_bytes, slots[pos].value_bytes) + fence + key_bytes + 1 <= kNodeSpace;
+  };
+  return fits_beside(0, lower_bytes) && fits_beside(count - 1u, upper_bytes);
+}
+
 bool Node::merge(const Node *right, Bytes separator, Node *out) const {
   std::memcpy(&out->header, &header, sizeof header);
   out->init(is_leaf, level, lower_fence(), right->upper_fence(), right->has_upper);
@@ -392,6 +438,7 @@ bool Node::merge(const Node *right, Bytes separator, Node *out) const {
     out->append(separator, Bytes{reinterpret_cast<const u8 *>(&upper_child), sizeof upper_child});
   }
   if (!out->append_if_fits(*right, 0, right->count)) return false;
+  if (!out->ends_fit()) return false;
   out->upper_child = right->upper_child;
   out->rebuild_hints();
   return true;

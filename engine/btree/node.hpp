@@ -12,7 +12,9 @@
 // N1  Prefix = common prefix of both fences (none without an upper fence); every key and both fences start with it.
 // N2  Heap entries lie in [heap_start, heap_end()), do not overlap, and heap_used is the sum of their sizes.
 // N3  Inner entries have 8-aligned offsets and sizes (key rest padded), so that a swip is an aligned word.
-// N4  The outcome of every change depends on the page's bytes and the arguments alone: redo repeats it.
+// N4  The first entry of a leaf fits a page beside the leaf's lower fence and a separator behind it, the last one beside the
+//     upper fence and a separator before it: so a leaf can always be split next to any of its entries (has_room keeps that).
+// N5  The outcome of every change depends on the page's bytes and the arguments alone: redo repeats it.
 #pragma once
 #include <span>
 
@@ -58,7 +60,7 @@ struct Node {
   static constexpr u32 most_entry_bytes(u32 key_bytes, u32 value_bytes) {
     return static_cast<u32>(sizeof(Slot)) + key_bytes + value_bytes;
   }
-  // A value of this size always finds a place in a tree whose keys have at most `key_bytes`, whatever the fences are.
+  // A value of this size always finds a place behind a key of `key_bytes`, whatever the fences are.
   static constexpr u32 max_value_bytes(u32 key_bytes);
 
   // An empty node with these fences (header.kind and format set; gsn, page_no untouched; the arguments may lie in this page).
@@ -81,12 +83,21 @@ struct Node {
   u32 free_bytes() const;                // available after compaction
   u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take, slot included
   bool fits(Bytes key, u32 value_bytes) const;
+  // Is there room for `need` more bytes of an entry with this key, now and after the splits to come (N4)?
+  bool has_room(Bytes key, u32 need) const;
   u32 used_bytes() const;                // payload: for merge decisions
   bool covers(Bytes key) const;          // lower <= key < upper
+  // First position whose key >= `bound`, which may lie outside of the fences.
+  u16 position_of(Bytes bound) const;
+  // Leaf: the header, the fences and entries [begin, end) to the same places of the page `out`; what else is there is left as
+  // it is, so only reading methods that name one of these entries, or a fence, may be called on it.
+  void copy_slice(u16 begin, u16 end, u8 *out) const;
 
   // ---- changing (exclusive)
   // Key absent and fits.  Compacts when needed.  Returns the position.
   u16 insert(Bytes key, Bytes value_a, Bytes value_b = {});
+  // Key greater than all present, and fits; the hints are left to rebuild_hints().
+  void append(Bytes key, Bytes value);
   void remove(u16 pos);
   void remove_front(u16 n);  // the first n entries
   // Change the length of a value; old bytes up to min(old, new) are kept.  False when it does not fit.
@@ -96,8 +107,9 @@ struct Node {
 
   // ---- structure; deterministic in the bytes, so that redo repeats them
   // Where to split a full node: position and separator (suffix-truncated; at most kMaxKeyBytes).  When new_key, for which room is
-  // needed, is greater than all keys, everything stays left: ascending insertions leave full pages behind.  *separator_bytes = 0:
-  // cannot be split (no entries, or the only one is new_key's own).  Leaf: separator in (key[pos-1], key[pos]]; inner: key[pos].
+  // needed, is greater than all keys, everything stays left: ascending insertions leave full pages behind.  A leaf without
+  // entries is cut next to new_key, to get rid of long fences.  *separator_bytes = 0: cannot be split (new_key has the
+  // leaf to itself already).  Leaf: separator in (key[pos-1], key[pos]]; inner: key[pos].
   void choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const;
   // Keep [0, pos) with upper fence = separator.  Inner: the child left of separator pos becomes upper_child.
   void truncate_right(u16 pos, Bytes separator);
@@ -116,11 +128,12 @@ struct Node {
   u32 heap_bytes(u32 rest_bytes, u32 value_bytes) const;   // of an entry whose key has rest_bytes beyond prefix and head
   u32 slots_end() const;
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
-  void append(Bytes key, Bytes value);                     // key greater than all present, fits
   void append_range(const Node &from, u32 begin, u32 end);
   bool append_if_fits(const Node &from, u32 begin, u32 end);
   int compare_rest(u32 pos, u32 head, Bytes rest) const;
   void update_hints(u32 pos, u32 old_count);
+  u16 cut_beside(Bytes new_key, u8 *separator) const;
+  bool ends_fit() const;
   const char *verify_layout() const;
   const char *verify_keys() const;
 };
@@ -130,9 +143,15 @@ static_assert(offsetof(Node, upper_child) % 8 == 0);
 inline constexpr u32 kNodeSpace = kPageSize - sizeof(Node);
 inline constexpr u32 kMaxSlots = kNodeSpace / sizeof(Slot);
 
-constexpr u32 Node::max_value_bytes(u32 key_bytes) { return kNodeSpace - sizeof(Slot) - 3 * key_bytes; }
+// A separator next to a key is at most one byte longer than the key.
+constexpr u32 Node::max_value_bytes(u32 key_bytes) {
+  return kNodeSpace - static_cast<u32>(sizeof(Slot)) - key_bytes - 2 * (key_bytes + 1);
+}
 
 // Plain comparison of whole keys: memcmp order, a prefix sorts first.
 int compare_keys(Bytes a, Bytes b);
+u32 common_prefix(Bytes a, Bytes b);
+// The shortest s with left < s <= right: a prefix of right.  Its length; at most kMaxKeyBytes go to `out`.
+u16 shortest_between(Bytes left, Bytes right, u8 *out);
 
 }  // namespace ls

@@ -117,6 +117,13 @@ std::span<const Slot> Node::search_range(Bytes key) const {
   return {slots + range.low, slots + range.high};
 }
 
+u16 Node::position_of(Bytes bound) const {
+  if (compare_keys(bound, lower_fence()) <= 0) return 0;
+  bool found;
+  if (!has_upper || compare_keys(bound, upper_fence()) < 0) return lower_bound(bound, &found);
+  return static_cast<u16>(std::min<u32>(load_once(count), kMaxSlots));
+}
+
 u16 Node::child_index(Bytes key) const {
   bool found;
   u16 pos = lower_bound(key, &found);

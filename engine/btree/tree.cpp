@@ -135,7 +135,7 @@ Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf) {
         continue;
       }
     }
-    if (node_of(frame)->free_bytes() >= need) {
+    if (node_of(frame)->has_room(key, need)) {
       leaf = std::move(guard);
       return kOk;
     }
@@ -144,26 +144,15 @@ Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf) {
   }
 }
 
+ExclusiveGuard BTree::exclusive_at(const Seen &seen) {
+  if (!lock_exclusive_at(seen.frame->latch, seen.version)) return {};
+  return ExclusiveGuard::adopt(pool(), seen.frame);
+}
+
 Status BTree::split_leaf(Bytes key, Bytes new_key) { return split(key, new_key, 0, kPageSize); }
 
 Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out) {
-  for (Retry retry(ctx_);; retry.again()) {
-    Path path;
-    Step step = descend(key, aim, level, path);
-    if (step == Step::kError) return error();
-    if (step == Step::kRestart) continue;
-    path.parent.reset();
-    if (retry.persistent()) {
-      Frame *frame = path.node.frame();
-      path.node.reset();
-      SharedGuard guard = SharedGuard::lock(pool(), frame);
-      if (!node_is(frame, key, aim, level)) continue;
-      std::memcpy(out, guard.page(), kPageSize);
-      return kOk;
-    }
-    std::memcpy(out, path.node.page(), kPageSize);
-    if (path.node.valid()) return kOk;
-  }
+  return read_node(key, aim, level, [out](const Node &node) { std::memcpy(out, &node, kPageSize); }, nullptr);
 }
 
 Status BTree::leaf_copy(Bytes key, u8 *out) { return node_copy(key, Aim::kAt, 0, out); }
@@ -195,30 +184,12 @@ bool BTree::value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes) {
 
 Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint) {
   if (hint && value_at(*hint, out, capacity, bytes)) return kOk;
-  auto find = [&](const u8 *page) {
-    const Node *node = reinterpret_cast<const Node *>(page);
-    bool found;
-    const u16 pos = node->lower_bound(key, &found);
-    if (!found) return make_status(LS_NOT_FOUND);
-    *bytes = copy_value(node, pos, out, capacity);
-    return kOk;
-  };
-  for (Retry retry(ctx_);; retry.again()) {
-    Path path;
-    Step step = descend(key, Aim::kAt, 0, path);
-    if (step == Step::kError) return error();
-    if (step == Step::kRestart) continue;
-    path.parent.reset();
-    if (retry.persistent()) {
-      Frame *frame = path.node.frame();
-      path.node.reset();
-      SharedGuard guard = SharedGuard::lock(pool(), frame);
-      if (node_is(frame, key, Aim::kAt, 0)) return find(guard.page());
-      continue;
-    }
-    Status status = find(path.node.page());
-    if (path.node.valid()) return status;
-  }
+  bool found = false;
+  LS_TRY(read_leaf(key, Aim::kAt, [&](const Node &node) {
+    const u16 pos = node.lower_bound(key, &found);
+    if (found) *bytes = copy_value(&node, pos, out, capacity);
+  }));
+  return found ? kOk : make_status(LS_NOT_FOUND);
 }
 
 // ---------------------------------------------------------------- logging
@@ -248,8 +219,8 @@ void BTree::log_image(const Node *node) {
                {page + node->heap_start, kPageSize - node->heap_start});
 }
 
-void BTree::log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b) {
-  if (logged()) ctx_.log->op(file_no_, parent->page_no.load(std::memory_order_relaxed), code, a, b);
+void BTree::log_page_op(u16 code, Frame *page, Bytes a, Bytes b) {
+  if (logged()) ctx_.log->op(file_no_, page->page_no.load(std::memory_order_relaxed), code, a, b);
 }
 
 // ---------------------------------------------------------------- a new file

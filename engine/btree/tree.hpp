@@ -14,6 +14,7 @@
 // Crash safety: a page reaches the disk only when its record is hardened; a structure change is one record: all or nothing.
 #pragma once
 #include "btree/node.hpp"
+#include "btree/retry.hpp"
 #include "buffer/page_guard.hpp"
 
 namespace ls {
@@ -27,17 +28,38 @@ struct LeafHint {
 
 class BTree {
  public:
+  // Which node of a level: the one that holds the key, or the one that holds what comes just before it (kLast: the last).
+  enum class Aim : u8 { kAt, kBefore, kLast };
+  // A page as it was at one moment; its frame's latch tells whether it still is (lock_exclusive_at, HybridLatch::validate).
+  struct Seen {
+    Frame *frame = nullptr;
+    u64 version = 0;
+  };
+
   BTree(Ctx &ctx, FileSlot &file) : ctx_(ctx), file_(file), file_no_(file.file_no.load(std::memory_order_relaxed)) {}
 
   // Make meta page and empty root leaf of a new file (BufferPool::FormatTree).
   static Status format(Ctx &ctx, FileSlot &file);
 
-  // The leaf of `key`, exclusively latched, with at least `need` free bytes (Node::most_entry_bytes; 0: none needed): splits until
-  // so.  Reserve log space for your own record before; the tree's own records leave it alone (LogAppender::reserve).  No latch
-  // held.  LS_TOO_LARGE when no split can make so much room (Node::max_value_bytes).
+  // The leaf of `key`, exclusively latched, with room for `need` bytes (Node::has_room, Node::most_entry_bytes; 0: none needed):
+  // splits until so.  Reserve log space for your own record before; the tree's own records leave it alone
+  // (LogAppender::reserve).  No latch held.  LS_TOO_LARGE when no split can make so much room (Node::max_value_bytes).
   Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf);
+  // The page of `seen`, exclusively latched, if it is what it was then; else an empty guard.
+  ExclusiveGuard exclusive_at(const Seen &seen);
   // Make room: split the leaf of `key` (used when a value is to grow more than the leaf has).  new_key: the key that needs the room.
   Status split_leaf(Bytes key, Bytes new_key);
+
+  // read(node) on the leaf aimed at: perhaps again and again, on bytes that may be moving (node.hpp); only what the last call
+  // has seen is true.  `seen` may be null.  Aim::kBefore with an empty key: LS_END, nothing is less.
+  template <typename Read>
+  Status read_leaf(Bytes key, Aim aim, Read &&read, Seen *seen = nullptr) {
+    if (aim == Aim::kBefore && key.empty()) return make_status(LS_END);
+    return read_node(key, aim, 0, read, seen);
+  }
+  // Bulk load of a tree that nobody else uses: the last leaf, which is empty, gets the contents of `leaf` (same lower fence).
+  // When that has an upper fence a new last leaf follows it.  The page goes to the log whole.
+  Status fill_last_leaf(const Node &leaf);
 
   // Copy of the leaf that holds `key`; consistent.  4 KiB at `out` (8-aligned).
   Status leaf_copy(Bytes key, u8 *out);
@@ -72,8 +94,6 @@ class BTree {
  private:
   friend class TreeWalk;
 
-  // Which node of a level: the one that holds the key, or the one that holds what comes just before it (kLast: the last).
-  enum class Aim : u8 { kAt, kBefore, kLast };
   struct Path {
     OptimisticGuard parent;   // the meta page when node is the root
     OptimisticGuard node;
@@ -108,15 +128,20 @@ class BTree {
   // T2; the frame is latched.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
   Status node_copy(Bytes key, Aim aim, u8 level, u8 *out);
+  template <typename Read>
+  Status read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen);
   ExclusiveGuard lock_in_tree(Frame *frame);
   bool latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path);
   Status reserve_log();
   void log_image(const Node *node);
-  void log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b = {});
+  void log_page_op(u16 code, Frame *page, Bytes a, Bytes b = {});
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);
-  void apply_split(LatchedPath &path, NewFrames &frames, u16 pos, Bytes separator);
+  template <typename Decide, typename Divide>
+  Status split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide);
+  template <typename Divide>
+  void apply_split(LatchedPath &path, NewFrames &frames, Bytes separator, const Divide &divide);
 
   // ---- tree_merge.cpp
   Status merge_level(Bytes key, u8 level, bool *go_up);
@@ -133,5 +158,29 @@ class BTree {
   FileSlot &file_;
   const FileNo file_no_;
 };
+
+template <typename Read>
+Status BTree::read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen) {
+  for (Retry retry(ctx_);; retry.again()) {
+    Path path;
+    Step step = descend(key, aim, level, path);
+    if (step == Step::kError) return error();
+    if (step == Step::kRestart) continue;
+    path.parent.reset();
+    if (retry.persistent()) {
+      Frame *frame = path.node.frame();
+      path.node.reset();
+      SharedGuard guard = SharedGuard::lock(pool(), frame);
+      if (!node_is(frame, key, aim, level)) continue;
+      read(*reinterpret_cast<const Node *>(guard.page()));
+      if (seen) *seen = {frame, frame->latch.version_wait()};
+      return kOk;
+    }
+    read(*reinterpret_cast<const Node *>(path.node.page()));
+    if (!path.node.valid()) continue;
+    if (seen) *seen = {path.node.frame(), path.node.version()};
+    return kOk;
+  }
+}
 
 }  // namespace ls

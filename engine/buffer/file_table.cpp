@@ -82,9 +82,11 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   if (file_no == 0) file_no = next;
   if (file_no >= next) pool.next_file_no.store(file_no + 1, std::memory_order_relaxed);
   slot.file_no.store(file_no, std::memory_order_relaxed);
-  for (auto *word : {&slot.next_row_id, &slot.row_id_reserved, &slot.row_id_reserved_gsn, &slot.row_id_durable}) {
+  for (auto *word : {&slot.next_row_id, &slot.row_id_reserved, &slot.row_id_reserved_gsn, &slot.row_id_durable,
+                     &slot.rows_gone}) {
     word->store(0, std::memory_order_relaxed);
   }
+  slot.table_no.store(0, std::memory_order_relaxed);
   slot.pages_allocated.store(0, std::memory_order_relaxed);
   // Release: whoever sees the state sees the rest.
   slot.state.store(FileState::kOpening, std::memory_order_release);

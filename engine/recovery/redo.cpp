@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "btree/tree.hpp"
+#include "index/index_log.hpp"
 #include "txn/row_log.hpp"
 
 namespace ls {
@@ -155,6 +156,9 @@ class Redo {
         if (header_of(page).kind != (op.header.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
           return fail(LS_CORRUPT, "the page is of another kind");
         return row_redo(op.header.code, op.operands, page, tn);
+      case kOpIndex:
+        if (header_of(page).kind != PageKind::kLeaf) return fail(LS_CORRUPT, "the page is of another kind");
+        return index_redo(op.header.code, op.operands, page);
       default:
         return fail(LS_CORRUPT, "unknown operation");
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "btree/tree.hpp"
+#include "index/index_entry.hpp"
 #include "txn/row.hpp"
 #include "txn/row_read.hpp"
 
@@ -93,6 +94,22 @@ class RowChecker {
   alignas(8) u8 version_[kPageSize];
 };
 
+// Order, and that no entry is there twice, is the tree's own business.
+Status check_entries(void *arg, const Node *leaf) {
+  const FileSlot &file = *static_cast<const FileSlot *>(arg);
+  for (u16 pos = 0; pos < leaf->count; pos++) {
+    u8 buffer[kMaxKeyBytes];
+    const u32 bytes = leaf->copy_key(pos, buffer);
+    if (bytes < kEntryRowIdBytes || bytes > kMaxEntryKeyBytes) {
+      return fail_page(file.path, leaf->header.page_no, "an index entry has a key of %u bytes", bytes);
+    }
+    if (leaf->value(pos).size() > max_payload_bytes(bytes - kEntryRowIdBytes)) {
+      return fail_page(file.path, leaf->header.page_no, "an index entry is too large");
+    }
+  }
+  return kOk;
+}
+
 }  // namespace
 
 Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged, FileSlot **slot) {
@@ -129,7 +146,8 @@ Status relation_check(Worker &w, FileSlot &file, ls_check_result *result) {
   BTree::CheckResult pages{};
   RowChecker rows(w, file, pages, result);
   bool table = file.kind == LS_REL_TABLE;
-  LS_TRY(tree.verify(&pages, &rows, table ? RowChecker::leaf : nullptr));
+  void *arg = table ? static_cast<void *>(&rows) : &file;
+  LS_TRY(tree.verify(&pages, arg, table ? RowChecker::leaf : check_entries));
   LS_TRY(rows.check_versions());
   if (!table) result->rows = pages.entries;
   result->pages = pages.pages;

@@ -154,6 +154,7 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->versions_written = txns.versions_written.load(std::memory_order_relaxed);
   stats->versions_removed = txns.versions_removed.load(std::memory_order_relaxed);
   stats->ghosts_removed = txns.ghosts_removed.load(std::memory_order_relaxed);
+  stats->index_entries_removed = txns.index_entries_removed.load(std::memory_order_relaxed);
   stats->row_locks = txns.row_locks.load(std::memory_order_relaxed);
   stats->files_open = process.pool.active_files();
   stats->files_max = store.config.max_open_files;

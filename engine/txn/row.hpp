@@ -16,6 +16,9 @@ namespace ls {
 Status row_fetch(Worker &w, FileSlot &file, u64 row_id, const ls_snapshot &snapshot, u8 *buffer, ls_row *row,
                  bool *all_dead);
 
+// Will no snapshot ever see a row under this id?  (Row ids are not used again.)  settled: settled_below(), asked before.
+Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone);
+
 // ---- row_insert.cpp
 // flags: 0 or LS_ROW_SPECULATIVE (then cid is the token).  LS_EXISTS when the row id is taken.
 Status row_insert(Worker &w, FileSlot &file, u64 row_id, u32 cid, u32 flags, Bytes data);

@@ -12,6 +12,22 @@ static Status ask_all_dead(Worker &w, FileSlot &file, u64 row_id, bool absent, c
   return row_still(w, file, row_id, newest, all_dead);
 }
 
+// A deleter below `settled` had ended before the header is read: what the header then says is final.
+Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
+  u8 value[sizeof(RowHeader)];
+  u32 bytes = 0;
+  const Status s = BTree(w.ctx, file).lookup(RowKey(row_id), value, sizeof value, &bytes);
+  if (code(s) == LS_NOT_FOUND) {
+    *gone = file.state.load(std::memory_order_acquire) == FileState::kActive;
+    return kOk;
+  }
+  LS_TRY(s);
+  if (bytes < sizeof value) return fail_row(file, row_id, "shorter than its header");
+  const RowHeader header = RowHeader::load(value);
+  *gone = header.has(LS_ROW_GHOST) && header.tn() < settled;
+  return kOk;
+}
+
 Status row_fetch(Worker &w, FileSlot &file, u64 row_id, const ls_snapshot &snapshot, u8 *buffer, ls_row *row,
                  bool *all_dead) {
   static_assert(LS_ROW_BUFFER_BYTES >= kPageSize, "a look-up copies into the caller's buffer");

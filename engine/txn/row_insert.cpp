@@ -148,6 +148,7 @@ Status row_finish_speculative(Worker &w, FileSlot &file, u64 row_id, u32 cid, bo
     const PageNo page = leaf.page_no();
     leaf.remove();
     leaf.changed(log_remove({w, file, page, row_id}));
+    file.rows_gone.fetch_add(1, std::memory_order_relaxed);
     return kOk;
   }
   // Not logged: an unconfirmed insertion that survives a crash does not exist, its transaction has not committed.

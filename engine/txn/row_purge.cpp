@@ -45,6 +45,7 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
   leaf.changed(log_remove_many(w, file, leaf.page_no(), std::span<const u64>(removed, result->removed)));
   const bool small = leaf.is_small();
   leaf.close();
+  file.rows_gone.fetch_add(result->removed, std::memory_order_relaxed);
   w.txns->ghosts_removed.fetch_add(result->removed, std::memory_order_relaxed);
   if (small) merge_small_leaf(w, file, row_id);
   return kOk;

@@ -97,6 +97,7 @@ Status remove_inserted(Worker &w, const UndoTarget &target, u32 count) {
       if (!upper.empty()) std::memcpy(fence, upper.data(), upper.size() < kRowKeyBytes ? upper.size() : kRowKeyBytes);
       next = decode_row_key(fence);
     }
+    if (n > 0) target.file.rows_gone.fetch_add(n, std::memory_order_relaxed);
     if (n > 0) leaf.changed(log_remove_many(w, target.file, leaf.page_no(), std::span<const u64>(removed, n)));
     const bool small = n > 0 && leaf.is_small();
     leaf.close();

@@ -373,7 +373,8 @@ LS_NODISCARD ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, 
 /* Remove an entry that the host knows to be dead; absent is fine. */
 LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) LS_NOEXCEPT;
 /* Look at up to max_leaves leaves from *position on (zero-initialised: the first) and remove what is dead.  LS_END when the last
- * leaf was among them, LS_OK: call again. */
+ * leaf was among them, LS_OK: call again.
+ * *entries, *removed: how many this call has left and removed. */
 typedef struct ls_index_position {
   uint32_t len;
   uint8_t key[LS_MAX_KEY_BYTES + 5];
@@ -427,6 +428,7 @@ typedef struct ls_stats {
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;
   uint64_t files_open, files_max;
+  uint64_t index_entries_removed; /* dead ones */
 } ls_stats;
 void ls_store_stats(const ls_store *store, ls_stats *stats) LS_NOEXCEPT;
 

@@ -49,6 +49,7 @@ class HostDirectory {
   static std::string relation_path(u32 relation) { return "base/5/" + std::to_string(relation); }
   // What the host's storage manager does at CREATE TABLE; harmless when it exists.
   void create_file(u32 relation) const { std::ofstream(root_ + "/" + relation_path(relation), std::ios::app); }
+  void remove_file(u32 relation) const { std::remove((root_ + "/" + relation_path(relation)).c_str()); }
 
  private:
   std::string root_;
@@ -209,10 +210,10 @@ class Session {
   u64 xid() const { return xid_; }
   u64 tn() const { return host_->tn(xid_); }
 
-  ls_rel *open(u32 relation, bool logged = true) {
+  ls_rel *open(u32 relation, bool logged = true, ls_rel_kind kind = LS_REL_TABLE) {
     ls_rel_key key = relation_key(relation);
     ls_rel *rel = nullptr;
-    ls_status status = ls_rel_open(worker_, &key, HostDirectory::relation_path(relation).c_str(), LS_REL_TABLE, logged, &rel, &err);
+    ls_status status = ls_rel_open(worker_, &key, HostDirectory::relation_path(relation).c_str(), kind, logged, &rel, &err);
     EXPECT_EQ(status, LS_OK) << to_text(status, err);
     return rel;
   }

@@ -1,0 +1,105 @@
+// Index entries.
+#include "capi/wall.hpp"
+#include "index/index.hpp"
+#include "index/index_build.hpp"
+#include "index/index_scan.hpp"
+
+using namespace ls;
+
+namespace {
+
+IndexScan &scan_of(ls_index_scan *scan) { return *reinterpret_cast<IndexScan *>(scan); }
+IndexBuild &build_of(ls_index_build *build) { return *reinterpret_cast<IndexBuild *>(build); }
+
+}  // namespace
+
+extern "C" {
+
+uint32_t ls_index_max_payload(uint32_t key_bytes) noexcept {
+  return key_bytes > LS_MAX_KEY_BYTES ? 0 : max_payload_bytes(key_bytes);
+}
+
+ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id, ls_bytes payload,
+                          ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return index_insert(wall::worker(worker), {wall::file(index), wall::file(table)},
+                        {bytes_of(key), row_id, bytes_of(payload)});
+  });
+}
+
+ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
+                                 ls_bytes payload, const uint64_t *ignore, uint32_t n_ignore, uint64_t *other,
+                                 ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return index_insert_unique(wall::worker(worker), {wall::file(index), wall::file(table)},
+                               {bytes_of(key), row_id, bytes_of(payload)}, std::span(ignore, n_ignore), other);
+  });
+}
+
+ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) noexcept {
+  return wall::call(err, [&] { return index_remove(wall::worker(worker), wall::file(index), bytes_of(key), row_id); });
+}
+
+ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves, ls_index_position *position,
+                         uint64_t *entries, uint64_t *removed, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return index_sweep(wall::worker(worker), {wall::file(index), wall::file(table)}, max_leaves, position, entries, removed);
+  });
+}
+
+ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **out, ls_error *err) noexcept {
+  *out = nullptr;
+  return wall::call(err, [&] {
+    IndexScan *scan = nullptr;
+    LS_TRY(IndexScan::open(wall::worker(worker), wall::file(index), &scan));
+    *out = reinterpret_cast<ls_index_scan *>(scan);
+    return kOk;
+  });
+}
+
+ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to, bool backward, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    scan_of(scan).range(bytes_of(from), bytes_of(to), to.data == nullptr, backward);
+    return kOk;
+  });
+}
+
+ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry, ls_error *err) noexcept {
+  return wall::call(err, [&] { return scan_of(scan).next(entry); });
+}
+
+void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) noexcept { scan_of(scan).set_backward(backward); }
+
+ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    scan_of(scan).seek(bytes_of(position));
+    return kOk;
+  });
+}
+
+void ls_index_scan_close(ls_index_scan *scan) noexcept { IndexScan::close(scan ? &scan_of(scan) : nullptr); }
+
+ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent, ls_index_build **out,
+                              ls_error *err) noexcept {
+  *out = nullptr;
+  return wall::call(err, [&] {
+    IndexBuild *build = nullptr;
+    LS_TRY(IndexBuild::open(wall::worker(worker), wall::file(index), fill_percent, &build));
+    *out = reinterpret_cast<ls_index_build *>(build);
+    return kOk;
+  });
+}
+
+ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload, ls_error *err) noexcept {
+  return wall::call(err, [&] { return build_of(build).add(bytes_of(entry), bytes_of(payload)); });
+}
+
+ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) noexcept {
+  const ls_status status = wall::call(err, [&] { return build_of(build).finish(); });
+  IndexBuild::close(&build_of(build));
+  return status;
+}
+
+void ls_index_build_abandon(ls_index_build *build) noexcept { IndexBuild::close(build ? &build_of(build) : nullptr); }
+
+}  // extern "C"

@@ -1,0 +1,185 @@
+// index_clean.cpp - entries go: those that the host names, and those whose rows are gone for good.
+//
+// A leaf is cleaned on a copy: while its rows are looked up nothing is latched.  What is found dead stays dead, whatever happens
+// to the leaf meanwhile, so it is enough to look for those entries again under the latch.
+#include "index/index_clean.hpp"
+
+#include "index/index_cleaner.hpp"
+#include "index/index_log.hpp"
+#include "txn/row.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kSampledEntries = 8;
+
+bool is_small(const Node &leaf) { return leaf.used_bytes() < kPageSize / 4; }
+
+// An exclusively latched leaf loses these entries.  *small: it should be merged when the latch is gone.
+void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf, std::span<const u16> positions, bool *small) {
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  const Gsn gsn = log_entries_remove(w, index, *node, positions);
+  remove_entries(node, positions);
+  w.pool->mark_dirty(leaf.frame(), gsn);
+  *small = is_small(*node);
+  leaf.reset();
+}
+
+// Best effort: the leaf just stays small.
+void merge_small(BTree &tree, Bytes key) { [[maybe_unused]] const Status ignored = tree.try_merge(key); }
+
+class LeafCleaner {
+ public:
+  LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no) : w_(w), at_(at), table_no_(table_no), tree_(w.ctx, at.index) {}
+
+  const Node &copy() const { return *reinterpret_cast<const Node *>(page_); }
+  BTree &tree() { return tree_; }
+
+  Status look(Bytes key) {
+    return tree_.read_leaf(key, BTree::Aim::kAt, [this](const Node &leaf) { std::memcpy(page_, &leaf, kPageSize); }, &seen_);
+  }
+
+  // Is any of a few entries dead?
+  Status sample(bool *dead) {
+    const Tn settled = settled_below(*w_.txns);
+    const u32 step = std::max(1u, copy().count / kSampledEntries);
+    *dead = false;
+    for (u32 pos = step / 2; pos < copy().count && !*dead; pos += step) LS_TRY(is_dead(static_cast<u16>(pos), settled, dead));
+    return kOk;
+  }
+
+  Status find_dead() {
+    const Tn settled = settled_below(*w_.txns);
+    n_dead_ = 0;
+    for (u16 pos = 0; pos < copy().count; pos++) {
+      bool dead = false;
+      LS_TRY(is_dead(pos, settled, &dead));
+      if (dead) dead_[n_dead_++] = pos;
+    }
+    // A file number is used once: it was this table all the time, or somebody has dropped it under our feet.
+    const bool same = at_.table.file_no.load(std::memory_order_acquire) == table_no_ &&
+                      at_.table.state.load(std::memory_order_acquire) == FileState::kActive;
+    if (!same) n_dead_ = 0;
+    return kOk;
+  }
+
+  Status remove_dead(u32 *removed, bool *small) {
+    *removed = 0;
+    *small = is_small(copy());
+    if (n_dead_ == 0) return kOk;
+    LS_TRY(w_.log.reserve(kRemoveRecordRoom, w_.ctx.interrupt));
+    ExclusiveGuard leaf = tree_.exclusive_at(seen_);
+    if (!leaf) LS_TRY(find_again(leaf));
+    if (n_dead_ == 0) {
+      leaf.reset_unchanged();
+      return kOk;
+    }
+    remove_and_close(w_, at_.index, leaf, std::span<const u16>(dead_, n_dead_), small);
+    *removed = n_dead_;
+    w_.txns->index_entries_removed.fetch_add(n_dead_, std::memory_order_relaxed);
+    return kOk;
+  }
+
+ private:
+  Status is_dead(u16 pos, Tn settled, bool *dead) {
+    u8 buffer[kMaxKeyBytes];
+    const Bytes entry(buffer, copy().copy_key(pos, buffer));
+    if (entry.size() < kEntryRowIdBytes) {
+      return fail_page(at_.index.path, copy().header.page_no, "an index entry is shorter than a row id");
+    }
+    return row_gone(w_, at_.table, entry_row_id(entry), settled, dead);
+  }
+
+  // The leaf has changed since: which of the dead entries are in the leaf that the first of them belongs to now?
+  Status find_again(ExclusiveGuard &leaf) {
+    u8 buffer[kMaxKeyBytes];
+    LS_TRY(tree_.leaf_exclusive(Bytes(buffer, copy().copy_key(dead_[0], buffer)), 0, leaf));
+    const Node &node = *reinterpret_cast<const Node *>(leaf.page());
+    u32 n = 0;
+    for (u32 i = 0; i < n_dead_; i++) {
+      const Bytes entry(buffer, copy().copy_key(dead_[i], buffer));
+      if (!node.covers(entry)) break;
+      bool found;
+      const u16 pos = node.lower_bound(entry, &found);
+      if (found) dead_[n++] = pos;
+    }
+    n_dead_ = n;
+    return kOk;
+  }
+
+  Worker &w_;
+  const IndexAt &at_;
+  const FileNo table_no_;
+  BTree tree_;
+  BTree::Seen seen_;
+  u32 n_dead_ = 0;
+  u16 dead_[kMaxSlots];
+  alignas(64) u8 page_[kPageSize];
+};
+
+}  // namespace
+
+Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id) {
+  if (key.size() > LS_MAX_KEY_BYTES || row_id > LS_MAX_ROW_ID) return kOk;  // there is no such entry
+  BTree tree(w.ctx, index);
+  const EntryKey entry(key, row_id);
+  LS_TRY(w.log.reserve(kRemoveRecordRoom, w.ctx.interrupt));
+  ExclusiveGuard leaf;
+  LS_TRY(tree.leaf_exclusive(entry, 0, leaf));
+  bool found, small = false;
+  const u16 pos = reinterpret_cast<const Node *>(leaf.page())->lower_bound(entry, &found);
+  if (!found) {
+    leaf.reset_unchanged();
+    return kOk;
+  }
+  remove_and_close(w, index, leaf, std::span<const u16>(&pos, 1), &small);
+  w.txns->index_entries_removed.fetch_add(1, std::memory_order_relaxed);
+  if (small) merge_small(tree, entry);
+  return kOk;
+}
+
+Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed) {
+  *removed = 0;
+  // Nothing has gone from the table since it was opened.
+  if (at.table.rows_gone.load(std::memory_order_relaxed) == 0) return kOk;
+  LeafCleaner cleaner(w, at, at.table.file_no.load(std::memory_order_acquire));
+  bool dead = false, small;
+  LS_TRY(cleaner.look(key));
+  LS_TRY(cleaner.sample(&dead));
+  if (!dead) return kOk;
+  LS_TRY(cleaner.find_dead());
+  return cleaner.remove_dead(removed, &small);
+}
+
+Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_position *position, u64 *entries, u64 *removed) {
+  note_table(at);
+  const FileNo table_no = at.table.file_no.load(std::memory_order_acquire);
+  return sweep_leaves(w, at, table_no, max_leaves, position, entries, removed);
+}
+
+Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves, ls_index_position *position, u64 *entries,
+                    u64 *removed) {
+  *entries = *removed = 0;
+  LeafCleaner cleaner(w, at, table_no);
+  if (position->len > sizeof position->key) return fail(LS_INVALID, "position of an index sweep is too long");
+  for (u32 i = 0; i < max_leaves; i++) {
+    u32 gone = 0;
+    bool small = false;
+    const Bytes here(position->key, position->len);
+    LS_TRY(cleaner.look(here));
+    LS_TRY(cleaner.find_dead());
+    LS_TRY(cleaner.remove_dead(&gone, &small));
+    *entries += cleaner.copy().count - gone;
+    *removed += gone;
+    if (small) merge_small(cleaner.tree(), here);
+    if (!cleaner.copy().has_upper) return make_status(LS_END);
+    const Bytes upper = cleaner.copy().upper_fence();
+    if (upper.size() > sizeof position->key) return fail_page(at.index.path, cleaner.copy().header.page_no, "fence is too long");
+    position->len = static_cast<u32>(upper.size());
+    std::memcpy(position->key, upper.data(), upper.size());
+  }
+  return kOk;
+}
+
+}  // namespace ls

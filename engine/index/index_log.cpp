@@ -1,0 +1,80 @@
+#include "index/index_log.hpp"
+
+#include "index/index_entry.hpp"
+
+namespace ls {
+
+namespace {
+
+Bytes operand(const u16 &value) { return Bytes(reinterpret_cast<const u8 *>(&value), sizeof value); }
+
+Gsn append(Worker &w, const FileSlot &file, PageNo page, u16 code, Bytes a, Bytes b, Bytes c = {}) {
+  if (!file.logged) return 0;
+  w.log.start(RecordKind::kSystem);
+  w.log.op(file.file_no.load(std::memory_order_relaxed), page, code, a, b, c);
+  return w.log.finish();
+}
+
+Status bad(u16 code, const char *what) { return fail(LS_CORRUPT, "log record of an index (operation %x): %s", code, what); }
+
+u16 load_u16(Bytes bytes, size_t at) {
+  u16 value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+Status redo_insert(Node *node, u16 code, Bytes operands) {
+  const u32 key_bytes = load_u16(operands, 0);
+  operands = operands.subspan(sizeof(u16));
+  if (key_bytes < kEntryRowIdBytes || key_bytes > kMaxEntryKeyBytes || key_bytes > operands.size()) return bad(code, "bad key");
+  const Bytes entry = operands.first(key_bytes);
+  const Bytes payload = operands.subspan(key_bytes);
+  if (!node->covers(entry)) return bad(code, "the entry does not belong on the page");
+  bool found;
+  node->lower_bound(entry, &found);
+  if (found) return bad(code, "the page has the entry already");
+  if (!node->fits(entry, static_cast<u32>(payload.size()))) return bad(code, "no room on the page");
+  node->insert(entry, payload);
+  return kOk;
+}
+
+Status redo_remove(Node *node, u16 code, Bytes operands) {
+  if (load_u16(operands, 0) != node->count || operands.size() % sizeof(u16) != 0) return bad(code, "the page has other entries");
+  u16 positions[kMaxSlots];
+  u32 n = 0;
+  for (size_t at = sizeof(u16); at < operands.size(); at += sizeof(u16), n++) {
+    const u16 pos = load_u16(operands, at);
+    if (pos >= node->count || (n > 0 && pos <= positions[n - 1])) return bad(code, "positions out of order");
+    positions[n] = pos;
+  }
+  remove_entries(node, std::span<const u16>(positions, n));
+  return kOk;
+}
+
+}  // namespace
+
+Gsn log_entry_insert(Worker &w, const FileSlot &file, PageNo page, Bytes entry, Bytes payload) {
+  const u16 key_bytes = static_cast<u16>(entry.size());
+  return append(w, file, page, kIndexInsert, operand(key_bytes), entry, payload);
+}
+
+Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf, std::span<const u16> positions) {
+  const Bytes list(reinterpret_cast<const u8 *>(positions.data()), positions.size_bytes());
+  return append(w, file, leaf.header.page_no, kIndexRemove, operand(leaf.count), list);
+}
+
+void remove_entries(Node *leaf, std::span<const u16> positions) {
+  for (size_t i = positions.size(); i-- > 0;) leaf->remove(positions[i]);
+}
+
+Status index_redo(u16 code, Bytes operands, u8 *page) {
+  Node *node = reinterpret_cast<Node *>(page);
+  if (operands.size() < sizeof(u16)) return bad(code, "too short");
+  switch (code) {
+    case kIndexInsert: return redo_insert(node, code, operands);
+    case kIndexRemove: return redo_remove(node, code, operands);
+    default: return bad(code, "unknown");
+  }
+}
+
+}  // namespace ls

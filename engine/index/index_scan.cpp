@@ -1,0 +1,156 @@
+#include "index/index_scan.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace ls {
+
+Status IndexScan::open(Worker &w, FileSlot &index, IndexScan **scan) {
+  void *memory = std::aligned_alloc(alignof(IndexScan), sizeof(IndexScan));
+  if (memory == nullptr) return fail(LS_NO_MEMORY, "no memory for a scan");
+  *scan = new (memory) IndexScan(w, index);
+  return kOk;
+}
+
+void IndexScan::close(IndexScan *scan) {
+  if (scan == nullptr) return;
+  scan->~IndexScan();
+  std::free(scan);
+}
+
+void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
+  from_.set(from);
+  to_.set(to);
+  unbounded_ = unbounded;
+  backward_ = backward;
+  has_slice_ = false;
+  place_ = backward ? Place::kEnd : Place::kBegin;
+}
+
+void IndexScan::seek(Bytes position) {
+  sought_.set(position);
+  place_ = Place::kSought;
+}
+
+Status IndexScan::next(ls_index_entry *entry) {
+  bool ended = false;
+  LS_TRY(advance(&ended));
+  if (ended) return make_status(LS_END);
+  const Bytes whole = key_at(pos_, key_);
+  if (whole.size() < kEntryRowIdBytes) {
+    return fail_page(index_.path, node()->header.page_no, "an index entry is shorter than a row id");
+  }
+  const Bytes key = entry_key(whole), payload = node()->value(static_cast<u16>(pos_));
+  entry->row_id = entry_row_id(whole);
+  entry->key = {key.data(), static_cast<u32>(key.size())};
+  entry->payload = {payload.data(), static_cast<u32>(payload.size())};
+  return kOk;
+}
+
+// To the next entry of the range in the scan's direction.
+Status IndexScan::advance(bool *ended) {
+  if (place_ == Place::kLeaf) {
+    pos_ += backward_ ? -1 : 1;
+  } else {
+    LS_TRY(place_ == Place::kSought ? enter_sought(ended) : enter(ended));
+  }
+  while (!*ended && (pos_ < begin_ || pos_ >= end_)) LS_TRY(next_leaf(ended));
+  return kOk;
+}
+
+void IndexScan::end_at(Place place, bool *ended) {
+  place_ = place;
+  *ended = true;
+}
+
+// From outside of the range to its first entry in the scan's direction.
+Status IndexScan::enter(bool *ended) {
+  // At the end that the scan runs towards, or nothing to see.
+  *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) || (!unbounded_ && compare_keys(from_, to_) >= 0);
+  if (*ended) return kOk;
+  return read_at(backward_ ? to_ : from_, Start::kEdge);
+}
+
+// The place sought lies between the entries of the slice or at its ends.
+bool IndexScan::sought_in_slice() const {
+  if (!has_slice_) return false;
+  const int order = compare_keys(sought_, node()->lower_fence());
+  if (backward_ ? order <= 0 : order < 0) return false;
+  if (!node()->has_upper) return true;
+  const int upper = compare_keys(sought_, node()->upper_fence());
+  return backward_ ? upper <= 0 : upper < 0;
+}
+
+Status IndexScan::enter_sought(bool *ended) {
+  if (!unbounded_ && compare_keys(sought_, to_) >= 0) {
+    place_ = Place::kEnd;
+    return enter(ended);
+  }
+  if (compare_keys(sought_, from_) < 0) {
+    place_ = Place::kBegin;
+    return enter(ended);
+  }
+  if (!sought_in_slice()) return read_at(sought_, Start::kSought);
+  // The first entry behind it (forward), or the last before it.
+  i32 low = begin_, high = end_;
+  while (low < high) {
+    const i32 middle = low + (high - low) / 2;
+    const int order = compare_keys(key_at(middle, key_), sought_);
+    if (backward_ ? order < 0 : order <= 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  pos_ = backward_ ? low - 1 : low;
+  place_ = Place::kLeaf;
+  return kOk;
+}
+
+Status IndexScan::next_leaf(bool *ended) {
+  Bound fence;
+  if (backward_) {
+    fence.set(node()->lower_fence());
+    if (compare_keys(fence, from_) <= 0) {
+      end_at(Place::kBegin, ended);
+      return kOk;
+    }
+  } else {
+    fence.set(node()->upper_fence());
+    if (!node()->has_upper || (!unbounded_ && compare_keys(fence, to_) >= 0)) {
+      end_at(Place::kEnd, ended);
+      return kOk;
+    }
+  }
+  return read_at(fence, Start::kFence);
+}
+
+// Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward the first >= bound (kSought: >
+// bound), backward the last < bound.
+Status IndexScan::read_at(Bytes bound, Start start) {
+  const bool last_leaf = start == Start::kEdge && unbounded_;
+  const BTree::Aim aim = !backward_ ? BTree::Aim::kAt : last_leaf ? BTree::Aim::kLast : BTree::Aim::kBefore;
+  u16 begin = 0, end = 0, pos = 0;
+  has_slice_ = false;
+  const Status s = BTree(w_.ctx, index_).read_leaf(bound, aim, [&](const Node &leaf) {
+    begin = leaf.position_of(from_);
+    end = unbounded_ ? leaf.count : leaf.position_of(to_);
+    pos = start != Start::kEdge ? leaf.position_of(bound) : backward_ ? end : begin;
+    leaf.copy_slice(begin, end, slice_);
+  });
+  if (code(s) == LS_END) place_ = Place::kBegin;  // nothing is less than nothing
+  LS_TRY(s);
+  begin_ = begin;
+  end_ = end;
+  pos_ = pos;
+  if (backward_) {
+    pos_--;
+  } else if (start == Start::kSought && pos_ >= begin_ && pos_ < end_ && compare_keys(key_at(pos_, key_), bound) == 0) {
+    pos_++;
+  }
+  has_slice_ = true;
+  place_ = Place::kLeaf;
+  return kOk;
+}
+
+}  // namespace ls

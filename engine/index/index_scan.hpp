@@ -1,0 +1,71 @@
+// index_scan.hpp - scans over the entries of an index, both directions, on private copies of what lies in the range.
+//
+// A scan copies the entries of its range out of one leaf at a time (few bytes for a look-up) and returns them from there: no
+// latch is held between calls.  Where to go on is told by the fences of that leaf, so splits, merges and removals by others
+// neither hide nor repeat an entry.
+//
+// After a failure only range() and close() make sense.
+//
+// Place: on the entry last returned, before the first or behind the last of the range (after LS_END), or at a point sought.
+#pragma once
+#include "index/index.hpp"
+
+namespace ls {
+
+class IndexScan {
+ public:
+  static Status open(Worker &w, FileSlot &index, IndexScan **scan);
+  static void close(IndexScan *scan);
+
+  // unbounded: `to` is the end.  The bounds are copied.
+  void range(Bytes from, Bytes to, bool unbounded, bool backward);
+  // LS_OK or LS_END; what *entry refers to is valid until the next call.
+  Status next(ls_index_entry *entry);
+  void set_backward(bool backward) { backward_ = backward; }
+  void seek(Bytes position);
+
+ private:
+  enum class Place : u8 { kBegin, kLeaf, kSought, kEnd };
+
+  // What the bound of read_at is: the range's own, a fence, or a place sought.
+  enum class Start : u8 { kEdge, kFence, kSought };
+
+  // Any byte string, as far as it matters: a longer one has the same place among entries.
+  class Bound {
+   public:
+    void set(Bytes bytes) {
+      size_ = static_cast<u32>(bytes.size() < sizeof data_ ? bytes.size() : sizeof data_);
+      if (size_ != 0) std::memcpy(data_, bytes.data(), size_);
+    }
+    operator Bytes() const { return Bytes(data_, size_); }
+
+   private:
+    u32 size_ = 0;
+    u8 data_[kMaxEntryKeyBytes + 1];
+  };
+
+  IndexScan(Worker &w, FileSlot &index) : w_(w), index_(index) {}
+  Status advance(bool *ended);
+  Status enter(bool *ended);
+  Status enter_sought(bool *ended);
+  Status next_leaf(bool *ended);
+  Status read_at(Bytes bound, Start start);
+  bool sought_in_slice() const;
+  void end_at(Place place, bool *ended);
+  const Node *node() const { return reinterpret_cast<const Node *>(slice_); }
+  Bytes key_at(i32 pos, u8 *buffer) const { return Bytes(buffer, node()->copy_key(static_cast<u16>(pos), buffer)); }
+
+  Worker &w_;
+  FileSlot &index_;
+  Place place_ = Place::kEnd;
+  bool backward_ = false;
+  bool unbounded_ = false;
+  bool has_slice_ = false;
+  i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
+  i32 pos_ = 0;               // begin_ - 1 .. end_
+  Bound from_, to_, sought_;
+  u8 key_[kMaxKeyBytes];                 // of the entry last returned
+  alignas(64) u8 slice_[kPageSize];      // Node::copy_slice
+};
+
+}  // namespace ls
