@@ -3,7 +3,13 @@ SET default_table_access_method = leanstore;
 CREATE SCHEMA ddl_partitions_inheritance;
 SET search_path = ddl_partitions_inheritance, public;
 
+-- Partitions of both kinds: their indexes are of one kind, and that is btree then.
+CREATE TABLE pt (id int PRIMARY KEY) PARTITION BY LIST (id);
+CREATE TABLE pt_1 PARTITION OF pt FOR VALUES IN (1) USING heap;
+DROP TABLE pt;
+SET leanstore.default_index = btree;
 CREATE TABLE pt (id int, region text, v int, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+RESET leanstore.default_index;
 CREATE TABLE pt_a PARTITION OF pt FOR VALUES IN ('a');
 CREATE TABLE pt_b PARTITION OF pt FOR VALUES IN ('b') USING heap;
 CREATE TABLE pt_c PARTITION OF pt FOR VALUES IN ('c') PARTITION BY RANGE (id);

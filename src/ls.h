@@ -34,6 +34,14 @@ extern int	ls_checkpoint_timeout_s;
 extern int	ls_max_open_relations;
 extern int	ls_version_trees;
 extern bool ls_direct_io;
+
+typedef enum LsDefaultIndex
+{
+	LS_DEFAULT_INDEX_LEANSTORE,
+	LS_DEFAULT_INDEX_BTREE
+} LsDefaultIndex;
+
+extern int	ls_default_index;	/* LsDefaultIndex */
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */
@@ -192,6 +200,17 @@ ls_row_wait_follow(LsRowWait *wait, uint64 row_id)
 }
 
 /* ---- ls_relation.c: relation -> open tree */
+
+/* In rd_amcache of a leanstore relation. */
+typedef struct LsRelCache
+{
+	ls_rel_key	key;
+	ls_rel	   *handle;
+	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
+} LsRelCache;
+
+extern LsRelCache *ls_relation_cache(Relation rel);
+
 extern ls_rel *ls_open(Relation rel);
 
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
@@ -203,6 +222,11 @@ extern void ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTrans
 extern Oid	ls_table_am_oid(void);
 extern bool ls_is_table(Relation rel);
 
+#define LS_TABLE_AM "leanstore"
+#define LS_INDEX_AM "leanstore_index"
+extern Oid	ls_index_am_oid(void);
+extern bool ls_is_index(Relation rel);
+
 /* ---- ls_error.c: the only file that knows ls_status and SQLSTATE both */
 pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
 
@@ -212,6 +236,8 @@ pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
 /* ---- ls_resowner.c: engine scans released after an error */
 extern ls_scan *ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 hi, bool backward);
 extern void ls_scan_close_owned(ls_scan *scan);
+extern ls_index_scan *ls_index_scan_open_owned(Relation index, ls_rel *tree);
+extern void ls_index_scan_close_owned(ls_index_scan *scan);
 
 /* ---- ls_inspect.c: a leanstore table the user may inspect, opened with AccessShareLock */
 extern Relation ls_inspect_open(Oid relid);

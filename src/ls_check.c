@@ -1,9 +1,10 @@
 /*
  * ls_check.c - leanstore_check(regclass): the table's tree, and each index against its rows, both ways.
  *
- * A btree is read by an index scan, so that the keys of its entries are compared as well.  Other kinds show their
- * entries only to VACUUM: they are asked to "delete" what a callback chooses, which notes every row and chooses
- * none.  BRIN has no entries.
+ * Of a leanstore index the tree is checked, and every entry: its bytes must be those that the row gives, and of
+ * equal keys of a unique index one row at most may live.  A btree is read by an index scan, so that the keys of its
+ * entries are compared as well.  Other kinds show their entries only to VACUUM: they are asked to "delete" what a
+ * callback chooses, which notes every row and chooses none.  BRIN has no entries.
  *
  * Rows may change meanwhile, so each difference is decided on the row again
  * under the newest state.  Index against table: an entry whose row lives must carry
@@ -12,6 +13,8 @@
  * row that satisfies the predicate must be found.
  */
 #include "ls.h"
+#include "index/ls_index.h"
+#include "ls_table.h"
 
 #include "access/genam.h"
 #include "access/itup.h"
@@ -61,6 +64,17 @@ satisfies_predicate(IndexCheck *check)
 	return check->predicate == NULL || ExecQual(check->predicate, econtext);
 }
 
+pg_noreturn static void
+raise_different(IndexCheck *check, ItemPointer tid, int column)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has an entry for row (%u,%u) whose column %d differs from the row",
+					RelationGetRelationName(check->index),
+					ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), column),
+			 errhint("REINDEX the index.")));
+}
+
 /* Entry's key columns against what the row gives now. */
 static void
 check_entry(IndexCheck *check, IndexTuple itup, TupleDesc itup_desc, ItemPointer tid)
@@ -85,12 +99,7 @@ check_entry(IndexCheck *check, IndexTuple itup, TupleDesc itup_desc, ItemPointer
 		else
 			equal = datum_image_eq(value, row_values[i], att->attbyval, att->attlen);
 		if (!equal)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("index \"%s\" has an entry for row (%u,%u) whose column %d differs from the row",
-							RelationGetRelationName(check->index),
-							ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), i + 1),
-					 errhint("REINDEX the index.")));
+			raise_different(check, tid, i + 1);
 	}
 }
 
@@ -123,6 +132,145 @@ btree_entries_against_rows(IndexCheck *check)
 	}
 	index_endscan(scan);
 }
+
+/* ---- leanstore indexes */
+
+/*
+ * The key must be the one that the row gives, byte for byte; of what is stored beside
+ * it the values count, for they may have been compressed in another way.  *has_null:
+ * a key column is NULL.
+ */
+static void
+check_leanstore_entry(IndexCheck *check, const ls_index_entry *entry, ItemPointer tid, bool *has_null)
+{
+	const LsIndexShape *shape = ls_index_shape(check->index);
+	Datum		row_values[INDEX_MAX_KEYS];
+	bool		row_nulls[INDEX_MAX_KEYS];
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+	ls_bytes	key;
+
+	FormIndexDatum(check->info, check->slot, check->estate, row_values, row_nulls);
+	key = ls_index_form_key(check->index, row_values, row_nulls);
+	if (key.len != entry->key.len || memcmp(key.data, entry->key.data, key.len) != 0)
+	{
+		Size		at = 0;
+		int			column = 0;
+
+		/* the column that the first difference is in */
+		while (column < shape->n_keys - 1)
+		{
+			Size		len = ls_key_column_length(&shape->keys[column], key.data + at, key.len - at);
+
+			if (at + len > entry->key.len || memcmp(key.data + at, entry->key.data + at, len) != 0)
+				break;
+			at += len;
+			column++;
+		}
+		raise_different(check, tid, column + 1);
+	}
+
+	*has_null = false;
+	for (int i = 0; i < shape->n_keys; i++)
+		*has_null |= row_nulls[i];
+
+	ls_index_deform(check->index, entry, values, nulls);
+	for (int i = 0; i < shape->n_stored; i++)
+	{
+		int			column = shape->stored[i] - 1;
+		CompactAttribute *att = TupleDescCompactAttr(RelationGetDescr(check->index), column);
+
+		if (nulls[column] != row_nulls[column] ||
+			(!nulls[column] && !datum_image_eq(values[column], row_values[column], att->attbyval, att->attlen)))
+			raise_different(check, tid, column + 1);
+	}
+}
+
+static bool
+lives(IndexCheck *check, uint64 row_id)
+{
+	ItemPointerData tid;
+
+	ls_row_to_tid(row_id, &tid);
+	return table_tuple_fetch_row_version(check->table, &tid, SnapshotSelf, check->slot);
+}
+
+/* The last row seen that lives, and its key. */
+typedef struct LastRow
+{
+	uint64		row_id;			/* 0: none */
+	StringInfoData key;
+} LastRow;
+
+/*
+ * This row lives and was the last to be found so.  If the one before has the same key,
+ * and still lives, both did at this moment: rows do not come back.
+ */
+static void
+check_unique(IndexCheck *check, LastRow *last, const ls_index_entry *entry)
+{
+	bool		equal = last->row_id != 0 && last->key.len == entry->key.len &&
+		memcmp(last->key.data, entry->key.data, entry->key.len) == 0;
+
+	if (equal && lives(check, last->row_id))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("unique index \"%s\" has two rows with the same key: (%u,%u) and (%u,%u)",
+						RelationGetRelationName(check->index),
+						ls_row_to_block(last->row_id), ls_row_to_offset(last->row_id),
+						ls_row_to_block(entry->row_id), ls_row_to_offset(entry->row_id)),
+				 errhint("Delete one of them and REINDEX the index.")));
+	last->row_id = entry->row_id;
+	resetStringInfo(&last->key);
+	appendBinaryStringInfo(&last->key, entry->key.data, entry->key.len);
+}
+
+static void
+leanstore_entries_against_rows(IndexCheck *check)
+{
+	Form_pg_index form = check->index->rd_index;
+	ls_index_scan *scan;
+	LastRow		last = {0};
+	ls_check_result result;
+	ls_index_entry entry;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_rel_check(ls_reader(), ls_index_tree(check->index), &result, &error));
+	ls_check(status, error, check->index);
+
+	initStringInfo(&last.key);
+	scan = ls_index_scan_open_owned(check->index, ls_index_tree(check->index));
+	LS_CALL(status, ls_index_scan_range(scan, (ls_bytes) {0}, (ls_bytes) {0}, false, &error));
+	ls_check(status, error, check->index);
+	for (;;)
+	{
+		ItemPointerData tid;
+		MemoryContext old;
+		bool		has_null;
+
+		CHECK_FOR_INTERRUPTS();
+		LS_CALL(status, ls_index_scan_next(scan, &entry, &error));
+		if (status == LS_END)
+			break;
+		ls_check(status, error, check->index);
+
+		ls_row_to_tid(entry.row_id, &tid);
+		note_entry(check->seen, &tid);
+		if (!lives(check, entry.row_id))
+			continue;			/* dead: the entry waits for cleaning */
+		ResetPerTupleExprContext(check->estate);
+		old = MemoryContextSwitchTo(GetPerTupleMemoryContext(check->estate));
+		check_leanstore_entry(check, &entry, &tid, &has_null);
+		MemoryContextSwitchTo(old);
+		if (form->indisunique && form->indimmediate && (!has_null || form->indnullsnotdistinct))
+			check_unique(check, &last, &entry);
+	}
+	ls_index_scan_close_owned(scan);
+	pfree(last.key.data);
+}
+
+/* ---- other kinds */
 
 static bool
 note_entry_keep_it(ItemPointer tid, void *seen)
@@ -226,7 +374,9 @@ check_index(Relation table, Oid index_oid)
 		check.seen = hash_create("leanstore_check rows", 1024, &control, HASH_ELEM | HASH_BLOBS);
 		GetPerTupleExprContext(check.estate)->ecxt_scantuple = check.slot;
 
-		if (check.index->rd_rel->relam == BTREE_AM_OID)
+		if (ls_is_index(check.index))
+			leanstore_entries_against_rows(&check);
+		else if (check.index->rd_rel->relam == BTREE_AM_OID)
 			btree_entries_against_rows(&check);
 		else
 			note_all_entries(&check);

@@ -1,7 +1,7 @@
 /*
  * ls_guc.c - the settings, leanstore.*
  *
- * All of them size shared memory or the engine's threads, so they are read once,
+ * Most of them size shared memory or the engine's threads, so they are read once,
  * at server start.
  */
 #include "ls.h"
@@ -17,6 +17,13 @@ int			ls_checkpoint_timeout_s = 300;
 int			ls_max_open_relations = 16384;
 int			ls_version_trees = 16;
 bool		ls_direct_io = true;
+int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
+
+static const struct config_enum_entry default_index_options[] = {
+	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
+	{"btree", LS_DEFAULT_INDEX_BTREE, false},
+	{NULL, 0, false}
+};
 
 static bool
 check_power_of_two(int *newval, void **extra, GucSource source)
@@ -83,6 +90,12 @@ ls_define_settings(void)
 							 "Pages are then cached once, in the buffer pool; file systems without direct I/O are used buffered.",
 							 &ls_direct_io, true,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("leanstore.default_index",
+							 "Access method of keys and indexes of leanstore tables for which none is named.",
+							 "Columns that a leanstore index cannot have get a btree in any case.",
+							 &ls_default_index, LS_DEFAULT_INDEX_LEANSTORE, default_index_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("leanstore");
 }

@@ -5,8 +5,10 @@
  * shared_preload_libraries; any other way of loading it is refused.
  */
 #include "ls.h"
+#include "index/ls_index.h"
 
 #include "fmgr.h"
+#include "index/ls_index.h"
 #include "miscadmin.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -26,6 +28,7 @@ _PG_init(void)
 				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
 
 	ls_define_settings();
+	ls_index_define_options();
 	ls_shmem_install_hooks();
 	ls_rmgr_register();
 	ls_worker_register();
@@ -33,4 +36,5 @@ _PG_init(void)
 	ls_horizon_install_hooks();
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
+	ls_index_install_planner_hook();
 }

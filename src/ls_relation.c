@@ -5,29 +5,27 @@
  * PostgreSQL's storage manager creates and unlinks the files; the engine must drop
  * its pages before a file goes: at commit for files that were dropped or
  * replaced, at abort for files that were created.  Transaction callbacks run before
- * smgrDoPendingDeletes unlinks anything, in commit and in abort.
+ * smgrDoPendingDeletes unlinks anything, in commit and in abort, and can ask what it
+ * is going to unlink.  That list alone is the truth: ALTER TABLE may keep the file of
+ * an index that it drops, and DROP INDEX CONCURRENTLY drops one several transactions
+ * after it has said so.  It does not tell of temporary files, though, and who has to
+ * refuse PREPARE TRANSACTION must know of ours, so these are noted one by one.
  */
 #include "ls.h"
+#include "index/ls_index.h"
 
 #include "access/relation.h"
 #include "catalog/catalog.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/storage.h"
 #include "commands/defrem.h"
 #include "common/relpath.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* In rd_amcache of a leanstore relation. */
-typedef struct LsRelCache
-{
-	ls_rel_key	key;
-	ls_rel	   *handle;
-} LsRelCache;
-
-/* A file to be forgotten at the end of the transaction. */
+/* A file that is unlinked at the end of the transaction. */
 typedef struct PendingForget
 {
 	struct PendingForget *next;
@@ -37,6 +35,18 @@ typedef struct PendingForget
 } PendingForget;
 
 static PendingForget *pending = NULL;
+
+/*
+ * The file that a temporary index was last opened with: nobody tells of the one that
+ * REINDEX or TRUNCATE replaces.
+ */
+typedef struct TempIndex
+{
+	Oid			index;			/* hash key */
+	RelFileLocator locator;
+} TempIndex;
+
+static HTAB *temp_indexes = NULL;
 static object_access_hook_type previous_access_hook = NULL;
 
 static ls_rel_key
@@ -57,11 +67,46 @@ ls_is_table(Relation rel)
 	return rel->rd_tableam == &ls_table_routine;
 }
 
+bool
+ls_is_index(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_indam->aminsert == ls_index_aminsert;
+}
+
+LsRelCache *
+ls_relation_cache(Relation rel)
+{
+	if (rel->rd_amcache == NULL)
+		rel->rd_amcache = MemoryContextAllocZero(rel->rd_rel->relkind == RELKIND_INDEX ? rel->rd_indexcxt : CacheMemoryContext,
+												 sizeof(LsRelCache));
+	return rel->rd_amcache;
+}
+
+/* Note the file of a temporary index, and that the one before goes. */
+static void
+remember_temp_index(Relation index)
+{
+	TempIndex  *entry;
+	bool		found;
+
+	if (temp_indexes == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(TempIndex), .hcxt = TopMemoryContext};
+
+		temp_indexes = hash_create("leanstore temporary indexes", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	entry = hash_search(temp_indexes, &RelationGetRelid(index), HASH_ENTER, &found);
+	if (found && !RelFileLocatorEquals(entry->locator, index->rd_locator))
+		ls_relation_note_dropped(&entry->locator, index->rd_backend, true);
+	entry->locator = index->rd_locator;
+}
+
 ls_rel *
 ls_open(Relation rel)
 {
 	ls_rel_key	key = key_of(&rel->rd_locator, rel->rd_backend);
 	LsRelCache *cached = rel->rd_amcache;
+	bool		is_index;
 	ls_error	error = {0};
 	RelPathStr	path;
 
@@ -75,14 +120,13 @@ ls_open(Relation rel)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
 
-	if (cached == NULL)
-	{
-		cached = MemoryContextAllocZero(CacheMemoryContext, sizeof(LsRelCache));
-		rel->rd_amcache = cached;
-	}
+	is_index = rel->rd_rel->relkind == RELKIND_INDEX;
+	if (is_index && RelationUsesLocalBuffers(rel))
+		remember_temp_index(rel);
+	cached = ls_relation_cache(rel);
 	cached->handle = NULL;
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
-	ls_check(ls_rel_open(ls_reader(), &key, path.str, LS_REL_TABLE,
+	ls_check(ls_rel_open(ls_reader(), &key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
 						 rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT,
 						 &cached->handle, &error),
 			 error, rel);
@@ -104,6 +148,50 @@ ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool
 	pending = entry;
 }
 
+/* A file is kept that was noted as dropped: ALTER TABLE makes a new index around it. */
+static void
+note_kept(const RelFileLocator *locator, ProcNumber backend)
+{
+	ls_rel_key	key = key_of(locator, backend);
+
+	for (PendingForget **link = &pending; *link != NULL;)
+	{
+		PendingForget *entry = *link;
+
+		if (entry->at_commit && memcmp(&entry->key, &key, sizeof(key)) == 0)
+		{
+			*link = entry->next;
+			pfree(entry);
+		}
+		else
+			link = &entry->next;
+	}
+}
+
+/* Forget what the storage manager is about to unlink.  It leaves alone what is not the engine's. */
+static void
+forget_unlinked(bool commit)
+{
+	RelFileLocator *locators;
+	int			n = ls_shared == NULL ? 0 : smgrGetPendingDeletes(commit, &locators);
+
+	for (int i = 0; i < n; i++)
+	{
+		ls_rel_key	key = key_of(&locators[i], INVALID_PROC_NUMBER);
+
+		ls_rel_forget(ls_shared->store, &key);
+	}
+	if (n > 0)
+		pfree(locators);
+}
+
+static void
+forget_temporary(const PendingForget *entry)
+{
+	if (entry->key.owner != INVALID_PROC_NUMBER)
+		ls_rel_forget(ls_shared->store, &entry->key);
+}
+
 bool
 ls_relation_has_pending(void)
 {
@@ -113,13 +201,14 @@ ls_relation_has_pending(void)
 void
 ls_relation_at_eoxact(bool commit)
 {
+	forget_unlinked(commit);
 	while (pending != NULL)
 	{
 		PendingForget *entry = pending;
 
 		pending = entry->next;
 		if (entry->at_commit == commit)
-			ls_rel_forget(ls_shared->store, &entry->key);
+			forget_temporary(entry);
 		pfree(entry);
 	}
 }
@@ -129,6 +218,8 @@ ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId par
 {
 	PendingForget **link = &pending;
 
+	if (!commit)
+		forget_unlinked(false);
 	while (*link != NULL)
 	{
 		PendingForget *entry = *link;
@@ -146,34 +237,53 @@ ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId par
 			continue;
 		}
 		if (!entry->at_commit)
-			ls_rel_forget(ls_shared->store, &entry->key);
+			forget_temporary(entry);
 		*link = entry->next;
 		pfree(entry);
 	}
 }
 
-/*
- * DROP of anything that is or contains a leanstore table comes by here, relation by
- * relation, before the catalog entry is gone.
- */
+/* DROP of anything comes by here, relation by relation, before the catalog entry is gone. */
+static void
+note_drop(Oid relid)
+{
+	char		relkind = get_rel_relkind(relid);
+	Relation	rel;
+
+	if (relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW && relkind != RELKIND_TOASTVALUE &&
+		relkind != RELKIND_INDEX)
+		return;
+	rel = relation_open(relid, NoLock);
+	if (ls_is_table(rel) || ls_is_index(rel))
+		ls_relation_note_dropped(&rel->rd_locator, rel->rd_backend, true);
+	relation_close(rel, NoLock);
+	if (temp_indexes != NULL)
+		hash_search(temp_indexes, &relid, HASH_REMOVE, NULL);
+}
+
+/* A new relation: has it taken over a file? */
+static void
+note_create(Oid relid)
+{
+	Relation	rel = relation_open(relid, NoLock);
+
+	if (rel->rd_rel->relkind == RELKIND_INDEX)
+		note_kept(&rel->rd_locator, rel->rd_backend);
+	relation_close(rel, NoLock);
+}
+
 static void
 access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
 {
 	if (previous_access_hook)
 		previous_access_hook(access, class_id, object_id, sub_id, arg);
 
-	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0)
-	{
-		char		relkind = get_rel_relkind(object_id);
-		Relation	rel;
-
-		if (relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW && relkind != RELKIND_TOASTVALUE)
-			return;
-		rel = relation_open(object_id, NoLock);
-		if (ls_is_table(rel))
-			ls_relation_note_dropped(&rel->rd_locator, rel->rd_backend, true);
-		relation_close(rel, NoLock);
-	}
+	if (class_id != RelationRelationId || sub_id != 0)
+		return;
+	if (access == OAT_DROP)
+		note_drop(object_id);
+	else if (access == OAT_POST_CREATE && pending != NULL)
+		note_create(object_id);
 }
 
 void
@@ -187,4 +297,11 @@ Oid
 ls_table_am_oid(void)
 {
 	return get_table_am_oid("leanstore", false);
+}
+
+/* Of leanstore indexes; invalid when the extension is not in this database. */
+Oid
+ls_index_am_oid(void)
+{
+	return get_index_am_oid(LS_INDEX_AM, true);
 }

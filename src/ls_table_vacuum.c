@@ -2,9 +2,9 @@
  * ls_table_vacuum.c - VACUUM.
  *
  * The table itself needs none: the engine's cleaner removes versions and deleted
- * rows as soon as no snapshot needs them.  What is left to do is for indexes of other
- * access methods, whose entries point to rows that are gone, and for
- * statistics.  Row ids are not used twice, so an entry whose row is not there can go
+ * rows as soon as no snapshot needs them.  What is left to do is for indexes, whose
+ * entries point to rows that are gone, and for statistics: a leanstore index is swept,
+ * one of another access method is told row by row.  Row ids are not used twice, so an entry whose row is not there can go
  * at any time, and there is no order to keep between index and table.
  *
  * A leanstore table needs no relfrozenxid, but rewriting commands give it one (the
@@ -130,15 +130,18 @@ vacuum_index(Vacuum *v, Relation index)
 		.num_heap_tuples = v->live,
 		.strategy = v->strategy,
 	};
-	IndexBulkDeleteResult *result;
+	IndexBulkDeleteResult *result = NULL;
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
-	result = index_bulk_delete(&info, NULL, is_dead_entry, v);
+	if (!ls_is_index(index))
+		result = index_bulk_delete(&info, NULL, is_dead_entry, v);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	result = index_vacuum_cleanup(&info, result);
 
 	if (result == NULL)
 		return;
+	if (ls_is_index(index))
+		v->entries_removed += result->tuples_removed;
 	if (!result->estimated_count)
 		vac_update_relstats(index, result->num_pages, result->num_index_tuples, 0, 0, false,
 							InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false);
@@ -174,6 +177,7 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 	MultiXactId min_multi = InvalidMultiXactId;
 	Relation   *indexes;
 	int			nindexes;
+	int			nforeign = 0;
 	Vacuum		v = {
 		.rel = rel,
 		.strategy = bstrategy,
@@ -192,7 +196,9 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 
 	vac_open_indexes(rel, RowExclusiveLock, &nindexes, &indexes);
 
-	scan_table(&v, clean_indexes && nindexes > 0);
+	for (int i = 0; i < nindexes; i++)
+		nforeign += !ls_is_index(indexes[i]);
+	scan_table(&v, clean_indexes && nforeign > 0);
 	if (clean_indexes)
 	{
 		pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_TOTAL, nindexes);

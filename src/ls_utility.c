@@ -12,6 +12,7 @@
  * for something.
  */
 #include "ls.h"
+#include "index/ls_index.h"
 #include "ls_table.h"
 
 #include "access/xact.h"
@@ -115,17 +116,20 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *parsetree = pstmt->utilityStmt;
+	LsIndexAfterwards after = {0};
+	LsEnumPositions *enum_positions = NULL;
 
 	template_name[0] = '\0';
+	ls_horizon_enter_utility();
+	if (read_only_tree && (IsA(parsetree, CreatedbStmt) || ls_index_concerns(parsetree)))
+	{
+		pstmt = copyObject(pstmt);
+		parsetree = pstmt->utilityStmt;
+		read_only_tree = false;
+	}
 	switch (nodeTag(parsetree))
 	{
 		case T_CreatedbStmt:
-			if (read_only_tree)
-			{
-				pstmt = copyObject(pstmt);
-				parsetree = pstmt->utilityStmt;
-				read_only_tree = false;
-			}
 			prepare_createdb((CreatedbStmt *) parsetree);
 			break;
 		case T_DropdbStmt:
@@ -149,15 +153,20 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 				}
 			}
 			break;
+		case T_AlterEnumStmt:
+			enum_positions = ls_index_before_alter_enum((AlterEnumStmt *) parsetree);
+			break;
 		default:
+			ls_index_prepare_statement(pstmt, query, context, &after);
 			break;
 	}
 
-	ls_horizon_enter_utility();
 	if (previous_hook)
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	ls_index_finish_statement(&after);
+	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }
 

@@ -232,13 +232,11 @@ wait_for_recovery(void)
 	}
 }
 
-ls_worker *
-ls_reader(void)
+/* Apart from ls_reader(), which is called for every row. */
+static pg_noinline void
+attach(void)
 {
 	ls_error	error = {0};
-
-	if (likely(worker))
-		return worker;
 
 	if (ls_shared == NULL || !IsUnderPostmaster)
 		ereport(ERROR,
@@ -257,6 +255,13 @@ ls_reader(void)
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 		ls_raise(&error, NULL);
 	on_shmem_exit(detach, 0);
+}
+
+ls_worker *
+ls_reader(void)
+{
+	if (unlikely(worker == NULL))
+		attach();
 	return worker;
 }
 

@@ -77,6 +77,10 @@ ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *e
   });
 }
 
+uint64_t ls_index_scan_searches(const ls_index_scan *scan) noexcept {
+  return reinterpret_cast<const IndexScan *>(scan)->searches();
+}
+
 void ls_index_scan_close(ls_index_scan *scan) noexcept { IndexScan::close(scan ? &scan_of(scan) : nullptr); }
 
 ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent, ls_index_build **out,

@@ -29,6 +29,7 @@ void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
 
 void IndexScan::seek(Bytes position) {
   sought_.set(position);
+  behind_sought_ = true;
   place_ = Place::kSought;
 }
 
@@ -68,6 +69,7 @@ Status IndexScan::enter(bool *ended) {
   // At the end that the scan runs towards, or nothing to see.
   *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) || (!unbounded_ && compare_keys(from_, to_) >= 0);
   if (*ended) return kOk;
+  searches_++;
   return read_at(backward_ ? to_ : from_, Start::kEdge);
 }
 
@@ -90,7 +92,10 @@ Status IndexScan::enter_sought(bool *ended) {
     place_ = Place::kBegin;
     return enter(ended);
   }
-  if (!sought_in_slice()) return read_at(sought_, Start::kSought);
+  if (!sought_in_slice()) {
+    searches_++;
+    return read_at(sought_, behind_sought_ ? Start::kSought : Start::kFence);
+  }
   // The first entry behind it (forward), or the last before it.
   i32 low = begin_, high = end_;
   while (low < high) {
@@ -107,22 +112,24 @@ Status IndexScan::enter_sought(bool *ended) {
   return kOk;
 }
 
+// An interrupted read may leave anything in the slice; called again, next() finds the place to go on in sought_.
 Status IndexScan::next_leaf(bool *ended) {
-  Bound fence;
   if (backward_) {
-    fence.set(node()->lower_fence());
-    if (compare_keys(fence, from_) <= 0) {
+    sought_.set(node()->lower_fence());
+    if (compare_keys(sought_, from_) <= 0) {
       end_at(Place::kBegin, ended);
       return kOk;
     }
   } else {
-    fence.set(node()->upper_fence());
-    if (!node()->has_upper || (!unbounded_ && compare_keys(fence, to_) >= 0)) {
+    sought_.set(node()->upper_fence());
+    if (!node()->has_upper || (!unbounded_ && compare_keys(sought_, to_) >= 0)) {
       end_at(Place::kEnd, ended);
       return kOk;
     }
   }
-  return read_at(fence, Start::kFence);
+  behind_sought_ = false;
+  place_ = Place::kSought;
+  return read_at(sought_, Start::kFence);
 }
 
 // Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward the first >= bound (kSought: >

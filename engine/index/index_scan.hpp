@@ -4,7 +4,7 @@
 // latch is held between calls.  Where to go on is told by the fences of that leaf, so splits, merges and removals by others
 // neither hide nor repeat an entry.
 //
-// After a failure only range() and close() make sense.
+// After a failure only range() and close() make sense; after LS_INTERRUPTED the call can be made again.
 //
 // Place: on the entry last returned, before the first or behind the last of the range (after LS_END), or at a point sought.
 #pragma once
@@ -23,6 +23,7 @@ class IndexScan {
   Status next(ls_index_entry *entry);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
+  u64 searches() const { return searches_; }
 
  private:
   enum class Place : u8 { kBegin, kLeaf, kSought, kEnd };
@@ -61,8 +62,10 @@ class IndexScan {
   bool backward_ = false;
   bool unbounded_ = false;
   bool has_slice_ = false;
+  bool behind_sought_ = false;  // forward: on behind the point sought, else from it on
   i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
   i32 pos_ = 0;               // begin_ - 1 .. end_
+  u64 searches_ = 0;
   Bound from_, to_, sought_;
   u8 key_[kMaxKeyBytes];                 // of the entry last returned
   alignas(64) u8 slice_[kPageSize];      // Node::copy_slice

@@ -16,6 +16,7 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
+#include "tcop/utility.h"
 
 /* What the columns of an index are; made once per relcache entry. */
 typedef struct LsIndexShape
@@ -34,8 +35,9 @@ typedef struct LsIndexShape
 extern const LsIndexShape *ls_index_shape(Relation index);
 
 /*
- * The bytes of an entry, in the current memory context.  Errors name the index
- * and the limit when the entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).
+ * The bytes of an entry.  A key is valid until the next one is formed, a payload is in
+ * the current memory context.  Errors name the index and the limit when the
+ * entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).
  */
 extern ls_bytes ls_index_form_key(Relation index, const Datum *values, const bool *isnull);
 extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull);
@@ -55,15 +57,69 @@ extern IndexBuildResult *ls_index_ambuild(Relation table, Relation index, IndexI
 extern void ls_index_ambuildempty(Relation index);
 extern char *ls_index_ambuildphasename(int64 phase);
 
+/* Raise an error if this is not a leanstore table. */
+extern void ls_index_require_table(Relation table);
+
 /* ---- ls_index_vacuum.c */
 extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 													IndexBulkDeleteCallback callback, void *state);
 extern IndexBulkDeleteResult *ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 
-/* ---- ls_index_options.c: reloptions, ALTER INDEX, operator class validation, property */
+/* ---- ls_index_enum.c */
+typedef struct LsEnumPositions LsEnumPositions;
+
+/* Around ALTER TYPE ... ADD VALUE; NULL: nothing to check afterwards. */
+extern LsEnumPositions *ls_index_before_alter_enum(AlterEnumStmt *stmt);
+extern void ls_index_after_alter_enum(const LsEnumPositions *before);
+
+/* Keep the enums in the keys of an index that is being built as they are. */
+extern void ls_index_lock_enums(Relation index);
+
+/* ---- ls_index_options.c: storage parameters, operator class validation */
+#define LS_INDEX_DEFAULT_FILLFACTOR 90
+
+typedef struct LsIndexOptions
+{
+	int32		vl_len_;		/* varlena header (do not touch directly!) */
+	int			fillfactor;
+} LsIndexOptions;
+
+extern void ls_index_define_options(void);
 extern bytea *ls_index_amoptions(Datum reloptions, bool validate);
 extern bool ls_index_amvalidate(Oid opclass);
 extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators, List *functions);
+
+/* ---- ls_index_utility.c */
+
+/* May the statement have to be changed?  Then it has to be a copy that the caller owns. */
+extern bool ls_index_concerns(const Node *stmt);
+
+/* What is left to do when the server has executed it. */
+typedef struct LsIndexAfterwards
+{
+	List	   *keys;			/* constraints that shall have a leanstore index again */
+	Oid			new_table;		/* has become a leanstore table */
+} LsIndexAfterwards;
+
+extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context,
+									   LsIndexAfterwards *after);
+extern void ls_index_finish_statement(const LsIndexAfterwards *after);
+extern bool ls_index_is_ours(Oid relid);
+
+/* Can a column of this type and collation be in an index with this operator class (of ours)? */
+extern bool ls_index_has_encoding(Oid opclass, Oid type, Oid collation);
+
+/* ---- ls_index_replace.c */
+
+/* All leanstore indexes of the table become btree indexes; an error, if one can not. */
+extern void ls_index_replace_all(Oid table);
+
+/* Keys with a btree index get a leanstore index, where that can be. */
+extern void ls_index_replace_keys(Oid table);
+
+/* Remember the keys that have a leanstore index; see to it that they have one. */
+extern List *ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode);
+extern void ls_index_restore_keys(List *keys);
 
 /* ---- ls_index_scan.c */
 extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);
@@ -87,5 +143,6 @@ extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *
 									Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
 									double *pages);
 extern int	ls_index_amgettreeheight(Relation index);
+extern void ls_index_install_planner_hook(void);
 
 #endif							/* LS_INDEX_H */

@@ -6,11 +6,12 @@
  *
  *	  marker (1 byte) | encoding
  *
- * with the marker 0x01 for NULL under NULLS FIRST, 0x02 for a value, 0x03 for NULL under NULLS LAST; a NULL has no encoding.  An encoding
- * has either a fixed width, or it is framed: every 0x00 in it is followed by an
- * added 0xFF, and 0x00 0x00 ends it.  So no column is a prefix of another, and
- * where a column ends can be seen without knowing its type.  The encoding of a
- * DESC column is complemented, frame included; the marker is not.
+ * with the marker 0x01 for NULL under NULLS FIRST, 0x02 for a value, 0x03 for
+ * NULL under NULLS LAST; a NULL has no encoding.  An encoding has either a fixed
+ * width, or it is framed: every 0x00 in it is followed by an added 0xFF, and
+ * 0x00 0x00 ends it.  So no column is a prefix of another, and where a column
+ * ends can be seen without knowing more of its type than the width.  The encoding
+ * of a DESC column is complemented, frame included; the marker is not.
  *
  * Equal values have equal encodings, whatever their bytes are (numeric 1.0 and
  * 1.00): where that loses something, the entry keeps the original value beside
@@ -30,9 +31,28 @@
 #include "postgres.h"
 
 #include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
 #include "utils/relcache.h"
 
+/* Markers. */
+#define LS_KEY_NULL_FIRST	0x01
+#define LS_KEY_VALUE		0x02
+#define LS_KEY_NULL_LAST	0x03
+
 typedef struct LsKeyColumn LsKeyColumn;
+
+/*
+ * Where a value of another type of the operator family (int8 for a column of
+ * int4, timestamptz for date) lies among the column's values.  *converted gets
+ * the greatest value of the column's type that is not above it, in ascending
+ * order.
+ */
+typedef enum LsKeyFit
+{
+	LS_KEY_EXACT,				/* equal to *converted */
+	LS_KEY_BETWEEN,				/* above *converted, below the next one if any */
+	LS_KEY_BELOW_ALL			/* no value is that small */
+} LsKeyFit;
 
 /* One way to encode values; const, one per comparison procedure. */
 typedef struct LsKeyEncoding
@@ -44,7 +64,8 @@ typedef struct LsKeyEncoding
 	 * May hold state made once per column (element encodings, a locale ...), in
 	 * column->state, allocated in the current context.  false: these values can
 	 * not be encoded (for instance, a collation that can not be trusted).  NULL:
-	 * nothing to prepare.
+	 * nothing to prepare.  May put another encoding in its own place, for what it
+	 * has found.
 	 */
 	bool		(*prepare) (LsKeyColumn *column);
 
@@ -56,17 +77,26 @@ typedef struct LsKeyEncoding
 
 	/* The value again, from bare bytes; NULL: the encoding loses something. */
 	Datum		(*decode) (const LsKeyColumn *column, const uint8 *bytes, Size len);
+
+	/* ls_key_convert() for a type other than the column's; NULL: there is none but binary compatible ones. */
+	LsKeyFit	(*convert) (const LsKeyColumn *column, Oid type, Datum value, Datum *converted);
 } LsKeyEncoding;
 
 struct LsKeyColumn
 {
 	const LsKeyEncoding *encoding;
-	Oid			type;			/* what the operator class takes (opcintype); polymorphic ones: the column's own type */
+	Oid			type;			/* what ls_key_type() says, as its base type */
 	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
 	void	   *state;
 };
+
+/*
+ * The type that a column has for its keys: what its operator class takes
+ * (opcintype), or the column's own type, if the class takes many.
+ */
+extern Oid	ls_key_type(Oid opcintype, Oid column_type);
 
 /*
  * Set up the column whose operator class has the comparison procedure `cmp`.
@@ -91,18 +121,12 @@ extern bool ls_key_is_reversible(const LsKeyColumn *column);
 extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isnull);
 
 /*
- * Where a value of another type of the operator family (int8 for a column of
- * int4, timestamptz for date) lies among the column's values.  *converted gets
- * the greatest value of the column's type that is not above it, in ascending
- * order.
+ * The enum types that values of a type contain: their values must not get other
+ * sort positions while an index contains the type (ls_key_enum.c).
  */
-typedef enum LsKeyFit
-{
-	LS_KEY_EXACT,				/* equal to *converted */
-	LS_KEY_BETWEEN,				/* above *converted, below the next one if any */
-	LS_KEY_BELOW_ALL			/* no value is that small */
-} LsKeyFit;
+extern List *ls_key_enums(Oid type);
 
+/* See LsKeyFit. */
 extern LsKeyFit ls_key_convert(const LsKeyColumn *column, Oid type, Datum value, Datum *converted);
 
 #endif							/* LS_KEY_H */

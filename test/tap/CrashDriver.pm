@@ -102,6 +102,10 @@ sub create_tables
 		CREATE TABLE ls_op (client int, n int, i int, item int, gone bool, v int, PRIMARY KEY (client, n, i));
 		CREATE TABLE ls_item (client int, item int, v int, t text, PRIMARY KEY (client, item));
 		CREATE INDEX ls_item_v ON ls_item USING btree (v);
+		-- Keys, and these, are leanstore indexes where there are any.
+		CREATE INDEX ls_item_client_v ON ls_item (client, v DESC) INCLUDE (item);
+		CREATE UNIQUE INDEX ls_journal_unique ON ls_journal (n, client) WHERE amount >= 0;
+		CREATE INDEX ls_account_balance ON ls_account (balance);
 		CREATE TABLE mx_ls_account (id int PRIMARY KEY, balance bigint NOT NULL);
 		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
 		CREATE TABLE mx_heap_account (id int PRIMARY KEY, balance bigint NOT NULL) USING heap;

@@ -404,6 +404,8 @@ void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
 /* Within the range, go on as if `position` (key | row id, or any byte string) had just been returned: forward with the first entry
  * behind it, backward with the last before it.  Cheap when that is in the same leaf. */
 LS_NODISCARD ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) LS_NOEXCEPT;
+/* How often it went down the tree from the root to begin or to seek, since it was opened (not: on to the next leaf). */
+uint64_t ls_index_scan_searches(const ls_index_scan *scan) LS_NOEXCEPT;
 void ls_index_scan_close(ls_index_scan *scan) LS_NOEXCEPT;
 
 /* Build a new, empty index from entries in ascending order: leaves are filled to fill_percent (10..100) and written to the log

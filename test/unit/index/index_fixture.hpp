@@ -93,6 +93,7 @@ class IndexScanner {
   }
   void seek(const std::string &position) { LS_EXPECT_OK(ls_index_scan_seek(scan_, to_bytes(position), &err)); }
   void set_backward(bool backward) { ls_index_scan_set_backward(scan_, backward); }
+  u64 searches() const { return ls_index_scan_searches(scan_); }
   std::vector<Entry> rest() {
     std::vector<Entry> entries;
     while (auto e = next()) entries.push_back(std::move(*e));

@@ -1,0 +1,252 @@
+/*
+ * ls_index_build.c - CREATE INDEX and REINDEX: read the table, sort the entries, fill pages from left to right.
+ *
+ * Of equal keys that meet in the sorted order one row at most may live, if the index is
+ * unique.  A row that is dead, but not for everybody, gets its entry and counts for
+ * nothing.
+ */
+#include "ls_index.h"
+#include "ls_index_sort.h"
+#include "ls_table.h"
+
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/storage.h"
+#include "commands/progress.h"
+#include "pgstat.h"
+#include "storage/smgr.h"
+#include "utils/memutils.h"
+
+/* Subphases of "building index". */
+#define PHASE_SCAN 2
+#define PHASE_SORT 3
+#define PHASE_LOAD 4
+
+/* Progress is reported after so many entries. */
+#define REPORTED_ENTRIES 1024
+
+typedef struct Build
+{
+	Relation	table;
+	Relation	index;
+	IndexInfo  *info;
+	LsIndexSort *sort;
+	MemoryContext row_context;
+	double		entries;
+} Build;
+
+static void
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+{
+	Build	   *b = state;
+	uint64		row_id = ls_tid_to_row(tid);
+	MemoryContext old = MemoryContextSwitchTo(b->row_context);
+	ls_bytes	key = ls_index_form_key(index, values, isnull);
+	ls_bytes	payload = ls_index_form_payload(index, key, values, isnull);
+	uint8		flags = alive ? 0 : LS_RECORD_IS_DEAD;
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (isnull[i])
+			flags |= LS_RECORD_HAS_NULL;
+	ls_index_sort_add(b->sort, key, row_id, payload, flags);
+	b->entries += 1;
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(b->row_context);
+}
+
+/* ---- the file -------------------------------------------------------------- */
+
+/*
+ * Begin with an empty file.  The file is new, or the server has just truncated it
+ * (TRUNCATE in the transaction that made the table, ON COMMIT DELETE ROWS): then the
+ * engine had it open, and may have written to it since.
+ */
+static void
+begin_file(Relation index)
+{
+	ls_rel_key	key = {
+		.tablespace = index->rd_locator.spcOid,
+		.database = index->rd_locator.dbOid,
+		.relation = index->rd_locator.relNumber,
+		.owner = index->rd_backend
+	};
+
+	(void) ls_reader();
+	ls_rel_forget(ls_shared->store, &key);
+	if (smgrnblocks(RelationGetSmgr(index), MAIN_FORKNUM) > 0)
+		RelationTruncate(index, 0);
+
+	/* as for a new table: with wal_level = minimal the server must not copy pages of ours to its WAL */
+	RelationPreTruncate(index);
+
+	if (index->rd_createSubid != InvalidSubTransactionId || index->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
+		ls_relation_note_dropped(&index->rd_locator, index->rd_backend, false);
+}
+
+/* ---- loading --------------------------------------------------------------- */
+
+pg_noreturn static void
+raise_duplicate(Build *b, const LsIndexRecord *record)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	ls_index_entry entry = {.key = {record->entry.data, record->key_len}, .payload = record->payload};
+	char	   *description;
+
+	ls_index_deform(b->index, &entry, values, isnull);
+	description = BuildIndexValueDescription(b->index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"", RelationGetRelationName(b->index)),
+			 description ? errdetail("Key %s is duplicated.", description) : errdetail("Duplicate keys exist."),
+			 errtableconstraint(b->table, RelationGetRelationName(b->index))));
+}
+
+/* Complain when the key is that of the last row that lives; else this row is the last. */
+static void
+check_unique(Build *b, const LsIndexRecord *record, StringInfo last_key)
+{
+	if ((record->flags & LS_RECORD_IS_DEAD) ||
+		((record->flags & LS_RECORD_HAS_NULL) && !b->info->ii_NullsNotDistinct))
+		return;
+	if (last_key->len == record->key_len &&
+		memcmp(last_key->data, record->entry.data, record->key_len) == 0)
+		raise_duplicate(b, record);
+	resetStringInfo(last_key);
+	appendBinaryStringInfo(last_key, record->entry.data, record->key_len);
+}
+
+static void
+load_entries(Build *b, ls_index_build *build)
+{
+	StringInfoData last_key;
+	int64		loaded = 0;
+	LsIndexRecord record;
+	ls_error	error;
+	ls_status	status;
+
+	initStringInfo(&last_key);
+	ls_interruptible(true);		/* once for all of them */
+	while (ls_index_sort_next(b->sort, &record))
+	{
+		if (b->info->ii_Unique)
+			check_unique(b, &record, &last_key);
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			status = ls_index_build_add(build, record.entry, record.payload, &error);
+		} while (status == LS_INTERRUPTED);
+		ls_check(status, error, b->index);
+		if (++loaded % REPORTED_ENTRIES == 0)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+	}
+	ls_interruptible(false);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+	pfree(last_key.data);
+}
+
+/* What makes the pages of an index durable is its transaction; others are not logged, and need none. */
+static ls_worker *
+index_writer(Relation index)
+{
+	return index->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT ? ls_writer() : ls_reader();
+}
+
+static void
+load(Build *b)
+{
+	LsIndexOptions *options = (LsIndexOptions *) b->index->rd_options;
+	ls_index_build *volatile build = NULL;
+	ls_index_build *opened;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_index_build_open(index_writer(b->index), ls_index_tree(b->index),
+										options != NULL ? options->fillfactor : LS_INDEX_DEFAULT_FILLFACTOR,
+										&opened, &error));
+	ls_check(status, error, b->index);
+	build = opened;
+	PG_TRY();
+	{
+		load_entries(b, opened);
+		build = NULL;			/* it is gone whatever finish says */
+		ls_check(ls_index_build_finish(opened, &error), error, b->index);
+	}
+	PG_CATCH();
+	{
+		ls_interruptible(false);
+		if (build != NULL)
+			ls_index_build_abandon(build);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+/* ---- callbacks ------------------------------------------------------------- */
+
+/* Entries have no versions: only a table whose row ids are never used again can tell what they are worth. */
+void
+ls_index_require_table(Relation table)
+{
+	if (!RELKIND_HAS_PARTITIONS(table->rd_rel->relkind) && !ls_is_table(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" can only index leanstore tables", LS_INDEX_AM),
+				 errdetail("\"%s\" is not a leanstore table.", RelationGetRelationName(table)),
+				 table->rd_rel->relispartition
+				 ? errhint("Make the indexes of its partitioned table with \"leanstore.default_index\" set to btree, or the partition USING leanstore.")
+				 : errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
+}
+
+IndexBuildResult *
+ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
+{
+	Build		b = {.table = table, .index = index, .info = info};
+	IndexBuildResult *result = palloc0_object(IndexBuildResult);
+
+	ls_index_require_table(table);
+	(void) ls_index_shape(index);	/* complains of columns that can not be indexed */
+	ls_index_lock_enums(index);
+	begin_file(index);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
+	b.row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row", ALLOCSET_DEFAULT_SIZES);
+	b.sort = ls_index_sort_begin(ls_index_shape(index), maintenance_work_mem);
+	result->heap_tuples = table_index_build_scan(table, index, info, true, true, add_row, &b, NULL);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) b.entries);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
+	ls_index_sort_perform(b.sort);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
+	load(&b);
+
+	ls_index_sort_end(b.sort);
+	MemoryContextDelete(b.row_context);
+	result->index_tuples = b.entries;
+	return result;
+}
+
+/* What an unlogged index is reset to: an empty file is an empty tree. */
+void
+ls_index_ambuildempty(Relation index)
+{
+}
+
+char *
+ls_index_ambuildphasename(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case PHASE_SCAN:
+			return "scanning table";
+		case PHASE_SORT:
+			return "sorting entries";
+		case PHASE_LOAD:
+			return "loading entries in index";
+		default:
+			return NULL;
+	}
+}

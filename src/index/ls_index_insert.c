@@ -1,0 +1,287 @@
+/*
+ * ls_index_insert.c - insertion of an entry, and what makes an index unique.
+ *
+ * The engine decides in one step whether an entry with an equal key is there and
+ * inserts if not.  What it meets is an entry, not a row: whether the row counts is
+ * found out here, with the table's dirty snapshot, as btree does.  A row that counts is
+ * a conflict; one in doubt is waited for; those that do not count are passed over when
+ * the insertion is tried again (row ids are not used again, and nobody takes
+ * back that a row is gone).
+ */
+#include "ls_index.h"
+#include "ls_table.h"
+
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "catalog/index.h"
+#include "storage/lmgr.h"
+#include "utils/snapmgr.h"
+
+typedef struct Insertion
+{
+	Relation	index;
+	Relation	table;
+	ls_bytes	key;
+	ls_bytes	payload;
+	uint64		row_id;
+	const Datum *values;
+	const bool *isnull;
+
+	/* Rows with an equal key: all that were met; and, moved to the front, those that do not count. */
+	uint64	   *rivals;
+	uint32		n_rivals;
+	uint32		n_ignored;
+	uint32		max_rivals;
+} Insertion;
+
+/* What a row with an equal key means to us. */
+typedef enum Rival
+{
+	RIVAL_GONE,					/* nothing */
+	RIVAL_IN_DOUBT,				/* depends on how a transaction ends */
+	RIVAL_LIVES
+} Rival;
+
+static Rival
+look_at_rival(Insertion *in, uint64 row_id, SnapshotData *dirty)
+{
+	ItemPointerData tid;
+	bool		all_dead = false;
+
+	ls_row_to_tid(row_id, &tid);
+	if (!table_index_fetch_tuple_check(in->table, &tid, dirty, &all_dead))
+	{
+		if (all_dead)
+		{
+			ls_error	error;
+			ls_status	status;
+
+			LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(in->index), in->key, row_id, &error));
+			ls_check(status, error, in->index);
+		}
+		return RIVAL_GONE;
+	}
+	return TransactionIdIsValid(dirty->xmin) || TransactionIdIsValid(dirty->xmax) ? RIVAL_IN_DOUBT : RIVAL_LIVES;
+}
+
+static void
+wait_for_rival(Insertion *in, const SnapshotData *dirty)
+{
+	TransactionId xid = TransactionIdIsValid(dirty->xmin) ? dirty->xmin : dirty->xmax;
+	ItemPointerData tid;
+
+	if (dirty->speculativeToken != 0)
+		SpeculativeInsertionWait(xid, dirty->speculativeToken);
+	else
+	{
+		ls_row_to_tid(in->row_id, &tid);
+		XactLockTableWait(xid, in->table, &tid, XLTW_InsertIndex);
+	}
+}
+
+/* Is the row that we insert for still there?  A concurrent build, or a deferred check, may come too late. */
+static bool
+own_row_lives(Insertion *in)
+{
+	ItemPointerData tid;
+
+	ls_row_to_tid(in->row_id, &tid);
+	return table_index_fetch_tuple_check(in->table, &tid, SnapshotSelf, NULL);
+}
+
+pg_noreturn static void
+raise_duplicate(Insertion *in)
+{
+	char	   *key = BuildIndexValueDescription(in->index, in->values, in->isnull);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"", RelationGetRelationName(in->index)),
+			 key ? errdetail("Key %s already exists.", key) : 0,
+			 errtableconstraint(in->table, RelationGetRelationName(in->index))));
+}
+
+/* Find all entries with an equal key, as they are now. */
+static void
+find_rivals(Insertion *in)
+{
+	uint8		end[LS_MAX_KEY_BYTES + 6];
+	ls_index_scan *scan = ls_index_scan_open_owned(in->index, ls_index_tree(in->index));
+	ls_index_entry entry;
+	ls_error	error;
+	ls_status	status;
+
+	/* behind the greatest row id */
+	memcpy(end, in->key.data, in->key.len);
+	memset(end + in->key.len, 0xFF, 6);
+
+	in->n_rivals = 0;
+	in->n_ignored = 0;
+	LS_CALL(status, ls_index_scan_range(scan, in->key, (ls_bytes) {end, in->key.len + 6}, false, &error));
+	ls_check(status, error, in->index);
+	for (;;)
+	{
+		LS_CALL(status, ls_index_scan_next(scan, &entry, &error));
+		if (status == LS_END)
+			break;
+		ls_check(status, error, in->index);
+		if (in->n_rivals == in->max_rivals)
+		{
+			in->max_rivals = Max(8, in->max_rivals * 2);
+			in->rivals = in->rivals == NULL ? palloc_array(uint64, in->max_rivals)
+				: repalloc_array(in->rivals, uint64, in->max_rivals);
+		}
+		in->rivals[in->n_rivals++] = entry.row_id;
+	}
+	ls_index_scan_close_owned(scan);
+}
+
+typedef enum Verdict
+{
+	UNIQUE,						/* nobody found who counts */
+	MAYBE_NOT,					/* UNIQUE_CHECK_PARTIAL does not want to know more */
+	WAITED						/* somebody has ended: look again */
+} Verdict;
+
+/* Look at the rivals found.  *found_own: our entry is among them. */
+static Verdict
+check_rivals(Insertion *in, IndexUniqueCheck check, bool *found_own)
+{
+	SnapshotData dirty;
+
+	InitDirtySnapshot(dirty);
+	*found_own = false;
+	for (uint32 i = 0; i < in->n_rivals; i++)
+	{
+		uint64		row_id = in->rivals[i];
+		Rival		rival;
+
+		CHECK_FOR_INTERRUPTS();
+		if (row_id == in->row_id)
+		{
+			*found_own = true;
+			continue;
+		}
+		rival = look_at_rival(in, row_id, &dirty);
+		if (rival != RIVAL_GONE && check == UNIQUE_CHECK_PARTIAL)
+			return MAYBE_NOT;
+		if (rival == RIVAL_IN_DOUBT)
+		{
+			wait_for_rival(in, &dirty);
+			return WAITED;
+		}
+		if (rival == RIVAL_LIVES && own_row_lives(in))
+			raise_duplicate(in);
+		in->rivals[in->n_ignored++] = row_id;
+	}
+	return UNIQUE;
+}
+
+static void
+insert_any(Insertion *in)
+{
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_index_insert(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key, in->row_id,
+									in->payload, &error));
+	/* LS_EXISTS: so is this very entry */
+	if (status != LS_EXISTS)
+		ls_check(status, error, in->index);
+}
+
+/* Insert if no row with an equal key lives.  False: there may be one, and nothing is inserted. */
+static bool
+insert_unique(Insertion *in, IndexUniqueCheck check)
+{
+	for (;;)
+	{
+		bool		found_own;
+		uint64		rival;
+		ls_error	error;
+		ls_status	status;
+
+		LS_CALL(status, ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key,
+											   in->row_id, in->payload, in->rivals, in->n_ignored, &rival, &error));
+		if (status == LS_OK)
+			return true;
+		if (status != LS_EXISTS)
+			ls_check(status, error, in->index);
+
+		find_rivals(in);
+		switch (check_rivals(in, check, &found_own))
+		{
+			case MAYBE_NOT:
+				return false;
+			case UNIQUE:
+				if (found_own)
+					return true;	/* this very entry is there already */
+				break;
+			case WAITED:
+				break;
+		}
+	}
+}
+
+/* The second look of a deferred constraint: the entry is there already. */
+static void
+check_existing(Insertion *in)
+{
+	bool		found_own;
+
+	do
+		find_rivals(in);
+	while (check_rivals(in, UNIQUE_CHECK_EXISTING, &found_own) == WAITED);
+
+	if (!found_own)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("failed to re-find entry within index \"%s\"", RelationGetRelationName(in->index)),
+				 errhint("This may be because of a non-immutable index expression."),
+				 errtableconstraint(in->table, RelationGetRelationName(in->index))));
+}
+
+/* ---- aminsert -------------------------------------------------------------- */
+
+static bool
+has_null_key(const LsIndexShape *shape, const bool *isnull)
+{
+	for (int i = 0; i < shape->n_keys; i++)
+		if (isnull[i])
+			return true;
+	return false;
+}
+
+bool
+ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
+				  IndexUniqueCheck check, bool unchanged, IndexInfo *info)
+{
+	Insertion	in = {.index = index, .table = table, .values = values, .isnull = isnull, .row_id = ls_tid_to_row(tid)};
+	bool		unique = true;
+
+	Assert(ls_tid_names_row(tid));
+	in.key = ls_index_form_key(index, values, isnull);
+
+	if (check != UNIQUE_CHECK_NO && !index->rd_index->indnullsnotdistinct &&
+		has_null_key(ls_index_shape(index), isnull))
+	{
+		/* equal to none, then; a second look finds what the first has inserted */
+		if (check == UNIQUE_CHECK_EXISTING)
+			return true;
+		check = UNIQUE_CHECK_NO;
+	}
+
+	if (check == UNIQUE_CHECK_EXISTING)
+		check_existing(&in);
+	else
+	{
+		in.payload = ls_index_form_payload(index, in.key, values, isnull);
+		if (check != UNIQUE_CHECK_NO)
+			unique = insert_unique(&in, check);
+		if (check == UNIQUE_CHECK_NO || !unique)
+			insert_any(&in);
+	}
+	if (in.rivals != NULL)
+		pfree(in.rivals);
+	return unique;
+}

@@ -1,0 +1,403 @@
+/*
+ * ls_index_scan.c - index scans: plain, bitmap, index-only, marked and restored.
+ *
+ * ls_index_keys.c says what range of the index to read and which entries in it
+ * match.  Where one does not, the scan seeks to the next place that can match
+ * instead of reading on.  The engine's scan is opened by the first entry wanted: EXPLAIN
+ * and plan nodes that are never run cost nothing, and what it holds belongs to the
+ * resource owner of the execution.  A rescan keeps it.
+ *
+ * Entries never lie about their keys, so nothing is rechecked; whether an entry
+ * counts is asked of its row by the executor.
+ */
+#include "ls_index_scan.h"
+
+#include "ls_table.h"
+
+#include "access/itup.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+
+/* Dead entries are removed this many at a time. */
+#define DEAD_ENTRIES 64
+
+/*
+ * A place that lies further than this many entries ahead is sought; a nearer one is cheaper to reach by reading on.
+ */
+#define STEPS_BEFORE_SEEK 2
+
+IndexScanDesc
+ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+	LsIndexScan *so = palloc0_object(LsIndexScan);
+
+	so->context = context;
+	ls_index_filter_init(&so->filter, index);
+	initStringInfoExt(&so->mark, 128);
+	scan->opaque = so;
+	MemoryContextSwitchTo(old_context);
+	return scan;
+}
+
+/* ----------------------------------------------------------------
+ * dead entries
+ * ----------------------------------------------------------------
+ */
+
+static void
+remove_dead(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	ls_rel	   *tree;
+	uint32		begin = 0;
+
+	if (so->n_dead == 0)
+		return;
+	tree = ls_index_tree(scan->indexRelation);
+	for (int i = 0; i < so->n_dead; i++)
+	{
+		ls_bytes	key = {(const uint8_t *) so->dead_keys.data + begin, so->dead_ends[i] - begin};
+		ls_error	error;
+		ls_status	status;
+
+		LS_CALL(status, ls_index_remove(ls_reader(), tree, key, so->dead_rows[i], &error));
+		ls_check(status, error, scan->indexRelation);
+		begin = so->dead_ends[i];
+	}
+	so->n_dead = 0;
+	resetStringInfo(&so->dead_keys);
+}
+
+/*
+ * The row of the entry returned last is dead to everybody, and stays so: row ids
+ * are not used again.  So the entry can be removed at any time.
+ */
+static void
+note_dead(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	if (!so->on_entry)
+		return;
+	if (so->dead_rows == NULL)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(so->context);
+
+		so->dead_rows = palloc_array(uint64, DEAD_ENTRIES);
+		so->dead_ends = palloc_array(uint32, DEAD_ENTRIES);
+		initStringInfo(&so->dead_keys);
+		MemoryContextSwitchTo(old_context);
+	}
+	appendBinaryStringInfo(&so->dead_keys, so->entry.key.data, so->entry.key.len);
+	so->dead_rows[so->n_dead] = so->entry.row_id;
+	so->dead_ends[so->n_dead] = so->dead_keys.len;
+	so->n_dead++;
+}
+
+/* ----------------------------------------------------------------
+ * entries
+ * ----------------------------------------------------------------
+ */
+
+void
+ls_index_entry_position(const ls_index_entry *entry, StringInfo position)
+{
+	uint8		row_id[5];
+
+	for (int i = 0; i < 5; i++)
+		row_id[i] = (uint8) (entry->row_id >> (8 * (4 - i)));
+	resetStringInfo(position);
+	appendBinaryStringInfo(position, entry->key.data, entry->key.len);
+	appendBinaryStringInfo(position, row_id, sizeof(row_id));
+}
+
+/*
+ * Tell of the searches since the last call.  Coming back to a place where the scan
+ * has been (a mark, another process' place) is not one that the user has to know of.
+ */
+static void
+count_searches(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	uint64		searches = ls_index_scan_searches(so->engine);
+
+	for (; so->searches < searches && !so->coming_back; so->searches++)
+	{
+		pgstat_count_index_scan(scan->indexRelation);
+		if (scan->instrument)
+			scan->instrument->nsearches++;
+	}
+	so->searches = searches;
+	so->moved = false;
+	so->coming_back = false;
+}
+
+/* Go to the range of the present arguments. */
+static void
+start(IndexScanDesc scan, bool backward)
+{
+	LsIndexScan *so = scan->opaque;
+	ls_error	error;
+	ls_status	status;
+
+	so->started = true;
+	so->backward = backward;
+	so->at_end = false;
+	so->nothing = false;
+	if (!ls_index_filter_build(&so->filter, scan->keyData, scan->numberOfKeys))
+	{
+		so->nothing = true;
+		return;
+	}
+	if (so->engine == NULL)
+		so->engine = ls_index_scan_open_owned(scan->indexRelation, ls_index_tree(scan->indexRelation));
+	so->moved = true;
+	LS_CALL(status, ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to),
+										backward, &error));
+	ls_check(status, error, scan->indexRelation);
+}
+
+static void
+seek(IndexScanDesc scan, ls_bytes position)
+{
+	LsIndexScan *so = scan->opaque;
+	ls_error	error;
+	ls_status	status;
+
+	so->moved = true;
+	LS_CALL(status, ls_index_scan_seek(so->engine, position, &error));
+	ls_check(status, error, scan->indexRelation);
+}
+
+static bool
+next_entry(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_index_scan_next(so->engine, &so->entry, &error));
+	if (so->moved)
+		count_searches(scan);
+	if (status == LS_END)
+	{
+		so->at_end = true;
+		return false;
+	}
+	ls_check(status, error, scan->indexRelation);
+	return true;
+}
+
+/* Read the first entry that is not before filter.skip_to. */
+static bool
+skip(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	ls_bytes	place = ls_bytes_of(&so->filter.skip_to);
+
+	for (int i = 0; i < STEPS_BEFORE_SEEK; i++)
+	{
+		if (!next_entry(scan))
+			return false;
+		if ((ls_bytes_compare(so->entry.key, place) < 0) == so->backward)
+			return true;
+	}
+	seek(scan, place);
+	return next_entry(scan);
+}
+
+bool
+ls_index_scan_advance(IndexScanDesc scan, bool backward)
+{
+	LsIndexScan *so = scan->opaque;
+
+	so->on_entry = false;
+	if (!so->started)
+		start(scan, backward);
+	if (so->nothing)
+		return false;
+	if (backward != so->backward)
+	{
+		ls_index_scan_set_backward(so->engine, backward);
+		so->backward = backward;
+		so->at_end = false;
+	}
+	if (so->at_end || !next_entry(scan))
+		return false;
+	while (!so->filter.exact)
+	{
+		LsIndexVerdict verdict = ls_index_filter_check(&so->filter, so->entry.key, backward);
+
+		if (verdict == LS_INDEX_MATCH)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (verdict == LS_INDEX_DONE)
+		{
+			so->at_end = true;
+			return false;
+		}
+		if (!(verdict == LS_INDEX_SKIP ? skip(scan) : next_entry(scan)))
+			return false;
+	}
+	so->on_entry = true;
+	return true;
+}
+
+void
+ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
+{
+	LsIndexScan *so = scan->opaque;
+
+	so->on_entry = false;
+	if (position.len == 0)
+	{
+		so->started = false;
+		return;
+	}
+	if (!so->started)
+		start(scan, backward);
+	so->at_end = false;
+	so->coming_back = true;
+	if (!so->nothing)
+		seek(scan, position);
+}
+
+/* ----------------------------------------------------------------
+ * callbacks
+ * ----------------------------------------------------------------
+ */
+
+void
+ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+{
+	LsIndexScan *so = scan->opaque;
+
+	remove_dead(scan);
+	if (keys != NULL && scan->numberOfKeys > 0)
+		memcpy(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	so->started = false;
+	so->on_entry = false;
+	so->marked = false;
+	ls_index_parallel_forget(so);
+}
+
+/* Index-only scan: the columns of the entry. */
+static void
+form_tuple(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	MemoryContext old_context;
+
+	if (so->tuple_context == NULL)
+	{
+		TupleDesc	columns = RelationGetDescr(scan->indexRelation);
+
+		old_context = MemoryContextSwitchTo(so->context);
+		so->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index tuple", ALLOCSET_SMALL_SIZES);
+		so->values = palloc_array(Datum, columns->natts);
+		so->isnull = palloc_array(bool, columns->natts);
+
+		/* the tuple lives for one row: nothing in it shall be compressed */
+		so->tuple_desc = CreateTupleDescCopy(columns);
+		for (int i = 0; i < columns->natts; i++)
+		{
+			TupleDescAttr(so->tuple_desc, i)->attstorage = TYPSTORAGE_PLAIN;
+			populate_compact_attribute(so->tuple_desc, i);
+		}
+		scan->xs_itupdesc = so->tuple_desc;
+		MemoryContextSwitchTo(old_context);
+	}
+	MemoryContextReset(so->tuple_context);
+	old_context = MemoryContextSwitchTo(so->tuple_context);
+	ls_index_deform(scan->indexRelation, &so->entry, so->values, so->isnull);
+	scan->xs_itup = index_form_tuple(so->tuple_desc, so->values, so->isnull);
+	MemoryContextSwitchTo(old_context);
+}
+
+bool
+ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
+{
+	LsIndexScan *so = scan->opaque;
+	bool		backward = ScanDirectionIsBackward(direction);
+
+	if (scan->kill_prior_tuple)
+	{
+		note_dead(scan);
+		if (so->n_dead == DEAD_ENTRIES)
+			remove_dead(scan);
+	}
+
+	scan->xs_recheck = false;
+	if (!(scan->parallel_scan != NULL ? ls_index_parallel_advance(scan, backward) : ls_index_scan_advance(scan, backward)))
+		return false;
+	ls_row_to_tid(so->entry.row_id, &scan->xs_heaptid);
+	if (scan->xs_want_itup)
+		form_tuple(scan);
+	return true;
+}
+
+int64
+ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	LsIndexScan *so = scan->opaque;
+	ItemPointerData tids[256];
+	int			n = 0;
+	int64		total = 0;
+
+	while (ls_index_scan_advance(scan, false))
+	{
+		ls_row_to_tid(so->entry.row_id, &tids[n++]);
+		total++;
+		if (n == lengthof(tids))
+		{
+			CHECK_FOR_INTERRUPTS();
+			tbm_add_tuples(bitmap, tids, n, false);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		tbm_add_tuples(bitmap, tids, n, false);
+	return total;
+}
+
+void
+ls_index_amendscan(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	remove_dead(scan);
+	if (so->engine != NULL)
+		ls_index_scan_close_owned(so->engine);
+	MemoryContextDelete(so->context);
+}
+
+void
+ls_index_ammarkpos(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	so->marked = so->on_entry;
+	if (so->marked)
+		ls_index_entry_position(&so->entry, &so->mark);
+}
+
+/* The next entry is the one behind the marked one. */
+void
+ls_index_amrestrpos(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	if (!so->marked)
+		resetStringInfo(&so->mark);
+	ls_index_scan_resume(scan, ls_bytes_of(&so->mark), so->backward);
+}
+
+/* What the key does not give back is in the payload. */
+bool
+ls_index_amcanreturn(Relation index, int column)
+{
+	return true;
+}

@@ -1,0 +1,162 @@
+/*
+ * ls_index_scan.h - what the files of the scan side of the index access method share.
+ */
+#ifndef LS_INDEX_SCAN_H
+#define LS_INDEX_SCAN_H
+
+#include "ls_index.h"
+
+#include "access/skey.h"
+#include "lib/stringinfo.h"
+
+/*
+ * ---- ls_index_keys.c: scan keys as byte strings
+ *
+ * What the conditions allow in one column is a set of intervals lo <= slice < hi
+ * of byte strings, where a slice is the column's part of a key, marker included.
+ * NULLs are slices, too, so every condition of nbtree's is such a set, and a
+ * conjunction of conditions is an intersection.
+ */
+typedef struct LsInterval
+{
+	ls_bytes	lo;
+	ls_bytes	hi;
+	ls_bytes	last;			/* the slice that hi comes right behind, if known (else data is NULL) */
+} LsInterval;
+
+typedef struct LsColumnFilter
+{
+	int			n;
+	LsInterval *intervals;		/* ascending, disjoint */
+	int			recent;			/* the one last found */
+} LsColumnFilter;
+
+typedef struct LsRowMember
+{
+	int			column;			/* 0-based */
+	bool		below;			/* the comparison wants slices below the argument's (else above) */
+	bool		isnull;
+	ls_bytes	equal_lo;		/* slices equal to the argument: equal_lo <= slice < equal_hi */
+	ls_bytes	equal_hi;
+	LsInterval	allowed;		/* if all members before are equal */
+} LsRowMember;
+
+/* (a, b, ...) < (x, y, ...) and the like. */
+typedef struct LsRowComparison
+{
+	int			n;
+	int			n_adjacent;		/* leading members that are neighbours in the index, in its order */
+	bool		or_equal;
+	LsRowMember *members;
+	int			matched;		/* leading members that the place being looked at is equal in */
+} LsRowComparison;
+
+typedef struct LsIndexFilter
+{
+	Relation	index;
+	const LsIndexShape *shape;
+	MemoryContext context;		/* of what one set of arguments needs */
+
+	/* Entries that may match: from <= key < to (empty: to the end). */
+	StringInfoData from;
+	StringInfoData to;
+	bool		exact;			/* they all do */
+
+	int			n_columns;		/* leading columns that a check looks at */
+	LsColumnFilter *columns;
+	uint32	   *offsets;		/* of the columns in the key being checked, and of its end */
+	int			n_rows;
+	LsRowComparison *rows;
+	StringInfoData bound;		/* scratch */
+	StringInfoData skip_to;		/* where the next match can be, after LS_INDEX_SKIP */
+} LsIndexFilter;
+
+typedef enum LsIndexVerdict
+{
+	LS_INDEX_MATCH,
+	LS_INDEX_NO_MATCH,
+	LS_INDEX_SKIP,				/* no match, nor any before skip_to in the direction of the scan */
+	LS_INDEX_DONE				/* no match, nor any behind it */
+} LsIndexVerdict;
+
+extern void ls_index_filter_init(LsIndexFilter *filter, Relation index);
+
+/* Take the present arguments of the conditions.  False: nothing can match. */
+extern bool ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys);
+extern LsIndexVerdict ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward);
+
+static inline ls_bytes
+ls_bytes_of(const StringInfoData *string)
+{
+	return (ls_bytes)
+	{
+		.data = string->len > 0 ? (const uint8_t *) string->data : NULL,
+			.len = string->len
+	};
+}
+
+/* memcmp order, a prefix first */
+static inline int
+ls_bytes_compare(ls_bytes a, ls_bytes b)
+{
+	uint32		common = Min(a.len, b.len);
+	int			order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+
+	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+/* ---- ls_index_scan.c */
+typedef struct LsIndexParallelBatch LsIndexParallelBatch;
+
+typedef struct LsIndexScan
+{
+	MemoryContext context;		/* of this struct and everything it points to */
+	LsIndexFilter filter;
+	ls_index_scan *engine;		/* NULL until the first entry is wanted */
+
+	bool		started;		/* the engine's scan is on the range of the present arguments */
+	bool		nothing;		/* they are contradictory */
+	bool		backward;
+	bool		at_end;			/* in that direction */
+
+	bool		moved;			/* to another place, by other means than the next entry */
+	bool		coming_back;	/* ... where the scan has been */
+	uint64		searches;		/* of the engine's scan, counted so far */
+
+	bool		on_entry;
+	ls_index_entry entry;		/* returned last; valid if on_entry */
+
+	bool		marked;
+	StringInfoData mark;		/* key | row id of the marked entry */
+
+	/* entries found dead, not yet removed */
+	int			n_dead;
+	uint64	   *dead_rows;
+	uint32	   *dead_ends;		/* of their keys in dead_keys */
+	StringInfoData dead_keys;
+
+	/* index-only scans */
+	MemoryContext tuple_context;
+	TupleDesc	tuple_desc;
+	Datum	   *values;
+	bool	   *isnull;
+
+	LsIndexParallelBatch *batch;
+} LsIndexScan;
+
+/* The next matching entry, in so->entry. */
+extern bool ls_index_scan_advance(IndexScanDesc scan, bool backward);
+
+/* The same, beginning behind `position` (key | row id), or at the beginning if it is empty. */
+extern void ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward);
+
+/* The engine's string for an entry: key | row id. */
+extern void ls_index_entry_position(const ls_index_entry *entry, StringInfo position);
+
+/* ---- ls_index_parallel.c */
+extern bool ls_index_parallel_advance(IndexScanDesc scan, bool backward);
+
+/* Rescan: what was read and not returned is void. */
+extern void ls_index_parallel_forget(LsIndexScan *so);
+
+#endif							/* LS_INDEX_SCAN_H */

@@ -1,0 +1,250 @@
+/*
+ * ls_index_shape.c - from index columns to the bytes of an entry and back.
+ *
+ * The shape of an index follows from what can not change while it exists: operator
+ * classes, collations, ordering.  It is made once for a relcache entry and stays as
+ * long as that, so who has the index open may keep it.  The server throws rd_amcache
+ * away when it likes; the shape is then found again with the first column's comparison
+ * procedure, which nobody else calls through the relcache.
+ *
+ * Columns that the key can not give back are in the payload: an index tuple without
+ * its TID.
+ */
+#include "ls_index.h"
+
+#include "access/itup.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* A payload is an index tuple from here on. */
+#define PAYLOAD_OFFSET offsetof(IndexTupleData, t_info)
+
+/* ---- making the shape ------------------------------------------------------ */
+
+static Oid
+key_type(Relation index, int i)
+{
+	return ls_key_type(index->rd_opcintype[i], TupleDescAttr(RelationGetDescr(index), i)->atttypid);
+}
+
+pg_noreturn static void
+raise_no_encoding(Relation index, int i)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("column \"%s\" of index \"%s\" cannot be indexed by access method \"%s\"",
+					NameStr(TupleDescAttr(RelationGetDescr(index), i)->attname),
+					RelationGetRelationName(index), LS_INDEX_AM),
+			 errdetail("There is no order-preserving encoding for its operator class and collation."),
+			 errhint("Use a btree index.")));
+}
+
+static LsIndexShape *
+make_shape(Relation index)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+	LsIndexShape *shape = palloc0_object(LsIndexShape);
+
+	shape->n_columns = IndexRelationGetNumberOfAttributes(index);
+	shape->n_keys = IndexRelationGetNumberOfKeyAttributes(index);
+	shape->keys = palloc0_array(LsKeyColumn, shape->n_keys);
+	shape->stored = palloc_array(AttrNumber, shape->n_columns);
+
+	for (int i = 0; i < shape->n_columns; i++)
+	{
+		if (i < shape->n_keys)
+		{
+			LsKeyColumn *key = &shape->keys[i];
+
+			if (!ls_key_column_init(key, index_getprocid(index, i + 1, 1), key_type(index, i), index->rd_indcollation[i],
+									(index->rd_indoption[i] & INDOPTION_DESC) != 0,
+									(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0))
+				raise_no_encoding(index, i);
+			if (ls_key_is_reversible(key))
+				continue;
+		}
+		shape->stored[shape->n_stored++] = i + 1;
+	}
+
+	if (shape->n_stored > 0)
+	{
+		shape->payload = CreateTemplateTupleDesc(shape->n_stored);
+		for (int i = 0; i < shape->n_stored; i++)
+			TupleDescCopyEntry(shape->payload, i + 1, desc, shape->stored[i]);
+	}
+	return shape;
+}
+
+const LsIndexShape *
+ls_index_shape(Relation index)
+{
+	LsRelCache *cache = ls_relation_cache(index);
+
+	if (unlikely(cache->shape == NULL))
+	{
+		FmgrInfo   *keeper = index_getprocinfo(index, 1, 1);
+
+		if (keeper->fn_extra == NULL)
+		{
+			MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index shape", ALLOCSET_SMALL_SIZES);
+			MemoryContext old = MemoryContextSwitchTo(context);
+			LsIndexShape *shape = make_shape(index);
+
+			MemoryContextSwitchTo(old);
+			/* only now, so that an error leaves nothing behind */
+			MemoryContextSetParent(context, index->rd_indexcxt);
+			keeper->fn_extra = shape;
+		}
+		cache = ls_relation_cache(index);
+		cache->shape = keeper->fn_extra;
+	}
+	return cache->shape;
+}
+
+/* ---- forming entries ------------------------------------------------------- */
+
+/*
+ * One key is needed at a time, and most are short: they are made in this buffer.
+ * Longer ones may turn up on the way (what is too long for an index is seen when it
+ * is there), so it grows, and is given back when it has grown much.
+ */
+static StringInfoData key_buffer;
+
+#define KEY_BUFFER_KEPT 8192
+
+static void
+reset_key_buffer(void)
+{
+	if (key_buffer.data != NULL && key_buffer.maxlen <= KEY_BUFFER_KEPT)
+	{
+		key_buffer.len = 0;
+		return;
+	}
+	if (key_buffer.data != NULL)
+	{
+		pfree(key_buffer.data);
+		key_buffer.data = NULL;
+	}
+	key_buffer.data = MemoryContextAlloc(TopMemoryContext, 1024);
+	key_buffer.maxlen = 1024;
+	key_buffer.len = 0;
+}
+
+ls_bytes
+ls_index_form_key(Relation index, const Datum *values, const bool *isnull)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+
+	reset_key_buffer();
+	for (int i = 0; i < shape->n_keys; i++)
+		ls_key_append(&shape->keys[i], values[i], isnull[i], &key_buffer);
+
+	if (unlikely(key_buffer.len > LS_MAX_KEY_BYTES))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index key of %d bytes exceeds maximum %u for index \"%s\"",
+						key_buffer.len, LS_MAX_KEY_BYTES, RelationGetRelationName(index)),
+				 errhint("Consider an index on an expression that is shorter, such as a hash of the value, or a btree or hash index.")));
+	return (ls_bytes)
+	{
+		(const uint8 *) key_buffer.data, (uint32) key_buffer.len
+	};
+}
+
+ls_bytes
+ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+	Datum		stored_values[INDEX_MAX_KEYS];
+	bool		stored_isnull[INDEX_MAX_KEYS];
+	IndexTuple	tuple;
+	Size		len;
+
+	if (shape->n_stored == 0)
+		return (ls_bytes)
+	{
+		NULL, 0
+	};
+
+	for (int i = 0; i < shape->n_stored; i++)
+	{
+		stored_values[i] = values[shape->stored[i] - 1];
+		stored_isnull[i] = isnull[shape->stored[i] - 1];
+	}
+	/* detoasts, and compresses what is long */
+	tuple = index_form_tuple(shape->payload, stored_values, stored_isnull);
+	len = IndexTupleSize(tuple) - PAYLOAD_OFFSET;
+	if (len > ls_index_max_payload(key.len))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index row of %zu bytes exceeds maximum %zu for index \"%s\"",
+						key.len + len, (Size) key.len + ls_index_max_payload(key.len), RelationGetRelationName(index)),
+				 errdetail("The key takes %u bytes, the columns stored beside it %zu.", key.len, len),
+				 errhint("Leave long columns out of the index's INCLUDE list, or use a btree index.")));
+	return (ls_bytes)
+	{
+		(const uint8 *) tuple + PAYLOAD_OFFSET, (uint32) len
+	};
+}
+
+/* ---- and back -------------------------------------------------------------- */
+
+pg_noreturn static void
+raise_damaged(Relation index, uint64 row_id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("entry of row " UINT64_FORMAT " in index \"%s\" is damaged", row_id, RelationGetRelationName(index)),
+			 errhint("REINDEX the index.")));
+}
+
+static void
+deform_payload(Relation index, const LsIndexShape *shape, const ls_index_entry *entry, Datum *values, bool *isnull)
+{
+	Datum		stored_values[INDEX_MAX_KEYS];
+	bool		stored_isnull[INDEX_MAX_KEYS];
+	IndexTuple	tuple;
+
+	if (entry->payload.len < sizeof(IndexTupleData) - PAYLOAD_OFFSET)
+		raise_damaged(index, entry->row_id);
+	tuple = palloc(PAYLOAD_OFFSET + entry->payload.len);
+	memcpy((char *) tuple + PAYLOAD_OFFSET, entry->payload.data, entry->payload.len);
+	if (IndexTupleSize(tuple) != PAYLOAD_OFFSET + entry->payload.len)
+		raise_damaged(index, entry->row_id);
+	index_deform_tuple(tuple, shape->payload, stored_values, stored_isnull);
+	for (int i = 0; i < shape->n_stored; i++)
+	{
+		values[shape->stored[i] - 1] = stored_values[i];
+		isnull[shape->stored[i] - 1] = stored_isnull[i];
+	}
+}
+
+void
+ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values, bool *isnull)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+	const uint8 *at = entry->key.data;
+	Size		left = entry->key.len;
+
+	for (int i = 0; i < shape->n_keys; i++)
+	{
+		Size		len = ls_key_column_length(&shape->keys[i], at, left);
+
+		if (unlikely(len == 0))
+			raise_damaged(index, entry->row_id);
+		if (ls_key_is_reversible(&shape->keys[i]))
+			values[i] = ls_key_decode(&shape->keys[i], at, len, &isnull[i]);
+		at += len;
+		left -= len;
+	}
+	if (unlikely(left != 0))
+		raise_damaged(index, entry->row_id);
+	if (shape->n_stored > 0)
+		deform_payload(index, shape, entry, values, isnull);
+}
+
+ls_rel *
+ls_index_tree(Relation index)
+{
+	return ls_open(index);
+}

@@ -1,0 +1,117 @@
+/*
+ * ls_index_vacuum.c - VACUUM of an index, and the entries that others want to see all of.
+ *
+ * An entry is dead when its row id has no row that anybody could see; the engine finds
+ * that out by itself, so VACUUM of a leanstore table only asks for a sweep.
+ * ambulkdelete is for who has an opinion of his own: the second phase of a
+ * concurrent build lists all entries with it, and deletes none.
+ */
+#include "ls_index.h"
+#include "ls_table.h"
+
+#include "commands/vacuum.h"
+#include "storage/bufmgr.h"
+
+/* Leaves swept between two looks at interrupts and the cost limit. */
+#define LEAVES_AT_A_TIME 64
+
+/* Entries read between two. */
+#define ENTRIES_AT_A_TIME 4096
+
+typedef struct BulkDelete
+{
+	IndexVacuumInfo *info;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;
+	void	   *state;
+} BulkDelete;
+
+static void
+delete_entries(BulkDelete *d, ls_index_scan *scan)
+{
+	Relation	index = d->info->index;
+	ls_index_entry entry;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_index_scan_range(scan, (ls_bytes) {0}, (ls_bytes) {0}, false, &error));
+	ls_check(status, error, index);
+	for (uint64 n = 0;; n++)
+	{
+		ItemPointerData tid;
+
+		if (n % ENTRIES_AT_A_TIME == 0)
+			vacuum_delay_point(d->info->analyze_only);
+		LS_CALL(status, ls_index_scan_next(scan, &entry, &error));
+		if (status == LS_END)
+			break;
+		ls_check(status, error, index);
+
+		ls_row_to_tid(entry.row_id, &tid);
+		if (!d->callback(&tid, d->state))
+		{
+			d->stats->num_index_tuples += 1;
+			continue;
+		}
+		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(index), entry.key, entry.row_id, &error));
+		ls_check(status, error, index);
+		d->stats->tuples_removed += 1;
+	}
+}
+
+IndexBulkDeleteResult *
+ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
+{
+	BulkDelete	d = {.info = info, .callback = callback, .state = state};
+	ls_index_scan *scan;
+
+	if (stats == NULL)
+		stats = palloc0_object(IndexBulkDeleteResult);
+	d.stats = stats;
+	stats->num_index_tuples = 0;	/* counted anew by every pass */
+
+	scan = ls_index_scan_open_owned(info->index, ls_index_tree(info->index));
+	delete_entries(&d, scan);
+	ls_index_scan_close_owned(scan);
+	return stats;
+}
+
+static IndexBulkDeleteResult *
+sweep(IndexVacuumInfo *info)
+{
+	IndexBulkDeleteResult *stats = palloc0_object(IndexBulkDeleteResult);
+	ls_index_position position = {0};
+	uint64		entries = 0;
+	uint64		removed = 0;
+	ls_error	error;
+	ls_status	status;
+
+	do
+	{
+		uint64		swept_entries = 0;
+		uint64		swept_removed = 0;
+
+		vacuum_delay_point(false);
+		LS_CALL(status, ls_index_sweep(ls_reader(), ls_index_tree(info->index), ls_open(info->heaprel), LEAVES_AT_A_TIME,
+									   &position, &swept_entries, &swept_removed, &error));
+		if (status != LS_END)
+			ls_check(status, error, info->index);
+		entries += swept_entries;
+		removed += swept_removed;
+	} while (status != LS_END);
+
+	stats->num_index_tuples = entries;
+	stats->tuples_removed = removed;
+	return stats;
+}
+
+IndexBulkDeleteResult *
+ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	if (info->analyze_only)
+		return stats;
+	if (stats == NULL)
+		stats = sweep(info);
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	return stats;
+}

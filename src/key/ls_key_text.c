@@ -1,0 +1,261 @@
+/*
+ * ls_key_text.c - text, varchar, bpchar, name under their collations.
+ *
+ * Under C, POSIX and the builtin provider strings compare as bytes: they are
+ * their own encoding.  Where the provider's sort keys can be trusted (ICU), the
+ * sort key comes first, framed, and then the string, which breaks ties under a
+ * deterministic collation as the comparison does.  Under a nondeterministic one
+ * the sort key is all.  Other collations (libc) have no encoding: what strcoll()
+ * and strxfrm() make of a string differs too often.
+ *
+ * As for a btree, the keys are good for one version of the collation: after
+ * another one is installed, REINDEX.
+ */
+#include "key/ls_key_internal.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/pg_locale.h"
+#include "varatt.h"
+
+/* ---- what a string is, by type */
+
+typedef struct KeyString
+{
+	const char *bytes;
+	Size		len;
+	void	   *copy;			/* to be freed, or NULL */
+} KeyString;
+
+static inline KeyString
+text_string(Datum value)
+{
+	struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
+
+	return (KeyString)
+	{
+		VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), v == (struct varlena *) DatumGetPointer(value) ? NULL : v
+	};
+}
+
+/* Trailing blanks do not count. */
+static inline KeyString
+bpchar_string(Datum value)
+{
+	KeyString		s = text_string(value);
+
+	s.len = bpchartruelen((char *) s.bytes, (int) s.len);
+	return s;
+}
+
+static inline void
+release(KeyString s)
+{
+	if (s.copy != NULL)
+		pfree(s.copy);
+}
+
+/* ---- as bytes */
+
+static void
+encode_text(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = text_string(value);
+
+	ls_key_put(out, s.bytes, s.len);
+	release(s);
+}
+
+static void
+encode_bpchar(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = bpchar_string(value);
+
+	ls_key_put(out, s.bytes, s.len);
+	release(s);
+}
+
+static void
+encode_name(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	const char *name = NameStr(*DatumGetName(value));
+
+	ls_key_put(out, name, strnlen(name, NAMEDATALEN));
+}
+
+static Datum
+decode_text(const LsKeyColumn *column, const uint8 *bytes, Size len)
+{
+	return PointerGetDatum(cstring_to_text_with_len((const char *) bytes, (int) len));
+}
+
+static Datum
+decode_name(const LsKeyColumn *column, const uint8 *bytes, Size len)
+{
+	Name		name = palloc0(sizeof(NameData));
+
+	if (len >= NAMEDATALEN)
+		ls_key_damaged();
+	memcpy(NameStr(*name), bytes, len);
+	return NameGetDatum(name);
+}
+
+/* ---- by sort key */
+
+static void
+put_sort_key(const LsKeyColumn *column, KeyString s, StringInfo out)
+{
+	/* Sort keys of short strings are rarely longer than this. */
+	Size		room = 4 * s.len + 32;
+
+	for (;;)
+	{
+		int			start = out->len;
+		char	   *to = (char *) ls_key_extend(out, room);
+		Size		len = pg_strnxfrm(to, room, s.bytes, (ssize_t) s.len, (pg_locale_t) column->state);
+
+		if (len < room)
+		{
+			out->len = start + (int) len;
+			return;
+		}
+		out->len = start;
+		room = len + 1;
+	}
+}
+
+static void
+encode_text_sort_key(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = text_string(value);
+
+	put_sort_key(column, s, out);
+	release(s);
+}
+
+static void
+encode_bpchar_sort_key(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = bpchar_string(value);
+
+	put_sort_key(column, s, out);
+	release(s);
+}
+
+static void
+put_both(const LsKeyColumn *column, KeyString s, StringInfo out)
+{
+	int			start = out->len;
+
+	put_sort_key(column, s, out);
+	ls_key_frame(out, start);
+	ls_key_put(out, s.bytes, s.len);
+}
+
+static void
+encode_text_both(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = text_string(value);
+
+	put_both(column, s, out);
+	release(s);
+}
+
+static void
+encode_bpchar_both(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = bpchar_string(value);
+
+	put_both(column, s, out);
+	release(s);
+}
+
+static Datum
+decode_text_both(const LsKeyColumn *column, const uint8 *bytes, Size len)
+{
+	Size		key = ls_key_frame_length(bytes, len);
+
+	if (key == 0)
+		ls_key_damaged();
+	return decode_text(column, bytes + key, len - key);
+}
+
+static const LsKeyEncoding text_sort_key = {.encode = encode_text_sort_key};
+static const LsKeyEncoding text_both = {.encode = encode_text_both, .decode = decode_text_both};
+static const LsKeyEncoding bpchar_sort_key = {.encode = encode_bpchar_sort_key};
+static const LsKeyEncoding bpchar_both = {.encode = encode_bpchar_both};
+
+/* ---- which of them */
+
+static bool
+choose(LsKeyColumn *column, const LsKeyEncoding *sort_key, const LsKeyEncoding *both)
+{
+	pg_locale_t locale;
+
+	if (!OidIsValid(column->collation))
+		return false;
+	locale = pg_newlocale_from_collation(column->collation);
+	if (locale->collate_is_c)
+		return true;
+	if (!pg_strxfrm_enabled(locale))
+		return false;
+	column->state = locale;
+	column->encoding = locale->deterministic ? both : sort_key;
+	return true;
+}
+
+static bool
+prepare_text(LsKeyColumn *column)
+{
+	return choose(column, &text_sort_key, &text_both);
+}
+
+static bool
+prepare_bpchar(LsKeyColumn *column)
+{
+	return choose(column, &bpchar_sort_key, &bpchar_both);
+}
+
+/*
+ * A column of names is compared with text, too.  Where strings compare as bytes,
+ * a text that is too long for a name has a place among names; by sort keys, that
+ * place could not be told by a name.
+ */
+static bool
+prepare_name(LsKeyColumn *column)
+{
+	return OidIsValid(column->collation) && pg_newlocale_from_collation(column->collation)->collate_is_c;
+}
+
+static LsKeyFit
+convert_name(const LsKeyColumn *column, Oid type, Datum value, Datum *converted)
+{
+	KeyString		s = text_string(value);
+	Name		name = palloc0(sizeof(NameData));
+	bool		fits = s.len < NAMEDATALEN;
+
+	memcpy(NameStr(*name), s.bytes, Min(s.len, NAMEDATALEN - 1));
+	release(s);
+	*converted = NameGetDatum(name);
+	return fits ? LS_KEY_EXACT : LS_KEY_BETWEEN;
+}
+
+static LsKeyFit
+convert_text(const LsKeyColumn *column, Oid type, Datum value, Datum *converted)
+{
+	*converted = type == NAMEOID ?
+		PointerGetDatum(cstring_to_text(NameStr(*DatumGetName(value)))) : value;
+	return LS_KEY_EXACT;
+}
+
+const LsKeyEncoding ls_key_text = {
+	.prepare = prepare_text, .encode = encode_text, .decode = decode_text, .convert = convert_text
+};
+const LsKeyEncoding ls_key_bpchar = {.prepare = prepare_bpchar, .encode = encode_bpchar};
+const LsKeyEncoding ls_key_name = {
+	.prepare = prepare_name, .encode = encode_name, .decode = decode_name, .convert = convert_name
+};
+
+/* The pattern operator classes compare bytes, whatever the collation is. */
+const LsKeyEncoding ls_key_text_pattern = {.encode = encode_text, .decode = decode_text};
+const LsKeyEncoding ls_key_bpchar_pattern = {.encode = encode_bpchar};
