@@ -29,7 +29,7 @@ void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
 
 void IndexScan::seek(Bytes position) {
   sought_.set(position);
-  behind_sought_ = true;
+  sought_start_ = Start::kSought;
   place_ = Place::kSought;
 }
 
@@ -94,7 +94,7 @@ Status IndexScan::enter_sought(bool *ended) {
   }
   if (!sought_in_slice()) {
     searches_++;
-    return read_at(sought_, behind_sought_ ? Start::kSought : Start::kFence);
+    return read_at(sought_, sought_start_);
   }
   // The first entry behind it (forward), or the last before it.
   i32 low = begin_, high = end_;
@@ -127,7 +127,7 @@ Status IndexScan::next_leaf(bool *ended) {
       return kOk;
     }
   }
-  behind_sought_ = false;
+  sought_start_ = Start::kFence;
   place_ = Place::kSought;
   return read_at(sought_, Start::kFence);
 }

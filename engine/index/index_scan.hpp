@@ -62,7 +62,7 @@ class IndexScan {
   bool backward_ = false;
   bool unbounded_ = false;
   bool has_slice_ = false;
-  bool behind_sought_ = false;  // forward: on behind the point sought, else from it on
+  Start sought_start_ = Start::kSought;  // kFence: of the next leaf, which an interrupted read has not got
   i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
   i32 pos_ = 0;               // begin_ - 1 .. end_
   u64 searches_ = 0;
