@@ -74,6 +74,8 @@ struct Node {
   u16 lower_bound(Bytes key, bool *found) const;
   // Inner: position of the child to descend for key: in 0..count, count = upper_child.  child i holds keys < separator i.
   u16 child_index(Bytes key) const;
+  // The slots that lower_bound() may have to look at, by the hints alone.
+  std::span<const Slot> search_range(Bytes key) const;
   Swip *child(u16 index);
   u16 copy_key(u16 pos, u8 *out /* kMaxKeyBytes */) const;  // whole key; returns length
   Bytes value(u16 pos) const;

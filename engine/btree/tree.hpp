@@ -19,6 +19,13 @@
 
 namespace ls {
 
+// Where an entry was (look_ahead.hpp): at `pos` of the leaf as long as that has this version.
+struct LeafHint {
+  Frame *leaf = nullptr;   // null: not known
+  u64 version = 0;
+  u16 pos = 0;
+};
+
 class BTree {
  public:
   // Which node of a level: the one that holds the key, or the one that holds what comes just before it (kLast: the last).
@@ -59,8 +66,10 @@ class BTree {
   // Copy of the leaf with the greatest keys < `key` (unbounded: the rightmost leaf).  It may be empty: go on with its lower
   // fence.  LS_END when `key` is empty: nothing is less.
   Status leaf_copy_before(Bytes key, bool unbounded, u8 *out);
-  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.
-  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes);
+  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.  hint: may be outdated.
+  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint = nullptr);
+  // The same of the entry that a hint leads to; false when the hint is empty or outdated.
+  bool value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes);
 
   // The leaf around `key` has become small: merge it with a neighbour where that fits.  Best effort.
   Status try_merge(Bytes key);
