@@ -108,7 +108,22 @@ ALTER TABLE using_index ADD UNIQUE USING INDEX using_index_w;
 ALTER TABLE using_index ADD UNIQUE USING INDEX no_such_index;
 \d using_index
 BEGIN; INSERT INTO using_index VALUES (11, '1', 11); COMMIT;
-DROP TABLE using_index;
+-- With a new type, which makes another index of it.
+CREATE TABLE using_index_2 (id int, v int);
+CREATE UNIQUE INDEX using_index_2_id ON using_index_2 (id);
+ALTER TABLE using_index_2 ADD PRIMARY KEY USING INDEX using_index_2_id, ALTER id TYPE bigint, ALTER v TYPE text;
+\d using_index_2
+-- Of a partitioned table: not, as with btree.
+CREATE UNIQUE INDEX parts_id ON parts (id);
+ALTER TABLE parts ADD UNIQUE USING INDEX parts_id;
+DROP TABLE using_index, using_index_2;
+-- A unique index with an operator class is for ON CONFLICT with that class, which means btree's.
+CREATE TABLE unique_class (v text, w text);
+CREATE UNIQUE INDEX unique_class_v ON unique_class (v text_pattern_ops);
+CREATE INDEX unique_class_w ON unique_class (w text_pattern_ops);
+INSERT INTO unique_class VALUES ('a') ON CONFLICT (v text_pattern_ops) DO NOTHING;
+:of 'unique_class'::regclass;
+CREATE INDEX unique_class_e ON unique_class ((v || nothing));
 
 -- A column's type changes: keys keep their access method.
 CREATE TABLE retyped (id int PRIMARY KEY, v varchar(10) UNIQUE, w int);

@@ -165,7 +165,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
-	ls_index_finish_statement(&after);
+	ls_index_finish_statement(&after, query);
 	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }

@@ -19,12 +19,6 @@ static_assert(sizeof(Node) + 2 * kMaxKeyBytes + 8 + sizeof(Slot) + ((kMaxKeyByte
 // A table row (16 + LS_MAX_ROW_BYTES behind an 8-byte key) fits a leaf with two 8-byte fences.
 static_assert(Node::max_value_bytes(8) >= 16 + LS_MAX_ROW_BYTES);
 
-u32 common_prefix(Bytes a, Bytes b) {
-  size_t n = std::min(a.size(), b.size()), i = 0;
-  while (i < n && a[i] == b[i]) i++;
-  return static_cast<u32>(i);
-}
-
 // Room on the stack for a whole page; aligned like one.
 struct alignas(64) PageCopy {
   u8 bytes[kPageSize];
@@ -32,15 +26,20 @@ struct alignas(64) PageCopy {
   const Node &node() const { return *reinterpret_cast<const Node *>(bytes); }
 };
 
-// Shortest s with left < s <= right; a prefix of right.
+}  // namespace
+
+u32 common_prefix(Bytes a, Bytes b) {
+  size_t n = std::min(a.size(), b.size()), i = 0;
+  while (i < n && a[i] == b[i]) i++;
+  return static_cast<u32>(i);
+}
+
 u16 shortest_between(Bytes left, Bytes right, u8 *out) {
   u32 bytes = common_prefix(left, right) + 1;
   LS_CHECK(bytes <= right.size() && bytes <= kMaxKeyBytes, "separator of keys that are out of order");
   std::memcpy(out, right.data(), bytes);
   return static_cast<u16>(bytes);
 }
-
-}  // namespace
 
 // ---------------------------------------------------------------- reading
 

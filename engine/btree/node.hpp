@@ -12,8 +12,8 @@
 // N1  Prefix = common prefix of both fences (none without an upper fence); every key and both fences start with it.
 // N2  Heap entries lie in [heap_start, heap_end()), do not overlap, and heap_used is the sum of their sizes.
 // N3  Inner entries have 8-aligned offsets and sizes (key rest padded), so that a swip is an aligned word.
-// N4  The first entry of a leaf fits a page beside the leaf's lower fence and a separator behind it, the last one beside the upper
-//     fence and a separator before it: so a leaf with entries can always be split next to any of them (has_room keeps that).
+// N4  The first entry of a leaf fits a page beside the leaf's lower fence and a separator behind it, the last one beside the
+//     upper fence and a separator before it: so a leaf can always be split next to any of its entries (has_room keeps that).
 // N5  The outcome of every change depends on the page's bytes and the arguments alone: redo repeats it.
 #pragma once
 #include <span>
@@ -74,6 +74,8 @@ struct Node {
   u16 lower_bound(Bytes key, bool *found) const;
   // Inner: position of the child to descend for key: in 0..count, count = upper_child.  child i holds keys < separator i.
   u16 child_index(Bytes key) const;
+  // The slots that lower_bound() may have to look at, by the hints alone.
+  std::span<const Slot> search_range(Bytes key) const;
   Swip *child(u16 index);
   u16 copy_key(u16 pos, u8 *out /* kMaxKeyBytes */) const;  // whole key; returns length
   Bytes value(u16 pos) const;
@@ -87,13 +89,15 @@ struct Node {
   bool covers(Bytes key) const;          // lower <= key < upper
   // First position whose key >= `bound`, which may lie outside of the fences.
   u16 position_of(Bytes bound) const;
-  // Leaf: the header, the fences and entries [begin, end) to the same places of the page `out`; what else is there is left as it is,
-  // so only reading methods that name one of these entries, or a fence, may be called on it.
+  // Leaf: the header, the fences and entries [begin, end) to the same places of the page `out`; what else is there is left as
+  // it is, so only reading methods that name one of these entries, or a fence, may be called on it.
   void copy_slice(u16 begin, u16 end, u8 *out) const;
 
   // ---- changing (exclusive)
   // Key absent and fits.  Compacts when needed.  Returns the position.
   u16 insert(Bytes key, Bytes value_a, Bytes value_b = {});
+  // Key greater than all present, and fits; the hints are left to rebuild_hints().
+  void append(Bytes key, Bytes value);
   void remove(u16 pos);
   void remove_front(u16 n);  // the first n entries
   // Change the length of a value; old bytes up to min(old, new) are kept.  False when it does not fit.
@@ -124,7 +128,6 @@ struct Node {
   u32 heap_bytes(u32 rest_bytes, u32 value_bytes) const;   // of an entry whose key has rest_bytes beyond prefix and head
   u32 slots_end() const;
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
-  void append(Bytes key, Bytes value);                     // key greater than all present, fits
   void append_range(const Node &from, u32 begin, u32 end);
   bool append_if_fits(const Node &from, u32 begin, u32 end);
   int compare_rest(u32 pos, u32 head, Bytes rest) const;
@@ -147,5 +150,8 @@ constexpr u32 Node::max_value_bytes(u32 key_bytes) {
 
 // Plain comparison of whole keys: memcmp order, a prefix sorts first.
 int compare_keys(Bytes a, Bytes b);
+u32 common_prefix(Bytes a, Bytes b);
+// The shortest s with left < s <= right: a prefix of right.  Its length; at most kMaxKeyBytes go to `out`.
+u16 shortest_between(Bytes left, Bytes right, u8 *out);
 
 }  // namespace ls

@@ -28,6 +28,26 @@ struct Heads {
 // Distance of hinted slots; 0: too few slots for hints.
 constexpr u32 hint_distance(u32 count) { return count < 2 * kHintCount ? 0 : count / (kHintCount + 1); }
 
+struct Range {
+  u32 low, high;
+};
+
+// Where the first slot whose head is not below `head` is among n.
+Range hinted_range(const u32 *hints, u32 n, u32 head) {
+  Range range{0, n};
+  if (u32 distance = hint_distance(n)) {
+    u32 below = 0, not_above = 0;
+    for (u32 i = 0; i < kHintCount; i++) {
+      below += hints[i] < head;
+      not_above += hints[i] <= head;
+    }
+    // hints[i] is the head of slot (i + 1) * distance
+    if (not_above < kHintCount) range.high = std::min(n, (not_above + 1) * distance);
+    range.low = std::min(below * distance, range.high);
+  }
+  return range;
+}
+
 // First position in [low, high) whose head is not below `head`.
 u32 first_not_below(Heads heads, u32 low, u32 high, u32 head) {
   u32 n = high - low;
@@ -66,17 +86,7 @@ u16 Node::lower_bound(Bytes key, bool *found) const {
   u32 head = make_head(rest);
   Heads heads{slots};
 
-  u32 low = 0, high = n;
-  if (u32 distance = hint_distance(n)) {
-    u32 below = 0, not_above = 0;
-    for (u32 i = 0; i < kHintCount; i++) {
-      below += hints[i] < head;
-      not_above += hints[i] <= head;
-    }
-    // hints[i] is the head of slot (i + 1) * distance
-    if (not_above < kHintCount) high = std::min(high, (not_above + 1) * distance);
-    low = std::min(below * distance, high);
-  }
+  auto [low, high] = hinted_range(hints, n, head);
   low = first_not_below(heads, low, high, head);
 
   // Equal heads: the rest decides.
@@ -98,6 +108,13 @@ u16 Node::lower_bound(Bytes key, bool *found) const {
     }
   }
   return static_cast<u16>(low);
+}
+
+std::span<const Slot> Node::search_range(Bytes key) const {
+  const u32 n = std::min<u32>(load_once(count), kMaxSlots);
+  const Bytes rest = key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size()));
+  const Range range = hinted_range(hints, n, make_head(rest));
+  return {slots + range.low, slots + range.high};
 }
 
 u16 Node::position_of(Bytes bound) const {

@@ -163,14 +163,31 @@ Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out) {
   return node_copy(key, Aim::kBefore, 0, out);
 }
 
-Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes) {
+namespace {
+
+// No more than `capacity` bytes; returns the value's length.
+u32 copy_value(const Node *node, u16 pos, u8 *out, u32 capacity) {
+  const Bytes value = node->value(pos);
+  if (const size_t copied = std::min<size_t>(value.size(), capacity)) std::memcpy(out, value.data(), copied);
+  return static_cast<u32>(value.size());
+}
+
+}  // namespace
+
+bool BTree::value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes) {
+  if (!hint.leaf) return false;
+  OptimisticGuard leaf(pool(), hint.leaf);
+  if (leaf.version() != hint.version) return false;
+  *bytes = copy_value(reinterpret_cast<const Node *>(leaf.page()), hint.pos, out, capacity);
+  return leaf.valid();
+}
+
+Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint) {
+  if (hint && value_at(*hint, out, capacity, bytes)) return kOk;
   bool found = false;
   LS_TRY(read_leaf(key, Aim::kAt, [&](const Node &node) {
-    u16 pos = node.lower_bound(key, &found);
-    if (!found) return;
-    Bytes value = node.value(pos);
-    *bytes = static_cast<u32>(value.size());
-    if (u32 copied = std::min(*bytes, capacity)) std::memcpy(out, value.data(), copied);
+    const u16 pos = node.lower_bound(key, &found);
+    if (found) *bytes = copy_value(&node, pos, out, capacity);
   }));
   return found ? kOk : make_status(LS_NOT_FOUND);
 }
@@ -202,8 +219,8 @@ void BTree::log_image(const Node *node) {
                {page + node->heap_start, kPageSize - node->heap_start});
 }
 
-void BTree::log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b) {
-  if (logged()) ctx_.log->op(file_no_, parent->page_no.load(std::memory_order_relaxed), code, a, b);
+void BTree::log_page_op(u16 code, Frame *page, Bytes a, Bytes b) {
+  if (logged()) ctx_.log->op(file_no_, page->page_no.load(std::memory_order_relaxed), code, a, b);
 }
 
 // ---------------------------------------------------------------- a new file

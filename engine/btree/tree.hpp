@@ -19,6 +19,13 @@
 
 namespace ls {
 
+// Where an entry was (look_ahead.hpp): at `pos` of the leaf as long as that has this version.
+struct LeafHint {
+  Frame *leaf = nullptr;   // null: not known
+  u64 version = 0;
+  u16 pos = 0;
+};
+
 class BTree {
  public:
   // Which node of a level: the one that holds the key, or the one that holds what comes just before it (kLast: the last).
@@ -50,13 +57,19 @@ class BTree {
     if (aim == Aim::kBefore && key.empty()) return make_status(LS_END);
     return read_node(key, aim, 0, read, seen);
   }
+  // Bulk load of a tree that nobody else uses: the last leaf, which is empty, gets the contents of `leaf` (same lower fence).
+  // When that has an upper fence a new last leaf follows it.  The page goes to the log whole.
+  Status fill_last_leaf(const Node &leaf);
+
   // Copy of the leaf that holds `key`; consistent.  4 KiB at `out` (8-aligned).
   Status leaf_copy(Bytes key, u8 *out);
   // Copy of the leaf with the greatest keys < `key` (unbounded: the rightmost leaf).  It may be empty: go on with its lower
   // fence.  LS_END when `key` is empty: nothing is less.
   Status leaf_copy_before(Bytes key, bool unbounded, u8 *out);
-  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.
-  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes);
+  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.  hint: may be outdated.
+  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint = nullptr);
+  // The same of the entry that a hint leads to; false when the hint is empty or outdated.
+  bool value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes);
 
   // The leaf around `key` has become small: merge it with a neighbour where that fits.  Best effort.
   Status try_merge(Bytes key);
@@ -121,11 +134,14 @@ class BTree {
   bool latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path);
   Status reserve_log();
   void log_image(const Node *node);
-  void log_parent_op(u16 code, Frame *parent, Bytes a, Bytes b = {});
+  void log_page_op(u16 code, Frame *page, Bytes a, Bytes b = {});
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);
-  void apply_split(LatchedPath &path, NewFrames &frames, u16 pos, Bytes separator);
+  template <typename Decide, typename Divide>
+  Status split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide);
+  template <typename Divide>
+  void apply_split(LatchedPath &path, NewFrames &frames, Bytes separator, const Divide &divide);
 
   // ---- tree_merge.cpp
   Status merge_level(Bytes key, u8 level, bool *go_up);

@@ -125,7 +125,7 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
 
   if (logged()) ctx_.log->start(RecordKind::kSystem);
   log_image(merged);
-  log_parent_op(kTreeRemoveChild, plan.parent, operand(pos));
+  log_page_op(kTreeRemoveChild, plan.parent, operand(pos));
   std::memcpy(left, merged, kPageSize);
   remove_child(parent, pos);
   bool trunk = space_put(ctx_, file_, meta, right_guard);
@@ -159,7 +159,7 @@ Step BTree::collapse_root(Frame *root_frame) {
   Swip child{root->upper_child};
   meta->root = child.raw;  // the one swip of the child has moved
   meta->height--;
-  log_parent_op(kTreeRoot, meta_guard.frame(), operand(RootOperands{stored_swip(child).page_no(), meta->height}));
+  log_page_op(kTreeRoot, meta_guard.frame(), operand(RootOperands{stored_swip(child).page_no(), meta->height}));
   bool trunk = space_put(ctx_, file_, meta_guard, root_guard);
   Gsn gsn = logged() ? ctx_.log->finish() : 0;
   pool().mark_dirty(meta_guard.frame(), gsn);

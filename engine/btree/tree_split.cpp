@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "btree/node_bytes.hpp"
 #include "btree/retry.hpp"
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
@@ -36,8 +37,10 @@ struct BTree::NewFrames {
   Frame *root = nullptr;
 };
 
-// Until the node of `key` at `level` has room for `need` bytes of new_key, or was split once.
-Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
+// Divide the node of `key` at `level` in two.  Under the latches  decide(node, &separator)  says where, or with an empty separator
+// that nothing is to be done;  divide(left, right)  changes both pages (right: a new one) and logs that.
+template <typename Decide, typename Divide>
+Status BTree::split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide) {
   u32 parent_need = 0;
   for (Retry retry(ctx_);; retry.again()) {
     if (parent_need != 0) LS_TRY(split(key, key, static_cast<u8>(level + 1), parent_need));
@@ -60,32 +63,83 @@ Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
     LS_TRY(frames.get(level == 0, is_root));
     LatchedPath path;
     if (!latch_path(key, level, parent_frame, node_frame, path)) continue;
-    Node *node = node_of(node_frame);
-    if (node->has_room(new_key, need)) {
+    Bytes separator;
+    Status status = decide(*node_of(node_frame), &separator);
+    if (!ok(status) || separator.empty()) {
       path.release_unchanged();
-      return kOk;
-    }
-    u16 pos, separator_bytes;
-    u8 separator_buffer[kMaxKeyBytes];
-    node->choose_split(new_key, &pos, separator_buffer, &separator_bytes);
-    Bytes separator{separator_buffer, separator_bytes};
-    if (separator.empty()) {
-      path.release_unchanged();
-      return fail(LS_TOO_LARGE, "entry with a key of %zu bytes is too large for a page", new_key.size());
+      return status;
     }
     if (path.parent && !node_of(parent_frame)->fits(separator, sizeof(Swip))) {
       parent_need = node_of(parent_frame)->entry_bytes(separator, sizeof(Swip));
       path.release_unchanged();
       continue;
     }
-    apply_split(path, frames, pos, separator);
+    apply_split(path, frames, separator, divide);
     pool().count_split(ctx_.slot);
     return kOk;
   }
 }
 
+// Until the node of `key` at `level` has room for `need` bytes of new_key, or was split once.
+Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
+  u16 pos, separator_bytes;
+  u8 separator_buffer[kMaxKeyBytes];
+  auto decide = [&](const Node &node, Bytes *separator) {
+    if (node.has_room(new_key, need)) return kOk;
+    node.choose_split(new_key, &pos, separator_buffer, &separator_bytes);
+    if (separator_bytes == 0) return fail(LS_TOO_LARGE, "entry with a key of %zu bytes is too large for a page", new_key.size());
+    *separator = {separator_buffer, separator_bytes};
+    return kOk;
+  };
+  auto divide = [&](Frame *left_frame, Node *right) {
+    Bytes separator{separator_buffer, separator_bytes};
+    Node *left = node_of(left_frame);
+    left->copy_right(pos, separator, right);
+    left->truncate_right(pos, separator);
+    log_image(right);
+    log_page_op(kTreeTruncate, left_frame, operand(pos), separator);
+  };
+  return split_node(key, level, decide, divide);
+}
+
+Status BTree::fill_last_leaf(const Node &leaf) {
+  auto fill = [&](Node *node) {
+    std::memcpy(page_bytes(node) + sizeof(PageHeader), page_bytes(&leaf) + sizeof(PageHeader), kPageSize - sizeof(PageHeader));
+    log_image(node);
+  };
+  auto expected = [&](const Node &node) {
+    bool good = node.count == 0 && !node.has_upper && compare_keys(node.lower_fence(), leaf.lower_fence()) == 0;
+    return good ? kOk : fail(LS_INVALID, "\"%s\" is changed by others while it is built", file_.path);
+  };
+  if (leaf.has_upper) {
+    auto decide = [&](const Node &node, Bytes *separator) {
+      *separator = leaf.upper_fence();
+      return expected(node);
+    };
+    auto divide = [&](Frame *left_frame, Node *right) {
+      right->init(true, 0, leaf.upper_fence(), {}, false);
+      log_image(right);
+      fill(node_of(left_frame));
+    };
+    return split_node(leaf.upper_fence(), 0, decide, divide);
+  }
+  LS_TRY(reserve_log());
+  ExclusiveGuard guard;
+  LS_TRY(leaf_exclusive(leaf.lower_fence(), 0, guard));
+  Node *node = node_of(guard.frame());
+  if (Status status = expected(*node); !ok(status)) {
+    guard.reset_unchanged();
+    return status;
+  }
+  if (logged()) ctx_.log->start(RecordKind::kSystem);
+  fill(node);
+  pool().mark_dirty(guard.frame(), logged() ? ctx_.log->finish() : 0);
+  return kOk;
+}
+
 // All latched, all reserved.
-void BTree::apply_split(LatchedPath &path, NewFrames &frames, u16 pos, Bytes separator) {
+template <typename Divide>
+void BTree::apply_split(LatchedPath &path, NewFrames &frames, Bytes separator, const Divide &divide) {
   Frame *left_frame = path.node.frame(), *right_frame = frames.right;
   Node *left = node_of(left_frame), *right = node_of(right_frame);
   MetaPage *meta = meta_of(path.meta);
@@ -94,15 +148,12 @@ void BTree::apply_split(LatchedPath &path, NewFrames &frames, u16 pos, Bytes sep
 
   if (logged()) ctx_.log->start(RecordKind::kSystem);
   pool().name_frame(right_frame, space_take(ctx_, file_, path.meta));
-  left->copy_right(pos, separator, right);
-  left->truncate_right(pos, separator);
-  log_image(right);
-  log_parent_op(kTreeTruncate, left_frame, operand(pos), separator);
+  divide(left_frame, right);
 
   if (path.parent) {
     insert_child(node_of(path.parent.frame()), separator, Swip::hot(right_frame));
     PageNo right_no = right->header.page_no;
-    log_parent_op(kTreeInsertChild, path.parent.frame(), operand(right_no), separator);
+    log_page_op(kTreeInsertChild, path.parent.frame(), operand(right_no), separator);
   } else {
     Frame *root_frame = frames.root;
     root_guard = ExclusiveGuard::adopt(pool(), root_frame);
@@ -115,7 +166,7 @@ void BTree::apply_split(LatchedPath &path, NewFrames &frames, u16 pos, Bytes sep
     log_image(root);
     meta->root = Swip::hot(root_frame).raw;
     meta->height++;
-    log_parent_op(kTreeRoot, path.meta.frame(), operand(RootOperands{root->header.page_no, meta->height}));
+    log_page_op(kTreeRoot, path.meta.frame(), operand(RootOperands{root->header.page_no, meta->height}));
   }
 
   Gsn gsn = logged() ? ctx_.log->finish() : 0;

@@ -86,6 +86,7 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
                      &slot.rows_gone}) {
     word->store(0, std::memory_order_relaxed);
   }
+  slot.table_no.store(0, std::memory_order_relaxed);
   slot.pages_allocated.store(0, std::memory_order_relaxed);
   // Release: whoever sees the state sees the rest.
   slot.state.store(FileState::kOpening, std::memory_order_release);

@@ -36,6 +36,10 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<Gsn> row_id_reserved_gsn{0};
   std::atomic<u64> row_id_durable{0};   // reservation known to be hardened
   std::atomic<u64> rows_gone{0};        // tables: rows that have left their leaves since it was opened
+  // Indexes: the table they were last used with (slot and number; 0: none yet), and its rows_gone at the last sweep.
+  std::atomic<u32> table_slot{0};
+  std::atomic<FileNo> table_no{0};
+  std::atomic<u64> rows_gone_swept{0};
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
   std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/random.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_writer.hpp"
 
@@ -60,13 +61,6 @@ struct PageProvider::State {
   u32 freed = 0;
   bool progress = false;
   alignas(64) u8 copy[kPageSize];
-
-  u32 next_random() {
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    return static_cast<u32>(random >> 32);
-  }
 
   bool copy_page(Frame *frame, FileSlot *file);
   void look_at(Frame *frame);
@@ -255,7 +249,7 @@ Status PageProvider::round(u32 *freed) {
   u32 samples = std::min(kMaxSamples, 1 + pool_.frame_count() / kFramesPerSample);
   for (u32 n = 0; n < samples && s.written.size() < kSamples && s.freed < kSamples; n++) {
     s.evictable.clear();
-    for (u32 i = 0; i < kSamples && !s.writer.full(); i++) s.look_at(pool_.frame(s.next_random() % pool_.frame_count()));
+    for (u32 i = 0; i < kSamples && !s.writer.full(); i++) s.look_at(pool_.frame(next_random(s.random) % pool_.frame_count()));
     for (Frame *frame : s.evictable) s.evict(frame, false);
   }
   if (s.writer.met_unhardened()) pool_.log().kick();

@@ -1,7 +1,7 @@
 // index.hpp - operations on the entries of an index, as engine.h promises them (ls_index_*, without the C).
 //
-// Called by capi/ for a worker that holds no latch; each returns holding none.  An insertion needs an open transaction, which makes
-// it durable; nothing undoes it (index_log.hpp).  Two trees are never latched together: whether rows are gone is asked
+// Called by capi/ for a worker that holds no latch; each returns holding none.  An insertion needs an open transaction, which
+// makes it durable; nothing undoes it (index_log.hpp).  Two trees are never latched together: whether rows are gone is asked
 // with copies of their row ids.
 #pragma once
 #include "index/index_entry.hpp"

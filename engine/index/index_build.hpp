@@ -1,5 +1,14 @@
 // index_build.hpp - filling a new index from entries in ascending order.
+//
+// Entries wait until it is known where their leaf ends: its prefix depends on both fences.  Then the leaf is made in private
+// memory and becomes the tree's last leaf in one step (BTree::fill_last_leaf).  The tree is whole at every moment; a build given
+// up leaves a part of the index behind, which the host forgets with the file.
+//
+// B1  lower_ is a separator just before the first waiting entry, so it is no longer than that one.
+// B2  All waiting entries but the last fit a page between lower_ and a separator before the last.
 #pragma once
+#include <vector>
+
 #include "index/index.hpp"
 
 namespace ls {
@@ -12,17 +21,37 @@ class IndexBuild {
 
   // entry: key | row id, greater than the one before.
   Status add(Bytes entry, Bytes payload);
-  // All of it is durable.
+  // The rest; when it returns, everything is durable.
   Status finish();
 
  private:
-  IndexBuild(Worker &w, FileSlot &index) : w_(w), index_(index), tree_(w.ctx, index) {}
+  struct Waiting {
+    u32 offset;      // in bytes_: key, then payload
+    u16 key_bytes;
+    u16 payload_bytes;
+  };
+
+  IndexBuild(Worker &w, FileSlot &index, u32 fill_percent)
+      : w_(w), index_(index), tree_(w.ctx, index), limit_(kNodeSpace * fill_percent / 100) {}
+  Bytes key_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset, e.key_bytes); }
+  Bytes payload_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset + e.key_bytes, e.payload_bytes); }
+  Bytes lower() const { return Bytes(lower_, lower_bytes_); }
+  u32 heap_bytes(u32 prefix) const;
+  bool takes(Bytes entry, u32 payload_bytes);
+  Status close_leaf_before(Bytes next);
+  Status write_leaf(size_t count, Bytes separator, bool last);
 
   Worker &w_;
   FileSlot &index_;
   BTree tree_;
-  u32 last_bytes_ = 0;
-  u8 last_[kMaxEntryKeyBytes];
+  const u32 limit_;              // bytes of a page that are to be used
+  std::vector<u8> bytes_;
+  std::vector<Waiting> waiting_;
+  u32 prefix_ = 0;               // common to lower_ and all waiting keys ...
+  u32 heap_ = 0;                 // ... and what these take in a heap with it
+  u32 lower_bytes_ = 0;
+  u8 lower_[kMaxKeyBytes];
+  alignas(64) u8 page_[kPageSize];
 };
 
 }  // namespace ls

@@ -1,9 +1,10 @@
 // index_clean.cpp - entries go: those that the host names, and those whose rows are gone for good.
 //
-// A leaf is cleaned on a copy: while its rows are looked up nothing is latched.  What is found dead stays dead, whatever happens to
-// the leaf meanwhile, so it is enough to look for those entries again under the latch.
+// A leaf is cleaned on a copy: while its rows are looked up nothing is latched.  What is found dead stays dead, whatever happens
+// to the leaf meanwhile, so it is enough to look for those entries again under the latch.
 #include "index/index_clean.hpp"
 
+#include "index/index_cleaner.hpp"
 #include "index/index_log.hpp"
 #include "txn/row.hpp"
 
@@ -30,7 +31,7 @@ void merge_small(BTree &tree, Bytes key) { [[maybe_unused]] const Status ignored
 
 class LeafCleaner {
  public:
-  LeafCleaner(Worker &w, const IndexAt &at) : w_(w), at_(at), tree_(w.ctx, at.index) {}
+  LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no) : w_(w), at_(at), table_no_(table_no), tree_(w.ctx, at.index) {}
 
   const Node &copy() const { return *reinterpret_cast<const Node *>(page_); }
   BTree &tree() { return tree_; }
@@ -56,6 +57,10 @@ class LeafCleaner {
       LS_TRY(is_dead(pos, settled, &dead));
       if (dead) dead_[n_dead_++] = pos;
     }
+    // A file number is used once: it was this table all the time, or somebody has dropped it under our feet.
+    const bool same = at_.table.file_no.load(std::memory_order_acquire) == table_no_ &&
+                      at_.table.state.load(std::memory_order_acquire) == FileState::kActive;
+    if (!same) n_dead_ = 0;
     return kOk;
   }
 
@@ -105,6 +110,7 @@ class LeafCleaner {
 
   Worker &w_;
   const IndexAt &at_;
+  const FileNo table_no_;
   BTree tree_;
   BTree::Seen seen_;
   u32 n_dead_ = 0;
@@ -137,7 +143,7 @@ Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed) {
   *removed = 0;
   // Nothing has gone from the table since it was opened.
   if (at.table.rows_gone.load(std::memory_order_relaxed) == 0) return kOk;
-  LeafCleaner cleaner(w, at);
+  LeafCleaner cleaner(w, at, at.table.file_no.load(std::memory_order_acquire));
   bool dead = false, small;
   LS_TRY(cleaner.look(key));
   LS_TRY(cleaner.sample(&dead));
@@ -147,8 +153,15 @@ Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed) {
 }
 
 Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_position *position, u64 *entries, u64 *removed) {
+  note_table(at);
+  const FileNo table_no = at.table.file_no.load(std::memory_order_acquire);
+  return sweep_leaves(w, at, table_no, max_leaves, position, entries, removed);
+}
+
+Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves, ls_index_position *position, u64 *entries,
+                    u64 *removed) {
   *entries = *removed = 0;
-  LeafCleaner cleaner(w, at);
+  LeafCleaner cleaner(w, at, table_no);
   if (position->len > sizeof position->key) return fail(LS_INVALID, "position of an index sweep is too long");
   for (u32 i = 0; i < max_leaves; i++) {
     u32 gone = 0;

@@ -1,11 +1,15 @@
-// index_clean.hpp - dead entries of one leaf, for those who need room there.
+// index_clean.hpp - entries whose rows are gone for good, leaf by leaf: for those who need room, and for the cleaner.
 #pragma once
 #include "index/index.hpp"
 
 namespace ls {
 
-// The leaf of `key` is about to be split: remove its entries whose rows are gone for good, if a few looked at first make it likely
-// that there are some.
+// The leaf of `key` is about to be split: remove its entries whose rows are gone for good, if a few looked at first make it
+// likely that there are some.
 Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed);
+
+// index_sweep for a table with this file number; when the table's slot has another by now, nothing is removed.
+Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves, ls_index_position *position, u64 *entries,
+                    u64 *removed);
 
 }  // namespace ls

@@ -1,4 +1,5 @@
-// index_entry.hpp - the bytes of an index entry: key of its leaf = normalized key | row id (5 bytes, big endian), value = payload.
+// index_entry.hpp - the bytes of an index entry: key in its leaf = normalized key | row id (5 bytes, big endian), value =
+// payload.
 //
 // E1  The keys of one index are prefix-free.  So entries with equal keys lie side by side, ordered by row id, everything that is
 //     compared with  key | 00 00 00 00 00  and  key | ff ff ff ff ff  falls outside of them, and a separator between two

@@ -1,8 +1,8 @@
 // index_insert.cpp - new entries, with and without a look at those with an equal key.
 //
-// Uniqueness.  The entries with an equal key lie in [key|0..0, key|f..f] (E1), as a rule within one leaf: then its exclusive latch
-// makes looking and inserting one step.  Else (many dead entries of one key) their leaves are read without latches, the leaf for
-// the new entry is latched if it is the one that was read, and then the others are found unchanged.
+// Uniqueness.  The entries with an equal key lie in [key|0..0, key|f..f] (E1), as a rule within one leaf: then its exclusive
+// latch makes looking and inserting one step.  Else (many dead entries of one key) their leaves are read without latches, the
+// leaf for the new entry is latched if it is the one that was read, and then the others are found unchanged.
 // U1  Each party latches its own leaf before it looks at the versions of the others', both sequentially consistent: of two
 //     concurrent inserters of a key at least one finds the other's leaf latched or changed, and begins again.
 #include <algorithm>
@@ -10,19 +10,21 @@
 
 #include "btree/retry.hpp"
 #include "index/index_clean.hpp"
+#include "index/index_cleaner.hpp"
 #include "index/index_log.hpp"
 
 namespace ls {
 
 namespace {
 
-Status check_entry(Worker &w, const FileSlot &index, const NewEntry &entry) {
+Status check_entry(Worker &w, const IndexAt &at, const NewEntry &entry) {
   if (w.tn == 0) return fail(LS_INVALID, "an index entry is inserted outside a transaction");
   if (entry.row_id > LS_MAX_ROW_ID) {
     return fail(LS_LIMIT, "row id %llu is over the limit", static_cast<unsigned long long>(entry.row_id));
   }
   LS_TRY(check_entry_size(entry.key, entry.payload));
-  if (index.logged) return log_begin(w);
+  note_table(at);
+  if (at.index.logged) return log_begin(w);
   w.wrote_unlogged = true;
   return kOk;
 }
@@ -192,11 +194,12 @@ Status check_entry_size(Bytes key, Bytes payload) {
   }
   const u32 most = max_payload_bytes(static_cast<u32>(key.size()));
   if (payload.size() <= most) return kOk;
-  return fail(LS_TOO_LARGE, "%zu bytes beside an index key of %zu bytes exceed the limit of %u", payload.size(), key.size(), most);
+  return fail(LS_TOO_LARGE, "%zu bytes beside an index key of %zu bytes exceed the limit of %u", payload.size(), key.size(),
+              most);
 }
 
 Status index_insert(Worker &w, const IndexAt &at, const NewEntry &entry) {
-  LS_TRY(check_entry(w, at.index, entry));
+  LS_TRY(check_entry(w, at, entry));
   Insertion insertion(w, at, entry);
   for (;;) {
     LS_TRY(insertion.open());
@@ -213,7 +216,7 @@ Status index_insert(Worker &w, const IndexAt &at, const NewEntry &entry) {
 
 Status index_insert_unique(Worker &w, const IndexAt &at, const NewEntry &entry, std::span<const u64> ignore, u64 *other) {
   *other = 0;
-  LS_TRY(check_entry(w, at.index, entry));
+  LS_TRY(check_entry(w, at, entry));
   Insertion insertion(w, at, entry);
   const EqualEntries equal(entry.key, ignore);
   for (Retry retry(w.ctx);; retry.again()) {

@@ -29,7 +29,7 @@ void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
 
 void IndexScan::seek(Bytes position) {
   sought_.set(position);
-  behind_sought_ = true;
+  sought_start_ = Start::kSought;
   place_ = Place::kSought;
 }
 
@@ -70,7 +70,7 @@ Status IndexScan::enter(bool *ended) {
   *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) || (!unbounded_ && compare_keys(from_, to_) >= 0);
   if (*ended) return kOk;
   searches_++;
-  return backward_ ? read_at(to_, unbounded_, false) : read_at(from_, false, false);
+  return read_at(backward_ ? to_ : from_, Start::kEdge);
 }
 
 // The place sought lies between the entries of the slice or at its ends.
@@ -94,7 +94,7 @@ Status IndexScan::enter_sought(bool *ended) {
   }
   if (!sought_in_slice()) {
     searches_++;
-    return read_at(sought_, false, behind_sought_);
+    return read_at(sought_, sought_start_);
   }
   // The first entry behind it (forward), or the last before it.
   i32 low = begin_, high = end_;
@@ -127,21 +127,22 @@ Status IndexScan::next_leaf(bool *ended) {
       return kOk;
     }
   }
-  behind_sought_ = false;
+  sought_start_ = Start::kFence;
   place_ = Place::kSought;
-  return read_at(sought_, false, false);
+  return read_at(sought_, Start::kFence);
 }
 
-// Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward the first >= bound (behind: >
+// Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward the first >= bound (kSought: >
 // bound), backward the last < bound.
-Status IndexScan::read_at(Bytes bound, bool unbounded, bool behind) {
-  const BTree::Aim aim = !backward_ ? BTree::Aim::kAt : unbounded ? BTree::Aim::kLast : BTree::Aim::kBefore;
+Status IndexScan::read_at(Bytes bound, Start start) {
+  const bool last_leaf = start == Start::kEdge && unbounded_;
+  const BTree::Aim aim = !backward_ ? BTree::Aim::kAt : last_leaf ? BTree::Aim::kLast : BTree::Aim::kBefore;
   u16 begin = 0, end = 0, pos = 0;
   has_slice_ = false;
   const Status s = BTree(w_.ctx, index_).read_leaf(bound, aim, [&](const Node &leaf) {
     begin = leaf.position_of(from_);
     end = unbounded_ ? leaf.count : leaf.position_of(to_);
-    pos = unbounded ? leaf.count : leaf.position_of(bound);
+    pos = start != Start::kEdge ? leaf.position_of(bound) : backward_ ? end : begin;
     leaf.copy_slice(begin, end, slice_);
   });
   if (code(s) == LS_END) place_ = Place::kBegin;  // nothing is less than nothing
@@ -151,7 +152,7 @@ Status IndexScan::read_at(Bytes bound, bool unbounded, bool behind) {
   pos_ = pos;
   if (backward_) {
     pos_--;
-  } else if (behind && pos_ < end_ && pos_ >= begin_ && compare_keys(key_at(pos_, key_), bound) == 0) {
+  } else if (start == Start::kSought && pos_ >= begin_ && pos_ < end_ && compare_keys(key_at(pos_, key_), bound) == 0) {
     pos_++;
   }
   has_slice_ = true;

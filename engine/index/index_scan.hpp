@@ -28,6 +28,9 @@ class IndexScan {
  private:
   enum class Place : u8 { kBegin, kLeaf, kSought, kEnd };
 
+  // What the bound of read_at is: the range's own, a fence, or a place sought.
+  enum class Start : u8 { kEdge, kFence, kSought };
+
   // Any byte string, as far as it matters: a longer one has the same place among entries.
   class Bound {
    public:
@@ -47,7 +50,7 @@ class IndexScan {
   Status enter(bool *ended);
   Status enter_sought(bool *ended);
   Status next_leaf(bool *ended);
-  Status read_at(Bytes bound, bool unbounded, bool behind);
+  Status read_at(Bytes bound, Start start);
   bool sought_in_slice() const;
   void end_at(Place place, bool *ended);
   const Node *node() const { return reinterpret_cast<const Node *>(slice_); }
@@ -59,7 +62,7 @@ class IndexScan {
   bool backward_ = false;
   bool unbounded_ = false;
   bool has_slice_ = false;
-  bool behind_sought_ = false;  // forward: on behind the point sought, else from it on
+  Start sought_start_ = Start::kSought;  // kFence: of the next leaf, which an interrupted read has not got
   i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
   i32 pos_ = 0;               // begin_ - 1 .. end_
   u64 searches_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "buffer/page_provider.hpp"
+#include "index/index_cleaner.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
@@ -113,13 +114,17 @@ Status StoreThreads::run_cleaner() {
   ls_store &store = process_.store;
   Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCleaner);
   w.ctx.interrupt = &interrupt_;
+  IndexCleaner indexes;
+  const CleanMore more{&indexes, [](void *arg, Worker &worker, u64 *n) {
+    return sweep_some_index(worker, *static_cast<IndexCleaner *>(arg), n);
+  }};
   i64 pause_us = kCleanerMinUs;
   while (stop_keepers_.load(std::memory_order_acquire) == 0) {
     u64 removed = 0;
     // What it cannot clean (a damaged page, no space) it meets again later; that is no reason to stop everybody.  Whoever
     // needs that page gets the error.
-    Status status = clean_round(w, &removed);
-    pause_us = !ok(status) ? kCleanerMaxUs : removed > 0 ? kCleanerMinUs : std::min(pause_us * 2, kCleanerMaxUs);
+    Status status = clean_round(w, &removed, more);
+    pause_us = !ok(status) ? kCleanerMaxUs : removed > 0 || indexes.sweeping ? kCleanerMinUs : std::min(pause_us * 2, kCleanerMaxUs);
     futex_wait(&stop_keepers_, 0, pause_us);
   }
   return kOk;

@@ -54,7 +54,7 @@ bool visit(void *arg, Bytes key, Bytes value) {
   return ok(round.failure);
 }
 
-Status clean(Worker &w, u64 *removed) {
+Status clean(Worker &w, u64 *removed, const CleanMore &more) {
   Round round{w, settled_below(*w.txns)};
   u64 entries = 0;
   for (u32 i = 0; i < w.txns->version_trees; i++) {
@@ -66,19 +66,21 @@ Status clean(Worker &w, u64 *removed) {
   w.txns->versions_removed.fetch_add(entries, std::memory_order_relaxed);
   u64 locks = 0;
   LS_TRY(RowLockTable(w).sweep(&w.lock_sweep, kLockLeaves, &locks));
-  *removed = entries + locks;
+  u64 others = 0;
+  if (more.clean) LS_TRY(more.clean(more.arg, w, &others));
+  *removed = entries + locks + others;
   return kOk;
 }
 
 }  // namespace
 
 // cleaner_busy, cleaner_pauses: sequentially consistent on both sides.  Either we see the pause, or it sees that we are busy.
-Status clean_round(Worker &w, u64 *removed) {
+Status clean_round(Worker &w, u64 *removed, const CleanMore &more) {
   *removed = 0;
   TxnShared &txns = *w.txns;
   txns.cleaner_busy.store(1, std::memory_order_seq_cst);
   const bool paused = txns.cleaner_pauses.load(std::memory_order_seq_cst) > 0;
-  const Status status = paused ? kOk : clean(w, removed);
+  const Status status = paused ? kOk : clean(w, removed, more);
   txns.cleaner_busy.store(0, std::memory_order_release);  // pairs with wait(): what the round did is seen
   if (txns.cleaner_pauses.load(std::memory_order_relaxed) > 0) futex_wake_all(&txns.cleaner_busy);
   return status;

@@ -18,10 +18,10 @@ bool same_version(const RowHeader &a, const RowHeader &b) { return a.tn() == b.t
 }  // namespace
 
 Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocator at, Bytes ghost_payload, u8 *older,
-                      RowVersion *version, VersionLocator *next, bool *gone) {
+                      RowVersion *version, VersionLocator *next, bool *gone, const LeafHint *hint) {
   VersionStore store = version_store(w, at.tn);
   const VersionEntry *entry = nullptr;
-  const Status s = store.get(at, older, &entry);
+  const Status s = store.get(at, older, &entry, hint);
   *gone = code(s) == LS_NOT_FOUND;
   if (*gone) return kOk;
   LS_TRY(s);
@@ -38,7 +38,7 @@ Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocato
 }
 
 Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version) {
+                    Found *found, RowVersion *version, std::span<const LeafHint> hints) {
   RowParts parts;
   if (!split_row(value, &parts)) return fail_row(file, row_id, "shorter than its header");
   *version = RowVersion{parts.header, parts.payload, parts.moved_to};
@@ -68,7 +68,8 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
       return kOk;
     }
     bool gone;
-    LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone));
+    LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone,
+                          i < hints.size() ? &hints[i] : nullptr));
     if (gone) {
       *found = Found::kStale;
       return kOk;

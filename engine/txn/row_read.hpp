@@ -21,14 +21,15 @@ enum class Found : u8 {
   kStale,  // the copy is out of date or its verdict not certain: copy the row again
 };
 
-// value: a private copy of the row; older: kPageSize bytes, 8-aligned, for a version that is not in it.
+// value: a private copy of the row; older: kPageSize bytes, 8-aligned, for a version that is not in it.  hints: where the
+// first entries along the chain are (look_ahead.hpp).
 Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version);
+                    Found *found, RowVersion *version, std::span<const LeafHint> hints = {});
 
 // One step back along the chain: the version before one whose locator is `at`.  newest: the ghost's own payload, when
 // the entry is a kDelete (the payload stays in the leaf).  *gone: the entry is not there any more.
 Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocator at, Bytes ghost_payload, u8 *older,
-                      RowVersion *version, VersionLocator *next, bool *gone);
+                      RowVersion *version, VersionLocator *next, bool *gone, const LeafHint *hint = nullptr);
 
 // Copy the row and find the version, again as often as it changes underneath.  LS_NOT_FOUND: the snapshot sees none;
 // *absent: because there is no row at all; *newest: the header in the leaf.  copy, older: kPageSize bytes, 8-aligned.

@@ -1,5 +1,6 @@
 #include "txn/row_scan.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -76,10 +77,49 @@ Status RowScan::next(ls_row *row) {
   }
 }
 
+// Is the version before this one wanted?
+bool RowScan::wants(const RowHeader &header) const {
+  return header.has(LS_ROW_HAS_PREV) && !writer_visible(header, snapshot_, viewer_.base);
+}
+
+// Find the older versions of the next rows together: all first links of their chains, then the next ones.
+void RowScan::look_ahead() {
+  constexpr i32 kMax = LookAhead::kMax;
+  ahead_from_ = backward_ ? std::max(pos_ - kMax + 1, 0) : pos_;
+  ahead_to_ = backward_ ? pos_ + 1 : std::min<i32>(pos_ + kMax, node()->count);
+  LookAhead look_ahead(*w_.pool);
+  VersionLocator at[kMax];
+  VersionKey keys[kMax];
+  const i32 n = ahead_to_ - ahead_from_;
+  for (i32 i = 0; i < n; i++) {
+    const Bytes value = node()->value(static_cast<u16>(ahead_from_ + i));
+    const RowHeader header = value.size() < sizeof(RowHeader) ? RowHeader{} : RowHeader::load(value.data());
+    at[i] = wants(header) ? VersionLocator{header.tn(), header.seq} : VersionLocator{};
+  }
+  for (u32 link = 0;; link++) {
+    for (i32 i = 0; i < n; i++) {
+      ahead_[i][link] = {};
+      if (!at[i]) continue;
+      keys[i] = VersionKey(at[i].tn, at[i].seq);
+      look_ahead.add(version_store(w_, at[i].tn).tree().file(), keys[i], &ahead_[i][link]);
+    }
+    look_ahead.run();
+    if (link + 1 == kLinks) return;
+    for (i32 i = 0; i < n; i++) {
+      VersionEntry entry;
+      const bool known = at[i] && version_store(w_, at[i].tn).peek(ahead_[i][link], &entry);
+      at[i] = known && wants(entry.previous) ? entry.older() : VersionLocator{};
+    }
+  }
+}
+
 Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
+  if (snapshot_.kind == LS_SNAPSHOT_MVCC && (pos_ < ahead_from_ || pos_ >= ahead_to_)) look_ahead();
   Found found;
   RowVersion version;
-  LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older_, &found, &version));
+  const std::span<const LeafHint> hints =
+      snapshot_.kind == LS_SNAPSHOT_MVCC ? std::span<const LeafHint>(ahead_[pos_ - ahead_from_]) : std::span<const LeafHint>();
+  LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older_, &found, &version, hints));
   if (found == Found::kStale) {
     RowHeader newest;
     bool absent;
@@ -142,6 +182,7 @@ Status RowScan::next_leaf(bool *ended) {
 // The leaf and position next to `bound` in the scan's direction: keys >= bound forward, keys < bound backward.
 Status RowScan::copy_leaf_at(Bytes bound) {
   BTree tree(w_.ctx, file_);
+  ahead_from_ = ahead_to_ = 0;
   LS_TRY(backward_ ? tree.leaf_copy_before(bound, false, leaf_) : tree.leaf_copy(bound, leaf_));
   const Node *n = node();
   bool found;

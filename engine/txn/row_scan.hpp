@@ -7,6 +7,7 @@
 // Position: on the row last returned, or before the first / behind the last of the range (after LS_END).  Turning
 // around returns the neighbour of the row last returned; after LS_END it begins at the end that was reached.
 #pragma once
+#include "btree/look_ahead.hpp"
 #include "txn/row_read.hpp"
 
 namespace ls {
@@ -34,6 +35,8 @@ class RowScan {
   Status copy_leaf_at(Bytes bound);
   void leave_leaf();
   Status resolve(Bytes value, ls_row *row, bool *visible);
+  void look_ahead();
+  bool wants(const RowHeader &header) const;
   const Node *node() const { return reinterpret_cast<const Node *>(leaf_); }
 
   Worker &w_;
@@ -48,6 +51,11 @@ class RowScan {
   bool old_ghosts_ = false;   // the leaf has ghosts of an earlier run, which no undo entry leads to
   i32 pos_ = 0;               // in the leaf copy: -1 .. count
   u64 row_id_ = 0;            // at pos_
+  // Where the first entries of the version chains of the rows at [ahead_from_, ahead_to_) of the leaf were found to be.  Most
+  // chains have one or two that count: what lies between the newest version and the one that an old snapshot sees is pruned.
+  static constexpr u32 kLinks = 2;
+  i32 ahead_from_ = 0, ahead_to_ = 0;
+  LeafHint ahead_[LookAhead::kMax][kLinks];
   alignas(8) u8 leaf_[kPageSize];
   alignas(8) u8 older_[kPageSize];   // an older version that was returned
   alignas(8) u8 again_[kPageSize];   // a row that was copied again

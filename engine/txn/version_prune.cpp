@@ -2,13 +2,19 @@
 
 #include <cstring>
 
+#include "base/random.hpp"
+
 namespace ls {
 
 namespace {
 
-// Versions still needed are walked over at each change of the row; more than this many distinct long-lived snapshots on one
-// row are left to the cleaner.
-constexpr u32 kMaxSteps = 64;
+// One of so many changes of a row looks at its chain: that costs a few look-ups, and a chain that is a few links longer costs
+// nobody anything.  By chance, so that no rhythm of changes leaves a row out.
+constexpr u32 kChangesPerPrune = 4;
+// Versions still needed are walked over; more than this many distinct long-lived snapshots on one row are left to the cleaner.
+constexpr u32 kMaxKept = 64;
+// Removed in one go, so that the entry before them is written once.
+constexpr u32 kMaxDropped = 64;
 
 struct Link {
   VersionLocator at;
@@ -41,29 +47,49 @@ void keep_key_change(RowHeader *newer, const RowHeader &dropped) {
   *newer = RowHeader::make(newer->tn(), flags, newer->generation(), newer->cid, newer->seq);
 }
 
+// Versions behind `link` that may go.
+struct Dropped {
+  VersionLocator at[kMaxDropped];
+  u32 n = 0;
+  bool ended = false;   // nothing is left behind them
+};
+
+// Collect them and link past them; *next: the first that stays, if any.
+Status unlink(Worker &w, Link *link, Link *next, Dropped *dropped) {
+  VersionLocator behind = link->entry.older();
+  bool found = true;
+  while (behind && dropped->n < kMaxDropped) {
+    LS_TRY(read_link(w, behind, next, &found));
+    if (!found) break;
+    if (!droppable(w, next->entry, link->entry.previous.tn())) break;
+    keep_key_change(&link->entry.previous, next->entry.previous);
+    dropped->at[dropped->n++] = behind;
+    behind = next->entry.older();
+  }
+  if (!found) behind = {};
+  dropped->ended = !behind;
+  if (dropped->n == 0 && found) return kOk;
+  link->entry.older_tn = behind.tn;
+  link->entry.older_seq = behind.seq;
+  return version_store(w, link->at.tn).put(link->at, link->entry, link->payload());
+}
+
 }  // namespace
 
 Status prune_versions(Worker &w, VersionLocator at) {
   // An entry of our own may yet be undone: the row then continues at (behind), which has to be there.
-  if (at.tn == w.tn) return kOk;
+  if (at.tn == w.tn || next_random(w.ctx.random) % kChangesPerPrune != 0) return kOk;
   Link link, next;
   bool found;
   LS_TRY(read_link(w, at, &link, &found));
   if (!found) return kOk;
-  for (u32 step = 0; step < kMaxSteps && link.entry.older(); step++) {
-    const VersionLocator behind = link.entry.older();
-    LS_TRY(read_link(w, behind, &next, &found));
-    if (found && !droppable(w, next.entry, link.entry.previous.tn())) {
-      link = next;
-      continue;
-    }
-    if (found) keep_key_change(&link.entry.previous, next.entry.previous);
-    link.entry.older_tn = found ? next.entry.older_tn : 0;
-    link.entry.older_seq = found ? next.entry.older_seq : 0;
-    LS_TRY(version_store(w, link.at.tn).put(link.at, link.entry, link.payload()));
-    if (!found) break;
-    LS_TRY(version_store(w, behind.tn).remove(behind));
-    w.txns->versions_removed.fetch_add(1, std::memory_order_relaxed);
+  for (u32 kept = 0; kept < kMaxKept && link.entry.older(); kept++) {
+    Dropped dropped;
+    LS_TRY(unlink(w, &link, &next, &dropped));
+    for (u32 i = 0; i < dropped.n; i++) LS_TRY(version_store(w, dropped.at[i].tn).remove(dropped.at[i]));
+    w.txns->versions_removed.fetch_add(dropped.n, std::memory_order_relaxed);
+    if (dropped.ended || dropped.n == kMaxDropped) break;
+    link = next;
   }
   return kOk;
 }

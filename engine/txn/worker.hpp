@@ -120,10 +120,14 @@ Status row_redo(u16 code, Bytes operands, u8 *page, Tn tn);
 // Undo one kRow record of a loser, through the tree, idempotent: does nothing when the row does not carry (tn, seq) any more.
 Status row_undo(Worker &w, FileSlot &file, const PageOpHeader &op, Bytes operands, Tn tn);
 
-// ---- cleaner.cpp: engine thread; removes versions and ghosts below the horizon, stale row lock entries.
-Status clean_round(Worker &w, u64 *removed);
+// ---- cleaner.cpp: engine thread; removes versions and ghosts below the horizon, stale row lock entries, and what `more` removes.
+struct CleanMore {
+  void *arg = nullptr;
+  Status (*clean)(void *arg, Worker &w, u64 *removed) = nullptr;   // null: nothing
+};
+Status clean_round(Worker &w, u64 *removed, const CleanMore &more = {});
 
-// Keeps the cleaner, the only one who changes rows without being asked, from doing so.
+// Keeps the cleaner, the only one who changes rows and indexes without being asked, from doing so.
 class CleanerPause {
  public:
   explicit CleanerPause(TxnShared &txns);

@@ -1,22 +1,51 @@
 #include "version/version_store.hpp"
 
-#include <algorithm>
-
 namespace ls {
 
+namespace {
+
+constexpr u32 kOneByteSeqs = 0x80;                          // 0xxxxxxx
+constexpr u32 kTwoByteSeqs = kOneByteSeqs + 0x4000;         // 10xxxxxx xxxxxxxx, counted from kOneByteSeqs on
+constexpr u8 kTwoByteMark = 0x80, kFiveByteMark = 0xc0;     // 11000000 and four bytes
+
+}  // namespace
+
 VersionKey::VersionKey(Tn tn, u32 seq) {
-  const u64 tn_be = __builtin_bswap64(tn);
-  const u32 seq_be = __builtin_bswap32(seq);
-  std::memcpy(bytes, &tn_be, 8);
-  std::memcpy(bytes + 8, &seq_be, 4);
+  const u64 tn_be = __builtin_bswap64(tn) >> 16;
+  std::memcpy(bytes, &tn_be, kVersionTnBytes);
+  u8 *p = bytes + kVersionTnBytes;
+  if (seq < kOneByteSeqs) {
+    *p++ = static_cast<u8>(seq);
+  } else if (seq < kTwoByteSeqs) {
+    *p++ = static_cast<u8>(kTwoByteMark | (seq - kOneByteSeqs) >> 8);
+    *p++ = static_cast<u8>(seq - kOneByteSeqs);
+  } else {
+    *p++ = kFiveByteMark;
+    const u32 seq_be = __builtin_bswap32(seq);
+    std::memcpy(p, &seq_be, sizeof seq_be);
+    p += sizeof seq_be;
+  }
+  length = static_cast<u32>(p - bytes);
 }
 
-VersionLocator decode_version_key(Bytes key) {
+bool decode_version_key(Bytes key, VersionLocator *at) {
+  if (key.size() <= kVersionTnBytes) return false;
   u64 tn_be = 0;
-  u32 seq_be = 0;
-  std::memcpy(&tn_be, key.data(), 8);
-  std::memcpy(&seq_be, key.data() + 8, 4);
-  return {__builtin_bswap64(tn_be), __builtin_bswap32(seq_be)};
+  std::memcpy(&tn_be, key.data(), kVersionTnBytes);
+  at->tn = __builtin_bswap64(tn_be << 16);
+  const Bytes seq = key.subspan(kVersionTnBytes);
+  if (seq.size() == 1 && seq[0] < kTwoByteMark) {
+    at->seq = seq[0];
+  } else if (seq.size() == 2 && seq[0] >= kTwoByteMark && seq[0] < kFiveByteMark) {
+    at->seq = kOneByteSeqs + (u32{seq[0]} - kTwoByteMark) * 256 + seq[1];
+  } else if (seq.size() == 5 && seq[0] == kFiveByteMark) {
+    u32 seq_be;
+    std::memcpy(&seq_be, seq.data() + 1, sizeof seq_be);
+    at->seq = __builtin_bswap32(seq_be);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 VersionLocator older_needed(const RowHeader &previous, Tn horizon) {
@@ -36,7 +65,7 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
   const u32 bytes = static_cast<u32>(sizeof entry + payload.size());
   const Bytes head(reinterpret_cast<const u8 *>(&entry), sizeof entry);
   // The room is asked for only when it turns out to be missing: an entry being overwritten makes room itself.
-  for (u32 need = 0;; need = Node::most_entry_bytes(kVersionKeyBytes, bytes)) {
+  for (u32 need = 0;; need = Node::most_entry_bytes(kMaxVersionKeyBytes, bytes)) {
     ExclusiveGuard leaf;
     LS_TRY(tree_.leaf_exclusive(key, need, leaf));
     Node *node = reinterpret_cast<Node *>(leaf.page());
@@ -50,9 +79,9 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
   }
 }
 
-Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry) {
+Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry, const LeafHint *hint) {
   u32 bytes = 0;
-  LS_TRY(tree_.lookup(VersionKey(at.tn, at.seq), out, kPageSize, &bytes));
+  LS_TRY(tree_.lookup(VersionKey(at.tn, at.seq), out, kPageSize, &bytes, hint));
   const VersionEntry *e = reinterpret_cast<const VersionEntry *>(out);
   if (bytes < sizeof(VersionEntry) || e->payload_bytes != bytes - sizeof(VersionEntry)) {
     return fail(LS_CORRUPT, "version entry (%llu, %u) has %u bytes", static_cast<unsigned long long>(at.tn), at.seq,
@@ -62,28 +91,33 @@ Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry)
   return kOk;
 }
 
+bool VersionStore::peek(const LeafHint &hint, VersionEntry *entry) {
+  u32 bytes = 0;
+  return tree_.value_at(hint, reinterpret_cast<u8 *>(entry), sizeof *entry, &bytes) && bytes >= sizeof *entry;
+}
+
 Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
                                Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload)) {
   const VersionKey first(tn, from);
-  VersionKey bound_key(tn, before);
+  const VersionKey bound_key(tn, before);
   u8 bound[kPageSize];
-  u32 bound_bytes = kVersionKeyBytes;
-  std::memcpy(bound, bound_key.bytes, kVersionKeyBytes);
+  u32 bound_bytes = bound_key.length;
+  std::memcpy(bound, bound_key.bytes, bound_bytes);
   for (;;) {
     LS_TRY(tree_.leaf_copy_before(Bytes(bound, bound_bytes), false, leaf));
     const Node *node = reinterpret_cast<const Node *>(leaf);
     bool found;
     const Bytes upper = node->upper_fence();
     const Bytes end(bound, bound_bytes);
-    const bool end_in_leaf = !node->has_upper || std::lexicographical_compare(end.begin(), end.end(), upper.begin(), upper.end());
+    const bool end_in_leaf = !node->has_upper || compare_keys(end, upper) < 0;
     u32 pos = end_in_leaf ? node->lower_bound(end, &found) : node->count;
     u32 smallest = before;
     bool reached = false;
     while (pos > 0) {
       u8 key[kMaxKeyBytes];
       const u16 key_bytes = node->copy_key(static_cast<u16>(--pos), key);
-      if (key_bytes != kVersionKeyBytes) return fail(LS_CORRUPT, "version store key has %u bytes", key_bytes);
-      const VersionLocator at = decode_version_key(Bytes(key, key_bytes));
+      VersionLocator at;
+      if (!decode_version_key(Bytes(key, key_bytes), &at)) return fail(LS_CORRUPT, "version store key of %u bytes is damaged", key_bytes);
       if (at.tn != tn || at.seq < from) {
         reached = true;
         break;
@@ -99,10 +133,7 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
     if (smallest < before) LS_TRY(remove_in_leaf(tn, smallest, before));
     before = smallest;
     const Bytes lower = node->lower_fence();
-    if (reached || lower.empty() ||
-        !std::lexicographical_compare(first.bytes, first.bytes + kVersionKeyBytes, lower.begin(), lower.end())) {
-      return kOk;
-    }
+    if (reached || lower.empty() || compare_keys(first, lower) >= 0) return kOk;
     bound_bytes = static_cast<u32>(lower.size());
     std::memcpy(bound, lower.data(), bound_bytes);
   }
@@ -125,7 +156,7 @@ Status VersionStore::remove_in_leaf(Tn tn, u32 first, u32 before) {
     bool beyond = false;
     while (pos < node->count && !beyond) {
       const u16 bytes = node->copy_key(pos, key);
-      beyond = bytes != kVersionKeyBytes || std::memcmp(key, high.bytes, kVersionKeyBytes) >= 0;
+      beyond = compare_keys(Bytes(key, bytes), high) >= 0;
       if (beyond) break;
       node->remove(pos);
       changed = true;
@@ -135,7 +166,7 @@ Status VersionStore::remove_in_leaf(Tn tn, u32 first, u32 before) {
     const Bytes upper = node->upper_fence();
     std::memcpy(next, upper.data(), upper.size());
     from = Bytes(next, upper.size());
-    if (!std::lexicographical_compare(from.begin(), from.end(), high.bytes, high.bytes + kVersionKeyBytes)) return kOk;
+    if (compare_keys(from, high) >= 0) return kOk;
   }
 }
 

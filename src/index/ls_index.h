@@ -97,13 +97,14 @@ extern bool ls_index_concerns(const Node *stmt);
 /* What is left to do when the server has executed it. */
 typedef struct LsIndexAfterwards
 {
+	List	   *statements;		/* to be executed */
 	List	   *keys;			/* constraints that shall have a leanstore index again */
 	Oid			new_table;		/* has become a leanstore table */
 } LsIndexAfterwards;
 
 extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context,
 									   LsIndexAfterwards *after);
-extern void ls_index_finish_statement(const LsIndexAfterwards *after);
+extern void ls_index_finish_statement(const LsIndexAfterwards *after, const char *query);
 extern bool ls_index_is_ours(Oid relid);
 
 /* Can a column of this type and collation be in an index with this operator class (of ours)? */

@@ -34,6 +34,7 @@
 #include "commands/tablecmds.h"
 #include "commands/tablespace.h"
 #include "commands/user.h"
+#include "tcop/dest.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_collate.h"
@@ -162,7 +163,7 @@ table_column(Relation rel, const char *name, Oid *type, Oid *collation)
 /* ---- CREATE INDEX ---------------------------------------------------------- */
 
 static void
-expression_type(Relation rel, const IndexElem *elem, bool transformed, Oid *type, Oid *collation)
+expression_type(Relation rel, const IndexElem *elem, bool transformed, const char *query, Oid *type, Oid *collation)
 {
 	Node	   *expr = elem->expr;
 
@@ -170,6 +171,7 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, Oid *type
 	{
 		ParseState *pstate = make_parsestate(NULL);
 
+		pstate->p_sourcetext = query;
 		addNSItemToQuery(pstate, addRangeTableEntryForRelation(pstate, rel, AccessShareLock, NULL, false, true),
 						 false, true, true);
 		expr = transformExpr(pstate, copyObject(expr), EXPR_KIND_INDEX_EXPRESSION);
@@ -181,7 +183,7 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, Oid *type
 }
 
 static bool
-index_suits(Relation rel, const IndexStmt *stmt)
+index_suits(Relation rel, const IndexStmt *stmt, const char *query)
 {
 	if (stmt->iswithoutoverlaps || !options_suit(stmt->options))
 		return false;
@@ -190,10 +192,11 @@ index_suits(Relation rel, const IndexStmt *stmt)
 		Oid			type;
 		Oid			collation;
 
-		if (elem->opclassopts != NIL)
+		/* ON CONFLICT that names an operator class means one of btree's */
+		if (elem->opclassopts != NIL || (stmt->unique && elem->opclass != NIL))
 			return false;
 		if (elem->name == NULL)
-			expression_type(rel, elem, stmt->transformed, &type, &collation);
+			expression_type(rel, elem, stmt->transformed, query, &type, &collation);
 		else if (!table_column(rel, elem->name, &type, &collation))
 			return false;		/* the server will say so */
 		if (elem->collation != NIL)
@@ -219,7 +222,7 @@ unqualify_opclasses(IndexStmt *stmt)
  * somebody has made on a leanstore table stays one.
  */
 static void
-choose_for_copied_index(Relation rel, IndexStmt *stmt)
+choose_for_copied_index(Relation rel, IndexStmt *stmt, const char *query)
 {
 	bool		for_leanstore = table_suits(rel);
 
@@ -234,7 +237,7 @@ choose_for_copied_index(Relation rel, IndexStmt *stmt)
 		IndexStmt  *wanted = copyObject(stmt);
 
 		unqualify_opclasses(wanted);
-		if (index_suits(rel, wanted))
+		if (index_suits(rel, wanted, query))
 		{
 			unqualify_opclasses(stmt);
 			stmt->accessMethod = LS_INDEX_AM;
@@ -355,9 +358,9 @@ prepare_index(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, Proc
 	rel = relation_open(RangeVarGetRelidExtended(stmt->relation, stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
 												 0, RangeVarCallbackOwnsRelation, NULL), NoLock);
 	if (stmt->transformed)
-		choose_for_copied_index(rel, stmt);
+		choose_for_copied_index(rel, stmt, query);
 	else if (implicit)
-		stmt->accessMethod = ls_default_index == LS_DEFAULT_INDEX_LEANSTORE && table_suits(rel) && index_suits(rel, stmt)
+		stmt->accessMethod = ls_default_index == LS_DEFAULT_INDEX_LEANSTORE && table_suits(rel) && index_suits(rel, stmt, query)
 			? LS_INDEX_AM : DEFAULT_INDEX_TYPE;
 	else
 		ls_index_require_table(rel);	/* not only when a first transaction has left its index behind */
@@ -446,7 +449,7 @@ choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *cons
  * were one; of others the server says what is wrong with them.
  */
 static bool
-use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd)
+use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, LsIndexAfterwards *after)
 {
 	Constraint *constraint = castNode(Constraint, cmd->def);
 	Oid			index_oid = constraint->indexname == NULL ? InvalidOid
@@ -455,17 +458,32 @@ use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd)
 	Relation	index;
 	Form_pg_index form;
 
-	if (get_rel_relkind(index_oid) != RELKIND_INDEX)
+	if (!OidIsValid(index_oid) || get_rel_relam(index_oid) != ls_index_am_oid())
 		return false;
 	index = index_open(index_oid, AccessShareLock);
 	form = index->rd_index;
-	if (!ls_is_index(index) || form->indrelid != RelationGetRelid(rel) || !form->indisvalid || !form->indisunique ||
+	if (form->indrelid != RelationGetRelid(rel) || !form->indisvalid || !form->indisunique ||
 		OidIsValid(get_index_constraint(index_oid)) || RelationGetIndexExpressions(index) != NIL ||
 		RelationGetIndexPredicate(index) != NIL || (!form->indimmediate && !constraint->deferrable))
 	{
 		index_close(index, NoLock);
 		return false;
 	}
+
+	/* A column's new type makes another index of it. */
+	foreach_node(AlterTableCmd, other, stmt->cmds)
+		if (other->subtype == AT_AlterColumnType)
+		{
+			AlterTableStmt *later = makeNode(AlterTableStmt);
+
+			later->relation = stmt->relation;
+			later->objtype = stmt->objtype;
+			later->cmds = list_make1(cmd);
+			after->statements = lappend(after->statements, later);
+			stmt->cmds = list_delete_ptr(stmt->cmds, cmd);
+			index_close(index, NoLock);
+			return true;
+		}
 
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
@@ -630,7 +648,7 @@ prepare_alter_table(AlterTableStmt *stmt, LsIndexAfterwards *after)
 			prepare_access_method(rel, cmd, after);
 		else if (cmd->subtype == AT_AlterColumnType && after->keys == NIL)
 			after->keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
-		else if (cmd->subtype == AT_AddConstraint && table_suits(rel) && !use_index(rel, stmt, cmd))
+		else if (cmd->subtype == AT_AddConstraint && table_suits(rel) && !use_index(rel, stmt, cmd, after))
 			choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL);
 		else if (cmd->subtype == AT_AddColumn && table_suits(rel))
 			foreach_node(Constraint, constraint, ((ColumnDef *) cmd->def)->constraints)
@@ -776,11 +794,21 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 }
 
 void
-ls_index_finish_statement(const LsIndexAfterwards *after)
+ls_index_finish_statement(const LsIndexAfterwards *after, const char *query)
 {
-	if (after->keys == NIL && !OidIsValid(after->new_table))
+	if (after->statements == NIL && after->keys == NIL && !OidIsValid(after->new_table))
 		return;
 	CommandCounterIncrement();
+	foreach_ptr(Node, stmt, after->statements)
+	{
+		PlannedStmt *wrapper = makeNode(PlannedStmt);
+
+		wrapper->commandType = CMD_UTILITY;
+		wrapper->utilityStmt = stmt;
+		wrapper->stmt_location = -1;
+		ProcessUtility(wrapper, query, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver, NULL);
+		CommandCounterIncrement();
+	}
 	ls_index_restore_keys(after->keys);
 	if (OidIsValid(after->new_table))
 		ls_index_replace_keys(after->new_table);

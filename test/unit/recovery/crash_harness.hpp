@@ -6,11 +6,14 @@
 //
 // The workload (all in one transaction): move money between two accounts, insert a marker row that says what was moved, insert
 // three junk rows or delete the three of an earlier transaction.  Some transactions roll back, some roll back to a savepoint, some
-// commit in two phases with a record in the "host's log".  So after any crash:
+// commit in two phases with a record in the "host's log".  Markers have a unique index, junk another one, some sweep the entries of
+// rows that are gone; each life builds one more index on the markers and drops that of the life before.  So after any crash:
 //   - each balance is what the markers present say: no transaction is there in part, none without what it had seen
 //   - every acknowledged marker is there; two-phase ones exactly when the host's log has them
 //   - the junk rows of a transaction are all there or all gone
 //   - what recovery has decided once stays: markers of earlier lives neither vanish nor come back
+//   - every row has its entry in each index, also in the one whose build was reported finished; entries of rows that are there
+//     have their key
 //   - the checker finds nothing
 // LS_CRASH_KEEP=directory keeps the store as it was before each life there.
 #pragma once
@@ -30,6 +33,8 @@ namespace ls::test {
 inline constexpr u32 kAccounts = 20;
 inline constexpr i64 kInitialBalance = 1000;
 inline constexpr u32 kAccountTable = 16384, kMarkerTable = 16385, kJunkTable = 16386;
+inline constexpr u32 kMarkerIndex = 16387, kJunkIndex = 16388;
+inline constexpr u32 kFirstBuiltIndex = 17000;   // of life 0
 
 // Identity of a transaction of the workload.
 struct MarkerId {
@@ -53,6 +58,7 @@ enum class ReportKind : u32 {
   kPresent,       // after recovery: the marker is there
   kRecovered,     // end of the list of kPresent; value: operations redone
   kXidLimit,      // ids below value may have been handed out
+  kBuilt,         // an index on the markers; value: its relation
 };
 struct Report {
   ReportKind kind;
@@ -89,6 +95,7 @@ struct Knowledge {
   u32 settled_lives = 0;                // of lives below this
   u64 next_xid = 3;                     // one above all used
   u64 max_committed_xid = 2;
+  u32 built_index = 0;                  // has an entry for every marker; 0: none yet
 };
 
 class CrashHarness {

@@ -61,6 +61,9 @@ inline std::string CrashHarness::take(const Report &r) {
     case ReportKind::kXidLimit:
       known_.next_xid = std::max(known_.next_xid, r.value);
       return {};
+    case ReportKind::kBuilt:
+      known_.built_index = static_cast<u32>(r.value);
+      return {};
     case ReportKind::kPresent:
       present_[r.marker.id] = r.marker;
       return {};

@@ -49,6 +49,7 @@ class HostDirectory {
   static std::string relation_path(u32 relation) { return "base/5/" + std::to_string(relation); }
   // What the host's storage manager does at CREATE TABLE; harmless when it exists.
   void create_file(u32 relation) const { std::ofstream(root_ + "/" + relation_path(relation), std::ios::app); }
+  void remove_file(u32 relation) const { std::remove((root_ + "/" + relation_path(relation)).c_str()); }
 
  private:
   std::string root_;

@@ -42,6 +42,39 @@ TEST_F(Cleaner, keeps_what_an_old_snapshot_needs_and_then_removes_it) {
   EXPECT_EQ(b.contents(table).size(), 150u);
 }
 
+// Old readers make a hot row keep the versions that they see and a few more, however often it changes.
+TEST_F(Cleaner, the_middle_of_a_hot_rows_chain_goes_while_readers_are_open) {
+  a.begin();
+  for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));
+  a.commit();
+  std::vector<decltype(b.snapshot())> readers;
+  std::vector<std::map<u64, std::string>> seen;
+  constexpr int kReaders = 3, kChanges = 1000;
+  for (int reader = 0; reader < kReaders; reader++) {
+    readers.push_back(b.snapshot());
+    seen.push_back(b.scan(table, readers.back()->s));
+    for (int change = 0; change < kChanges; change++) {
+      host.publish_horizon();
+      a.begin();
+      TXN_ASSERT_OK(a.update(table, 7, "change " + std::to_string(reader * kChanges + change)));
+      if (change % 10 == 9) {
+        a.abort();
+      } else {
+        a.commit();
+      }
+    }
+  }
+  EXPECT_LT(version_entries(), 100u);
+  for (int reader = 0; reader < kReaders; reader++) {
+    EXPECT_EQ(b.scan(table, readers[reader]->s), seen[reader]);
+    EXPECT_EQ(b.scan(table, readers[reader]->s, true), seen[reader]);
+    b.release(readers[reader]);
+  }
+  (void)clean();
+  EXPECT_EQ(version_entries(), 0u);
+  EXPECT_EQ(b.contents(table).at(7), "change " + std::to_string(kReaders * kChanges - 2));
+}
+
 TEST_F(Cleaner, leaves_running_and_aborting_transactions_alone) {
   a.begin();
   for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));

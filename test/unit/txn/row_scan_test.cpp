@@ -111,6 +111,49 @@ TEST_F(RowScanTest, older_versions_and_deleted_rows_come_from_the_version_store)
   b.release(old);
 }
 
+// Chains of every length in one leaf, small rows so that a leaf has more of them than are looked up together.
+TEST_F(RowScanTest, each_snapshot_finds_its_link_of_the_chain_whichever_way_it_goes) {
+  constexpr u64 kRows = 700;
+  constexpr u64 kChanges = 6;
+  a.begin();
+  for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.insert(table, i, "v0"));
+  a.commit();
+  std::vector<decltype(b.snapshot())> snapshots{b.snapshot()};
+  std::vector<std::map<u64, std::string>> expected{b.scan(table, snapshots[0]->s)};
+  for (u64 change = 1; change <= kChanges; change++) {
+    a.begin();
+    expected.push_back(expected.back());
+    for (u64 i = 1; i <= kRows; i++) {
+      if (i % (kChanges + 1) < change) continue;  // row i changes i % 7 times
+      const std::string value = "v" + std::to_string(change);
+      TXN_ASSERT_OK(a.update(table, i, value));
+      expected.back()[i] = value;
+    }
+    a.commit();
+    snapshots.push_back(b.snapshot());
+  }
+  for (size_t k = 0; k < snapshots.size(); k++) {
+    EXPECT_EQ(b.scan(table, snapshots[k]->s), expected[k]) << k;
+    EXPECT_EQ(b.scan(table, snapshots[k]->s, true), expected[k]) << k;
+    // To and fro within a leaf and across its ends.
+    RowScan *scan = nullptr;
+    TXN_ASSERT_OK(scan_open(b.worker(), table, snapshots[k]->s, 0, LS_MAX_ROW_ID, false, &scan));
+    u64 at = 0;
+    for (const i64 steps : {40, -17, 300, -200, 500, -90}) {
+      scan_set_backward(*scan, steps < 0);
+      for (i64 n = 0; n < std::abs(steps); n++) {
+        ls_row row{};
+        TXN_ASSERT_OK(scan_next(*scan, &row));
+        at = steps < 0 ? at - 1 : at + 1;
+        ASSERT_EQ(row.row_id, at);
+        ASSERT_EQ(text_of(row), expected[k].at(at)) << k;
+      }
+    }
+    scan_close(scan);
+  }
+  for (auto &snapshot : snapshots) b.release(snapshot);
+}
+
 TEST_F(RowScanTest, rows_rolled_back_under_a_scan_are_read_again) {
   fill(60);
   auto s = b.snapshot();

@@ -39,12 +39,34 @@ class VersionStoreTest : public ::testing::Test {
 };
 
 TEST_F(VersionStoreTest, keys_sort_by_transaction_and_sequence) {
-  const auto bytes = [](const VersionKey &k) { return std::string(k.bytes, k.bytes + kVersionKeyBytes); };
-  EXPECT_LT(bytes({255, 1}), bytes({256, 0}));
-  EXPECT_LT(bytes({7, 255}), bytes({7, 256}));
-  const VersionLocator at = decode_version_key(VersionKey(u64{1} << 40, 77));
-  EXPECT_EQ(at.tn, u64{1} << 40);
-  EXPECT_EQ(at.seq, 77u);
+  std::string last;
+  for (Tn tn : {Tn{0}, Tn{255}, Tn{256}, Tn{1} << 40, (Tn{1} << 48) - 1}) {
+    for (u32 seq : {0u, 1u, 127u, 128u, 129u, 383u, 384u, 0x407fu, 0x4080u, 0x4081u, 0x10000u, 0x1000000u, UINT32_MAX}) {
+      const VersionKey key(tn, seq);
+      const std::string bytes(key.bytes, key.bytes + key.length);
+      if (!last.empty()) EXPECT_LT(last, bytes) << tn << " " << seq;
+      last = bytes;
+      VersionLocator at;
+      ASSERT_TRUE(decode_version_key(key, &at));
+      EXPECT_EQ(at.tn, tn);
+      EXPECT_EQ(at.seq, seq);
+    }
+  }
+}
+
+TEST_F(VersionStoreTest, damaged_keys_are_refused) {
+  const VersionKey good(1000, 1);
+  VersionLocator at;
+  for (u8 first : {0x80, 0xbf, 0xc0, 0xc1, 0xff}) {
+    for (size_t bytes = 0; bytes <= 12; bytes++) {
+      std::vector<u8> key(good.bytes, good.bytes + kVersionTnBytes);
+      key.resize(kVersionTnBytes + 13);
+      key[kVersionTnBytes] = first;
+      const size_t right = first < 0x80 ? 1 : first < 0xc0 ? 2 : first == 0xc0 ? 5 : 99;
+      EXPECT_EQ(decode_version_key(Bytes(key.data(), kVersionTnBytes + bytes), &at), bytes == right);
+    }
+  }
+  EXPECT_FALSE(decode_version_key(Bytes(), &at));
 }
 
 TEST_F(VersionStoreTest, overwrites_also_the_largest_entries) {

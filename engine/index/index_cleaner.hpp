@@ -1,0 +1,25 @@
+// index_cleaner.hpp - sweeping in the background: indexes whose table has lost many rows since they were last swept.
+//
+// An index remembers from its last insertion where its row ids point to (FileSlot::table_slot, table_no).  That file may be gone
+// or replaced by now: its number tells.
+#pragma once
+#include "index/index.hpp"
+
+namespace ls {
+
+// Where the cleaner goes on; private to its thread.
+struct IndexCleaner {
+  u32 cursor = 0;               // slot of the file table to look at next
+  bool sweeping = false;
+  u32 index_slot = 0;
+  FileNo index_no = 0;
+  u64 gone = 0;                 // FileSlot::rows_gone of the table when the sweep began
+  ls_index_position position{};
+};
+
+// Remember the table of an index.
+void note_table(const IndexAt &at);
+// One round: a few file slots, a few leaves.  *removed: entries.
+Status sweep_some_index(Worker &w, IndexCleaner &cleaner, u64 *removed);
+
+}  // namespace ls

@@ -1,0 +1,182 @@
+// Scans: ranges, both directions, turning around, seeking; against a sorted list.
+#include <random>
+
+#include "unit/index/index_fixture.hpp"
+
+namespace ls::test {
+namespace {
+
+class IndexScanTest : public testing::Test {
+ protected:
+  // Two entries for every third number, payloads of some length: many leaves.
+  void fill(u64 n) {
+    IndexSession s(store, 0);
+    LS_ASSERT_OK(s.begin());
+    for (u64 i = 0; i < n; i++) {
+      for (u64 copy = 0; copy < (i % 3 == 0 ? 2 : 1); copy++) {
+        entries.push_back({int_key(i * 10), 2 * i + copy + 1, std::string(i % 50, 'p')});
+        LS_ASSERT_OK(s.add(entries.back().key, entries.back().row_id, entries.back().payload));
+      }
+    }
+    s.commit();
+  }
+  // The entries between two bounds.
+  std::vector<Entry> between(const std::string &from, const std::optional<std::string> &to) const {
+    std::vector<Entry> found;
+    for (const Entry &e : entries) {
+      const std::string whole = entry_of(e.key, e.row_id);
+      if (whole >= from && (!to || whole < *to)) found.push_back(e);
+    }
+    return found;
+  }
+  std::string any_bound(std::mt19937_64 &random) const {
+    const std::string key = int_key(random() % (entries.size() * 10));
+    switch (random() % 5) {
+      case 0: return key.substr(0, 1 + random() % key.size());
+      case 1: return entry_of(key, random() % 100);
+      case 2: return entry_of(key, random() % 100) + std::string(1200, 'x');  // longer than any entry
+      case 3: return random() % 2 ? std::string() : std::string("\2");
+      default: return key;
+    }
+  }
+
+  IndexStore store;
+  std::vector<Entry> entries;
+  ls_error err{};
+};
+
+TEST_F(IndexScanTest, ranges_in_both_directions) {
+  fill(2000);
+  IndexSession s(store, 0);
+  IndexScanner scan(s.worker(), s.index);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; i++) {
+    const std::string from = any_bound(random);
+    std::optional<std::string> to;
+    if (random() % 4 != 0) to = any_bound(random);
+    std::vector<Entry> expected = between(from, to);
+    const bool backward = random() % 2;
+    if (backward) std::reverse(expected.begin(), expected.end());
+    scan.range(from, to, backward);
+    ASSERT_EQ(scan.rest(), expected);
+    EXPECT_EQ(scan.next(), std::nullopt) << "LS_END again";
+  }
+}
+
+TEST_F(IndexScanTest, a_look_up_touches_one_leaf) {
+  fill(2000);
+  IndexSession s(store, 0);
+  IndexScanner scan(s.worker(), s.index);
+  const u64 before = store.stats().page_hits;
+  u64 look_ups = 0;
+  for (u64 i = 0; i < 2000; i++) {
+    if (i % 3 == 0) continue;  // two entries, which may lie in two leaves
+    scan.range(int_key(i * 10), int_key(i * 10 + 1));
+    EXPECT_EQ(scan.rest().size(), 1u);
+    look_ups++;
+  }
+  // A leaf whose last entry is asked for knows by its fence that nothing follows.
+  EXPECT_EQ(store.stats().page_hits - before, look_ups);
+}
+
+TEST_F(IndexScanTest, turning_around_and_seeking_at_random) {
+  fill(1500);
+  IndexSession s(store, 0);
+  IndexScanner scan(s.worker(), s.index);
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 60; round++) {
+    const std::string from = any_bound(random);
+    std::optional<std::string> to;
+    if (random() % 3 != 0) to = any_bound(random);
+    const std::vector<Entry> list = between(from, to);
+    bool backward = random() % 2;
+    scan.range(from, to, backward);
+    // The place between two entries of the list: at - 1 and at; on: the entry there was just returned.
+    long at = backward ? static_cast<long>(list.size()) : 0;
+    bool on = false;
+    for (int step = 0; step < 200; step++) {
+      if (random() % 8 == 0) {
+        backward = !backward;
+        scan.set_backward(backward);
+      }
+      if (random() % 10 == 0) {
+        const std::string position = any_bound(random);
+        scan.seek(position);
+        at = 0;
+        on = false;
+        for (const Entry &e : list) {
+          const std::string whole = entry_of(e.key, e.row_id);
+          if (whole == position) on = true;
+          if (whole >= position) break;
+          at++;
+        }
+      }
+      long next = on ? (backward ? at - 1 : at + 1) : (backward ? at - 1 : at);
+      const std::optional<Entry> got = scan.next();
+      if (next < 0 || next >= static_cast<long>(list.size())) {
+        ASSERT_EQ(got, std::nullopt) << "round " << round << " step " << step;
+        at = backward ? 0 : static_cast<long>(list.size());
+        on = false;
+      } else {
+        ASSERT_EQ(got, list[static_cast<size_t>(next)]) << "round " << round << " step " << step;
+        at = next;
+        on = true;
+      }
+    }
+  }
+}
+
+TEST_F(IndexScanTest, what_is_removed_behind_its_back) {
+  fill(3000);
+  IndexSession s(store, 0);
+  for (bool backward : {false, true}) {
+    IndexScanner scan(s.worker(), s.index);
+    scan.range({}, std::nullopt, backward);
+    std::vector<Entry> list = between({}, std::nullopt);
+    if (backward) std::reverse(list.begin(), list.end());
+    size_t seen = 0;
+    for (; seen < list.size() / 3; seen++) ASSERT_EQ(scan.next(), list[seen]);
+    // All but every hundredth of the rest, and everything passed: leaves melt together under the scan.
+    for (size_t i = 0; i < list.size(); i++) {
+      if (i < seen || i % 100 != 0) LS_ASSERT_OK(s.take_away(list[i].key, list[i].row_id));
+    }
+    const std::vector<Entry> rest = scan.rest();
+    // What its leaf held when it came there may still be returned; nothing twice, nothing missed.
+    std::vector<Entry> kept, expected;
+    for (const Entry &e : rest) {
+      const size_t i = static_cast<size_t>(std::find(list.begin(), list.end(), e) - list.begin());
+      ASSERT_GE(i, seen);
+      if (i % 100 == 0) kept.push_back(e);
+    }
+    for (size_t i = seen; i < list.size(); i++) {
+      if (i % 100 == 0) expected.push_back(list[i]);
+    }
+    EXPECT_EQ(kept, expected);
+    EXPECT_LT(rest.size(), expected.size() + 300);
+    LS_ASSERT_OK(s.begin());
+    for (const Entry &e : list) {
+      const ls_status status = s.add(e.key, e.row_id, e.payload);
+      ASSERT_TRUE(status == LS_OK || status == LS_EXISTS);
+    }
+    s.commit();
+  }
+  EXPECT_GT(store.stats().merges, 10u);
+}
+
+TEST_F(IndexScanTest, an_empty_index) {
+  IndexSession s(store, 0);
+  IndexScanner scan(s.worker(), s.index);
+  for (bool backward : {false, true}) {
+    scan.range({}, std::nullopt, backward);
+    EXPECT_EQ(scan.next(), std::nullopt);
+    scan.set_backward(!backward);
+    EXPECT_EQ(scan.next(), std::nullopt);
+    scan.seek("abc");
+    EXPECT_EQ(scan.next(), std::nullopt);
+    scan.seek({});
+    EXPECT_EQ(scan.next(), std::nullopt);
+  }
+}
+
+}  // namespace
+}  // namespace ls::test
