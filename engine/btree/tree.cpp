@@ -192,6 +192,24 @@ Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHin
   return found ? kOk : make_status(LS_NOT_FOUND);
 }
 
+Status BTree::lookup_near(Bytes key, Seen *last, u8 *out, u32 capacity, u32 *bytes) {
+  bool found = false;
+  auto find = [&](const Node &node) {
+    const u16 pos = node.lower_bound(key, &found);
+    if (found) *bytes = copy_value(&node, pos, out, capacity);
+  };
+  if (last->frame && file_.state.load(std::memory_order_acquire) == FileState::kActive) {
+    OptimisticGuard leaf(pool(), last->frame);
+    const Node &node = *reinterpret_cast<const Node *>(leaf.page());
+    if (leaf.version() == last->version && node.covers(key)) {
+      find(node);
+      if (leaf.valid()) return found ? kOk : make_status(LS_NOT_FOUND);
+    }
+  }
+  LS_TRY(read_leaf(key, Aim::kAt, find, last));
+  return found ? kOk : make_status(LS_NOT_FOUND);
+}
+
 // ---------------------------------------------------------------- logging
 
 Status BTree::reserve_log() {

@@ -68,6 +68,9 @@ class BTree {
   Status leaf_copy_before(Bytes key, bool unbounded, u8 *out);
   // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.  hint: may be outdated.
   Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint = nullptr);
+  // The same for a worker whose look-ups often stay in one leaf: *last is the leaf of his last one in this tree (or none), and
+  // becomes that of this one.
+  Status lookup_near(Bytes key, Seen *last, u8 *out, u32 capacity, u32 *bytes);
   // The same of the entry that a hint leads to; false when the hint is empty or outdated.
   bool value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes);
 

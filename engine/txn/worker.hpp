@@ -65,6 +65,26 @@ struct InsertRange {
   bool closed = false; // a savepoint lies behind: the next insertion begins a new one
 };
 
+// The leaves of the rows that a worker has looked up last, by file: rows that an index scan fetches, or that are fetched and then
+// changed, often are neighbours (index scan in the order of the rows: 0.6 of the time without).
+class LastLeaves {
+ public:
+  BTree::Seen *of(const FileSlot &file) {
+    Entry &entry = entries_[file.index % kEntries];
+    const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+    if (entry.file_no != file_no) entry = {file_no, {}};
+    return &entry.seen;
+  }
+
+ private:
+  static constexpr u32 kEntries = 8;
+  struct Entry {
+    FileNo file_no = 0;
+    BTree::Seen seen;
+  };
+  Entry entries_[kEntries];
+};
+
 // Private to a process/thread; one per attached slot.
 struct Worker {
   Worker(BufferPool *pool, Log log, TxnShared *txns, u32 slot);
@@ -84,6 +104,7 @@ struct Worker {
   Gsn commit_gsn = 0;       // between precommit and commit
   bool prepared = false;
   InsertRange inserts;
+  LastLeaves last_leaves;
   LockSweep lock_sweep;     // cleaner only
 };
 

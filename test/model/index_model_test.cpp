@@ -30,7 +30,7 @@ class IndexModel {
 
   std::string any_key() {
     switch (shape_) {
-      case 0: return int_key(roll(3000));
+      case 0: return number_key(roll(3000));
       case 1: return text_key(std::string(roll(20), 'a') + std::to_string(roll(200)));
       case 2: return text_key(std::string(roll(3) * 400, 'b') + std::string(roll(40), 'c') + std::to_string(roll(1000)));
       default: {  // the longest there are, and the shortest

@@ -360,7 +360,7 @@ void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
 /* What fits beside a key: LS_TOO_LARGE beyond.  With a short key about 3,900 bytes. */
 uint32_t ls_index_max_payload(uint32_t key_bytes) LS_NOEXCEPT;
 
-/* LS_EXISTS: this very entry is there already. */
+/* In an open transaction (else LS_INVALID).  LS_EXISTS: this very entry is there already. */
 LS_NODISCARD ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
                                        ls_bytes payload, ls_error *err) LS_NOEXCEPT;
 /* Insert unless an entry with an equal key is there whose row id is not among `ignore` (no order): then LS_EXISTS and its row id

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 #include "unit/btree/tree_helpers.hpp"
@@ -13,6 +14,7 @@ namespace ls {
 namespace {
 
 using test::EngineFixture;
+using test::int_key;
 using test::TreeUser;
 
 TEST(Tree, new_tree_is_an_empty_leaf) {
@@ -42,6 +44,32 @@ TEST(Tree, ascending_keys_fill_their_pages) {
   // 110 to 114 bytes an entry: 34 in a page
   EXPECT_LT(result.leaf_pages, kCount / 33);
   EXPECT_GT(result.inner_pages, 0u);
+}
+
+TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
+  EngineFixture engine({.pool_bytes = u64{8} << 20});
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
+  test::Model model;
+  std::mt19937_64 random(3);
+  BTree::Seen last;
+  for (u64 step = 0; step < 20000; step++) {
+    const u64 number = step / 40 % 100 * 50 + random() % 60;  // stays around, then moves on
+    const std::string key = int_key(number);
+    const std::string value(random() % 200, static_cast<char>('a' + step % 26));
+    if (random() % 3 == 0) {
+      ASSERT_TRUE(user.upsert(key, value));
+      model[key] = value;
+    } else if (random() % 8 == 0 && model.erase(key)) {
+      ASSERT_TRUE(user.remove(key));
+    }
+    u8 out[kPageSize];
+    u32 bytes;
+    const Status s = user.tree.lookup_near(test::as_bytes(key), &last, out, sizeof out, &bytes);
+    const auto it = model.find(key);
+    ASSERT_EQ(code(s), it == model.end() ? LS_NOT_FOUND : LS_OK);
+    if (it != model.end()) ASSERT_EQ(std::string(out, out + bytes), it->second);
+  }
 }
 
 TEST(Tree, entry_too_large_for_any_page_is_refused) {

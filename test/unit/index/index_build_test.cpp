@@ -20,7 +20,7 @@ class IndexBuildTest : public testing::Test {
   }
   static std::vector<Entry> numbers(u64 n) {
     std::vector<Entry> entries;
-    for (u64 i = 0; i < n; i++) entries.push_back({int_key(i), i + 1, ""});
+    for (u64 i = 0; i < n; i++) entries.push_back({number_key(i), i + 1, ""});
     return entries;
   }
   static void sort(std::vector<Entry> *entries) {
@@ -36,7 +36,7 @@ TEST_F(IndexBuildTest, an_index_without_entries) {
   build(s, {}, 90);
   EXPECT_EQ(s.check(), 0u);
   LS_ASSERT_OK(s.begin());
-  LS_EXPECT_OK(s.add(int_key(1), 1));
+  LS_EXPECT_OK(s.add(number_key(1), 1));
   s.commit();
   EXPECT_EQ(s.check(), 1u);
 }
@@ -103,11 +103,11 @@ TEST_F(IndexBuildTest, what_is_not_ascending_is_refused) {
   IndexSession s(store, 0);
   ls_index_build *build = nullptr;
   LS_ASSERT_OK(ls_index_build_open(s.worker(), s.index, 90, &build, &err));
-  LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry_of(int_key(5), 2)), {}, &err));
-  EXPECT_EQ(ls_index_build_add(build, to_bytes(entry_of(int_key(5), 2)), {}, &err), LS_INVALID);
-  EXPECT_EQ(ls_index_build_add(build, to_bytes(entry_of(int_key(5), 1)), {}, &err), LS_INVALID);
+  LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry_of(number_key(5), 2)), {}, &err));
+  EXPECT_EQ(ls_index_build_add(build, to_bytes(entry_of(number_key(5), 2)), {}, &err), LS_INVALID);
+  EXPECT_EQ(ls_index_build_add(build, to_bytes(entry_of(number_key(5), 1)), {}, &err), LS_INVALID);
   EXPECT_EQ(ls_index_build_add(build, to_bytes("abc"), {}, &err), LS_TOO_LARGE);
-  LS_EXPECT_OK(ls_index_build_add(build, to_bytes(entry_of(int_key(5), 3)), {}, &err));
+  LS_EXPECT_OK(ls_index_build_add(build, to_bytes(entry_of(number_key(5), 3)), {}, &err));
   LS_EXPECT_OK(ls_index_build_finish(build, &err));
   EXPECT_EQ(s.check(), 2u);
   EXPECT_EQ(ls_index_build_open(s.worker(), s.index, 90, &build, &err), LS_INVALID) << "it is not empty";
@@ -134,8 +134,8 @@ TEST_F(IndexBuildTest, larger_than_the_pool) {
   EXPECT_GT(store.stats().pages_evicted, 0u);
   IndexScanner scan(s.worker(), s.index);
   for (u64 i = 0; i < n; i += 1237) {
-    scan.range(int_key(i), int_key(i + 1));
-    EXPECT_EQ(scan.next(), (Entry{int_key(i), i + 1, ""}));
+    scan.range(number_key(i), number_key(i + 1));
+    EXPECT_EQ(scan.next(), (Entry{number_key(i), i + 1, ""}));
     EXPECT_EQ(scan.next(), std::nullopt);
   }
 }
@@ -145,9 +145,9 @@ TEST_F(IndexBuildTest, an_unlogged_index_writes_no_log) {
   const u64 before = store.stats().log_bytes;
   build(s, numbers(20000), 100);
   LS_ASSERT_OK(s.begin());
-  for (u64 i = 0; i < 1000; i++) LS_ASSERT_OK(s.add(int_key(i * 20), 50000 + i));
+  for (u64 i = 0; i < 1000; i++) LS_ASSERT_OK(s.add(number_key(i * 20), 50000 + i));
   s.commit();
-  for (u64 i = 0; i < 1000; i++) LS_ASSERT_OK(s.take_away(int_key(i), i + 1));
+  for (u64 i = 0; i < 1000; i++) LS_ASSERT_OK(s.take_away(number_key(i), i + 1));
   EXPECT_EQ(s.check(), 20000u);
   LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
   EXPECT_LT(store.stats().log_bytes - before, 10000u);

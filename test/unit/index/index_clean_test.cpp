@@ -14,7 +14,7 @@ class IndexCleanTest : public testing::Test {
     for (u64 i = 0; i < n; i++) {
       u64 id = 0;
       EXPECT_EQ(s.insert(s.table, "row", &id), LS_OK) << s.err.message;
-      EXPECT_EQ(s.add(int_key(i * step + offset), id), LS_OK) << s.err.message;
+      EXPECT_EQ(s.add(number_key(i * step + offset), id), LS_OK) << s.err.message;
       ids.push_back(id);
     }
     return ids;
@@ -71,7 +71,7 @@ TEST_F(IndexCleanTest, sweep_takes_the_dead_and_nothing_else) {
   sweep(s, 100, &entries, &removed);
   EXPECT_EQ(removed, 0u);
   std::vector<Entry> expected;
-  for (u64 i = 1; i < 2000; i += 2) expected.push_back({int_key(i), ids[i], ""});
+  for (u64 i = 1; i < 2000; i += 2) expected.push_back({number_key(i), ids[i], ""});
   EXPECT_EQ(s.entries(), expected);
   EXPECT_EQ(s.check(), 1000u);
 }
@@ -146,7 +146,7 @@ TEST_F(IndexCleanTest, the_cleaner_sweeps_when_many_rows_are_gone) {
   s.commit();
   for (int i = 0; i < 4000 && s.check() > 1500; i++) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::vector<Entry> expected;
-  for (u64 i = 0; i < ids.size(); i += 8) expected.push_back({int_key(i), ids[i], ""});
+  for (u64 i = 0; i < ids.size(); i += 8) expected.push_back({number_key(i), ids[i], ""});
   EXPECT_EQ(s.entries(), expected);
 }
 
@@ -184,7 +184,7 @@ TEST_F(IndexCleanTest, full_leaves_are_cleaned_before_they_are_split) {
   EXPECT_GT(store.stats().index_entries_removed, 6 * kKeys);
   const std::vector<Entry> entries = s.entries();
   for (u64 i = 0; i < kKeys; i++) {
-    EXPECT_NE(std::find(entries.begin(), entries.end(), Entry{int_key(i), ids[i], ""}), entries.end()) << i;
+    EXPECT_NE(std::find(entries.begin(), entries.end(), Entry{number_key(i), ids[i], ""}), entries.end()) << i;
   }
 }
 

@@ -18,7 +18,7 @@ class IndexConcurrentTest : public testing::Test {
   void fill() {
     IndexSession s(store, 0);
     LS_ASSERT_OK(s.begin());
-    for (u64 n = 0; n < kNumbers; n += kStable) LS_ASSERT_OK(s.add(int_key(n), n + 1, payload_of(n)));
+    for (u64 n = 0; n < kNumbers; n += kStable) LS_ASSERT_OK(s.add(number_key(n), n + 1, payload_of(n)));
     s.commit();
   }
 
@@ -31,7 +31,7 @@ class IndexConcurrentTest : public testing::Test {
       for (bool add : {true, false}) {
         for (u64 i = 0; i < count; i += kStable) {
           const u64 n = (first + i) % kNumbers / kStable * kStable + own;
-          const ls_status status = add ? s.add(int_key(n), n + 1, payload_of(n)) : s.take_away(int_key(n), n + 1);
+          const ls_status status = add ? s.add(number_key(n), n + 1, payload_of(n)) : s.take_away(number_key(n), n + 1);
           ASSERT_TRUE(status == LS_OK || status == LS_EXISTS) << to_text(status, s.err);
         }
       }
@@ -51,7 +51,7 @@ class IndexConcurrentTest : public testing::Test {
       ASSERT_TRUE(last.empty() || (backward ? whole < last : whole > last)) << "out of order";
       last = whole;
       const u64 n = e->row_id - 1;
-      ASSERT_EQ(e->key, int_key(n));
+      ASSERT_EQ(e->key, number_key(n));
       ASSERT_EQ(e->payload, payload_of(n));
       if (n % kStable != 0) continue;
       ASSERT_EQ(n, next_stable) << (backward ? "backward" : "forward");
@@ -68,7 +68,7 @@ class IndexConcurrentTest : public testing::Test {
       const u64 n = random() % (kNumbers / kStable) * kStable;
       const bool backward = random() % 2;
       scan.set_backward(backward);
-      scan.seek(entry_of(int_key(n), n + 1));
+      scan.seek(entry_of(number_key(n), n + 1));
       // The next stable one in that direction.
       const u64 wanted = backward ? n - kStable : n + kStable;
       std::optional<Entry> e;
@@ -87,8 +87,8 @@ class IndexConcurrentTest : public testing::Test {
     IndexScanner scan(s.worker(), s.index);
     for (int i = 0; i < 500; i++) {
       const u64 n = random() % (kNumbers / kStable) * kStable;
-      scan.range(int_key(n), int_key(n + 1), random() % 2);
-      ASSERT_EQ(scan.next(), (Entry{int_key(n), n + 1, payload_of(n)}));
+      scan.range(number_key(n), number_key(n + 1), random() % 2);
+      ASSERT_EQ(scan.next(), (Entry{number_key(n), n + 1, payload_of(n)}));
       ASSERT_EQ(scan.next(), std::nullopt);
     }
   }
@@ -142,7 +142,7 @@ TEST_F(IndexConcurrentTest, sweeping_among_changes) {
           const u64 n = random() % kNumbers;
           u64 id = 0;
           ASSERT_EQ(s.insert(s.table, "row", &id), LS_OK) << s.err.message;
-          ASSERT_EQ(s.add(int_key(n), id), LS_OK) << s.err.message;
+          ASSERT_EQ(s.add(number_key(n), id), LS_OK) << s.err.message;
           mine[id] = n;
           if (mine.size() > 400) {
             ASSERT_EQ(s.remove(s.table, mine.begin()->first), LS_OK);
@@ -177,7 +177,7 @@ TEST_F(IndexConcurrentTest, sweeping_among_changes) {
   std::set<std::string> entries;
   for (const Entry &e : s.entries()) entries.insert(entry_of(e.key, e.row_id));
   for (const auto &mine : rows) {
-    for (const auto &[id, n] : mine) EXPECT_TRUE(entries.contains(entry_of(int_key(n), id))) << "row " << id;
+    for (const auto &[id, n] : mine) EXPECT_TRUE(entries.contains(entry_of(number_key(n), id))) << "row " << id;
   }
   EXPECT_EQ(s.check(), entries.size());
 }

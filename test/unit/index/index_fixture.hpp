@@ -10,7 +10,7 @@ inline ls_bytes to_bytes(const std::string &s) { return {reinterpret_cast<const 
 inline std::string to_string(ls_bytes b) { return std::string(reinterpret_cast<const char *>(b.data), b.len); }
 
 // Big endian behind a marker byte: order as of the numbers, no key a prefix of another.
-inline std::string int_key(u64 n) {
+inline std::string number_key(u64 n) {
   std::string key(1, '\1');
   for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(n >> shift));
   return key;

@@ -28,7 +28,7 @@ TEST_F(IndexUniqueTest, one_wins_each_key) {
       for (u64 i = 0; i < kKeys; i++) {
         const u64 key = i * 7919 % kKeys, row_id = i * kThreads + t + 1;
         u64 other = 0;
-        const ls_status status = s.add_unique(int_key(key), row_id, {}, &other);
+        const ls_status status = s.add_unique(number_key(key), row_id, {}, &other);
         if (status == LS_OK) {
           EXPECT_EQ(winner[key].exchange(row_id), 0u) << "two have won key " << key;
         } else {
@@ -45,7 +45,7 @@ TEST_F(IndexUniqueTest, one_wins_each_key) {
   IndexSession s(store, 0);
   const std::vector<Entry> entries = s.entries();
   ASSERT_EQ(entries.size(), kKeys);
-  for (u64 i = 0; i < kKeys; i++) EXPECT_EQ(entries[i], (Entry{int_key(i), winner[i].load(), ""}));
+  for (u64 i = 0; i < kKeys; i++) EXPECT_EQ(entries[i], (Entry{number_key(i), winner[i].load(), ""}));
   EXPECT_EQ(s.check(), kKeys);
 }
 
@@ -59,7 +59,7 @@ TEST_F(IndexUniqueTest, one_wins_a_key_that_spans_leaves) {
     IndexSession s(store, 0);
     LS_ASSERT_OK(s.begin());
     for (u64 round = 0; round < kRounds; round++) {
-      for (u64 row_id : ignore) LS_ASSERT_OK(s.add(int_key(round), row_id));
+      for (u64 row_id : ignore) LS_ASSERT_OK(s.add(number_key(round), row_id));
     }
     s.commit();
   }
@@ -75,7 +75,7 @@ TEST_F(IndexUniqueTest, one_wins_a_key_that_spans_leaves) {
         const u64 row_id = (t * kDead / kThreads + random() % (kDead / kThreads)) * kGap + 1 + random() % (kGap - 1);
         u64 other = 0;
         start.arrive_and_wait();
-        const ls_status status = s.add_unique(int_key(round), row_id, ignore, &other);
+        const ls_status status = s.add_unique(number_key(round), row_id, ignore, &other);
         if (status == LS_OK) winners[round]++;
         else EXPECT_EQ(status, LS_EXISTS) << to_text(status, s.err);
       }
@@ -94,7 +94,7 @@ TEST_F(IndexUniqueTest, an_equal_key_in_another_leaf_is_found) {
   std::vector<u64> ignore;
   LS_ASSERT_OK(s.begin());
   for (u64 i = 1; i <= kEntries; i++) {
-    LS_ASSERT_OK(s.add(int_key(5), i * 10));
+    LS_ASSERT_OK(s.add(number_key(5), i * 10));
     ignore.push_back(i * 10);
   }
   u64 other = 0;
@@ -103,14 +103,14 @@ TEST_F(IndexUniqueTest, an_equal_key_in_another_leaf_is_found) {
     std::vector<u64> rest = ignore;
     std::erase(rest, i * 10);
     for (u64 row_id : {u64{1}, u64{kEntries * 5 + 1}, LS_MAX_ROW_ID}) {
-      EXPECT_EQ(s.add_unique(int_key(5), row_id, rest, &other), LS_EXISTS);
+      EXPECT_EQ(s.add_unique(number_key(5), row_id, rest, &other), LS_EXISTS);
       EXPECT_EQ(other, i * 10);
     }
   }
-  LS_EXPECT_OK(s.add_unique(int_key(5), 777, ignore, &other));
+  LS_EXPECT_OK(s.add_unique(number_key(5), 777, ignore, &other));
   // Neighbours are no matter.
-  LS_EXPECT_OK(s.add_unique(int_key(4), 1, {}, &other));
-  LS_EXPECT_OK(s.add_unique(int_key(6), 1, {}, &other));
+  LS_EXPECT_OK(s.add_unique(number_key(4), 1, {}, &other));
+  LS_EXPECT_OK(s.add_unique(number_key(6), 1, {}, &other));
   s.commit();
   EXPECT_EQ(s.check(), kEntries + 3);
 }
