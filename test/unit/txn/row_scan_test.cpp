@@ -118,7 +118,8 @@ TEST_F(RowScanTest, each_snapshot_finds_its_link_of_the_chain_whichever_way_it_g
   a.begin();
   for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.insert(table, i, "v0"));
   a.commit();
-  std::vector<decltype(b.snapshot())> snapshots{b.snapshot()};
+  std::vector<decltype(b.snapshot())> snapshots;
+  snapshots.push_back(b.snapshot());
   std::vector<std::map<u64, std::string>> expected{b.scan(table, snapshots[0]->s)};
   for (u64 change = 1; change <= kChanges; change++) {
     a.begin();
