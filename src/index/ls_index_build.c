@@ -170,7 +170,14 @@ load(Build *b)
 	{
 		load_entries(b, opened);
 		build = NULL;			/* it is gone whatever finish says */
-		ls_check(ls_index_build_finish(opened, &error), error, b->index);
+		ls_interruptible(true);
+		status = ls_index_build_finish(opened, &error);
+		ls_interruptible(false);
+		/* all is written, only not durable yet: the commit will see to that */
+		if (status == LS_INTERRUPTED)
+			CHECK_FOR_INTERRUPTS();
+		else
+			ls_check(status, error, b->index);
 	}
 	PG_CATCH();
 	{
