@@ -81,7 +81,7 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
 
 Status copy_row(Worker &w, FileSlot &file, u64 row_id, u8 *copy, RowParts *parts, u32 *bytes) {
   BTree tree(w.ctx, file);
-  LS_TRY(tree.lookup_near(RowKey(row_id), w.last_leaves.of(file), copy, kPageSize, bytes));
+  LS_TRY(tree.lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), copy, kPageSize, bytes));
   if (!split_row(Bytes(copy, *bytes), parts)) return fail_row(file, row_id, "shorter than its header");
   return kOk;
 }

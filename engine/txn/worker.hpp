@@ -69,17 +69,22 @@ struct InsertRange {
 // changed, often are neighbours (index scan in the order of the rows: 0.6 of the time without).
 class LastLeaves {
  public:
-  BTree::Seen *of(const FileSlot &file) {
+  // Empty unless the row is near the last one: to look whether a leaf is the right one costs a cache miss, too.
+  BTree::Seen *of(const FileSlot &file, u64 row_id) {
     Entry &entry = entries_[file.index % kEntries];
     const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-    if (entry.file_no != file_no) entry = {file_no, {}};
+    if (entry.file_no != file_no || row_id + kNear - entry.row_id >= 2 * kNear) entry.seen = {};
+    entry.file_no = file_no;
+    entry.row_id = row_id;
     return &entry.seen;
   }
 
  private:
   static constexpr u32 kEntries = 8;
+  static constexpr u64 kNear = 32;   // rows: about a leaf of them
   struct Entry {
     FileNo file_no = 0;
+    u64 row_id = 0;
     BTree::Seen seen;
   };
   Entry entries_[kEntries];
