@@ -1,6 +1,7 @@
 #include "btree/look_ahead.hpp"
 
 #include "base/check.hpp"
+#include "base/prefetch.hpp"
 
 namespace ls {
 
@@ -8,10 +9,6 @@ namespace {
 
 // With a leaf's header and hints, its first slots: which of them are wanted is not worth another pass.
 constexpr u32 kLeafBytes = 8 * kCacheLine;
-
-void ask_memory(const u8 *bytes, u32 n) {
-  for (const u8 *end = bytes + n; bytes < end; bytes += kCacheLine) __builtin_prefetch(bytes);
-}
 
 }  // namespace
 
@@ -34,7 +31,7 @@ void LookAhead::run() {
       if (probes_[i].stage == Stage::kNode) __builtin_prefetch(probes_[i].node);
     }
     for (u32 i = 0; i < count_; i++) __builtin_prefetch(probes_[i].ask);
-    for (u32 i = 0; i < count_; i++) ask_memory(probes_[i].ask + kCacheLine, probes_[i].ask_bytes);
+    for (u32 i = 0; i < count_; i++) prefetch(probes_[i].ask + kCacheLine, probes_[i].ask_bytes);
   }
 }
 
@@ -62,7 +59,7 @@ void LookAhead::search(Probe &probe, const OptimisticGuard &guard) {
   if (node->is_leaf) {
     const u16 pos = node->lower_bound(probe.key, &found);
     const Bytes value = node->value(pos);
-    ask_memory(value.data(), static_cast<u32>(value.size() + kCacheLine));
+    prefetch(value.data(), static_cast<u32>(value.size() + kCacheLine));
     if (found) *probe.hint = {probe.node, guard.version(), pos};
     probe.stage = Stage::kDone;
     return;

@@ -184,12 +184,8 @@ bool BTree::value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes) {
 
 Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint) {
   if (hint && value_at(*hint, out, capacity, bytes)) return kOk;
-  bool found = false;
-  LS_TRY(read_leaf(key, Aim::kAt, [&](const Node &node) {
-    const u16 pos = node.lower_bound(key, &found);
-    if (found) *bytes = copy_value(&node, pos, out, capacity);
-  }));
-  return found ? kOk : make_status(LS_NOT_FOUND);
+  Seen nowhere;
+  return lookup_near(key, &nowhere, out, capacity, bytes);
 }
 
 Status BTree::lookup_near(Bytes key, Seen *last, u8 *out, u32 capacity, u32 *bytes) {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/prefetch.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
@@ -59,7 +60,7 @@ Status no_such_page(const FileSlot &file, PageNo page_no) {
 // (A million random look-ups by key in a query: 3.1 us each without, 2.55 with.)
 void ask_for(const u8 *page) {
   constexpr u32 kFirstBytes = 6 * kCacheLine;
-  for (u32 i = 0; i < kFirstBytes; i += kCacheLine) __builtin_prefetch(page + i);
+  prefetch(page, kFirstBytes);
   __builtin_prefetch(page + kPageSize - kCacheLine);
 }
 

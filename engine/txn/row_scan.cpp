@@ -184,9 +184,7 @@ Status RowScan::copy_leaf_at(Bytes bound) {
   BTree tree(w_.ctx, file_);
   ahead_from_ = ahead_to_ = 0;
   LS_TRY(backward_ ? tree.leaf_copy_before(bound, false, leaf_) : tree.leaf_copy(bound, leaf_));
-  const Node *n = node();
-  bool found;
-  pos_ = n->covers(bound) ? n->lower_bound(bound, &found) : n->count;
+  pos_ = node()->position_of(bound);
   if (backward_) pos_--;
   return kOk;
 }

@@ -106,11 +106,7 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
   for (;;) {
     LS_TRY(tree_.leaf_copy_before(Bytes(bound, bound_bytes), false, leaf));
     const Node *node = reinterpret_cast<const Node *>(leaf);
-    bool found;
-    const Bytes upper = node->upper_fence();
-    const Bytes end(bound, bound_bytes);
-    const bool end_in_leaf = !node->has_upper || compare_keys(end, upper) < 0;
-    u32 pos = end_in_leaf ? node->lower_bound(end, &found) : node->count;
+    u32 pos = node->position_of(Bytes(bound, bound_bytes));
     u32 smallest = before;
     bool reached = false;
     while (pos > 0) {
