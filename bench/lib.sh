@@ -38,6 +38,32 @@ stop_server() {
 	"$bindir/pg_ctl" -D "$work/data" -m fast -w -t 120 stop >/dev/null 2>&1 || true
 }
 
+# pgbench_server AM SCALE: a new server in place of the one that runs, with pgbench's tables in the database bench.
+pgbench_server() {
+	stop_server
+	rm -rf "$work/data"
+	start_server
+	"$bindir/createdb" bench
+	sql bench 'CREATE EXTENSION leanstore_am'
+	PGOPTIONS="-c default_table_access_method=$1" "$bindir/pgbench" -q -i -s "$2" bench 2>"$work/init.log" ||
+		{ cat "$work/init.log" >&2; fail "pgbench -i on $1"; }
+	checkpoint
+}
+
+# Of the server and of the engine.
+checkpoint() {
+	sql bench 'CHECKPOINT'
+	sql bench 'SELECT leanstore_checkpoint()' >/dev/null
+}
+
+# Process ids of the running server, the postmaster first.
+server_pids() {
+	local pid
+	pid=$(head -n 1 "$work/data/postmaster.pid")
+	echo "$pid"
+	ps -o pid= --ppid "$pid"
+}
+
 bench_main() {
 	local pg_config=${PG_CONFIG:-${LEANSTORE_CACHE:-/var/cache/leanstore_am}/pg18-release/bin/pg_config}
 	bindir=$("$pg_config" --bindir)

@@ -1,0 +1,258 @@
+// engine_bench.cpp - which store is measured with what, when: peers take turns, and another one begins each round.
+//
+//   engine_bench DIRECTORY OUT.tsv      settings are environment variables, see run
+//
+// A line of the output: workload, threads, store, then the rounds in millions of operations per second.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "workload.hpp"
+
+namespace ls::bench {
+
+namespace {
+
+const Peer *const kPeers[] = {&kTree, &kRows, &kRocksDb, &kWiredTiger, &kLmdb,
+#ifdef WITH_ORIGINAL
+                              &kOriginal,
+#endif
+};
+
+std::string setting(const char *name, const std::string &otherwise) {
+  const char *value = std::getenv(name);
+  return value && *value ? value : otherwise;
+}
+u64 number(const char *name, u64 otherwise) { return std::stoull(setting(name, std::to_string(otherwise))); }
+
+std::vector<std::string> list(const char *name, const std::string &otherwise) {
+  std::vector<std::string> items;
+  std::istringstream in(setting(name, otherwise));
+  for (std::string item; std::getline(in, item, ',');) items.push_back(item);
+  return items;
+}
+
+struct Settings {
+  u64 keys = number("KEYS", 10'000'000), urls = number("URLS", 6'000'000);
+  u64 duration_us = number("SECONDS_EACH", 5) * 1'000'000;
+  u32 rounds = static_cast<u32>(number("ROUNDS", 3));
+  u64 growth = number("GROWTH", std::max<u64>(keys, 2'000'000));   // keys that YCSB may insert
+  std::vector<std::string> work = list("WORK", "inserts,points,scans,ycsb,out");
+  std::vector<std::string> stores = list("STORES", "");
+  std::string label = setting("LABEL", "");
+  std::vector<u32> threads;
+  Settings() {
+    for (const std::string &text : list("THREADS", "1,2,4,8")) threads.push_back(static_cast<u32>(std::stoul(text)));
+    for (const u32 n : threads)
+      if (n == 0 || n > kMaxThreads) give_up("THREADS", "1 to " + std::to_string(kMaxThreads));
+  }
+  bool wants(const char *family) const { return std::find(work.begin(), work.end(), family) != work.end(); }
+  bool takes_part(const Peer &peer) const {
+    if (stores.empty()) return true;
+    return std::any_of(stores.begin(), stores.end(), [&](const std::string &s) { return std::strstr(peer.name, s.c_str()); });
+  }
+};
+
+// A store in a process of its own, forked from this one, and a directory that goes with it.  What it is asked to do is described by
+// pointers to what was there before the fork.
+class Stall {
+ public:
+  struct Task {
+    enum Kind : u32 { kFill, kWarm, kSettle, kPlay } kind;
+    u32 threads = 2;
+    const std::vector<u32> *order = nullptr;   // kFill
+    const Mix *mix = nullptr;                  // kPlay
+    const Zipf *zipf = nullptr;
+    u64 duration_us = 0;
+  };
+
+  Stall(const Peer &peer, const std::string &directory, const KeySet &keys, u64 memory, bool direct_io)
+      : peer_(peer), path_(directory + "/" + std::to_string(next_++)) {
+    std::filesystem::create_directories(path_);
+    int down[2], up[2];
+    if (pipe(down) != 0 || pipe(up) != 0) give_up(peer.name, "no pipe");
+    std::fflush(nullptr);
+    pid_ = fork();
+    if (pid_ < 0) give_up(peer.name, "no process");
+    if (pid_ == 0) {
+      close(down[1]);
+      close(up[0]);
+      serve(down[0], up[1], {path_, memory, keys.most(), keys.is_integers(), direct_io}, keys);
+    }
+    close(down[0]);
+    close(up[1]);
+    tasks_ = down[1];
+    answers_ = up[0];
+  }
+  Stall(const Stall &) = delete;
+  ~Stall() {
+    close(tasks_);   // the end of its tasks
+    int state = 0;
+    waitpid(pid_, &state, 0);
+    close(answers_);
+    std::filesystem::remove_all(path_);
+    if (state != 0) give_up(peer_.name, "did not end well");
+  }
+
+  const Peer &peer() const { return peer_; }
+  double ask(const Task &task) {
+    double answer;
+    if (write(tasks_, &task, sizeof task) != sizeof task || read(answers_, &answer, sizeof answer) != sizeof answer) {
+      std::filesystem::remove_all(path_);
+      give_up(peer_.name, "has failed");
+    }
+    return answer;
+  }
+
+ private:
+  [[noreturn]] void serve(int tasks, int answers, const StoreOptions &options, const KeySet &keys) {
+    {
+      std::unique_ptr<Store> store = peer_.open(options);
+      Filled filled{store.get(), &keys, keys.count()};
+      Task task;
+      while (read(tasks, &task, sizeof task) == sizeof task) {
+        double answer = 0;
+        switch (task.kind) {
+          case Task::kFill: answer = measure_inserts(*store, keys, *task.order, task.threads); break;
+          case Task::kWarm: warm(filled, task.threads); break;
+          case Task::kSettle: store->settle(); break;
+          case Task::kPlay: answer = measure_mix(filled, *task.mix, *task.zipf, task.threads, task.duration_us); break;
+        }
+        if (write(answers, &answer, sizeof answer) != sizeof answer) break;
+      }
+    }
+    _exit(0);
+  }
+
+  static inline u32 next_ = 0;
+  const Peer &peer_;
+  const std::string path_;
+  pid_t pid_;
+  int tasks_, answers_;
+};
+
+class Results {
+ public:
+  Results(const char *path, std::string label) : out_(std::fopen(path, "w")), label_(std::move(label)) {
+    if (!out_) give_up(path, "cannot be written");
+  }
+  ~Results() { std::fclose(out_); }
+  void add(const std::string &workload, u32 threads, const Peer &peer, double value) {
+    // Written at once: a run that is cut short leaves what it has.
+    std::fprintf(out_, "%s\t%u\t%s\t%.4f\n", workload.c_str(), threads, label_.empty() ? peer.name : label_.c_str(), value);
+    std::fflush(out_);
+  }
+
+ private:
+  FILE *out_;
+  const std::string label_;
+};
+
+class Bench {
+ public:
+  Bench(std::string directory, const char *out) : directory_(std::move(directory)), results_(out, settings_.label) {}
+
+  void run() {
+    for (const Peer *peer : kPeers)
+      if (settings_.takes_part(*peer)) std::printf("%-16s %s\n", peer->name, peer->durability);
+    std::fflush(stdout);
+    if (settings_.keys != 0) {
+      const KeySet keys = KeySet::integers(settings_.keys, settings_.keys + settings_.growth);
+      in_memory("8-byte keys", keys, 8, true);
+      if (settings_.wants("out")) out_of_memory(keys);
+    }
+    if (settings_.urls != 0) in_memory("URLs", KeySet::urls(settings_.urls, settings_.urls), 63, false);
+  }
+
+ private:
+  std::vector<const Peer *> peers(bool integers) const {
+    std::vector<const Peer *> chosen;
+    for (const Peer *peer : kPeers)
+      if (settings_.takes_part(*peer) && (integers || !peer->integers_only)) chosen.push_back(peer);
+    return chosen;
+  }
+  // Each round another one begins.
+  template <typename Turn>
+  void take_turns(size_t n, const Turn &turn) {
+    for (u32 round = 0; round < settings_.rounds; round++)
+      for (size_t i = 0; i < n; i++) turn((i + round) % n);
+  }
+
+  void in_memory(const std::string &data, const KeySet &keys, u64 key_bytes, bool ycsb) {
+    // Room for more than twice the bytes of the largest store, so that nobody evicts.
+    const u64 memory = std::max<u64>(u64{256} << 20, keys.most() * (key_bytes + kValueBytes) * 3);
+    if (settings_.wants("inserts")) inserts(data, keys, memory);
+    ycsb = ycsb && settings_.wants("ycsb");
+    if (!ycsb && !settings_.wants("points") && !settings_.wants("scans")) return;
+    const Zipf zipf(keys.count());
+    const std::vector<u32> order = insertion_order(keys.count(), true);
+    Field field;
+    for (const Peer *peer : peers(keys.is_integers())) field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, false));
+    fill(field, order);
+    if (settings_.wants("points")) for (const Mix &mix : kPointMixes) play(field, data + ", " + mix.name, mix, zipf);
+    if (settings_.wants("scans")) for (const Mix &mix : kScanMixes) play(field, data + ", " + mix.name, mix, zipf);
+    if (ycsb) for (const Mix &mix : kYcsbMixes) play(field, mix.name, mix, zipf);
+  }
+
+  void out_of_memory(const KeySet &keys) {
+    // A page is about nine tenths full after ascending insertions; an entry has 10 bytes beside key and value.
+    const u64 memory = std::max<u64>(u64{16} << 20, keys.count() * (8 + kValueBytes + 10) * 10 / 9 / 4);
+    const Zipf zipf(1);
+    const std::vector<u32> order = insertion_order(keys.count(), false);
+    Field field;
+    for (const Peer *peer : peers(true))
+      if (peer->limits_memory) field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, true));
+    fill(field, order);
+    for (const Mix &mix : kOutOfMemoryMixes) play(field, mix.name, mix, zipf);
+  }
+
+  void inserts(const std::string &data, const KeySet &keys, u64 memory) {
+    const std::vector<const Peer *> chosen = peers(keys.is_integers());
+    for (const bool random : {false, true}) {
+      const std::vector<u32> order = insertion_order(keys.count(), random);
+      for (const u32 threads : settings_.threads)
+        take_turns(chosen.size(), [&](size_t i) {
+          Stall stall(*chosen[i], directory_, keys, memory, false);
+          const double rate = stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order});
+          results_.add(data + (random ? ", random inserts" : ", ascending inserts"), threads, *chosen[i], rate);
+        });
+    }
+  }
+
+  // Stores side by side.
+  using Field = std::vector<std::unique_ptr<Stall>>;
+
+  void fill(Field &field, const std::vector<u32> &order) {
+    for (auto &stall : field) {
+      stall->ask({.kind = Stall::Task::kFill, .order = &order});
+      stall->ask({.kind = Stall::Task::kSettle});
+    }
+    for (auto &stall : field) stall->ask({.kind = Stall::Task::kWarm});
+  }
+  void play(Field &field, const std::string &name, const Mix &mix, const Zipf &zipf) {
+    for (const u32 threads : settings_.threads)
+      take_turns(field.size(), [&](size_t i) {
+        const double rate = field[i]->ask(
+            {.kind = Stall::Task::kPlay, .threads = threads, .mix = &mix, .zipf = &zipf, .duration_us = settings_.duration_us});
+        results_.add(name, threads, field[i]->peer(), rate);
+        if (mix.updates + mix.inserts + mix.modifications != 0) field[i]->ask({.kind = Stall::Task::kSettle});
+      });
+  }
+
+  const Settings settings_;
+  const std::string directory_;
+  Results results_;
+};
+
+}  // namespace
+}  // namespace ls::bench
+
+int main(int argc, char **argv) {
+  if (argc != 3) ls::bench::give_up(argv[0], "DIRECTORY OUT.tsv");
+  ls::bench::Bench(argv[1], argv[2]).run();
+}

@@ -1,0 +1,105 @@
+// peer_wiredtiger.cpp - WiredTiger: B-tree table, raw keys and values, a transaction for each operation.
+#include <wiredtiger.h>
+
+#include "store.hpp"
+
+namespace ls::bench {
+
+namespace {
+
+constexpr char kTable[] = "table:data";
+
+void check(int error, const char *what) {
+  if (error != 0) give_up(kWiredTiger.name, std::string(what) + ": " + wiredtiger_strerror(error));
+}
+
+class WiredTigerSession : public Session {
+ public:
+  explicit WiredTigerSession(WT_CONNECTION *connection) {
+    check(connection->open_session(connection, nullptr, nullptr, &session_), "session");
+    check(session_->open_cursor(session_, kTable, nullptr, "overwrite=true", &cursor_), "cursor");
+  }
+  ~WiredTigerSession() override { session_->close(session_, nullptr); }
+
+  void insert(Key key, const Value &value) override { change(key, value, &WT_CURSOR::insert); }
+  void update(Key key, const Value &value) override { change(key, value, &WT_CURSOR::update); }
+  bool lookup(Key key, Value *value) override {
+    set_key(key);
+    const int error = cursor_->search(cursor_);
+    if (error == WT_NOTFOUND) return false;
+    check(error, "search");
+    WT_ITEM item;
+    check(cursor_->get_value(cursor_, &item), "value");
+    __builtin_memcpy(value->bytes, item.data, kValueBytes);
+    check(cursor_->reset(cursor_), "reset");
+    return true;
+  }
+  u32 scan(Key from, u32 count, u64 *sum) override {
+    set_key(from);
+    int order, error = cursor_->search_near(cursor_, &order);
+    if (error == 0 && order < 0) error = cursor_->next(cursor_);
+    u32 seen = 0;
+    while (error == 0) {
+      WT_ITEM item;
+      check(cursor_->get_value(cursor_, &item), "value");
+      *sum += *static_cast<const u8 *>(item.data);
+      if (++seen == count) break;
+      error = cursor_->next(cursor_);
+    }
+    if (error != WT_NOTFOUND) check(error, "scan");
+    check(cursor_->reset(cursor_), "reset");
+    return seen;
+  }
+
+ private:
+  void set_key(Key key) {
+    WT_ITEM item{};
+    item.data = key.data();
+    item.size = key.size();
+    cursor_->set_key(cursor_, &item);
+  }
+  void change(Key key, const Value &value, int (*WT_CURSOR::*method)(WT_CURSOR *)) {
+    for (;;) {
+      set_key(key);
+      WT_ITEM item{};
+      item.data = value.bytes;
+      item.size = kValueBytes;
+      cursor_->set_value(cursor_, &item);
+      const int error = (cursor_->*method)(cursor_);
+      if (error == WT_ROLLBACK) continue;   // another thread has the key at this moment
+      check(error, "change");
+      break;
+    }
+    check(cursor_->reset(cursor_), "reset");
+  }
+
+  WT_SESSION *session_;
+  WT_CURSOR *cursor_;
+};
+
+class WiredTigerStore : public Store {
+ public:
+  explicit WiredTigerStore(const StoreOptions &options) {
+    std::string config = "create,cache_size=" + std::to_string(options.memory) +
+                         ",log=(enabled=true,file_max=256MB),transaction_sync=(enabled=false),session_max=64,"
+                         "eviction=(threads_min=1,threads_max=2),statistics=(none)";
+    if (options.direct_io) config += ",direct_io=[data]";
+    check(wiredtiger_open(options.directory.c_str(), nullptr, config.c_str(), &connection_), "open");
+    check(connection_->open_session(connection_, nullptr, nullptr, &session_), "session");
+    check(session_->create(session_, kTable, "key_format=u,value_format=u,type=file,leaf_page_max=16KB,internal_page_max=16KB"), "create");
+  }
+  ~WiredTigerStore() override { check(connection_->close(connection_, "leak_memory"), "close"); }
+  std::unique_ptr<Session> session(u32) override { return std::make_unique<WiredTigerSession>(connection_); }
+  void settle() override { check(session_->checkpoint(session_, nullptr), "checkpoint"); }
+
+ private:
+  WT_CONNECTION *connection_;
+  WT_SESSION *session_;
+};
+
+}  // namespace
+
+const Peer kWiredTiger{"WiredTiger", "log enabled, transaction_sync off: written when its buffer is full, not synced", false, true,
+                       [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<WiredTigerStore>(options); }};
+
+}  // namespace ls::bench
