@@ -162,7 +162,7 @@ run_tsan = TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 \
 run_release = build/release/engine_tests $(gtest_flags)
 
 .PHONY: test test-build test-build-server test-engine test-asan test-tsan test-release
-.PHONY: test-regress test-isolation test-tap test-postgresql bench run format lint
+.PHONY: test-regress test-isolation test-tap conformance bench run format lint
 
 test:
 	+@.ci/run_suites
@@ -184,9 +184,9 @@ test-release: build/release/engine_tests
 test-regress test-isolation test-tap: test-build-server
 	@.ci/run_server $(@:test-%=%) $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
 
-# PostgreSQL's own suites on leanstore tables; not part of `make test`.
-test-postgresql: test-build-server
-	@test/postgresql_suites $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
+# PostgreSQL's own suites on heap and on leanstore; SUBSET=ci of them is part of `make test`.
+conformance: test-build-server
+	@test/conformance/run $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
 
 run: all
 	@.ci/run_server psql $(PG_CONFIG) $(PG_DIR)/stage
@@ -213,7 +213,7 @@ help:
 	@echo 'make test-regress       SQL tests: sql/*.sql against expected/*.out'
 	@echo 'make test-isolation     interleavings: test/isolation/specs/*.spec'
 	@echo 'make test-tap           crash, restart, backup: test/tap/*.pl'
-	@echo "make test-postgresql    PostgreSQL's own suites on leanstore tables; docs/postgresql-suites.md"
+	@echo "make conformance        PostgreSQL's own suites on heap and on leanstore; test/conformance/README.md"
 	@echo '       T=name           only tests whose name contains it'
 	@echo '       REPEAT=n         the same again n times, stops at the first failure'
 	@echo '       TEST_PG_CONFIG=  the server to test on ($(or $(TEST_PG_CONFIG),none found))'

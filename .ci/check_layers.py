@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 
-LAYERS = ("base os sync lock wal buffer btree version vlog txn index "
+LAYERS = ("base os sync range wal buffer btree version vlog txn index "
           "recovery store capi").split()
 STRANGERS = {("version", "vlog"), ("vlog", "version")}
 WALL = "leanstore/engine.h"

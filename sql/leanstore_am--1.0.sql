@@ -46,6 +46,28 @@ LANGUAGE C STRICT;
 REVOKE ALL ON FUNCTION leanstore_checkpoint() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION leanstore_checkpoint() TO pg_checkpoint;
 
+-- Ranges that SERIALIZABLE transactions have locked or wait for: keys from lower up to,
+-- not including, upper (NULL: no bound), cut at 32 bytes.  Keys of tables are row ids, those
+-- of indexes normalized values.
+CREATE FUNCTION leanstore_range_locks(
+    OUT pid integer,
+    OUT database oid,
+    OUT relation oid,
+    OUT mode text,
+    OUT granted boolean,
+    OUT lower bytea,
+    OUT upper bytea)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+REVOKE ALL ON FUNCTION leanstore_range_locks() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_range_locks() TO pg_monitor;
+
+CREATE VIEW leanstore_range_locks AS
+    SELECT pid, database, relation::regclass AS relation, mode, granted, lower, upper FROM leanstore_range_locks();
+REVOKE ALL ON leanstore_range_locks FROM PUBLIC;
+GRANT SELECT ON leanstore_range_locks TO pg_monitor;
+
 CREATE FUNCTION leanstore_stat(
     OUT frames_total bigint,
     OUT frames_free bigint,
@@ -69,6 +91,10 @@ CREATE FUNCTION leanstore_stat(
     OUT restarts bigint,
     OUT files_open bigint,
     OUT files_max bigint,
+    OUT log_hardened_gsn bigint,
+    OUT log_commits_held bigint,
+    OUT log_segments bigint,
+    OUT page_hits bigint,
     OUT log_fsync_ms double precision)
 RETURNS record
 AS 'MODULE_PATHNAME'
@@ -83,14 +109,47 @@ CREATE VIEW leanstore_stat_buffer AS
 CREATE VIEW leanstore_stat_wal AS
     SELECT log_bytes, log_rounds, log_fsyncs, log_fsync_ms, log_commits,
            CASE WHEN log_rounds > 0 THEN round(log_commits::numeric / log_rounds, 2) END AS commits_per_round,
-           log_position, log_redo_position, checkpoints
+           log_commits_held, log_position, log_hardened_gsn, log_redo_position, log_segments, checkpoints
     FROM leanstore_stat();
+
+-- What is in the log on disk, a row for each page operation; from one position of the log (a row's position, or
+-- leanstore_stat_wal.log_redo_position, which NULL stands for) to another (NULL: the end).
+CREATE FUNCTION leanstore_wal_inspect(
+    from_position bigint DEFAULT NULL,
+    to_position bigint DEFAULT NULL,
+    OUT "position" bigint,
+    OUT gsn bigint,
+    OUT slot integer,
+    OUT type text,
+    OUT tn bigint,
+    OUT operation text,
+    OUT tablespace oid,
+    OUT database oid,
+    OUT relfilenode oid,
+    OUT relation regclass,
+    OUT page bigint,
+    OUT length integer,
+    OUT operation_length integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE;
+REVOKE ALL ON FUNCTION leanstore_wal_inspect(bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_wal_inspect(bigint, bigint) TO pg_monitor;
 
 CREATE VIEW leanstore_stat_versions AS
     SELECT versions_written, versions_removed, ghosts_removed, row_locks, splits, merges, restarts
     FROM leanstore_stat();
 
-GRANT SELECT ON leanstore_stat_buffer, leanstore_stat_wal, leanstore_stat_versions TO pg_read_all_stats;
+-- What pg_stat_io tells of the server's buffers and log, of the engine's: who writes pages and log there are
+-- threads, so there are no rows by kind of process.
+CREATE VIEW leanstore_stat_io AS
+    SELECT object, reads, reads * 4096 AS read_bytes, writes, write_bytes, hits, evictions, fsyncs, fsync_time
+    FROM leanstore_stat(),
+         LATERAL (VALUES ('relation', pages_read, pages_written, pages_written * 4096, page_hits, pages_evicted, NULL::bigint, NULL::double precision),
+                         ('wal', NULL, log_rounds, log_bytes, NULL, NULL, log_fsyncs, log_fsync_ms))
+             AS io(object, reads, writes, write_bytes, hits, evictions, fsyncs, fsync_time);
+
+GRANT SELECT ON leanstore_stat_buffer, leanstore_stat_wal, leanstore_stat_versions, leanstore_stat_io TO pg_read_all_stats;
 
 -- Operator classes of leanstore_index: everything below is printed by generate_opclasses.sh.
 

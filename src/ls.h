@@ -33,6 +33,7 @@ extern int	ls_max_wal_size_mb;
 extern int	ls_checkpoint_timeout_s;
 extern int	ls_max_open_relations;
 extern int	ls_version_trees;
+extern int	ls_range_lock_memory_kb;
 extern bool ls_direct_io;
 
 typedef enum LsDefaultIndex
@@ -54,8 +55,10 @@ typedef struct LsShared
 	pg_atomic_uint64 first_new_xid;
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
 	pg_atomic_uint32 recovery_failed;
+	bool		from_backup;	/* the store must not be opened: ls_backup.c */
 	ls_error	recovery_error;
 	void	   *arena;
+	bool		own_mapping;	/* the arena is one: huge pages are possible */
 	ls_store   *store;
 } LsShared;
 
@@ -69,6 +72,9 @@ extern void ls_rmgr_register(void);
 extern void ls_worker_register(void);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
 
+/* ---- ls_recovery.c: recovery in the engine worker; false: the server's log says why */
+extern bool ls_recover(void);
+
 /* ---- ls_xact.c: this backend as a worker of the engine */
 extern void ls_xact_install_callbacks(void);
 
@@ -77,8 +83,17 @@ extern ls_worker *ls_reader(void);
 
 extern bool ls_reader_attached(void);
 
+/* The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it attaches. */
+extern const volatile int **ls_interrupt;
+
 /* The same with the current transaction begun on the engine (assigns an XID). */
 extern ls_worker *ls_writer(void);
+
+/* ls_pages.c: count this worker's pages and log from now on; NULL: none. */
+extern void ls_pages_attach(const ls_worker *worker);
+
+/* To the server's counters what has come since the last call; rel: whose pages they are, or NULL when nobody says. */
+extern void ls_pages_note(Relation rel);
 
 /* Which subtransaction made which change: shared, so that waiters can wait for the right one. */
 extern Size ls_subxact_shmem_size(void);
@@ -86,6 +101,20 @@ extern void ls_subxact_shmem_init(void);
 
 /* The XID to wait for when change `seq` of the running transaction tn is in the way. */
 extern TransactionId ls_subxact_of_change(uint64 tn, uint32 seq);
+
+/* ---- ls_twophase.c: prepared transactions */
+
+/* Harden the open transaction as prepared; before PostgreSQL does. */
+extern void ls_twophase_prepare(ls_worker *worker, uint64 tn);
+
+/* If tn is a prepared transaction that the server has ended: end it in the engine, too, and say so. */
+extern bool ls_twophase_settle(uint64 tn);
+
+/* All of them: before a file is worked on as a whole, whose lock a prepared transaction may have held until now. */
+extern void ls_twophase_settle_all(void);
+
+/* The same in the engine worker. */
+extern void ls_twophase_sweep(void);
 
 /* Top-level TN of this transaction, 0 if it has no XID (right in parallel workers too). */
 extern uint64 ls_own_tn(void);
@@ -229,6 +258,7 @@ extern bool ls_is_index(Relation rel);
 
 /* ---- ls_error.c: the only file that knows ls_status and SQLSTATE both */
 pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
+extern const char *ls_error_text(const ls_error *error);
 
 #define ls_check(call, error, rel) \
 	do { if (unlikely((call) != LS_OK)) ls_raise(&(error), (rel)); } while (0)

@@ -1,8 +1,8 @@
 /*
  * ls_check.c - leanstore_check(regclass): the table's tree, and each index against its rows, both ways.
  *
- * Of a leanstore index the tree is checked, and every entry: its bytes must be those that the row gives, and of
- * equal keys of a unique index one row at most may live.  A btree is read by an index scan, so that the keys of its
+ * Of a leanstore index the tree is checked, and every entry: its bytes must be those that the row gives, labels must
+ * order as the comparison procedure does, and of equal keys of a unique index one row at most may live.  A btree is read by an index scan, so that the keys of its
  * entries are compared as well.  Other kinds show their entries only to VACUUM: they are asked to "delete" what a
  * callback chooses, which notes every row and chooses none.  BRIN has no entries.
  *
@@ -13,7 +13,7 @@
  * row that satisfies the predicate must be found.
  */
 #include "ls.h"
-#include "index/ls_index.h"
+#include "index/ls_index_label.h"
 #include "ls_table.h"
 
 #include "access/genam.h"
@@ -135,9 +135,22 @@ btree_entries_against_rows(IndexCheck *check)
 
 /* ---- leanstore indexes */
 
+/* A column of the key against the row's value: its bytes, or that there is a label. */
+static bool
+slice_is_right(const LsKeyColumn *column, const uint8 *slice, Size len, Datum value, bool isnull)
+{
+	StringInfoData expected;
+
+	if (ls_key_has_labels(column) && !isnull)
+		return len > 1;
+	initStringInfo(&expected);
+	ls_key_append(column, value, isnull, &expected);
+	return expected.len == len && memcmp(expected.data, slice, len) == 0;
+}
+
 /*
- * The key must be the one that the row gives, byte for byte; of what is stored beside
- * it the values count, for they may have been compressed in another way.  *has_null:
+ * The key must be the one that the row gives, byte for byte but for labels; of what is stored
+ * beside it the values count, for they may have been compressed in another way.  *has_null:
  * a key column is NULL.
  */
 static void
@@ -148,26 +161,19 @@ check_leanstore_entry(IndexCheck *check, const ls_index_entry *entry, ItemPointe
 	bool		row_nulls[INDEX_MAX_KEYS];
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
-	ls_bytes	key;
+	const uint8 *at = entry->key.data;
+	Size		left = entry->key.len;
 
 	FormIndexDatum(check->info, check->slot, check->estate, row_values, row_nulls);
-	key = ls_index_form_key(check->index, row_values, row_nulls);
-	if (key.len != entry->key.len || memcmp(key.data, entry->key.data, key.len) != 0)
+	for (int i = 0; i < shape->n_keys; i++)
 	{
-		Size		at = 0;
-		int			column = 0;
+		Size		len = ls_key_column_length(&shape->keys[i], at, left);
 
-		/* the column that the first difference is in */
-		while (column < shape->n_keys - 1)
-		{
-			Size		len = ls_key_column_length(&shape->keys[column], key.data + at, key.len - at);
-
-			if (at + len > entry->key.len || memcmp(key.data + at, entry->key.data + at, len) != 0)
-				break;
-			at += len;
-			column++;
-		}
-		raise_different(check, tid, column + 1);
+		if (len == 0 || !slice_is_right(&shape->keys[i], at, len, row_values[i], row_nulls[i]) ||
+			(i == shape->n_keys - 1 && len != left))
+			raise_different(check, tid, i + 1);
+		at += len;
+		left -= len;
 	}
 
 	*has_null = false;
@@ -230,6 +236,7 @@ leanstore_entries_against_rows(IndexCheck *check)
 {
 	Form_pg_index form = check->index->rd_index;
 	ls_index_scan *scan;
+	LsLabelCheck *labels = NULL;
 	LastRow		last = {0};
 	ls_check_result result;
 	ls_index_entry entry;
@@ -240,6 +247,8 @@ leanstore_entries_against_rows(IndexCheck *check)
 	ls_check(status, error, check->index);
 
 	initStringInfo(&last.key);
+	if (ls_index_shape(check->index)->n_labels > 0)
+		labels = ls_label_check_begin(check->index);
 	scan = ls_index_scan_open_owned(check->index, ls_index_tree(check->index));
 	LS_CALL(status, ls_index_scan_range(scan, (ls_bytes) {0}, (ls_bytes) {0}, false, &error));
 	ls_check(status, error, check->index);
@@ -257,6 +266,8 @@ leanstore_entries_against_rows(IndexCheck *check)
 
 		ls_row_to_tid(entry.row_id, &tid);
 		note_entry(check->seen, &tid);
+		if (labels != NULL)
+			ls_label_check_entry(labels, &entry);
 		if (!lives(check, entry.row_id))
 			continue;			/* dead: the entry waits for cleaning */
 		ResetPerTupleExprContext(check->estate);
@@ -267,6 +278,8 @@ leanstore_entries_against_rows(IndexCheck *check)
 			check_unique(check, &last, &entry);
 	}
 	ls_index_scan_close_owned(scan);
+	if (labels != NULL)
+		ls_label_check_end(labels);
 	pfree(last.key.data);
 }
 

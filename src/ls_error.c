@@ -50,6 +50,13 @@ hint_of(ls_status status)
 	}
 }
 
+/* What failed, and what the system says about it. */
+const char *
+ls_error_text(const ls_error *error)
+{
+	return error->sys_errno == 0 ? error->message : psprintf("%s: %s", error->message, strerror(error->sys_errno));
+}
+
 void
 ls_raise(const ls_error *error, Relation rel)
 {
@@ -66,8 +73,8 @@ ls_raise(const ls_error *error, Relation rel)
 
 	ereport(ERROR,
 			(errcode(sqlstate_of(error)),
-			 rel ? errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel), error->message)
-			 : errmsg("leanstore: %s", error->message),
+			 rel ? errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel), ls_error_text(error))
+			 : errmsg("leanstore: %s", ls_error_text(error)),
 			 error->path[0] == '\0' ? 0 :
 			 error->page_no != UINT32_MAX ? errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").",
 													  error->path, error->page_no, (uint64) error->page_no * 4096)

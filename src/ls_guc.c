@@ -16,6 +16,7 @@ int			ls_max_wal_size_mb = 1024;
 int			ls_checkpoint_timeout_s = 300;
 int			ls_max_open_relations = 16384;
 int			ls_version_trees = 16;
+int			ls_range_lock_memory_kb = 16 * 1024;
 bool		ls_direct_io = true;
 int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
 
@@ -84,6 +85,12 @@ ls_define_settings(void)
 							"More partitions let more concurrent writers keep out of each other's way.",
 							&ls_version_trees, 16, 1, 64,
 							PGC_POSTMASTER, 0, check_power_of_two, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.range_lock_memory",
+							"Memory for the ranges that SERIALIZABLE transactions lock.",
+							"Reserved in shared memory at server start.",
+							&ls_range_lock_memory_kb, 16 * 1024, 64, 1024 * 1024,
+							PGC_POSTMASTER, GUC_UNIT_KB, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("leanstore.direct_io",
 							 "Reads and writes pages past the operating system's cache.",

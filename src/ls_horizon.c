@@ -23,6 +23,7 @@
 #include "ls.h"
 
 #include "access/parallel.h"
+#include "access/twophase.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -295,7 +296,7 @@ ls_horizon_publish(void)
 
 	if (active == NULL)
 	{
-		capacity = pin_slot_count() + 16;
+		capacity = pin_slot_count() + 2 * max_prepared_xacts + 16;
 		active = MemoryContextAlloc(TopMemoryContext, capacity * sizeof(uint64));
 		p.running = MemoryContextAlloc(TopMemoryContext, (capacity + ProcGlobal->allProcCount) * sizeof(uint64));
 		p.pins = MemoryContextAlloc(TopMemoryContext, ProcGlobal->allProcCount * sizeof(ls_plain_snapshot));

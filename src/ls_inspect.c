@@ -11,10 +11,12 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/relfilenumbermap.h"
 
 PG_FUNCTION_INFO_V1(leanstore_stat);
 PG_FUNCTION_INFO_V1(leanstore_relation_info);
 PG_FUNCTION_INFO_V1(leanstore_checkpoint);
+PG_FUNCTION_INFO_V1(leanstore_wal_inspect);
 
 static void
 require_store(void)
@@ -44,7 +46,8 @@ leanstore_stat(PG_FUNCTION_ARGS)
 			s.log_bytes, s.log_rounds, s.log_fsyncs, s.log_commits, s.log_position, s.log_redo_position,
 			s.checkpoints,
 			s.versions_written, s.versions_removed, s.ghosts_removed, s.row_locks,
-			s.splits, s.merges, s.restarts, s.files_open, s.files_max
+			s.splits, s.merges, s.restarts, s.files_open, s.files_max,
+			s.log_hardened_gsn, s.log_commits_held, s.log_segments, s.page_hits
 		};
 		Datum		values[lengthof(counters) + 1];
 		bool		nulls[lengthof(counters) + 1] = {0};
@@ -113,4 +116,76 @@ leanstore_checkpoint(PG_FUNCTION_ARGS)
 	(void) ls_reader();
 	ls_check(ls_store_checkpoint(ls_shared->store, &error), error, NULL);
 	PG_RETURN_VOID();
+}
+
+/* A page operation of the log as a row of leanstore_wal_inspect. */
+static void
+put_log_item(ReturnSetInfo *rsinfo, const ls_log_item *item)
+{
+	Datum		values[13];
+	bool		nulls[13] = {0};
+	Oid			relid = InvalidOid;
+
+	/* Other databases' relations have no names here; nor have those that are gone. */
+	if (item->has_file && item->file.database == MyDatabaseId)
+		relid = RelidByRelfilenumber(item->file.tablespace, item->file.relation);
+	values[0] = Int64GetDatum((int64) item->position);
+	values[1] = Int64GetDatum((int64) item->gsn);
+	values[2] = Int32GetDatum((int32) item->slot);
+	values[3] = CStringGetTextDatum(item->kind);
+	values[4] = Int64GetDatum((int64) item->tn);
+	nulls[4] = item->tn == 0;
+	nulls[5] = item->operation == NULL;
+	values[5] = nulls[5] ? (Datum) 0 : CStringGetTextDatum(item->operation);
+	values[6] = ObjectIdGetDatum(item->file.tablespace);
+	values[7] = ObjectIdGetDatum(item->file.database);
+	values[8] = ObjectIdGetDatum(item->file.relation);
+	nulls[6] = nulls[7] = nulls[8] = !item->has_file;
+	values[9] = ObjectIdGetDatum(relid);
+	nulls[9] = !OidIsValid(relid);
+	values[10] = Int64GetDatum((int64) item->page);
+	nulls[10] = item->page == UINT32_MAX;
+	values[11] = Int32GetDatum((int32) item->bytes);
+	values[12] = Int32GetDatum((int32) item->operand_bytes);
+	nulls[12] = item->operation == NULL;
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* What is in the log on disk: one row per page operation, or record without any. */
+Datum
+leanstore_wal_inspect(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ls_stats	stats;
+	ls_log_scan *scan = NULL;
+	ls_log_item item;
+	ls_error	error = {0};
+	uint64		from,
+				to;
+
+	require_store();
+	InitMaterializedSRF(fcinfo, 0);
+	(void) ls_reader();			/* waits for recovery */
+	ls_store_stats(ls_shared->store, &stats);
+	from = PG_ARGISNULL(0) ? stats.log_redo_position : (uint64) PG_GETARG_INT64(0);
+	to = PG_ARGISNULL(1) ? PG_UINT64_MAX : (uint64) PG_GETARG_INT64(1);
+	ls_check(ls_log_scan_open(ls_shared->store, from, to, &scan, &error), error, NULL);
+	PG_TRY();
+	{
+		ls_status	status;
+
+		while ((status = ls_log_scan_next(scan, &item, &error)) == LS_OK)
+		{
+			put_log_item(rsinfo, &item);
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (status != LS_END)
+			ls_check(status, error, NULL);
+	}
+	PG_FINALLY();
+	{
+		ls_log_scan_close(scan);
+	}
+	PG_END_TRY();
+	return (Datum) 0;
 }

@@ -5,6 +5,7 @@
  * shared_preload_libraries; any other way of loading it is refused.
  */
 #include "ls.h"
+#include "ls_serializable.h"
 #include "index/ls_index.h"
 
 #include "fmgr.h"
@@ -34,6 +35,7 @@ _PG_init(void)
 	ls_worker_register();
 	ls_xact_install_callbacks();
 	ls_horizon_install_hooks();
+	ls_serializable_install_hooks();
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
 	ls_index_install_planner_hook();

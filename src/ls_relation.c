@@ -61,6 +61,14 @@ key_of(const RelFileLocator *locator, ProcNumber backend)
 	};
 }
 
+/* Member by member: of what has just been written in pieces, a wider load has to wait. */
+static inline bool
+same_key(const ls_rel_key *a, const ls_rel_key *b)
+{
+	return a->relation == b->relation && a->database == b->database &&
+		a->tablespace == b->tablespace && a->owner == b->owner;
+}
+
 bool
 ls_is_table(Relation rel)
 {
@@ -101,37 +109,43 @@ remember_temp_index(Relation index)
 	entry->locator = index->rd_locator;
 }
 
-ls_rel *
-ls_open(Relation rel)
+/* Apart from ls_open(), which is called for every row. */
+static pg_noinline ls_rel *
+open_file(Relation rel, const ls_rel_key *key)
 {
-	ls_rel_key	key = key_of(&rel->rd_locator, rel->rd_backend);
-	LsRelCache *cached = rel->rd_amcache;
-	bool		is_index;
+	bool		is_index = rel->rd_rel->relkind == RELKIND_INDEX;
+	LsRelCache *cached;
 	ls_error	error = {0};
 	RelPathStr	path;
-
-	if (likely(cached != NULL && cached->handle != NULL &&
-			   memcmp(&cached->key, &key, sizeof(key)) == 0 &&
-			   ls_rel_is(cached->handle, &key)))
-		return cached->handle;
 
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
 
-	is_index = rel->rd_rel->relkind == RELKIND_INDEX;
 	if (is_index && RelationUsesLocalBuffers(rel))
 		remember_temp_index(rel);
 	cached = ls_relation_cache(rel);
 	cached->handle = NULL;
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
-	ls_check(ls_rel_open(ls_reader(), &key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
+	ls_check(ls_rel_open(ls_reader(), key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
 						 rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT,
 						 &cached->handle, &error),
 			 error, rel);
-	cached->key = key;
+	cached->key = *key;
 	return cached->handle;
+}
+
+ls_rel *
+ls_open(Relation rel)
+{
+	ls_rel_key	key = key_of(&rel->rd_locator, rel->rd_backend);
+	LsRelCache *cached = rel->rd_amcache;
+
+	if (likely(cached != NULL && cached->handle != NULL &&
+			   same_key(&cached->key, &key) && ls_rel_is(cached->handle, &key)))
+		return cached->handle;
+	return open_file(rel, &key);
 }
 
 /* ---- forgetting ------------------------------------------------------------ */
@@ -158,7 +172,7 @@ note_kept(const RelFileLocator *locator, ProcNumber backend)
 	{
 		PendingForget *entry = *link;
 
-		if (entry->at_commit && memcmp(&entry->key, &key, sizeof(key)) == 0)
+		if (entry->at_commit && same_key(&entry->key, &key))
 		{
 			*link = entry->next;
 			pfree(entry);

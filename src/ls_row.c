@@ -6,6 +6,9 @@
 #include "ls_row.h"
 #include "ls_table.h"
 
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "access/toast_internals.h"
 #include "access/transam.h"
 
 static union
@@ -26,49 +29,109 @@ ls_old_row_buffer(void)
 	return old_row_buffer.bytes;
 }
 
-const uint8 *
-ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
-{
-	HeapTupleHeader header = tuple->t_data;
-	uint8	   *out = payload_buffer.bytes;
-	uint32		data_len = tuple->t_len - header->t_hoff;
-	uint32		bitmap_len = 0;
-	uint16		head = HeapTupleHeaderGetNatts(header);
-	Size		size;
-
-	if (header->t_infomask & HEAP_HASNULL)
-	{
-		head |= LS_HEAD_NULLS;
-		bitmap_len = BITMAPLEN(HeapTupleHeaderGetNatts(header));
-	}
-	if (header->t_infomask & HEAP_HASVARWIDTH)
-		head |= LS_HEAD_VARWIDTH;
-	if (header->t_infomask & HEAP_HASEXTERNAL)
-		head |= LS_HEAD_EXTERNAL;
-
-	size = LS_HEAD_BYTES + bitmap_len + (Size) data_len;
-	if (size > LS_MAX_ROW_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("row is too big: size %zu, maximum size %zu",
-						size, (Size) LS_MAX_ROW_BYTES),
-				 errhint("Values of toastable types are moved out of the row when the table \"%s\" allows it; columns of other types have to fit into it.",
-						 RelationGetRelationName(rel))));
-
-	memcpy(out, &head, sizeof(head));
-	out += sizeof(head);
-	memcpy(out, header->t_bits, bitmap_len);
-	out += bitmap_len;
-	memcpy(out, (char *) header + header->t_hoff, data_len);
-
-	*len = (uint32) size;
-	return payload_buffer.bytes;
-}
-
 static inline uint32
 bitmap_bytes(uint16 head)
 {
 	return (head & LS_HEAD_NULLS) ? BITMAPLEN(head & LS_HEAD_NATTS) : 0;
+}
+
+static void
+put_payload(uint8 *out, HeapTuple tuple, uint16 head, uint32 bitmap_len)
+{
+	HeapTupleHeader header = tuple->t_data;
+
+	memcpy(out, &head, LS_HEAD_BYTES);
+	out += LS_HEAD_BYTES;
+	memcpy(out, header->t_bits, bitmap_len);
+	out += bitmap_len;
+	memcpy(out, (char *) header + header->t_hoff, tuple->t_len - header->t_hoff);
+}
+
+/* Larger than a leaf takes: the TOAST table keeps the payload, a pointer to it takes its place. */
+static uint32
+move_out(Relation rel, HeapTuple tuple, uint16 head, Size size)
+{
+	struct varlena *value = palloc(VARHDRSZ + size);
+	struct varlena *pointer;
+	uint16		wide_head = head | LS_HEAD_WIDE;
+	uint8	   *out = (uint8 *) VARDATA(value);
+	uint32		bitmap_len = bitmap_bytes(head);
+	uint32		len;
+
+	SET_VARSIZE(value, VARHDRSZ + size);
+	put_payload(out, tuple, head, bitmap_len);
+	pointer = (struct varlena *) DatumGetPointer(toast_save_datum(rel, PointerGetDatum(value), NULL, 0));
+
+	len = VARSIZE_EXTERNAL(pointer);
+	memcpy(payload_buffer.bytes, &wide_head, LS_HEAD_BYTES);
+	memcpy(payload_buffer.bytes + LS_HEAD_BYTES, pointer, len);
+	pfree(pointer);
+	pfree(value);
+	return LS_HEAD_BYTES + len;
+}
+
+const uint8 *
+ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
+{
+	HeapTupleHeader header = tuple->t_data;
+	uint16		head = HeapTupleHeaderGetNatts(header);
+	Size		size;
+
+	head |= (header->t_infomask & (HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL)) << LS_HEAD_INFOMASK_SHIFT;
+
+	size = LS_HEAD_BYTES + bitmap_bytes(head) + (Size) (tuple->t_len - header->t_hoff);
+	if (likely(size <= LS_MAX_ROW_BYTES))
+	{
+		put_payload(payload_buffer.bytes, tuple, head, bitmap_bytes(head));
+		*len = (uint32) size;
+	}
+	else if (!OidIsValid(rel->rd_rel->reltoastrelid))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row is too big: size %zu, maximum size %zu",
+						size, (Size) LS_MAX_ROW_BYTES),
+				 errdetail("Table \"%s\" has no TOAST table.", RelationGetRelationName(rel))));
+	else if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row is too big: size %zu, maximum size %zu",
+						(Size) MAXALIGN(tuple->t_len), (Size) MaxHeapTupleSize)));
+	else
+		*len = move_out(rel, tuple, head, size);
+	return payload_buffer.bytes;
+}
+
+static pg_noinline void
+fail_damaged(const ls_row *row, Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("row " UINT64_FORMAT " of table \"%s\" is damaged: %u attributes in %u bytes",
+					row->row_id, RelationGetRelationName(rel),
+					ls_row_head(row) & LS_HEAD_NATTS, row->len)));
+}
+
+struct varlena *
+ls_row_wide_pointer(const ls_row *row)
+{
+	if (row->len < LS_HEAD_BYTES || (ls_row_head(row) & LS_HEAD_WIDE) == 0)
+		return NULL;
+	return (struct varlena *) (row->data + LS_HEAD_BYTES);
+}
+
+/* Bytes of the row's payload, wherever it is. */
+static inline uint32
+payload_len(const ls_row *row, Relation rel)
+{
+	struct varlena *pointer = ls_row_wide_pointer(row);
+	struct varatt_external external;
+
+	if (likely(pointer == NULL))
+		return row->len;
+	if (row->len != LS_HEAD_BYTES + TOAST_POINTER_SIZE || !VARATT_IS_EXTERNAL_ONDISK(pointer))
+		fail_damaged(row, rel);
+	VARATT_EXTERNAL_GET_POINTER(external, pointer);
+	return external.va_rawsize - VARHDRSZ;
 }
 
 uint32
@@ -76,6 +139,7 @@ ls_row_tuple_len(const ls_row *row, Relation rel)
 {
 	uint16		head;
 	uint32		bitmap_len;
+	uint32		len;
 
 	if (unlikely(row->len < LS_HEAD_BYTES))
 		ereport(ERROR,
@@ -84,48 +148,54 @@ ls_row_tuple_len(const ls_row *row, Relation rel)
 						row->row_id, RelationGetRelationName(rel), row->len)));
 	head = ls_row_head(row);
 	bitmap_len = bitmap_bytes(head);
-	if (unlikely(row->len < LS_HEAD_BYTES + bitmap_len ||
+	len = payload_len(row, rel);
+	if (unlikely(len < LS_HEAD_BYTES + bitmap_len ||
 				 (head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel)))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("row " UINT64_FORMAT " of table \"%s\" is damaged: %u attributes in %u bytes",
-						row->row_id, RelationGetRelationName(rel),
-						head & LS_HEAD_NATTS, row->len)));
+		fail_damaged(row, rel);
 
-	return MAXALIGN(SizeofHeapTupleHeader + bitmap_len) +
-		(row->len - LS_HEAD_BYTES - bitmap_len);
+	return MAXALIGN(SizeofHeapTupleHeader + bitmap_len) + (len - LS_HEAD_BYTES - bitmap_len);
 }
 
 void
 ls_row_decode(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
 {
+	ls_row_lay_out(row, rel, tuple, space);
+	ls_row_set_header(tuple, row);
+}
+
+void
+ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
+{
 	HeapTupleHeader header = (HeapTupleHeader) space;
 	uint16		head = ls_row_head(row);
 	uint32		bitmap_len = bitmap_bytes(head);
 	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader + bitmap_len);
-	uint32		data_len = row->len - LS_HEAD_BYTES - bitmap_len;
+	uint32		data_len = payload_len(row, rel) - LS_HEAD_BYTES - bitmap_len;
+	struct varlena *pointer = ls_row_wide_pointer(row);
+	struct varlena *whole = NULL;
 	const uint8 *in = row->data + LS_HEAD_BYTES;
-	uint16		infomask = 0;
 
-	if (head & LS_HEAD_NULLS)
-		infomask |= HEAP_HASNULL;
-	if (head & LS_HEAD_VARWIDTH)
-		infomask |= HEAP_HASVARWIDTH;
-	if (head & LS_HEAD_EXTERNAL)
-		infomask |= HEAP_HASEXTERNAL;
+	if (unlikely(pointer != NULL))
+	{
+		whole = detoast_external_attr(pointer);
+		if (VARSIZE(whole) - VARHDRSZ != LS_HEAD_BYTES + bitmap_len + data_len)
+			fail_damaged(row, rel);
+		in = (const uint8 *) VARDATA(whole) + LS_HEAD_BYTES;
+	}
 
 	/* the gap before the data is compared by suppress_redundant_updates_trigger() */
 	memset(space + MAXALIGN_DOWN(SizeofHeapTupleHeader), 0, hoff - MAXALIGN_DOWN(SizeofHeapTupleHeader));
-	header->t_infomask = infomask;
+	header->t_infomask = ls_head_infomask(head);
 	header->t_infomask2 = head & LS_HEAD_NATTS;
 	header->t_hoff = (uint8) hoff;
 	memcpy(header->t_bits, in, bitmap_len);
 	memcpy(space + hoff, in + bitmap_len, data_len);
+	if (unlikely(whole != NULL))
+		pfree(whole);
 
 	tuple->t_len = hoff + data_len;
 	tuple->t_data = header;
 	tuple->t_tableOid = RelationGetRelid(rel);
-	ls_row_set_header(tuple, row);
 }
 
 /* Rows that are read together often have the same writer. */
@@ -168,8 +238,9 @@ ls_row_set_header(HeapTuple tuple, const ls_row *row)
 	}
 	header->t_choice.t_heap.t_field3.t_cid = row->cid;
 
+	/* not copied from t_self: that has just been written in pieces, and a copy has to wait for them */
 	if ((row->flags & LS_ROW_MOVED) == 0)
-		header->t_ctid = tuple->t_self;
+		ls_row_to_tid(row->row_id, &header->t_ctid);
 	else if (row->moved_to == LS_MOVED_PARTITIONS)
 		HeapTupleHeaderSetMovedPartitions(header);
 	else
@@ -179,5 +250,5 @@ ls_row_set_header(HeapTuple tuple, const ls_row *row)
 bool
 ls_row_has_external(const ls_row *row)
 {
-	return row->len >= LS_HEAD_BYTES && (ls_row_head(row) & LS_HEAD_EXTERNAL) != 0;
+	return row->len >= LS_HEAD_BYTES && (ls_row_head(row) & (LS_HEAD_EXTERNAL | LS_HEAD_WIDE)) != 0;
 }

@@ -6,19 +6,25 @@
  * process PostgreSQL makes the segment anew and this file formats it again.
  */
 #include "ls.h"
+#include "ls_backup.h"
+#include "ls_serializable.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "access/twophase.h"
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "common/file_perm.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/pg_shmem.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
-#define ARENA_ALIGNMENT 4096
+/* a huge page */
+#define ARENA_ALIGNMENT ((Size) 2 * 1024 * 1024)
 
 LsShared   *ls_shared = NULL;
 
@@ -31,6 +37,7 @@ ls_fill_config(ls_config *config)
 	memset(config, 0, sizeof(*config));
 	config->buffer_pool_bytes = (uint64) ls_buffer_pool_size_mb * 1024 * 1024;
 	config->worker_slots = MaxBackends + NUM_AUXILIARY_PROCS;
+	config->prepared_slots = max_prepared_xacts;
 	config->max_open_files = ls_max_open_relations;
 	config->log_buffer_bytes = ls_log_buffer_size_kb * 1024;
 	config->log_segment_bytes = (uint64) ls_wal_segment_size_mb * 1024 * 1024;
@@ -38,6 +45,7 @@ ls_fill_config(ls_config *config)
 	config->checkpoint_seconds = ls_checkpoint_timeout_s;
 	config->page_providers = ls_page_providers;
 	config->version_trees = ls_version_trees;
+	config->range_lock_bytes = (uint64) ls_range_lock_memory_kb * 1024;
 	config->fsync = enableFsync;
 	config->direct_io = ls_direct_io;
 	strlcpy(config->root_dir, DataDir, sizeof(config->root_dir));
@@ -46,6 +54,12 @@ ls_fill_config(ls_config *config)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("data directory path is too long for leanstore_am"),
 				 errhint("Use a path of at most %d bytes.", (int) sizeof(config->data_dir) - 11)));
+}
+
+static Size
+arena_bytes(const ls_config *config)
+{
+	return TYPEALIGN(ARENA_ALIGNMENT, ls_store_size(config));
 }
 
 static void
@@ -57,8 +71,9 @@ request_hook(void)
 		previous_request_hook();
 	ls_fill_config(&config);
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(LsShared)),
-									add_size(ls_store_size(&config), 2 * ARENA_ALIGNMENT)));
+									add_size(arena_bytes(&config), 2 * ARENA_ALIGNMENT)));
 	RequestAddinShmemSpace(add_size(ls_subxact_shmem_size(), ls_horizon_shmem_size()));
+	RequestAddinShmemSpace(add_size(ls_serializable_shmem_size(), ls_mixed_shmem_size()));
 }
 
 /*
@@ -81,6 +96,29 @@ next_xid_in_control_file(void)
 	return result;
 }
 
+/*
+ * The kernel backs shared memory with huge pages only where addresses and the places in the mapping agree in
+ * their last 21 bits, which in the server's segment is a matter of luck.  So the arena becomes a mapping of its
+ * own, in its place there: who unmaps the segment unmaps it, too.  Nothing is lost where that is refused.
+ */
+static bool
+map_arena(void *arena, Size bytes)
+{
+	void	   *own;
+
+	if (huge_pages == HUGE_PAGES_OFF || huge_pages_status == HUGE_PAGES_ON || shared_memory_type != SHMEM_TYPE_MMAP)
+		return false;
+	own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (own == MAP_FAILED)
+		return false;
+	if (mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, arena) == MAP_FAILED)
+		ereport(FATAL,
+				(errcode_for_file_access(),
+				 errmsg("could not map the leanstore buffer pool: %m"),
+				 errhint("Try \"huge_pages = off\".")));
+	return true;
+}
+
 static void
 startup_hook(void)
 {
@@ -93,7 +131,7 @@ startup_hook(void)
 		previous_startup_hook();
 
 	ls_fill_config(&config);
-	arena_size = ls_store_size(&config);
+	arena_size = arena_bytes(&config);
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	ls_shared = ShmemInitStruct("leanstore_am", sizeof(LsShared), &found);
@@ -109,11 +147,14 @@ startup_hook(void)
 
 		raw = ShmemInitStruct("leanstore_am arena", arena_size + ARENA_ALIGNMENT, &found_arena);
 		ls_shared->arena = (void *) TYPEALIGN(ARENA_ALIGNMENT, raw);
+		ls_shared->own_mapping = map_arena(ls_shared->arena, arena_size);
+		config.huge_pages = ls_shared->own_mapping;
 
 		if (mkdir(config.data_dir, pg_dir_create_mode) != 0 && errno != EEXIST)
 			ereport(FATAL,
 					(errcode_for_file_access(),
 					 errmsg("could not create directory \"%s\": %m", config.data_dir)));
+		ls_shared->from_backup = ls_backup_look();
 
 		if (ls_store_create(ls_shared->arena, arena_size, &config, &ls_shared->store, &error) != LS_OK)
 			ereport(FATAL,
@@ -122,6 +163,8 @@ startup_hook(void)
 	}
 	ls_subxact_shmem_init();
 	ls_horizon_shmem_init();
+	ls_serializable_shmem_init();
+	ls_mixed_shmem_init();
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -137,6 +180,7 @@ ls_shmem_reset_store(void)
 	Size		size;
 
 	ls_fill_config(&config);
+	config.huge_pages = ls_shared->own_mapping;
 	size = ls_store_size(&config);
 	memset(ls_shared->arena, 0, size);
 	if (ls_store_create(ls_shared->arena, size, &config, &ls_shared->store, &error) != LS_OK)

@@ -7,6 +7,8 @@
  *	S1: base.tuple is NULL (empty or virtual) or &base.tupdata, and then
  *		base.tupdata.t_data == space.
  *	S2: TTS_FLAG_SHOULDFREE is never set.
+ *	S3: header_due: the tuple is the version that writer_tn, row_id, cid and flags
+ *		tell of, and flags have no LS_ROW_MOVED.
  */
 #include "postgres.h"
 
@@ -48,6 +50,7 @@ ls_slot_init(TupleTableSlot *slot)
 
 	ls->space = NULL;
 	ls->space_bytes = 0;
+	ls->header_due = false;
 	ls->writer_tn = 0;
 }
 
@@ -73,7 +76,34 @@ ls_slot_clear(TupleTableSlot *slot)
 	ItemPointerSetInvalid(&slot->tts_tid);
 	ls->base.off = 0;
 	ls->base.tuple = NULL;
+	ls->header_due = false;
 	ls->writer_tn = 0;
+}
+
+/* The tuple with its system columns. */
+static inline HeapTuple
+whole_tuple(LsSlot *ls)
+{
+	if (ls->header_due)
+	{
+		ls_row		row = {
+			.row_id = ls->row_id,
+			.writer_tn = ls->writer_tn,
+			.cid = ls->cid,
+			.flags = ls->flags
+		};
+
+		ls_row_set_header(ls->base.tuple, &row);
+		ls->header_due = false;
+	}
+	return ls->base.tuple;
+}
+
+HeapTuple
+ls_slot_tuple(TupleTableSlot *slot)
+{
+	Assert(ls_is_slot(slot));
+	return whole_tuple((LsSlot *) slot);
 }
 
 /*
@@ -110,6 +140,7 @@ form(LsSlot *ls, TupleDesc desc, const Datum *values, const bool *isnull)
 	ls->base.tupdata.t_self = ls->base.base.tts_tid;
 	ls->base.tupdata.t_tableOid = ls->base.base.tts_tableOid;
 	ls->base.tuple = &ls->base.tupdata;
+	ls->header_due = false;
 	/* attributes are to be read from the tuple from now on */
 	ls->base.base.tts_nvalid = 0;
 	ls->base.off = 0;
@@ -125,10 +156,18 @@ ls_slot_materialize(TupleTableSlot *slot)
 		form(ls, slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
 }
 
-static void
-ls_slot_getsomeattrs(TupleTableSlot *slot, int natts)
+static Datum
+ls_slot_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 {
-	TTSOpsHeapTuple.getsomeattrs(slot, natts);
+	(void) whole_tuple((LsSlot *) slot);
+	return TTSOpsHeapTuple.getsysattr(slot, attnum, isnull);
+}
+
+static bool
+ls_slot_is_current_xact_tuple(TupleTableSlot *slot)
+{
+	(void) whole_tuple((LsSlot *) slot);
+	return TTSOpsHeapTuple.is_current_xact_tuple(slot);
 }
 
 /* Take over a heap tuple's bytes. */
@@ -142,6 +181,7 @@ copy_tuple(LsSlot *ls, HeapTuple tuple)
 	ls->base.tupdata = *tuple;
 	ls->base.tupdata.t_data = (HeapTupleHeader) ls->space;
 	ls->base.tuple = &ls->base.tupdata;
+	ls->header_due = false;
 	ls->base.off = 0;
 	slot->tts_nvalid = 0;
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
@@ -162,12 +202,13 @@ ls_slot_copyslot(TupleTableSlot *dstslot, TupleTableSlot *srcslot)
 
 		copy_tuple(dst, src->base.tuple);
 		dst->writer_tn = src->writer_tn;
+		dst->row_id = src->row_id;
 		dst->cid = src->cid;
 		dst->flags = src->flags;
 	}
 	else if ((TTS_IS_HEAPTUPLE(srcslot) || TTS_IS_BUFFERTUPLE(srcslot)) &&
-			 ls_slot_tuple(srcslot) != NULL)
-		copy_tuple(dst, ls_slot_tuple(srcslot));
+			 ((HeapTupleTableSlot *) srcslot)->tuple != NULL)
+		copy_tuple(dst, ((HeapTupleTableSlot *) srcslot)->tuple);
 	else
 	{
 		slot_getallattrs(srcslot);
@@ -194,7 +235,8 @@ static MinimalTuple
 ls_slot_copy_minimal_tuple(TupleTableSlot *slot, Size extra)
 {
 	ls_slot_materialize(slot);
-	return minimal_tuple_from_heap_tuple(ls_slot_tuple(slot), extra);
+	/* which has no system columns */
+	return minimal_tuple_from_heap_tuple(((LsSlot *) slot)->base.tuple, extra);
 }
 
 /*
@@ -212,7 +254,8 @@ ls_slot_callbacks(Relation rel)
 		ops.init = ls_slot_init;
 		ops.release = ls_slot_release;
 		ops.clear = ls_slot_clear;
-		ops.getsomeattrs = ls_slot_getsomeattrs;
+		ops.getsysattr = ls_slot_getsysattr;
+		ops.is_current_xact_tuple = ls_slot_is_current_xact_tuple;
 		ops.materialize = ls_slot_materialize;
 		ops.copyslot = ls_slot_copyslot;
 		ops.get_heap_tuple = ls_slot_get_heap_tuple;
@@ -238,22 +281,60 @@ ls_slot_cast(TupleTableSlot *slot)
 	return (LsSlot *) slot;
 }
 
+/* A row without nulls, which lies in the leaf: the way of nearly all. */
+static inline bool
+store_plain(LsSlot *ls, Relation rel, const ls_row *row)
+{
+	const uint32 hoff = MAXALIGN(SizeofHeapTupleHeader);
+	HeapTupleHeader header;
+	uint32		data_len = row->len - LS_HEAD_BYTES;
+	uint16		head;
+
+	if (unlikely(row->len < LS_HEAD_BYTES))
+		return false;
+	head = ls_row_head(row);
+	if ((head & (LS_HEAD_NULLS | LS_HEAD_WIDE)) != 0 || (head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel))
+		return false;
+
+	reserve(ls, hoff + data_len);
+	header = (HeapTupleHeader) ls->space;
+	header->t_infomask2 = head & LS_HEAD_NATTS;
+	header->t_infomask = ls_head_infomask(head);
+	header->t_hoff = (uint8) hoff;
+	header->t_bits[0] = 0;
+	memcpy(ls->space + hoff, row->data + LS_HEAD_BYTES, data_len);
+	ls->base.tupdata.t_len = hoff + data_len;
+	ls->base.tupdata.t_data = header;
+	ls->base.tupdata.t_tableOid = RelationGetRelid(rel);
+	return true;
+}
+
 void
 ls_slot_store(TupleTableSlot *slot, Relation rel, const ls_row *row)
 {
 	LsSlot	   *ls = ls_slot_cast(slot);
 
-	reserve(ls, ls_row_tuple_len(row, rel));
-	ls_row_decode(row, rel, &ls->base.tupdata, ls->space);
+	if (!store_plain(ls, rel, row))
+	{
+		reserve(ls, ls_row_tuple_len(row, rel));
+		ls_row_lay_out(row, rel, &ls->base.tupdata, ls->space);
+	}
 	ls->base.tuple = &ls->base.tupdata;
 	ls->base.off = 0;
 	ls->writer_tn = row->writer_tn;
+	ls->row_id = row->row_id;
 	ls->cid = row->cid;
 	ls->flags = row->flags;
+	ls->header_due = true;
 	slot->tts_nvalid = 0;
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
-	slot->tts_tid = ls->base.tupdata.t_self;
+	ls_row_to_tid(row->row_id, &slot->tts_tid);
 	slot->tts_tableOid = RelationGetRelid(rel);
+	if (unlikely(row->flags & LS_ROW_MOVED))
+	{
+		ls_row_set_header(ls->base.tuple, row);
+		ls->header_due = false;
+	}
 }
 
 void
@@ -265,12 +346,13 @@ ls_slot_set_version(TupleTableSlot *slot, Relation rel, const ls_row *row)
 	{
 		LsSlot	   *ls = (LsSlot *) slot;
 
-		Assert(ls->base.tuple != NULL);
+		Assert(ls->base.tuple != NULL && (row->flags & LS_ROW_MOVED) == 0);
 		ls->base.tuple->t_tableOid = RelationGetRelid(rel);
-		ls_row_set_header(ls->base.tuple, row);
 		ls->writer_tn = row->writer_tn;
+		ls->row_id = row->row_id;
 		ls->cid = row->cid;
 		ls->flags = row->flags;
+		ls->header_due = true;
 	}
 }
 

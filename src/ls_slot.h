@@ -4,7 +4,8 @@
  * A HeapTupleTableSlot whose tuple lies in a buffer that the slot owns and
  * reuses for the next row: storing a row allocates nothing, and it stays valid
  * when the scan goes on.  TTS_FLAG_SHOULDFREE is never set: what the slot holds
- * is its own at all times.
+ * is its own at all times.  The tuple's system columns are filled in when
+ * somebody wants them.
  */
 #ifndef LS_SLOT_H
 #define LS_SLOT_H
@@ -18,9 +19,11 @@ typedef struct LsSlot
 	HeapTupleTableSlot base;	/* base.tuple: NULL or &base.tupdata */
 	char	   *space;			/* the tuple; MAXALIGNed */
 	Size		space_bytes;
+	bool		header_due;		/* system columns of the tuple are not filled in yet */
 
 	/* which version the slot holds; writer_tn is 0 when it is not a stored one */
 	uint64		writer_tn;
+	uint64		row_id;
 	uint32		cid;
 	uint32		flags;			/* ls_row_flag */
 } LsSlot;
@@ -43,11 +46,7 @@ extern void ls_slot_set_deleted(TupleTableSlot *slot);
 /* The tuple in the slot was locked by this transaction before it was updated. */
 extern void ls_slot_set_locked(TupleTableSlot *slot);
 
-/* The tuple in a slot that is not empty. */
-static inline HeapTuple
-ls_slot_tuple(TupleTableSlot *slot)
-{
-	return ((HeapTupleTableSlot *) slot)->tuple;
-}
+/* The tuple in one of our slots that is not empty, with its system columns; NULL: the slot holds values. */
+extern HeapTuple ls_slot_tuple(TupleTableSlot *slot);
 
 #endif							/* LS_SLOT_H */

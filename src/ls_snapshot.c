@@ -5,7 +5,8 @@
  * sorted TNs.  One thing PostgreSQL's snapshot cannot know: a transaction that
  * aborted has left the process array a moment before its changes are undone.
  * Such a transaction is still on the engine's list of active ones, finished for
- * the snapshot, and not committed according to pg_xact: it joins the running list.
+ * the snapshot, and not committed according to pg_xact: it joins the running list.  So it
+ * is with a prepared transaction between ROLLBACK PREPARED and the engine's part of it.
  *
  * Conversions are cached by content: a statement converts its snapshot for every
  * scan and index probe.  A cached conversion stays right: transactions that
@@ -13,6 +14,7 @@
  */
 #include "ls.h"
 
+#include "access/twophase.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
@@ -62,7 +64,14 @@ is_cached(const CachedSnapshot *c, Snapshot snapshot)
 {
 	return c->xip != NULL && c->xmin == snapshot->xmin && c->xmax == snapshot->xmax &&
 		c->xcnt == snapshot->xcnt &&
-		memcmp(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId)) == 0;
+		(c->xcnt == 0 || memcmp(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId)) == 0);
+}
+
+/* How many transactions may be active in the engine; one that is being prepared may be found twice. */
+static uint32
+max_active(void)
+{
+	return MaxBackends + NUM_AUXILIARY_PROCS + 2 * max_prepared_xacts + 16;
 }
 
 /* Transactions that PostgreSQL has forgotten as aborted but the engine has not undone yet. */
@@ -75,7 +84,7 @@ add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
 
 	if (active == NULL)
 	{
-		capacity = MaxBackends + NUM_AUXILIARY_PROCS + 16;
+		capacity = max_active();
 		active = MemoryContextAlloc(TopMemoryContext, capacity * sizeof(uint64));
 	}
 	found = Min(ls_active_tns(ls_shared->store, active, capacity), capacity);
@@ -98,7 +107,7 @@ static CachedSnapshot *
 convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 {
 	uint32		n = 0;
-	uint32		needed = snapshot->xcnt + MaxBackends + NUM_AUXILIARY_PROCS + 16;
+	uint32		needed = snapshot->xcnt + max_active();
 
 	if (c->capacity < needed)
 	{

@@ -19,6 +19,20 @@
 struct VacuumParams;
 struct ValidateIndexState;
 
+/* ---- ls_pages.c */
+extern const ls_page_counts *ls_pages;
+extern ls_page_counts ls_pages_counted;
+extern const ls_log_counts *ls_log;
+extern ls_log_counts ls_log_counted;
+
+static inline void
+ls_count_pages(Relation rel)
+{
+	if (unlikely(ls_pages->hit != ls_pages_counted.hit || ls_pages->read != ls_pages_counted.read ||
+				 ls_log->bytes != ls_log_counted.bytes))
+		ls_pages_note(rel);
+}
+
 /*
  * An engine call whose waits an interrupt ends: serve it (which usually does not
  * return) and call again.  Where interrupts are held off, as in an index access
@@ -28,10 +42,15 @@ struct ValidateIndexState;
 static inline void
 ls_interruptible(bool on)
 {
-	ls_worker_set_interrupt(ls_reader(), on && INTERRUPTS_CAN_BE_PROCESSED() ? (const volatile int *) &InterruptPending : NULL);
+	if (unlikely(ls_interrupt == NULL))
+		(void) ls_reader();
+	*ls_interrupt = on && INTERRUPTS_CAN_BE_PROCESSED() ? (const volatile int *) &InterruptPending : NULL;
 }
 
-#define LS_CALL(status, call) \
+#define LS_CALL(status, call) LS_CALL_ON(NULL, status, call)
+
+/* The same; pages that it uses count as those of the table or index rel. */
+#define LS_CALL_ON(rel, status, call) \
 	do { \
 		for (;;) \
 		{ \
@@ -42,6 +61,7 @@ ls_interruptible(bool on)
 				break; \
 			CHECK_FOR_INTERRUPTS(); \
 		} \
+		ls_count_pages(rel); \
 	} while (0)
 
 /* The row id that says "moved to another partition" in place of a row. */
@@ -92,15 +112,6 @@ ls_marked_tid_to_row(const ItemPointerData *tid)
 	return ls_tid_to_row(tid) - (ls_tid_is_marked(tid) ? LS_NEWEST_MARK : 0);
 }
 
-extern void ls_reject_serializable(Relation rel);
-
-static inline void
-ls_check_isolation(Relation rel)
-{
-	if (unlikely(XactIsoLevel == XACT_SERIALIZABLE))
-		ls_reject_serializable(rel);
-}
-
 /* ---- ls_table_scan.c */
 
 /*
@@ -118,6 +129,11 @@ typedef struct LsScanDesc
 	bool		positioned;		/* the engine's scan is on the range wanted */
 	bool		backward;
 	bool		at_end;			/* in the present direction */
+	bool		locks;			/* what it reads (SERIALIZABLE) */
+
+	const ls_row *rows;			/* what the engine has given last, */
+	uint32		n_rows;
+	uint32		next_row;		/* and the first of it that nobody has got yet */
 
 	uint64		lo;				/* rows asked for: lo <= row id < hi */
 	uint64		hi;
@@ -163,6 +179,9 @@ extern uint64 ls_scan_end_row(LsScanDesc *scan);
 /* Every row id in use is below. */
 extern uint64 ls_end_row(Relation rel);
 
+/* The engine's view of the scan's snapshot; valid until the next conversion. */
+extern const ls_snapshot *ls_scan_snapshot(LsScanDesc *scan);
+
 /* ---- ls_table_fetch.c */
 extern bool ls_fetch(Relation rel, uint64 row_id, const ls_snapshot *snapshot, uint8 *buffer,
 					 ls_row *row, bool *all_dead);
@@ -173,6 +192,9 @@ extern bool ls_fetch_committed(Relation rel, uint64 row_id, uint8 *buffer, ls_ro
 extern bool ls_row_is_dead(const ls_row *row);
 
 extern struct IndexFetchTableData *ls_index_fetch_begin(Relation rel);
+
+/* It fetches for a leanstore index, which locks the ranges that it reads (SERIALIZABLE). */
+extern void ls_index_fetch_note_locks(struct IndexFetchTableData *scan);
 extern void ls_index_fetch_reset(struct IndexFetchTableData *scan);
 extern void ls_index_fetch_end(struct IndexFetchTableData *scan);
 extern bool ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
@@ -186,12 +208,21 @@ extern TransactionId ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *dels
 
 /* ---- ls_table_versions.c */
 
-/*
- * The version before the ones written by `writers` (sorted, of *n entries);
- * walks the history of a row transaction by transaction.
- */
-extern bool ls_fetch_before(Relation rel, uint64 row_id, const uint64 *writers, uint32 n,
-							uint8 *buffer, ls_row *row);
+/* A walk over a row's versions behind the newest. */
+typedef struct LsVersionWalk
+{
+	Relation	rel;
+	uint64		row_id;
+	uint64		horizon;
+	ls_row		at;				/* the version last met; its data may be gone */
+	uint64	   *writers;		/* of it and those before, ascending */
+	uint32		n;
+	uint32		capacity;
+} LsVersionWalk;
+
+extern void ls_versions_begin(LsVersionWalk *walk, Relation rel, const ls_row *newest, uint64 horizon);
+extern bool ls_versions_next(LsVersionWalk *walk, uint8 *buffer, ls_row *version);
+extern void ls_versions_end(LsVersionWalk *walk);
 
 /*
  * The row last updated in place by this backend: the executor asks for "the
@@ -274,6 +305,7 @@ extern void ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot 
 								   ls_lock_mode mode, const ls_conflict *conflict);
 extern TM_Result ls_conflict_result(Relation rel, ls_status status, uint64 row_id, const ls_conflict *conflict,
 									const ls_error *error, TM_FailureData *tmfd);
+extern Snapshot ls_change_snapshot(Snapshot snapshot);
 extern bool ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_FailureData *tmfd);
 extern uint64 ls_insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid);
 
@@ -283,6 +315,9 @@ extern Oid	ls_relation_toast_am(Relation rel);
 
 /* Would storing the tuple need toasting? */
 extern bool ls_toast_wanted(Relation rel, HeapTuple tuple);
+
+/* Delete what the TOAST table has of a row that is there as a whole; of others, nothing. */
+extern void ls_toast_delete_wide(Relation rel, const ls_row *row, bool is_speculative);
 
 /* The tuple to store in place of newtup (newtup itself when nothing had to be done). */
 extern HeapTuple ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, int options);
@@ -295,7 +330,6 @@ extern void ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocato
 extern uint64 ls_relation_size(Relation rel, ForkNumber forkNumber);
 
 /* ---- ls_table_cluster.c */
-extern void ls_wait_for_old_snapshots(Relation rel);
 extern void ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldIndex, bool use_sort,
 										 TransactionId OldestXmin, TransactionId *xid_cutoff,
 										 MultiXactId *multi_cutoff, double *num_tuples,

@@ -62,7 +62,9 @@ ls_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 		}
 		else if (row.flags & LS_ROW_GHOST)
 		{
-			*deadrows += 1;
+			/* what nobody needs is about to go by itself */
+			if (row.writer_tn >= ls_tn_from_xid(OldestXmin))
+				*deadrows += 1;
 			continue;
 		}
 

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "ls_row.h"
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -18,6 +19,14 @@
  * than descending the tree for each.
  */
 #define LS_SCAN_MIN_OFFSETS 8
+
+static void
+read_range(LsScanDesc *scan, uint64 lo, uint64 hi)
+{
+	if (unlikely(scan->locks))
+		ls_lock_rows(scan->base.rs_rd, lo, hi, LS_RANGE_SHARED);
+	ls_scan_range(scan, lo, hi);
+}
 
 /* Take the next block from the bitmap; false at its end. */
 static bool
@@ -39,7 +48,7 @@ next_block(LsScanDesc *scan, bool *recheck, uint64 *lossy_pages, uint64 *exact_p
 		(*lossy_pages)++;
 		scan->noffsets = 0;
 		scan->whole_range = true;
-		ls_scan_range(scan, first, first + LS_ROWS_PER_BLOCK);
+		read_range(scan, first, first + LS_ROWS_PER_BLOCK);
 		return true;
 	}
 
@@ -47,7 +56,7 @@ next_block(LsScanDesc *scan, bool *recheck, uint64 *lossy_pages, uint64 *exact_p
 	scan->noffsets = tbm_extract_page_tuple(&result, scan->offsets, TBM_MAX_TUPLES_PER_PAGE);
 	scan->whole_range = scan->noffsets >= LS_SCAN_MIN_OFFSETS;
 	if (scan->whole_range)
-		ls_scan_range(scan, first + scan->offsets[0] - 1, first + scan->offsets[scan->noffsets - 1]);
+		read_range(scan, first + scan->offsets[0] - 1, first + scan->offsets[scan->noffsets - 1]);
 	return true;
 }
 
@@ -82,8 +91,9 @@ next_row(LsScanDesc *scan, ls_row *row)
 	{
 		uint64		row_id = ls_block_to_row(scan->block) + scan->offsets[scan->next_offset++] - 1;
 
-		if (ls_fetch(scan->base.rs_rd, row_id, ls_snapshot_convert(scan->base.rs_snapshot),
-					 ls_fetch_buffer(), row, NULL))
+		if (unlikely(scan->locks))
+			ls_lock_row(scan->base.rs_rd, row_id, LS_RANGE_SHARED);
+		if (ls_fetch(scan->base.rs_rd, row_id, ls_scan_snapshot(scan), ls_fetch_buffer(), row, NULL))
 			return true;
 	}
 	return false;

@@ -99,38 +99,17 @@ is_in_progress(Build *b, const ls_row *row)
 		ls_tn_is_active(ls_shared->store, row->writer_tn);
 }
 
-/*
- * Index the versions before this one, down to the last that everybody sees: those of
- * one transaction after the other are taken out of the picture.
- */
+/* Index the versions before this one, down to the last that everybody sees. */
 static void
 index_older_versions(Build *b, const ls_row *newest)
 {
-	uint64	   *writers = palloc_array(uint64, 1);
-	uint32		n = 0;
-	uint64		row_id = newest->row_id;
-	uint64		writer = newest->writer_tn;
-	ls_row		row;
+	LsVersionWalk walk;
+	ls_row		version;
 
-	for (;;)
-	{
-		uint32		i = n;
-
-		CHECK_FOR_INTERRUPTS();
-		writers = repalloc_array(writers, uint64, n + 1);
-		for (; i > 0 && writers[i - 1] > writer; i--)
-			writers[i] = writers[i - 1];
-		writers[i] = writer;
-		n++;
-
-		if (!ls_fetch_before(b->table, row_id, writers, n, ls_fetch_buffer(), &row))
-			break;
-		writer = row.writer_tn;
-		index_row(b, &row, true);
-		if (writer < b->horizon)
-			break;
-	}
-	pfree(writers);
+	ls_versions_begin(&walk, b->table, newest, b->horizon);
+	while (ls_versions_next(&walk, ls_fetch_buffer(), &version))
+		index_row(b, &version, true);
+	ls_versions_end(&walk);
 }
 
 /* A row for BRIN while others write: every version counts as live. */
@@ -248,8 +227,10 @@ ls_index_build_range_scan(Relation table_rel, Relation index_rel, struct IndexIn
 	if (!index_info->ii_Concurrent)
 		b.horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(table_rel));
 
-	/* a parallel build brings its scan along */
-	if (rows == NULL)
+	/* a parallel build brings its scan along; that locks no rows, either, at SERIALIZABLE */
+	if (rows != NULL)
+		rows->locks = false;
+	else
 	{
 		if (index_info->ii_Concurrent)
 			registered = RegisterSnapshot(GetTransactionSnapshot());

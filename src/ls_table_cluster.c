@@ -1,10 +1,17 @@
 /*
  * ls_table_cluster.c - CLUSTER and VACUUM FULL: copy a table's rows into a new one.
  *
- * The newest version of each row goes along with the name of its writer, so a
- * snapshot that does not see the writer does not see the row either.  Older versions
- * and deleted rows do not go along: a rewrite waits until nobody needs them, and
- * gives up when that takes long.
+ * What a snapshot sees before the rewrite it sees behind it:
+ *
+ *	- the newest version of a row goes along with the name of its writer;
+ *	- older versions stay in the engine's store of versions, where the new row
+ *	  leads to them as the old one did (ls_row_insert_raw);
+ *	- rows deleted or moved by somebody whom a snapshot may not see go along as
+ *	  ghosts, behind all others;
+ *	- out-of-line values of those are copied to the new TOAST table under their
+ *	  old names.
+ *
+ * The table is locked exclusively: of its writers only this transaction runs.
  */
 #include "postgres.h"
 
@@ -12,27 +19,32 @@
 #include "ls_slot.h"
 #include "ls_table.h"
 
+#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/multixact.h"
 #include "access/relscan.h"
+#include "access/toast_internals.h"
 #include "commands/progress.h"
-#include "pgstat.h"
-#include "storage/latch.h"
-#include "storage/procarray.h"
 #include "utils/backend_progress.h"
+#include "utils/hsearch.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
-#include "utils/wait_event.h"
 
 /* Row ids to draw at a time from a table that nobody else can see. */
 #define LS_REWRITE_DRAW 1024
 
-/* How long to wait for transactions that may need versions which a rewrite would lose. */
-#define OLD_SNAPSHOT_WAIT_MS 3000
-
 /* A version older than any snapshot, whose writer does not matter any more. */
 #define LS_ANCIENT_TN 1
+
+#define TOAST_OPTIONS (HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL)
+
+/* The new id of a row that a ghost leads to. */
+typedef struct MovedRow
+{
+	uint64		old_id;
+	uint64		new_id;			/* 0: not written (yet) */
+} MovedRow;
 
 typedef struct Rewrite
 {
@@ -43,9 +55,13 @@ typedef struct Rewrite
 	uint64		horizon;		/* writers below it are visible to everybody */
 	uint64		next_row_id;	/* [next, end) are drawn */
 	uint64		end_row_id;
+	uint64	   *ghosts;			/* old ids, ascending */
+	Size		n_ghosts;
+	Size		max_ghosts;
+	HTAB	   *moved;			/* MovedRow; NULL: no ghost leads anywhere */
+	TupleTableSlot *version_slot;	/* for a version whose large values are copied */
 	double		written;
 	double		dead;
-	double		recently_dead;
 } Rewrite;
 
 static uint64
@@ -59,21 +75,196 @@ next_row_id(Rewrite *r)
 	return r->next_row_id++;
 }
 
+/* ----------------------------------------------------------------
+ * history: ghosts and older versions
+ * ----------------------------------------------------------------
+ */
+
+static void
+note_ghost(Rewrite *r, const ls_row *row)
+{
+	if (r->n_ghosts == r->max_ghosts)
+	{
+		r->max_ghosts = Max(1024, r->max_ghosts * 2);
+		r->ghosts = r->ghosts == NULL ? palloc_array(uint64, r->max_ghosts)
+			: repalloc_huge(r->ghosts, r->max_ghosts * sizeof(uint64));
+	}
+	r->ghosts[r->n_ghosts++] = row->row_id;
+
+	if ((row->flags & LS_ROW_MOVED) && row->moved_to != LS_MOVED_PARTITIONS)
+	{
+		MovedRow   *moved;
+
+		if (r->moved == NULL)
+		{
+			HASHCTL		ctl = {
+				.keysize = sizeof(uint64),
+				.entrysize = sizeof(MovedRow),
+				.hcxt = CurrentMemoryContext
+			};
+
+			r->moved = hash_create("leanstore rows moved before a rewrite", 1024, &ctl,
+								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		}
+		moved = hash_search(r->moved, &row->moved_to, HASH_ENTER, NULL);
+		moved->new_id = 0;
+	}
+}
+
+/* Which ghosts have to go along, and the rows that they lead to. */
+static void
+find_ghosts(Rewrite *r)
+{
+	LsScanDesc *scan = ls_scan_create(r->old_table, SnapshotAny, 0);
+	ls_row		row;
+
+	while (ls_scan_row(scan, false, &row))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if ((row.flags & LS_ROW_GHOST) == 0)
+			continue;
+		if (row.writer_tn < r->horizon)
+			r->dead += 1;
+		else
+			note_ghost(r, &row);
+	}
+	ls_scan_end(&scan->base);
+}
+
+static void
+note_new_id(Rewrite *r, uint64 old_id, uint64 new_id)
+{
+	MovedRow   *moved = r->moved == NULL ? NULL : hash_search(r->moved, &old_id, HASH_FIND, NULL);
+
+	if (moved != NULL)
+		moved->new_id = new_id;
+}
+
 /*
- * Write a tuple of the old table to the new one.  It is formed anew: dropped columns
+ * Copy a version's out-of-line values to the new TOAST table, which takes over
+ * the old one's name: pointers in versions that are not written anew stay right.
+ */
+static void
+copy_external_value(Rewrite *r, struct varlena *pointer)
+{
+	struct varlena *value = detoast_external_attr(pointer);
+
+	pfree(DatumGetPointer(toast_save_datum(r->new_table, PointerGetDatum(value), pointer, TOAST_OPTIONS)));
+	pfree(value);
+}
+
+static void
+copy_external_values(Rewrite *r, const ls_row *version)
+{
+	TupleDesc	desc = RelationGetDescr(r->old_table);
+	TupleTableSlot *slot = r->version_slot;
+
+	if (!ls_row_has_external(version))
+		return;
+	if (ls_row_wide_pointer(version) != NULL)
+		copy_external_value(r, ls_row_wide_pointer(version));
+	ls_slot_store(slot, r->old_table, version);
+	slot_getallattrs(slot);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *value = (struct varlena *) DatumGetPointer(slot->tts_values[i]);
+
+		if (!slot->tts_isnull[i] && TupleDescCompactAttr(desc, i)->attlen == -1 &&
+			!TupleDescCompactAttr(desc, i)->attisdropped && VARATT_IS_EXTERNAL_ONDISK(value))
+			copy_external_value(r, value);
+	}
+	ExecClearTuple(slot);
+}
+
+static bool
+copies_external_values(const Rewrite *r)
+{
+	return OidIsValid(r->new_table->rd_rel->reltoastrelid);
+}
+
+/* The same for the versions behind one, down to the last that everybody sees. */
+static void
+copy_older_external_values(Rewrite *r, const ls_row *newest)
+{
+	LsVersionWalk walk;
+	ls_row		version;
+
+	ls_versions_begin(&walk, r->old_table, newest, r->horizon);
+	while (ls_versions_next(&walk, ls_old_row_buffer(), &version))
+		copy_external_values(r, &version);
+	ls_versions_end(&walk);
+}
+
+/* A row into the new table, as `row` says. */
+static void
+insert_row(Rewrite *r, uint64 row_id, const ls_row *row)
+{
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL_ON(r->new_table, status, ls_row_insert_raw(ls_writer(), ls_open(r->new_table), row_id, row, &error));
+	ls_check(status, error, r->new_table);
+}
+
+/* Ghosts keep their bytes: there is nobody who sees them with new columns. */
+static void
+write_ghosts(Rewrite *r)
+{
+	uint64	   *new_ids = r->n_ghosts == 0 ? NULL :
+		MemoryContextAllocHuge(CurrentMemoryContext, r->n_ghosts * sizeof(uint64));
+
+	/* one may lead to another */
+	for (Size i = 0; i < r->n_ghosts; i++)
+	{
+		new_ids[i] = next_row_id(r);
+		note_new_id(r, r->ghosts[i], new_ids[i]);
+	}
+
+	for (Size i = 0; i < r->n_ghosts; i++)
+	{
+		ls_row		row;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!ls_fetch_newest(r->old_table, r->ghosts[i], ls_fetch_buffer(), &row))
+			continue;
+		if ((row.flags & LS_ROW_MOVED) && row.moved_to != LS_MOVED_PARTITIONS)
+		{
+			MovedRow   *moved = hash_search(r->moved, &row.moved_to, HASH_FIND, NULL);
+
+			/* who would have followed finds a deletion where the other row has gone for everybody */
+			row.moved_to = moved->new_id;
+			if (moved->new_id == 0)
+				row.flags &= ~LS_ROW_MOVED;
+		}
+		insert_row(r, new_ids[i], &row);
+		if (copies_external_values(r))
+		{
+			copy_external_values(r, &row);
+			copy_older_external_values(r, &row);
+		}
+	}
+}
+
+/* ----------------------------------------------------------------
+ * rows
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Write a row of the old table to the new one.  Its tuple is formed anew: dropped columns
  * become null, columns added since get the value that the catalog has kept for
  * them until now, and large values go to the new TOAST table.
  */
 static void
-write_tuple(Rewrite *r, HeapTuple tuple, uint64 writer)
+write_row(Rewrite *r, HeapTuple tuple, uint64 writer)
 {
 	TupleDesc	desc = RelationGetDescr(r->new_table);
+	uint64		old_id = ls_tid_to_row(&tuple->t_self);
+	uint64		new_id = next_row_id(r);
 	HeapTuple	formed;
 	HeapTuple	stored;
-	const uint8 *payload;
-	uint32		len;
-	ls_error	error;
-	ls_status	status;
+	ls_row		origin;
+	ls_row		row = {.writer_tn = writer};
 
 	heap_deform_tuple(tuple, RelationGetDescr(r->old_table), r->values, r->isnull);
 	for (int i = 0; i < desc->natts; i++)
@@ -81,27 +272,23 @@ write_tuple(Rewrite *r, HeapTuple tuple, uint64 writer)
 			r->isnull[i] = true;
 
 	formed = heap_form_tuple(desc, r->values, r->isnull);
-	stored = ls_toast_tuple(r->new_table, formed, NULL, HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL);
-	payload = ls_row_encode(r->new_table, stored, &len);
-	LS_CALL(status, ls_row_insert_raw(ls_writer(), ls_open(r->new_table), next_row_id(r), writer, payload, len, &error));
-	ls_check(status, error, r->new_table);
+	stored = ls_toast_tuple(r->new_table, formed, NULL, TOAST_OPTIONS);
+
+	/* what it takes to find older versions is not in the tuple */
+	if (writer >= r->horizon && ls_fetch_newest(r->old_table, old_id, ls_fetch_buffer(), &origin))
+	{
+		row = origin;
+		if (copies_external_values(r))
+			copy_older_external_values(r, &origin);
+	}
+	row.data = ls_row_encode(r->new_table, stored, &row.len);
+	insert_row(r, new_id, &row);
+	note_new_id(r, old_id, new_id);
+	r->written += 1;
 
 	if (stored != formed)
 		heap_freetuple(stored);
 	heap_freetuple(formed);
-}
-
-/* Does the row go to the new table?  Counts those that do not. */
-static bool
-wanted(Rewrite *r, uint64 writer, uint32 flags)
-{
-	if ((flags & LS_ROW_GHOST) == 0)
-		return true;
-	if (writer < r->horizon)
-		r->dead += 1;
-	else
-		r->recently_dead += 1;
-	return false;
 }
 
 static void
@@ -139,8 +326,7 @@ write_sorted(Rewrite *r, Tuplesortstate *sort)
 	while ((tuple = tuplesort_getheaptuple(sort, true)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		write_tuple(r, tuple, sorted_writer(tuple));
-		r->written += 1;
+		write_row(r, tuple, sorted_writer(tuple));
 		report_progress(PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, r->written);
 	}
 }
@@ -165,7 +351,7 @@ scan_table(Rewrite *r, Tuplesortstate *sort, TupleTableSlot *slot)
 			block = ls_row_to_block(row.row_id);
 			report_progress(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, (double) block + 1);
 		}
-		if (!wanted(r, row.writer_tn, row.flags))
+		if (row.flags & LS_ROW_GHOST)
 			continue;
 
 		rows += 1;
@@ -174,8 +360,7 @@ scan_table(Rewrite *r, Tuplesortstate *sort, TupleTableSlot *slot)
 			put_sorted(r, sort, ls_slot_tuple(slot), row.writer_tn);
 		else
 		{
-			write_tuple(r, ls_slot_tuple(slot), row.writer_tn);
-			r->written += 1;
+			write_row(r, ls_slot_tuple(slot), row.writer_tn);
 			report_progress(PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, r->written);
 		}
 		report_progress(PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED, rows);
@@ -204,54 +389,17 @@ scan_index(Rewrite *r, Relation index, TupleTableSlot *slot)
 		CHECK_FOR_INTERRUPTS();
 		if (scan->xs_recheck)
 			elog(ERROR, "CLUSTER does not support lossy index conditions");
-		if (!wanted(r, ls->writer_tn, ls->flags))
+		if (ls->flags & LS_ROW_GHOST)
 			continue;
 
 		rows += 1;
-		write_tuple(r, ls_slot_tuple(slot), ls->writer_tn);
-		r->written += 1;
+		write_row(r, ls_slot_tuple(slot), ls->writer_tn);
 		report_progress(PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED, rows);
 		report_progress(PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, r->written);
 	}
 
 	index_endscan(scan);
 	return rows;
-}
-
-/*
- * The new table gets the newest versions only, so nobody may need an older one any
- * more.  The table is locked exclusively, so the newest writer is fixed: wait
- * until no snapshot is older than it.  Who holds one and waits for the table in
- * turn would wait forever: after a while this gives up with an error.
- */
-void
-ls_wait_for_old_snapshots(Relation rel)
-{
-	LsScanDesc *scan = ls_scan_create(rel, SnapshotAny, 0);
-	uint64		newest_change = 0;
-	uint64		own = ls_own_tn();
-	ls_row		row;
-
-	while (ls_scan_row(scan, false, &row))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (row.writer_tn != own && (row.flags & (LS_ROW_HAS_PREV | LS_ROW_GHOST)) != 0)
-			newest_change = Max(newest_change, row.writer_tn);
-	}
-	ls_scan_end(&scan->base);
-
-	for (int waited_ms = 0; newest_change >= ls_store_horizon(ls_shared->store); waited_ms += 10)
-	{
-		if (waited_ms >= OLD_SNAPSHOT_WAIT_MS)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("cannot rewrite table \"%s\" because older transactions may still need its previous row versions",
-							RelationGetRelationName(rel)),
-					 errhint("Repeat the command when transactions that were running before the last changes have ended.")));
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
 }
 
 void
@@ -267,11 +415,14 @@ ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldI
 		.new_table = NewTable,
 		.values = palloc_array(Datum, natts),
 		.isnull = palloc_array(bool, natts),
+		.horizon = ls_tn_from_xid(OldestXmin),
+		.version_slot = table_slot_create(OldTable, NULL),
 	};
 
 	(void) ls_reader();
-	ls_wait_for_old_snapshots(OldTable);
-	r.horizon = ls_tn_from_xid(OldestXmin);
+	/* one that was rolled back may have its rows in here still, though its lock is gone */
+	ls_twophase_settle_all();
+	find_ghosts(&r);
 
 	if (OldIndex != NULL && !use_sort)
 		*num_tuples = scan_index(&r, OldIndex, slot);
@@ -289,6 +440,8 @@ ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldI
 		write_sorted(&r, sort);
 		tuplesort_end(sort);
 	}
+	write_ghosts(&r);
+	ExecDropSingleTupleTableSlot(r.version_slot);
 
 	pfree(r.values);
 	pfree(r.isnull);
@@ -303,5 +456,5 @@ ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldI
 		*multi_cutoff = InvalidMultiXactId;
 	}
 	*tups_vacuumed = r.dead;
-	*tups_recently_dead = r.recently_dead;
+	*tups_recently_dead = (double) r.n_ghosts;
 }

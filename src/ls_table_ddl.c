@@ -16,6 +16,7 @@
 #include "catalog/storage.h"
 #include "catalog/storage_xlog.h"
 #include "common/relpath.h"
+#include "storage/procarray.h"
 #include "storage/procnumber.h"
 #include "storage/smgr.h"
 #include "utils/snapmgr.h"
@@ -132,18 +133,20 @@ draw_row_ids(Relation rel, ls_rel *tree, uint64 end)
 
 /*
  * ALTER TABLE SET TABLESPACE.  The rows are copied one by one under their row ids
- * (indexes stay as they are), each in its newest version: the pages themselves
- * cannot be copied, for older versions are found through the number that the
- * engine has given to the file, and its cleaner may be at work on them.
+ * (indexes stay as they are): the pages themselves cannot be copied, the engine's
+ * cleaner may be at work on them.  Deleted rows that a snapshot may still see go
+ * along, older versions stay where they are.
  */
 void
 ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 {
 	LsScanDesc *scan;
 	ls_rel	   *tree;
+	uint64		horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(rel));
 	ls_row		row;
 
-	ls_wait_for_old_snapshots(rel);
+	/* as before every copy of a whole table */
+	ls_twophase_settle_all();
 	create_files(newrlocator, rel->rd_rel->relpersistence);
 
 	tree = open_file(rel, newrlocator);
@@ -156,9 +159,13 @@ ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 		ls_status	status;
 
 		CHECK_FOR_INTERRUPTS();
-		if (row.flags & LS_ROW_GHOST)
-			continue;
-		LS_CALL(status, ls_row_insert_raw(ls_writer(), tree, row.row_id, row.writer_tn, row.data, row.len, &error));
+		if (row.writer_tn < horizon)
+		{
+			if (row.flags & LS_ROW_GHOST)
+				continue;
+			row.flags = 0;
+		}
+		LS_CALL(status, ls_row_insert_raw(ls_writer(), tree, row.row_id, &row, &error));
 		ls_check(status, error, rel);
 	}
 	ls_scan_end(&scan->base);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "ls_row.h"
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -23,13 +24,25 @@ ls_fetch(Relation rel, uint64 row_id, const ls_snapshot *snapshot, uint8 *buffer
 	ls_status	status;
 	bool		dead = false;
 
-	LS_CALL(status, ls_row_fetch(ls_reader(), ls_open(rel), row_id, snapshot, buffer, row, &dead, &error));
+	LS_CALL_ON(rel, status, ls_row_fetch(ls_reader(), ls_open(rel), row_id, snapshot, buffer, row, &dead, &error));
 	if (all_dead != NULL)
 		*all_dead = (status == LS_NOT_FOUND && dead);
 	if (status == LS_NOT_FOUND)
 		return false;
+	if (unlikely(status == LS_UPDATED))
+		ls_raise_newer(rel);
 	ls_check(status, error, rel);
 	return true;
+}
+
+/* The version that an MVCC snapshot sees, of a row locked as the transaction needs it. */
+static bool
+fetch_visible(Relation rel, uint64 row_id, Snapshot snapshot, ls_row *row, bool *all_dead)
+{
+	if (likely(!ls_locks_reads(rel, snapshot)))
+		return ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), ls_fetch_buffer(), row, all_dead);
+	ls_lock_row(rel, row_id, LS_RANGE_SHARED);
+	return ls_fetch(rel, row_id, ls_locked_snapshot(snapshot), ls_fetch_buffer(), row, all_dead);
 }
 
 bool
@@ -100,6 +113,9 @@ fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_ro
 		{
 			TransactionId writer = ls_subxact_of_change(row->writer_tn, row->seq);
 
+			/* nobody could wait for it: the server has ended it */
+			if (ls_twophase_settle(row->writer_tn))
+				continue;
 			if (row->flags & LS_ROW_SPECULATIVE)
 			{
 				snapshot->speculativeToken = row->cid;
@@ -120,24 +136,149 @@ fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_ro
  * ----------------------------------------------------------------
  */
 
+/*
+ * After so many rows, each near the one before, rows are taken from a copy of their
+ * leaf, as a scan of the table takes them, and not looked up one by one any more.
+ */
+#define NEAR_ROWS_BEFORE_COPY 4
+
+/* Rows of one leaf, mostly. */
+#define NEAR_DISTANCE 32
+
+typedef struct LsIndexFetch
+{
+	IndexFetchTableData base;
+	bool		index_locks;	/* a leanstore index, which locks the ranges that it reads (SERIALIZABLE) */
+	uint64		last_row;
+	int			n_near;			/* rows fetched that were near the one before */
+	int			n_wanted;		/* rows found in a row that some other snapshot may want, though this one does not */
+	int			n_unasked;		/* rows passed since one was asked about */
+
+	/* the engine's scan with the leaf copy, and the snapshot that it was opened with; NULL: none */
+	ls_scan    *engine;
+	Snapshot	snapshot;
+	TransactionId xmin;
+	TransactionId xmax;
+	CommandId	curcid;
+	uint64		own_tn;
+} LsIndexFetch;
+
+static void
+close_copy(LsIndexFetch *fetch)
+{
+	ls_scan    *engine = fetch->engine;
+
+	fetch->engine = NULL;
+	if (engine != NULL)
+		ls_scan_close_owned(engine);
+}
+
+static void
+open_copy(LsIndexFetch *fetch, Snapshot snapshot)
+{
+	const ls_snapshot *converted = ls_snapshot_convert(snapshot);
+
+	close_copy(fetch);
+	fetch->snapshot = snapshot;
+	fetch->xmin = snapshot->xmin;
+	fetch->xmax = snapshot->xmax;
+	fetch->curcid = snapshot->curcid;
+	fetch->own_tn = converted->own_tn;
+	fetch->engine = ls_scan_open_owned(fetch->base.rel, converted, 0, LS_LAST_ROW_ID + 1, false);
+}
+
+/*
+ * Rows of a snapshot that come nearly in order.  What their leaf was like a moment ago is
+ * as good as what it is like now: which version the snapshot sees does not change, and an
+ * older one that it needs stays.  Not so at SERIALIZABLE, where newer versions have to be noticed.
+ */
+static inline bool
+is_near(LsIndexFetch *fetch, uint64 row_id)
+{
+	uint64		last = fetch->last_row;
+
+	fetch->last_row = row_id;
+	if (row_id + NEAR_DISTANCE - last >= 2 * NEAR_DISTANCE || XactIsoLevel == XACT_SERIALIZABLE)
+	{
+		fetch->n_near = 0;
+		return false;
+	}
+	return fetch->n_near >= NEAR_ROWS_BEFORE_COPY || ++fetch->n_near == NEAR_ROWS_BEFORE_COPY;
+}
+
+static bool
+fetch_near(LsIndexFetch *fetch, uint64 row_id, Snapshot snapshot, ls_row *row)
+{
+	ls_error	error;
+	ls_status	status;
+
+	if (fetch->engine == NULL || fetch->snapshot != snapshot || fetch->xmin != snapshot->xmin ||
+		fetch->xmax != snapshot->xmax || fetch->curcid != snapshot->curcid || fetch->own_tn != ls_own_tn())
+		open_copy(fetch, snapshot);
+	LS_CALL(status, ls_scan_fetch(fetch->engine, row_id, row, &error));
+	if (status == LS_NOT_FOUND)
+		return false;
+	ls_check(status, error, fetch->base.rel);
+	return true;
+}
+
+/*
+ * A run of rows that are gone for this snapshot: each that is gone for all takes its entry
+ * with it, when asked about.  Where the answer is no again and again, since an old
+ * snapshot wants them, not all are asked about, and the fewer the longer that goes on.
+ */
+#define WANTED_ROWS_PER_STEP 16
+
+static bool
+is_worth_asking(LsIndexFetch *fetch)
+{
+	if (fetch->n_unasked < fetch->n_wanted / WANTED_ROWS_PER_STEP)
+	{
+		fetch->n_unasked++;
+		return false;
+	}
+	fetch->n_unasked = 0;
+	return true;
+}
+
+/* The row's leaf copy gives no version: is it dead to everybody?  That is asked of the leaf. */
+static bool
+fetch_again(LsIndexFetch *fetch, uint64 row_id, Snapshot snapshot, ls_row *row, bool *all_dead)
+{
+	if (all_dead == NULL || !is_worth_asking(fetch))
+		return false;
+	if (fetch_visible(fetch->base.rel, row_id, snapshot, row, all_dead))
+		return true;
+	fetch->n_wanted = *all_dead ? 0 : fetch->n_wanted + 1;
+	return false;
+}
+
 struct IndexFetchTableData *
 ls_index_fetch_begin(Relation rel)
 {
-	IndexFetchTableData *scan = palloc0_object(IndexFetchTableData);
+	LsIndexFetch *fetch = palloc0_object(LsIndexFetch);
 
-	scan->rel = rel;
-	return scan;
+	fetch->base.rel = rel;
+	return &fetch->base;
 }
 
 void
+ls_index_fetch_note_locks(struct IndexFetchTableData *scan)
+{
+	((LsIndexFetch *) scan)->index_locks = true;
+}
+
+/* The next scan may want a single row. */
+void
 ls_index_fetch_reset(struct IndexFetchTableData *scan)
 {
-	/* nothing is held between two rows */
+	((LsIndexFetch *) scan)->n_near = 0;
 }
 
 void
 ls_index_fetch_end(struct IndexFetchTableData *scan)
 {
+	close_copy((LsIndexFetch *) scan);
 	pfree(scan);
 }
 
@@ -145,12 +286,15 @@ bool
 ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
 					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
 {
+	LsIndexFetch *fetch = (LsIndexFetch *) scan;
 	Relation	rel = scan->rel;
 	uint64		row_id = ls_tid_to_row(tid);
 	ls_row		row;
 	bool		found;
 
 	*call_again = false;		/* at most one version of a row is visible */
+	if (all_dead != NULL)
+		*all_dead = false;
 	ls_forget_recent();
 
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
@@ -161,9 +305,13 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	}
 	else
 	{
-		if (IsMVCCSnapshot(snapshot))
-			ls_check_isolation(rel);
-		found = ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), ls_fetch_buffer(), &row, all_dead);
+		/* the gaps of other indexes: the executor's scans have locked the table already */
+		if (unlikely(XactIsoLevel == XACT_SERIALIZABLE) && !fetch->index_locks && ls_locks_reads(rel, snapshot))
+			ls_lock_table(rel);
+		if (IsMVCCSnapshot(snapshot) && is_near(fetch, row_id))
+			found = fetch_near(fetch, row_id, snapshot, &row) || fetch_again(fetch, row_id, snapshot, &row, all_dead);
+		else
+			found = fetch_visible(rel, row_id, snapshot, &row, all_dead);
 	}
 
 	if (!found)
@@ -189,11 +337,7 @@ ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, Tup
 	else
 	{
 		ls_forget_recent();
-		if (IsMVCCSnapshot(snapshot))
-			ls_check_isolation(rel);
-
-		found = ls_tid_names_row(tid) &&
-			ls_fetch(rel, ls_tid_to_row(tid), ls_snapshot_convert(snapshot), ls_fetch_buffer(), &row, NULL);
+		found = ls_tid_names_row(tid) && fetch_visible(rel, ls_tid_to_row(tid), snapshot, &row, NULL);
 	}
 
 	if (!found)
@@ -201,7 +345,6 @@ ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, Tup
 	ls_slot_store(slot, rel, &row);
 	if (deleted)
 		ls_slot_set_deleted(slot);
-	pgstat_count_heap_fetch(rel);
 	return true;
 }
 
@@ -224,7 +367,7 @@ ls_tuple_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
 		ls_row		row;
 
 		CHECK_FOR_INTERRUPTS();
-		if (ls_fetch(rel, row_id, ls_snapshot_convert(sscan->rs_snapshot), ls_fetch_buffer(), &row, NULL))
+		if (fetch_visible(rel, row_id, sscan->rs_snapshot, &row, NULL))
 			*tid = next;
 		if (!ls_fetch_newest(rel, row_id, ls_fetch_buffer(), &row) ||
 			(row.flags & LS_ROW_MOVED) == 0 ||
@@ -239,8 +382,7 @@ ls_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
 {
 	ls_row		row;
 
-	if (!ls_fetch(rel, ls_tid_to_row(&slot->tts_tid), ls_snapshot_convert(snapshot),
-				  ls_fetch_buffer(), &row, NULL))
+	if (!fetch_visible(rel, ls_tid_to_row(&slot->tts_tid), snapshot, &row, NULL))
 		return false;
 
 	/* another version is visible: the one in the slot is not */

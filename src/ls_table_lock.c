@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "ls_row.h"
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -103,7 +104,7 @@ ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, Co
 	seen = *ls_snapshot_convert(snapshot);
 
 	/* where it fails the executor's own attempt will tell why */
-	LS_CALL(status, ls_row_lock(ls_writer(), ls_open(wait_for->rel), &change, true, ls_fetch_buffer(),
+	LS_CALL_ON(wait_for->rel, status, ls_row_lock(ls_writer(), ls_open(wait_for->rel), &change, true, ls_fetch_buffer(),
 								&row, &newer, &other, &error));
 	(void) status;
 }
@@ -140,7 +141,7 @@ lock_row(LsRowWait *wait_for, ItemPointer tid, Snapshot snapshot, TupleTableSlot
 		ls_row		row;
 		bool		newer = false;
 
-		LS_CALL(status, ls_row_lock(worker, ls_open(rel), &change, any_version, ls_fetch_buffer(),
+		LS_CALL_ON(rel, status, ls_row_lock(worker, ls_open(rel), &change, any_version, ls_fetch_buffer(),
 									&row, &newer, &conflict, &error));
 		switch (status)
 		{
@@ -208,7 +209,9 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	LsRowWait	wait_for;
 	TM_Result	result;
 
-	ls_check_isolation(rel);
+	/* ON CONFLICT comes here for a row that no scan has locked, and looks at it */
+	if (ls_locks(rel))
+		ls_lock_row(rel, ls_marked_tid_to_row(tid), LS_RANGE_SHARED);
 	tmfd->traversed = false;
 
 	ls_row_wait_begin(&wait_for, rel, ls_marked_tid_to_row(tid), XLTW_Lock, wait_policy);

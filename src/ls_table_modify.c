@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "ls_row.h"
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -40,10 +41,8 @@ static int	next_speculative = 0;
  */
 
 static void
-check_insert_allowed(Relation rel)
+check_insert_allowed(void)
 {
-	ls_check_isolation(rel);
-
 	/*
 	 * The leader may insert while workers run (CREATE TABLE AS); a worker has
 	 * no transaction of its own to write with.
@@ -69,7 +68,9 @@ insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid, ui
 	for (int attempt = 0; attempt < 2; attempt++)
 	{
 		row_id = ls_next_row_id(rel);
-		LS_CALL(status, ls_row_insert(ls_writer(), ls_open(rel), row_id, cid, flags, payload, len, &error));
+		if (ls_locks(rel))
+			ls_lock_row(rel, row_id, LS_RANGE_EXCLUSIVE);
+		LS_CALL_ON(rel, status, ls_row_insert(ls_writer(), ls_open(rel), row_id, cid, flags, payload, len, &error));
 		if (status == LS_OK)
 			return row_id;
 		if (status != LS_EXISTS)
@@ -113,7 +114,7 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, int options, uint
 	uint32		len;
 	uint64		row_id;
 
-	check_insert_allowed(rel);
+	check_insert_allowed();
 	ls_forget_recent();
 
 	slot->tts_tableOid = RelationGetRelid(rel);
@@ -179,6 +180,7 @@ delete_toast_values(Relation rel, const ls_row *row, bool is_speculative)
 
 	ls_row_decode(row, rel, &tuple, space);
 	heap_toast_delete(rel, &tuple, is_speculative);
+	ls_toast_delete_wide(rel, row, is_speculative);
 	pfree(space);
 }
 
@@ -218,9 +220,16 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	ls_status	status;
 	uint64		first;
 	uint32		done = 0;
-	ls_bytes   *rows = palloc_array(ls_bytes, nslots);
+	ls_bytes   *rows;
+	StringInfoData payloads;
+	Size		begin = 0;
 
-	check_insert_allowed(rel);
+	/* COPY flushes the buffers of all partitions, also those that have got nothing since */
+	if (nslots == 0)
+		return;
+	rows = palloc_array(ls_bytes, nslots);
+	initStringInfoExt(&payloads, nslots * 128);
+	check_insert_allowed();
 	ls_forget_recent();
 
 	for (int i = 0; i < nslots; i++)
@@ -230,7 +239,6 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 		HeapTuple	tuple;
 		HeapTuple	stored;
 		const uint8 *payload;
-		uint8	   *copy;
 
 		slot->tts_tableOid = RelationGetRelid(rel);
 		tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
@@ -239,17 +247,22 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 
 		/* the encoder's buffer is used again for the next row */
 		payload = ls_row_encode(rel, stored, &rows[i].len);
-		copy = palloc(rows[i].len);
-		memcpy(copy, payload, rows[i].len);
-		rows[i].data = copy;
+		appendBinaryStringInfoNT(&payloads, payload, rows[i].len);
 
 		if (stored != tuple)
 			heap_freetuple(stored);
 		if (should_free)
 			heap_freetuple(tuple);
 	}
+	for (int i = 0; i < nslots; i++)
+	{
+		rows[i].data = (const uint8 *) payloads.data + begin;
+		begin += rows[i].len;
+	}
 
 	first = ls_row_id_range(rel, nslots);
+	if (ls_locks(rel))
+		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
 	while (done < (uint32) nslots)
 	{
 		uint32		inserted = 0;
@@ -259,6 +272,7 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 		status = ls_row_insert_many(ls_writer(), ls_open(rel), first + done, nslots - done, cid,
 									rows + done, &inserted, &error);
 		ls_interruptible(false);
+		ls_count_pages(rel);
 		done += inserted;
 		if (status == LS_INTERRUPTED)
 			CHECK_FOR_INTERRUPTS();
@@ -267,10 +281,8 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	}
 
 	for (int i = 0; i < nslots; i++)
-	{
 		set_stored(slots[i], rel, first + i, cid, 0);
-		pfree(unconstify(uint8 *, rows[i].data));
-	}
+	pfree(payloads.data);
 	pfree(rows);
 
 	pgstat_count_heap_insert(rel, nslots);
@@ -333,6 +345,19 @@ ls_conflict_result(Relation rel, ls_status status, uint64 row_id, const ls_confl
 }
 
 /*
+ * What a change has to see.  The apply worker of a subscription names nothing, as heap
+ * does not ask: it has found the newest version and locked it.
+ */
+Snapshot
+ls_change_snapshot(Snapshot snapshot)
+{
+	if (likely(snapshot != InvalidSnapshot))
+		return snapshot;
+	ls_horizon_withdraw();
+	return GetLatestSnapshot();
+}
+
+/*
  * The caller changes a version that we have meanwhile locked, for another row of
  * its join, in a newer one.  True: fills *tmfd as for TM_Updated.
  */
@@ -365,7 +390,7 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 	TM_Result	result = TM_Ok;
 	ls_row		old = {0};
 
-	ls_check_isolation(rel);
+	snapshot = ls_change_snapshot(snapshot);
 	ls_forget_recent();
 	if (IsInParallelMode())
 		ereport(ERROR,
@@ -373,6 +398,8 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 				 errmsg("cannot delete tuples during a parallel operation")));
 	if (ls_snapshot_is_behind(rel, tid, snapshot, tmfd))
 		return TM_Updated;
+	if (ls_locks(rel))
+		ls_lock_row(rel, row_id, LS_RANGE_EXCLUSIVE);
 	ls_row_wait_begin(&wait_for, rel, row_id, XLTW_Delete, LockWaitBlock);
 
 	for (;;)
@@ -400,7 +427,7 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		if (may_have_toast && !ls_fetch_committed(rel, row_id, ls_old_row_buffer(), &old))
 			old.len = 0;
 
-		LS_CALL(status, ls_row_delete(worker, ls_open(rel), &change,
+		LS_CALL_ON(rel, status, ls_row_delete(worker, ls_open(rel), &change,
 									  changingPart ? LS_MOVED_PARTITIONS : 0, &conflict, &error));
 		if (status == LS_OK)
 			break;

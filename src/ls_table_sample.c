@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "ls_row.h"
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -19,9 +20,12 @@ ls_scan_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 {
 	LsScanDesc *scan = (LsScanDesc *) sscan;
 	TsmRoutine *tsm = scanstate->tsmroutine;
-	BlockNumber blocks = ls_scan_blocks(scan);
+	BlockNumber blocks;
 	BlockNumber block;
 
+	if (unlikely(scan->locks))
+		ls_lock_table(sscan->rs_rd);
+	blocks = ls_scan_blocks(scan);
 	if (blocks == 0)
 		return false;
 

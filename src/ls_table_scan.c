@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -22,17 +23,6 @@
  * it should cost nothing beside the rows.
  */
 #define LS_PARALLEL_MIN_CHUNK 16
-
-void
-ls_reject_serializable(Relation rel)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("table \"%s\" cannot be used at isolation level SERIALIZABLE",
-					RelationGetRelationName(rel)),
-			 errdetail("Access method \"leanstore\" does not track reads for serializability."),
-			 errhint("Use REPEATABLE READ, and SELECT ... FOR SHARE or FOR UPDATE for rows that a decision depends on.")));
-}
 
 uint64
 ls_end_row(Relation rel)
@@ -60,6 +50,15 @@ ls_scan_blocks(LsScanDesc *scan)
 	return (BlockNumber) ls_end_row_to_blocks(ls_scan_end_row(scan));
 }
 
+/* What the engine has given is not wanted; nor is the place where it is. */
+static inline void
+lose_position(LsScanDesc *scan)
+{
+	scan->positioned = false;
+	scan->has_pending = false;
+	scan->n_rows = scan->next_row = 0;
+}
+
 /* Close the engine's scan; the next row wanted opens a new one. */
 static void
 close_engine_scan(LsScanDesc *scan)
@@ -71,8 +70,23 @@ close_engine_scan(LsScanDesc *scan)
 		scan->engine = NULL;
 		ls_scan_close_owned(engine);
 	}
-	scan->positioned = false;
-	scan->has_pending = false;
+	lose_position(scan);
+}
+
+const ls_snapshot *
+ls_scan_snapshot(LsScanDesc *scan)
+{
+	return unlikely(scan->locks) ? ls_locked_snapshot(scan->base.rs_snapshot) : ls_snapshot_convert(scan->base.rs_snapshot);
+}
+
+/* Before the scan finds out where it ends: rows may be added until they are locked. */
+static void
+lock_range(LsScanDesc *scan)
+{
+	if (scan->base.rs_flags & SO_TYPE_TIDRANGESCAN)
+		ls_lock_rows(scan->base.rs_rd, scan->lo, scan->hi, LS_RANGE_SHARED);
+	else if ((scan->base.rs_flags & SO_TYPE_BITMAPSCAN) == 0)
+		ls_lock_table(scan->base.rs_rd);
 }
 
 /*
@@ -83,7 +97,7 @@ close_engine_scan(LsScanDesc *scan)
 static void
 position(LsScanDesc *scan, uint64 lo, uint64 hi, bool backward)
 {
-	const ls_snapshot *snapshot = ls_snapshot_convert(scan->base.rs_snapshot);
+	const ls_snapshot *snapshot = ls_scan_snapshot(scan);
 
 	if (scan->engine != NULL &&
 		(snapshot->own_tn != scan->own_tn || snapshot->curcid != scan->curcid))
@@ -98,9 +112,9 @@ position(LsScanDesc *scan, uint64 lo, uint64 hi, bool backward)
 	else
 		ls_scan_rescan(scan->engine, lo, hi, backward);
 
+	lose_position(scan);
 	scan->positioned = true;
 	scan->backward = backward;
-	scan->has_pending = false;
 }
 
 /* Draw the next range of blocks of a parallel scan; false when there is none. */
@@ -144,6 +158,8 @@ next_chunk(LsScanDesc *scan)
 static bool
 prepare(LsScanDesc *scan, bool backward)
 {
+	if (unlikely(scan->locks))
+		lock_range(scan);
 	if (scan->base.rs_parallel != NULL)
 	{
 		if (!next_chunk(scan))
@@ -161,8 +177,9 @@ prepare(LsScanDesc *scan, bool backward)
 	return true;
 }
 
-bool
-ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
+/* The engine's next rows, in the direction given; false at the end. */
+static bool
+read_rows(LsScanDesc *scan, bool backward)
 {
 	ls_error	error;
 
@@ -172,10 +189,11 @@ ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
 		if (scan->at_end)
 			scan->positioned = false;
 		else if (scan->positioned)
-			ls_scan_set_backward(scan->engine, backward);
+			ls_scan_set_backward(scan->engine, backward, scan->next_row > 0 ? scan->rows[scan->next_row - 1].row_id : 0);
 		scan->backward = backward;
 		scan->at_end = false;
 	}
+	scan->n_rows = scan->next_row = 0;
 
 	while (!scan->at_end)
 	{
@@ -184,9 +202,11 @@ ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
 		if (!scan->positioned && !prepare(scan, backward))
 			break;
 
-		LS_CALL(status, ls_scan_next(scan->engine, row, &error));
+		LS_CALL_ON(scan->base.rs_rd, status, ls_scan_next(scan->engine, &scan->rows, &scan->n_rows, &error));
 		if (likely(status == LS_OK))
 			return true;
+		if (status == LS_UPDATED)
+			ls_raise_newer(scan->base.rs_rd);
 		if (status != LS_END)
 			ls_raise(&error, scan->base.rs_rd);
 
@@ -200,13 +220,32 @@ ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
 	return false;
 }
 
+/* The next row, valid until the next call; NULL at the end. */
+static inline const ls_row *
+next_row(LsScanDesc *scan, bool backward)
+{
+	if (unlikely(scan->next_row == scan->n_rows || backward != scan->backward) && !read_rows(scan, backward))
+		return NULL;
+	return &scan->rows[scan->next_row++];
+}
+
+bool
+ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
+{
+	const ls_row *next = next_row(scan, backward);
+
+	if (next == NULL)
+		return false;
+	*row = *next;
+	return true;
+}
+
 void
 ls_scan_range(LsScanDesc *scan, uint64 lo, uint64 hi)
 {
 	scan->lo = lo;
 	scan->hi = hi;
-	scan->positioned = false;
-	scan->has_pending = false;
+	lose_position(scan);
 	scan->at_end = false;
 }
 
@@ -217,8 +256,7 @@ restart(LsScanDesc *scan)
 	/* which rows count as written by now depends on the present */
 	if (scan->base.rs_snapshot == NULL || !IsMVCCSnapshot(scan->base.rs_snapshot))
 		close_engine_scan(scan);
-	scan->positioned = false;
-	scan->has_pending = false;
+	lose_position(scan);
 	scan->at_end = false;
 	scan->end_row = 0;
 	scan->parallel_started = false;
@@ -253,10 +291,8 @@ ls_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKeyData *key,
 {
 	LsScanDesc *scan;
 
-	if (snapshot != NULL && IsMVCCSnapshot(snapshot))
-		ls_check_isolation(rel);
-
 	scan = ls_scan_create(rel, snapshot, flags);
+	scan->locks = ls_locks_reads(rel, snapshot);
 	scan->base.rs_parallel = pscan;
 	scan->base.rs_nkeys = nkeys;
 	if (nkeys > 0)
@@ -298,13 +334,13 @@ bool
 ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
 {
 	LsScanDesc *scan = (LsScanDesc *) sscan;
-	ls_row		row;
+	const ls_row *row;
 
 	ls_forget_recent();
 
-	while (ls_scan_row(scan, ScanDirectionIsBackward(direction), &row))
+	while ((row = next_row(scan, ScanDirectionIsBackward(direction))) != NULL)
 	{
-		ls_slot_store(slot, sscan->rs_rd, &row);
+		ls_slot_store(slot, sscan->rs_rd, row);
 		if (unlikely(sscan->rs_nkeys > 0) &&
 			!HeapKeyTest(ls_slot_tuple(slot), RelationGetDescr(sscan->rs_rd),
 						 sscan->rs_nkeys, sscan->rs_key))

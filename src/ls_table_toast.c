@@ -12,6 +12,7 @@
 
 #include "access/heaptoast.h"
 #include "access/toast_helper.h"
+#include "access/toast_internals.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
@@ -46,10 +47,19 @@ ls_relation_needs_toast_table(Relation rel)
 		}
 	}
 
-	if (!toastable)
-		return false;
+	/* what cannot be moved out column by column may have to go as a whole row */
 	return unlimited ||
-		MAXALIGN(SizeofHeapTupleHeader + BITMAPLEN(desc->natts)) + MAXALIGN(data_len) > TOAST_TUPLE_THRESHOLD;
+		MAXALIGN(SizeofHeapTupleHeader + BITMAPLEN(desc->natts)) + MAXALIGN(data_len) >
+		(toastable ? TOAST_TUPLE_THRESHOLD : LS_MAX_ROW_BYTES);
+}
+
+void
+ls_toast_delete_wide(Relation rel, const ls_row *row, bool is_speculative)
+{
+	struct varlena *pointer = ls_row_wide_pointer(row);
+
+	if (pointer != NULL)
+		toast_delete_datum(rel, PointerGetDatum(pointer), is_speculative);
 }
 
 Oid

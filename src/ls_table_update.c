@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "ls_row.h"
+#include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -57,15 +58,18 @@ attribute_changes(Relation rel, AttrNumber attnum, HeapTuple old, HeapTuple new)
 	return !datumIsEqual(old_value, new_value, att->attbyval, att->attlen);
 }
 
+/* Does a column of this kind change? */
 static bool
-any_attribute_changes(Relation rel, const Bitmapset *attrs, HeapTuple old, HeapTuple new)
+indexed_attribute_changes(Relation rel, IndexAttrBitmapKind kind, HeapTuple old, HeapTuple new)
 {
+	Bitmapset  *attrs = RelationGetIndexAttrBitmap(rel, kind);
 	int			x = -1;
+	bool		changes = false;
 
-	while ((x = bms_next_member(attrs, x)) >= 0)
-		if (attribute_changes(rel, x + FirstLowInvalidHeapAttributeNumber, old, new))
-			return true;
-	return false;
+	while (!changes && (x = bms_next_member(attrs, x)) >= 0)
+		changes = attribute_changes(rel, x + FirstLowInvalidHeapAttributeNumber, old, new);
+	bms_free(attrs);
+	return changes;
 }
 
 /* Does a column change that is part of a foreign key of this table? */
@@ -132,22 +136,14 @@ plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, U
 
 	if (rel->rd_rel->relhasindex)
 	{
-		Bitmapset  *blocking = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
-		Bitmapset  *summarized = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED);
-		Bitmapset  *keys = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-
 		/* key columns are columns of an index that blocks updates in place */
-		if (any_attribute_changes(rel, blocking, old, new))
+		if (indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING, old, new))
 		{
 			plan->in_place = false;
-			plan->keys = any_attribute_changes(rel, keys, old, new);
+			plan->keys = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_KEY, old, new);
 		}
 		else
-			plan->summarized = any_attribute_changes(rel, summarized, old, new);
-
-		bms_free(blocking);
-		bms_free(summarized);
-		bms_free(keys);
+			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old, new);
 	}
 
 	if (plan->in_place &&
@@ -169,7 +165,7 @@ move_row(Relation rel, const ls_change *change, const uint8 *payload, uint32 len
 	ls_status	status;
 
 	*new_row_id = ls_insert_payload(rel, payload, len, change->cid);
-	LS_CALL(status, ls_row_delete(worker, ls_open(rel), change, *new_row_id, conflict, error));
+	LS_CALL_ON(rel, status, ls_row_delete(worker, ls_open(rel), change, *new_row_id, conflict, error));
 	if (status != LS_OK)
 		ls_txn_rollback_to(worker, savepoint);
 	return status;
@@ -188,7 +184,7 @@ lock_for_toasting(Relation rel, const ls_change *change, const ls_row *expected,
 	bool		newer;
 	ls_status	status;
 
-	LS_CALL(status, ls_row_lock(ls_writer(), ls_open(rel), change, false, ls_fetch_buffer(),
+	LS_CALL_ON(rel, status, ls_row_lock(ls_writer(), ls_open(rel), change, false, ls_fetch_buffer(),
 								&locked, &newer, conflict, error));
 	*changed = (status == LS_OK &&
 				(locked.writer_tn != expected->writer_tn || locked.cid != expected->cid));
@@ -291,11 +287,13 @@ try_update(Update *u, bool *again)
 				return status;
 		}
 		stored = ls_toast_tuple(rel, u->new, have_old ? &u->old : NULL, 0);
+		if (have_old)
+			ls_toast_delete_wide(rel, &old_row, false);
 	}
 
 	payload = ls_row_encode(rel, stored, &len);
 	if (u->plan.in_place)
-		LS_CALL(status, ls_row_update(worker, ls_open(rel), &change, payload, len, &u->conflict, &u->error));
+		LS_CALL_ON(rel, status, ls_row_update(worker, ls_open(rel), &change, payload, len, &u->conflict, &u->error));
 	else
 		status = move_row(rel, &change, payload, len, &u->new_row_id, &u->conflict, &u->error);
 
@@ -330,6 +328,9 @@ finish_update(Update *u, TupleTableSlot *slot, TU_UpdateIndexes *update_indexes)
 		};
 	}
 	pgstat_count_heap_update(u->rel, u->plan.in_place, false);
+	/* that counts a dead row, for VACUUM to come and get: here is none */
+	if (u->plan.in_place)
+		pgstat_update_heap_dead_tuples(u->rel, 1);
 }
 
 TM_Result
@@ -341,7 +342,6 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		.rel = rel,
 		.row_id = ls_marked_tid_to_row(otid),
 		.cid = cid,
-		.snapshot = snapshot,
 		.crosscheck = crosscheck,
 	};
 	TM_Result	result = TM_Ok;
@@ -349,8 +349,8 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 	bool		should_free;
 
 	*update_indexes = TU_None;
+	u.snapshot = snapshot = ls_change_snapshot(snapshot);
 	u.is_conflict_update = ls_is_conflict_lock(rel, u.row_id, cid);
-	ls_check_isolation(rel);
 	ls_forget_recent();
 	if (IsInParallelMode())
 		ereport(ERROR,
@@ -361,6 +361,8 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		*lockmode = LockTupleExclusive;
 		return TM_Updated;
 	}
+	if (ls_locks(rel))
+		ls_lock_row(rel, u.row_id, LS_RANGE_EXCLUSIVE);
 	ls_row_wait_begin(&wait_for, rel, u.row_id, XLTW_Update, LockWaitBlock);
 
 	slot->tts_tableOid = RelationGetRelid(rel);

@@ -35,6 +35,7 @@ typedef struct Vacuum
 	Relation	rel;
 	BufferAccessStrategy strategy;
 	int			message_level;
+	uint64		horizon;		/* deletions by writers below it are seen by everybody */
 
 	/*
 	 * A bit for each row id below present_rows: set when the row was there and
@@ -89,7 +90,7 @@ scan_table(Vacuum *v, bool with_indexes)
 
 		if ((row.flags & LS_ROW_GHOST) == 0)
 			v->live += 1;
-		else if (ls_row_is_dead(&row))
+		else if (row.writer_tn < v->horizon)
 			continue;
 		else
 			v->recently_dead += 1;
@@ -182,6 +183,8 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 		.rel = rel,
 		.strategy = bstrategy,
 		.message_level = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2,
+		/* the engine's lags behind by the time between two publications */
+		.horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(rel)),
 	};
 
 	(void) ls_reader();
@@ -199,6 +202,11 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 	for (int i = 0; i < nindexes; i++)
 		nforeign += !ls_is_index(indexes[i]);
 	scan_table(&v, clean_indexes && nforeign > 0);
+	/* heap's VACUUM warns of this; that other tables get no workers, it does not say either */
+	if (clean_indexes && nindexes > 1 && params->nworkers > 0 && RelationUsesLocalBuffers(rel))
+		ereport(WARNING,
+				(errmsg("disabling parallel option of vacuum on \"%s\" --- cannot vacuum temporary tables in parallel",
+						RelationGetRelationName(rel))));
 	if (clean_indexes)
 	{
 		pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_TOTAL, nindexes);

@@ -109,24 +109,62 @@ ls_note_locked_newer(Relation rel, const ls_row *row)
 #define LS_TN_LIMIT ((UINT64CONST(1) << 48) - 1)
 
 /*
- * The version before the ones written by `writers`: a snapshot in which only
- * they are running.  writers is sorted and not empty.
+ * The versions of a row behind its newest one, down to the last that everybody sees
+ * (whose writer is below the horizon).  Each is what a snapshot sees in which the
+ * writers of all newer ones are running.
  */
+void
+ls_versions_begin(LsVersionWalk *walk, Relation rel, const ls_row *newest, uint64 horizon)
+{
+	*walk = (LsVersionWalk)
+	{
+		.rel = rel, .row_id = newest->row_id, .horizon = horizon, .at = *newest
+	};
+}
+
+static void
+add_writer(LsVersionWalk *walk, uint64 writer)
+{
+	uint32		i = walk->n;
+
+	if (walk->n == walk->capacity)
+	{
+		walk->capacity = Max(8, walk->capacity * 2);
+		walk->writers = walk->writers == NULL ? palloc_array(uint64, walk->capacity)
+			: repalloc_array(walk->writers, uint64, walk->capacity);
+	}
+	for (; i > 0 && walk->writers[i - 1] > writer; i--)
+		walk->writers[i] = walk->writers[i - 1];
+	walk->writers[i] = writer;
+	walk->n++;
+}
+
 bool
-ls_fetch_before(Relation rel, uint64 row_id, const uint64 *writers, uint32 n,
-				uint8 *buffer, ls_row *row)
+ls_versions_next(LsVersionWalk *walk, uint8 *buffer, ls_row *version)
 {
 	ls_snapshot snapshot = {
 		.kind = LS_SNAPSHOT_MVCC,
-		.xmin = writers[0],
-		.xmax = LS_TN_LIMIT,
-		.running = writers,
-		.n_running = n,
-		.curcid = 0,
-		.own_tn = 0
+		.xmax = LS_TN_LIMIT
 	};
 
-	return ls_fetch(rel, row_id, &snapshot, buffer, row, NULL);
+	CHECK_FOR_INTERRUPTS();
+	if (walk->at.writer_tn < walk->horizon || (walk->at.flags & LS_ROW_HAS_PREV) == 0)
+		return false;
+	add_writer(walk, walk->at.writer_tn);
+	snapshot.xmin = walk->writers[0];
+	snapshot.running = walk->writers;
+	snapshot.n_running = walk->n;
+	if (!ls_fetch(walk->rel, walk->row_id, &snapshot, buffer, version, NULL))
+		return false;
+	walk->at = *version;
+	return true;
+}
+
+void
+ls_versions_end(LsVersionWalk *walk)
+{
+	if (walk->writers != NULL)
+		pfree(walk->writers);
 }
 
 /* The version that command cid of this transaction replaced. */

@@ -13,6 +13,7 @@
  */
 #include "ls.h"
 #include "index/ls_index.h"
+#include "ls_publication.h"
 #include "ls_table.h"
 
 #include "access/xact.h"
@@ -27,6 +28,7 @@
 #include "storage/procarray.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/injection_point.h"
 
 static ProcessUtility_hook_type previous_hook = NULL;
 static object_access_hook_type previous_access_hook = NULL;
@@ -40,6 +42,10 @@ close_database(Oid database)
 	ls_error	error = {0};
 	ls_status	status;
 
+	/* nothing of it was ever opened */
+	if (ls_shared->from_backup)
+		return;
+	ls_twophase_settle_all();
 	LS_CALL(status, ls_database_close(ls_reader(), database, &error));
 	ls_check(status, error, NULL);
 }
@@ -111,6 +117,12 @@ access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, vo
 		close_database(get_database_oid(template_name, false));
 }
 
+static bool
+ends_prepared(const TransactionStmt *statement)
+{
+	return statement->kind == TRANS_STMT_COMMIT_PREPARED || statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
+}
+
 static void
 process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, ProcessUtilityContext context,
 				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
@@ -165,7 +177,16 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	if (IsA(parsetree, TransactionStmt) && ends_prepared((TransactionStmt *) parsetree))
+	{
+		INJECTION_POINT("leanstore-end-prepared", NULL);
+		/* it has ended: an error would say something else */
+		HOLD_INTERRUPTS();
+		ls_twophase_settle_all();
+		RESUME_INTERRUPTS();
+	}
 	ls_index_finish_statement(&after, query);
+	ls_publication_check(parsetree);
 	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
 }

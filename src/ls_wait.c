@@ -7,6 +7,9 @@
  * what it wanted, the others wait for that lock.  So the row goes to them in turn.
  * A row that nobody waits for has no such lock, and who meets no conflict takes none.
  *
+ * Of a prepared transaction the XID is released before the engine knows its end: who
+ * was woken by that sees to it (ls_twophase_settle), or it would find the row held still.
+ *
  * Whoever holds a lock on the row already and wants a stronger one does not queue:
  * the first in line may be waiting for just this transaction.
  */
@@ -18,6 +21,7 @@ void
 ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper)
 {
 	XactLockTableWait(ls_subxact_of_change(tn, seq), rel, tid, oper);
+	(void) ls_twophase_settle(tn);
 }
 
 void
@@ -100,14 +104,17 @@ ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode)
 	{
 		case LockWaitBlock:
 			XactLockTableWait(xid, wait->rel, &wait->tid, wait->oper);
-			return true;
+			break;
 		case LockWaitSkip:
-			return ConditionalXactLockTableWait(xid, false);
+			if (!ConditionalXactLockTableWait(xid, false))
+				return false;
+			break;
 		case LockWaitError:
 			if (!ConditionalXactLockTableWait(xid, log_lock_failures))
 				raise_not_available(wait->rel);
-			return true;
+			break;
 	}
+	(void) ls_twophase_settle(conflict->tn);
 	return true;
 }
 

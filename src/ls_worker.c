@@ -45,57 +45,6 @@ ls_worker_register(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/*
- * Recovery fails only on damage or missing files.  The server stays up for
- * everything else; whoever touches a leanstore table gets the reason.
- */
-static void
-report_recovery_failure(const ls_error *error)
-{
-	ls_shared->recovery_error = *error;
-	pg_write_barrier();
-	pg_atomic_write_u32(&ls_shared->recovery_failed, 1);
-	ereport(LOG,
-			(errmsg("leanstore recovery failed: %s", error->message),
-			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
-			 errhint("Leanstore tables cannot be used until the cause is removed and the server is restarted.")));
-}
-
-static bool
-run_recovery(void)
-{
-	ls_error	error = {0};
-	ls_in_doubt *doubts = NULL;
-	size_t		n_doubts = 0;
-
-	if (ls_recovery_redo(ls_shared->store, pg_atomic_read_u64(&ls_shared->first_new_xid),
-						 &doubts, &n_doubts, &error) != LS_OK)
-	{
-		report_recovery_failure(&error);
-		return false;
-	}
-
-	/* Mixed transactions: PostgreSQL's own log has the last word. */
-	for (size_t i = 0; i < n_doubts; i++)
-	{
-		FullTransactionId full = FullTransactionIdFromU64(doubts[i].full_xid);
-
-		doubts[i].committed = TransactionIdDidCommit(XidFromFullTransactionId(full));
-		ereport(DEBUG1,
-				(errmsg("leanstore transaction with XID %u is %s according to pg_xact",
-						XidFromFullTransactionId(full), doubts[i].committed ? "committed" : "not committed")));
-	}
-
-	if (ls_recovery_finish(ls_shared->store, doubts, n_doubts, &error) != LS_OK)
-	{
-		free(doubts);
-		report_recovery_failure(&error);
-		return false;
-	}
-	free(doubts);
-	return true;
-}
-
 static void
 panic_if_failed(void)
 {
@@ -104,7 +53,7 @@ panic_if_failed(void)
 	if (ls_store_failed(ls_shared->store, &error))
 		ereport(PANIC,
 				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
-				 errmsg("leanstore engine failed: %s", error.message),
+				 errmsg("leanstore engine failed: %s", ls_error_text(&error)),
 				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0));
 }
 
@@ -129,7 +78,7 @@ stop_store(bool postmaster_is_alive)
 		return true;
 	if (!ls_store_ready(ls_shared->store))
 		ereport(PANIC,
-				(errmsg("leanstore shutdown checkpoint failed: %s", error.message)));
+				(errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&error))));
 	return false;
 }
 
@@ -153,7 +102,7 @@ ls_engine_worker_main(Datum arg)
 	if (ls_store_stopped(ls_shared->store))
 		ls_shmem_reset_store();
 
-	if (run_recovery())
+	if (!ls_shared->from_backup && ls_recover())
 		ereport(LOG, (errmsg("leanstore engine is ready")));
 
 	for (;;)
@@ -172,6 +121,7 @@ ls_engine_worker_main(Datum arg)
 		if (ready)
 		{
 			panic_if_failed();
+			ls_twophase_sweep();
 			ls_horizon_publish();
 		}
 

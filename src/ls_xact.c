@@ -16,14 +16,19 @@
  *	locks are released
  *	resource release		 wait until the record is durable (early lock release)
  *
+ * Two-phase commit: ls_twophase.c.
+ *
  * At abort ProcArrayEndTransaction comes before the ABORT callback that undoes
  * the changes in place; in between, the engine's list of active transactions
  * keeps the changes invisible (ls_snapshot.c) and XactLocks keep waiters waiting.
  */
 #include "ls.h"
+#include "ls_backup.h"
+#include "ls_serializable.h"
 
 #include "access/parallel.h"
 #include "access/subtrans.h"
+#include "access/twophase.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -61,11 +66,13 @@ static WriterSpans *writer_spans = NULL;	/* shared, by proc number */
 
 /* ---- backend state */
 static ls_worker *worker = NULL;
+const volatile int **ls_interrupt = NULL;
 static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
 static bool mixed = false;		/* this transaction wrote PostgreSQL WAL too */
 static uint64 wait_gsn = 0;		/* commit to wait for when locks are released */
 static uint32 wait_event_commit = 0;
 static uint32 wait_event_recovery = 0;
+static uint32 engine_wait_events[LS_WAITS];
 
 typedef struct Savepoint
 {
@@ -200,8 +207,10 @@ detach(int code, Datum arg)
 	if (worker)
 	{
 		/* An exit in the middle of a transaction has gone through abort already. */
+		ls_pages_attach(NULL);
 		ls_worker_detach(worker);
 		worker = NULL;
+		ls_interrupt = NULL;
 	}
 }
 
@@ -218,7 +227,8 @@ wait_for_recovery(void)
 			pg_read_barrier();
 			ereport(ERROR,
 					(errcode(ls_shared->recovery_error.status == LS_CORRUPT ? ERRCODE_DATA_CORRUPTED : ERRCODE_IO_ERROR),
-					 errmsg("leanstore tables cannot be used: recovery failed: %s", ls_shared->recovery_error.message),
+					 errmsg("leanstore tables cannot be used: recovery failed: %s", ls_error_text(&ls_shared->recovery_error)),
+					 ls_shared->recovery_error.path[0] ? errdetail("File \"%s\".", ls_shared->recovery_error.path) : 0,
 					 errhint("See the server log; remove the cause and restart the server.")));
 		}
 		pgstat_report_wait_start(wait_event_recovery);
@@ -249,11 +259,18 @@ attach(void)
 				 errmsg("leanstore tables cannot be read on a standby server"),
 				 errhint("The engine's log is not replicated; connect to the primary.")));
 
+	ls_backup_refuse();
 	wait_for_recovery();
 	if (!wait_event_commit)
 		wait_event_commit = WaitEventExtensionNew("LeanstoreCommit");
+	engine_wait_events[LS_WAIT_LOG_SPACE] = WaitEventExtensionNew("LeanstoreLogSpace");
+	engine_wait_events[LS_WAIT_PAGE_READ] = WaitEventExtensionNew("LeanstorePageRead");
+	engine_wait_events[LS_WAIT_PAGE_FRAME] = WaitEventExtensionNew("LeanstorePageFrame");
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 		ls_raise(&error, NULL);
+	ls_pages_attach(worker);
+	ls_worker_report_waits(worker, my_wait_event_info, engine_wait_events);
+	ls_interrupt = ls_worker_interrupt(worker);
 	on_shmem_exit(detach, 0);
 }
 
@@ -315,6 +332,8 @@ static void
 end_of_transaction(void)
 {
 	ls_horizon_at_eoxact();
+	ls_mixed_at_eoxact();
+	ls_serializable_at_eoxact();
 	begun_tn = 0;
 	mixed = false;
 	n_savepoints = 0;
@@ -325,6 +344,7 @@ pre_commit(void)
 {
 	ls_error	error = {0};
 
+	ls_mixed_before_commit(begun_tn != 0);
 	if (begun_tn == 0 || !ls_txn_has_log(worker))
 		return;
 
@@ -351,6 +371,36 @@ pre_commit(void)
 }
 
 static void
+pre_prepare(void)
+{
+	/* What the server itself is about to refuse gets its own message. */
+	if (max_prepared_xacts == 0 || (MyXactFlags & XACT_FLAGS_ACCESSEDTEMPNAMESPACE) != 0)
+		return;
+
+	/*
+	 * COMMIT PREPARED unlinks files without a callback before, so nobody could
+	 * tell the engine to let go of them in time.
+	 */
+	if (ls_relation_has_pending())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that has created, rewritten, truncated or dropped leanstore tables or indexes"),
+				 errhint("Use COMMIT for it; changes of rows can be prepared.")));
+	if (begun_tn == 0)
+		return;
+	pgstat_report_wait_start(wait_event_commit);
+	PG_TRY();
+	{
+		ls_twophase_prepare(worker, begun_tn);
+	}
+	PG_FINALLY();
+	{
+		pgstat_report_wait_end();
+	}
+	PG_END_TRY();
+}
+
+static void
 xact_callback(XactEvent event, void *arg)
 {
 	switch (event)
@@ -363,10 +413,12 @@ xact_callback(XactEvent event, void *arg)
 			if (begun_tn != 0)
 			{
 				/* A mixed transaction is durable already. */
-				uint64		gsn = ls_txn_commit(worker);
+				bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed;
+				uint64		gsn = ls_txn_commit(worker, will_wait);
 
-				wait_gsn = (synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed) ? gsn : 0;
+				wait_gsn = will_wait ? gsn : 0;
 				spans_begin(0);
+				ls_pages_note(NULL);
 			}
 			ls_relation_at_eoxact(true);
 			end_of_transaction();
@@ -375,24 +427,32 @@ xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_ABORT:
 			if (begun_tn != 0)
 			{
-				ls_worker_set_interrupt(worker, NULL);	/* the error may have left it set */
+				*ls_interrupt = NULL;	/* the error may have left it set */
 				ls_txn_abort(worker);
 				spans_begin(0);
+				ls_pages_note(NULL);
 			}
 			ls_relation_at_eoxact(false);
 			end_of_transaction();
 			break;
 
 		case XACT_EVENT_PRE_PREPARE:
+			ls_serializable_before_prepare();
+			ls_mixed_before_commit(begun_tn != 0);
+			pre_prepare();
+			break;
+
+		case XACT_EVENT_PREPARE:
 			if (begun_tn != 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-						 errmsg("cannot PREPARE a transaction that has changed leanstore tables"),
-						 errhint("Use COMMIT, or keep the tables of two-phase transactions on heap.")));
-			if (ls_relation_has_pending())
-				ereport(ERROR,
-						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-						 errmsg("cannot PREPARE a transaction that has created, truncated or dropped leanstore tables")));
+			{
+				ls_txn_hand_over(worker);
+				spans_begin(0);
+			}
+			end_of_transaction();
+			break;
+
+		case XACT_EVENT_PARALLEL_ABORT:
+			ls_serializable_at_worker_abort();
 			break;
 
 		default:
@@ -406,6 +466,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 	switch (event)
 	{
 		case SUBXACT_EVENT_START_SUB:
+			ls_serializable_start_sub();
 			if (n_savepoints == max_savepoints)
 			{
 				int			grown = Max(16, max_savepoints * 2);
@@ -439,7 +500,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 				}
 				if (known && begun_tn != 0)
 				{
-					ls_worker_set_interrupt(worker, NULL);
+					*ls_interrupt = NULL;
 					ls_txn_rollback_to(worker, seq);
 					spans_rollback(seq);
 				}

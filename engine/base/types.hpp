@@ -24,6 +24,7 @@ using Gsn = u64;      // place in the total order of log records; 0 = never logg
 using Tn = u64;       // transaction number, 48 bits
 using Lsn = u64;      // byte position in the log stream
 
+inline constexpr Tn kMaxTn = (Tn{1} << 48) - 1;
 inline constexpr PageNo kMetaPageNo = 0;
 inline constexpr PageNo kInvalidPageNo = 0xffffffffu;
 inline constexpr u64 kCacheLine = 64;

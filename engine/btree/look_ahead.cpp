@@ -1,7 +1,10 @@
 #include "btree/look_ahead.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "base/prefetch.hpp"
+#include "btree/node_bytes.hpp"
 
 namespace ls {
 
@@ -9,16 +12,64 @@ namespace {
 
 // With a leaf's header and hints, its first slots: which of them are wanted is not worth another pass.
 constexpr u32 kLeafBytes = 8 * kCacheLine;
+// Of a leaf guessed, where most are found.
+constexpr u32 kGuessBytes = 6 * kCacheLine;
 
 }  // namespace
 
-void LookAhead::add(FileSlot &file, Bytes key, LeafHint *hint) {
+void LookAhead::add(FileSlot &file, Bytes key, LeafHint *hint, Frame *guess) {
   LS_ASSERT(count_ < kMax);
   *hint = {};
-  probes_[count_++] = {.file = &file, .key = key, .hint = hint, .stage = Stage::kMeta};
+  Probe &probe = probes_[count_++];
+  probe.file = &file;
+  probe.key = key;
+  probe.hint = hint;
+  probe.stage = guess ? Stage::kGuess : Stage::kMeta;
+  probe.node = guess;
+  if (guess) __builtin_prefetch(guess);
+}
+
+void LookAhead::try_guesses() {
+  for (u32 i = 0; i < count_; i++) {
+    if (probes_[i].stage != Stage::kGuess) continue;
+    const u8 *page = pool_.page(probes_[i].node);
+    prefetch(page, kGuessBytes);
+    __builtin_prefetch(page + kPageSize - kCacheLine);   // the fences, and with them the prefix
+  }
+  u32 left = 0;
+  for (u32 i = 0; i < count_; i++) {
+    Probe &probe = probes_[i];
+    if (probe.stage == Stage::kGuess) {
+      probe.stage = Stage::kMeta;
+      const Frame *frame = probe.node;
+      // Not a page that is being read: nobody waits here.
+      if (frame->in_tree() && is_in(OptimisticGuard(pool_, probe.node), probe)) continue;
+    }
+    if (left != i) probes_[left] = probe;
+    left++;
+  }
+  count_ = left;
+}
+
+// The key at a valid moment in a leaf of the tree: that is its entry.
+bool LookAhead::is_in(const OptimisticGuard &leaf, const Probe &probe) {
+  const Frame *frame = leaf.frame();
+  const Node *node = reinterpret_cast<const Node *>(leaf.page());
+  const FileNo file_no = probe.file->file_no.load(std::memory_order_relaxed);
+  if (!frame->in_tree() || frame->file_no.load(std::memory_order_relaxed) != file_no || node->header.kind != PageKind::kLeaf) return false;
+  bool found;
+  const u16 pos = node->lower_bound(probe.key, &found);
+  const Bytes prefix = node->prefix();
+  if (!found || prefix.size() > probe.key.size() || !std::equal(prefix.begin(), prefix.end(), probe.key.begin())) return false;
+  const Bytes value = value_bytes(*node, pos);
+  if (!leaf.valid()) return false;
+  prefetch(value.data(), static_cast<u32>(value.size() + kCacheLine));
+  *probe.hint = {leaf.frame(), leaf.version(), pos};
+  return true;
 }
 
 void LookAhead::run() {
+  try_guesses();
   while (count_ > 0) {
     u32 left = 0;
     for (u32 i = 0; i < count_; i++) {

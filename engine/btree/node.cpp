@@ -35,7 +35,7 @@ u32 common_prefix(Bytes a, Bytes b) {
 }
 
 u16 shortest_between(Bytes left, Bytes right, u8 *out) {
-  u32 bytes = common_prefix(left, right) + 1;
+  u32 bytes = kWithShortSeparators ? common_prefix(left, right) + 1 : static_cast<u32>(right.size());
   LS_CHECK(bytes <= right.size() && bytes <= kMaxKeyBytes, "separator of keys that are out of order");
   std::memcpy(out, right.data(), bytes);
   return static_cast<u16>(bytes);
@@ -71,26 +71,32 @@ Swip *Node::child(u16 index) {
 }
 
 u16 Node::copy_key(u16 pos, u8 *out) const {
+  const Bytes common = prefix();
+  if (common.size() > kMaxKeyBytes) return 0;  // torn read
+  std::memcpy(out, common.data(), common.size());
+  return copy_key_behind(static_cast<u32>(common.size()), pos, out);
+}
+
+u16 Node::copy_key_behind_prefix(u16 pos, u8 *out) const { return copy_key_behind(static_cast<u32>(prefix().size()), pos, out); }
+
+u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
   const Slot &slot = slots[std::min<u32>(pos, kMaxSlots - 1)];
-  Bytes common = prefix();
   u32 bytes = load_once(slot.key_bytes);
   u32 offset = load_once(slot.offset);
   u32 stored = rest_after_head(bytes);
-  if (common.size() + bytes > kMaxKeyBytes || offset + stored > kPageSize) return 0;  // torn read
-  std::memcpy(out, common.data(), common.size());
-  out += common.size();
+  if (shared + bytes > kMaxKeyBytes || offset + stored > kPageSize) return 0;  // torn read
+  out += shared;
   u32 head = __builtin_bswap32(slot_head(slot));
-  std::memcpy(out, &head, std::min(bytes, kHeadBytes));
-  if (stored != 0) std::memcpy(out + kHeadBytes, page_bytes(this) + offset, stored);
-  return static_cast<u16>(common.size() + bytes);
+  if (bytes < kHeadBytes) {
+    std::memcpy(out, &head, bytes);
+  } else {
+    std::memcpy(out, &head, kHeadBytes);
+    if (stored != 0) std::memcpy(out + kHeadBytes, page_bytes(this) + offset, stored);
+  }
+  return static_cast<u16>(shared + bytes);
 }
 
-Bytes Node::value(u16 pos) const {
-  const Slot &slot = slots[std::min<u32>(pos, kMaxSlots - 1)];
-  u32 rest = rest_after_head(load_once(slot.key_bytes));
-  u32 offset = std::min<u32>(load_once(slot.offset) + (is_leaf ? rest : align8(rest)), kPageSize);
-  return {page_bytes(this) + offset, std::min<u32>(load_once(slot.value_bytes), kPageSize - offset)};
-}
+Bytes Node::value(u16 pos) const { return value_bytes(*this, pos); }
 
 u8 *Node::value_data(u16 pos) { return const_cast<u8 *>(value(pos).data()); }
 
@@ -153,7 +159,7 @@ void Node::init(bool leaf, u8 new_level, Bytes lower, Bytes upper, bool upper_pr
   LS_CHECK(lower.size() <= kMaxKeyBytes && upper.size() <= kMaxKeyBytes, "fence longer than a key may be");
   u8 fences[2 * kMaxKeyBytes];  // the arguments may lie in the page that is about to be cleared
   u32 lower_size = static_cast<u32>(lower.size()), upper_size = upper_present ? static_cast<u32>(upper.size()) : 0;
-  u32 common = upper_present ? common_prefix(lower, upper) : 0;
+  u32 common = kWithPrefix && upper_present ? common_prefix(lower, upper) : 0;
   if (upper_size != 0) std::memcpy(fences, upper.data(), upper_size);
   if (lower_size != 0) std::memcpy(fences + upper_size, lower.data(), lower_size);
 
@@ -269,14 +275,15 @@ void Node::compact() {
   heap_start = static_cast<u16>(at);
 }
 
-void Node::append(Bytes key, Bytes value) {
+void Node::append(Bytes key, Bytes value_a, Bytes value_b) {
   Bytes rest = key.subspan(prefix_bytes);
   u32 stored = rest_after_head(static_cast<u32>(rest.size()));
+  u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
   Slot &slot = slots[count++];
   slot.key_bytes = static_cast<u16>(rest.size());
-  slot.value_bytes = static_cast<u16>(value.size());
+  slot.value_bytes = static_cast<u16>(value_bytes);
   set_slot_head(slot, make_head(rest));
-  u32 bytes = heap_bytes(stored, static_cast<u32>(value.size()));
+  u32 bytes = heap_bytes(stored, value_bytes);
   LS_CHECK(slots_end() + bytes <= heap_start, "node entry does not fit");
   heap_start = static_cast<u16>(heap_start - bytes);
   heap_used = static_cast<u16>(heap_used + bytes);
@@ -284,7 +291,13 @@ void Node::append(Bytes key, Bytes value) {
   u8 *at = page_bytes(this) + heap_start;
   if (stored != 0) std::memcpy(at, rest.data() + kHeadBytes, stored);
   at += is_leaf ? stored : align8(stored);
-  if (!value.empty()) std::memcpy(at, value.data(), value.size());
+  if (!value_a.empty()) std::memcpy(at, value_a.data(), value_a.size());
+  if (!value_b.empty()) std::memcpy(at + value_a.size(), value_b.data(), value_b.size());
+}
+
+void Node::append_compacting(Bytes key, Bytes value_a, Bytes value_b) {
+  if (slots_end() + entry_bytes(key, static_cast<u32>(value_a.size() + value_b.size())) > heap_start) compact();
+  append(key, value_a, value_b);
 }
 
 // Entries of another node that all lie within this one's fences and after its present keys.  Hints are left to the caller.

@@ -18,6 +18,7 @@
 #pragma once
 #include <span>
 
+#include "btree/node_features.hpp"
 #include "buffer/page.hpp"
 #include "buffer/swip.hpp"
 
@@ -27,9 +28,9 @@ using Bytes = std::span<const u8>;
 
 // Both fences and one more separator of this size fit an inner page: so a full inner page can always be split, and the half that
 // gets the new separator has room for it.
-inline constexpr u32 kMaxKeyBytes = 1000;
+inline constexpr u32 kMaxKeyBytes = 1312;
 inline constexpr u32 kHintCount = 16;
-inline constexpr u32 kHeadBytes = 4;
+inline constexpr u32 kHeadBytes = kWithHeads ? 4 : 0;
 
 struct Slot {
   u16 offset;      // of the entry in the page
@@ -72,12 +73,16 @@ struct Node {
   Bytes prefix() const;
   // First position whose key >= `key` (count when none); *found: equal.  key is whole (prefix included) and must lie within the fences.
   u16 lower_bound(Bytes key, bool *found) const;
+  // Is there an entry at `pos`, and is `key`, which may lie outside of the fences, its key?
+  bool key_is(u32 pos, Bytes key) const;
   // Inner: position of the child to descend for key: in 0..count, count = upper_child.  child i holds keys < separator i.
   u16 child_index(Bytes key) const;
   // The slots that lower_bound() may have to look at, by the hints alone.
   std::span<const Slot> search_range(Bytes key) const;
   Swip *child(u16 index);
   u16 copy_key(u16 pos, u8 *out /* kMaxKeyBytes */) const;  // whole key; returns length
+  // The same to where the node's prefix is already.
+  u16 copy_key_behind_prefix(u16 pos, u8 *out) const;
   Bytes value(u16 pos) const;
   u8 *value_data(u16 pos);
   u32 free_bytes() const;                // available after compaction
@@ -89,6 +94,9 @@ struct Node {
   bool covers(Bytes key) const;          // lower <= key < upper
   // First position whose key >= `bound`, which may lie outside of the fences.
   u16 position_of(Bytes bound) const;
+  // The same where the keys before `pos` are below it, and `inside`, which lies within the fences, is not above it; quick when the
+  // place is near.
+  u16 position_behind(u16 pos, Bytes inside, Bytes bound) const;
   // Leaf: the header, the fences and entries [begin, end) to the same places of the page `out`; what else is there is left as
   // it is, so only reading methods that name one of these entries, or a fence, may be called on it.
   void copy_slice(u16 begin, u16 end, u8 *out) const;
@@ -96,8 +104,10 @@ struct Node {
   // ---- changing (exclusive)
   // Key absent and fits.  Compacts when needed.  Returns the position.
   u16 insert(Bytes key, Bytes value_a, Bytes value_b = {});
-  // Key greater than all present, and fits; the hints are left to rebuild_hints().
-  void append(Bytes key, Bytes value);
+  // Key greater than all present, and fits below what is in the heap; the hints are left to rebuild_hints().
+  void append(Bytes key, Bytes value_a, Bytes value_b = {});
+  // The same; compacts when needed.
+  void append_compacting(Bytes key, Bytes value_a, Bytes value_b);
   void remove(u16 pos);
   void remove_front(u16 n);  // the first n entries
   // Change the length of a value; old bytes up to min(old, new) are kept.  False when it does not fit.
@@ -130,7 +140,9 @@ struct Node {
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
   void append_range(const Node &from, u32 begin, u32 end);
   bool append_if_fits(const Node &from, u32 begin, u32 end);
-  int compare_rest(u32 pos, u32 head, Bytes rest) const;
+  struct Sought;   // a key as a search compares it
+  int compare_rest(u32 pos, const Sought &sought) const;
+  u16 copy_key_behind(u32 shared, u16 pos, u8 *out) const;
   void update_hints(u32 pos, u32 old_count);
   u16 cut_beside(Bytes new_key, u8 *separator) const;
   bool ends_fit() const;

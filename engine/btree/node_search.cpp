@@ -26,21 +26,32 @@ struct Heads {
 };
 
 // Distance of hinted slots; 0: too few slots for hints.
-constexpr u32 hint_distance(u32 count) { return count < 2 * kHintCount ? 0 : count / (kHintCount + 1); }
+constexpr u32 hint_distance(u32 count) { return !kWithHints || count < 2 * kHintCount ? 0 : count / (kHintCount + 1); }
 
 struct Range {
   u32 low, high;
 };
 
+// How many of the hints, which ascend, are below `head`: four at a time, without a branch.
+u32 hints_below(const u32 *hints, u32 head) {
+  using Four = u32 __attribute__((vector_size(16)));
+  Four all{};
+  for (u32 i = 0; i < kHintCount; i += 4) {
+    Four some;
+    std::memcpy(&some, hints + i, sizeof some);
+    all -= reinterpret_cast<Four>(some < head);   // true is all ones
+  }
+  return all[0] + all[1] + all[2] + all[3];
+}
+static_assert(kHintCount % 4 == 0);
+
 // Where the first slot whose head is not below `head` is among n.
 Range hinted_range(const u32 *hints, u32 n, u32 head) {
   Range range{0, n};
   if (u32 distance = hint_distance(n)) {
-    u32 below = 0, not_above = 0;
-    for (u32 i = 0; i < kHintCount; i++) {
-      below += hints[i] < head;
-      not_above += hints[i] <= head;
-    }
+    const u32 below = hints_below(hints, head);
+    u32 not_above = below;
+    while (not_above < kHintCount && hints[not_above] == head) not_above++;
     // hints[i] is the head of slot (i + 1) * distance
     if (not_above < kHintCount) range.high = std::min(n, (not_above + 1) * distance);
     range.low = std::min(below * distance, range.high);
@@ -48,42 +59,70 @@ Range hinted_range(const u32 *hints, u32 n, u32 head) {
   return range;
 }
 
-// First position in [low, high) whose head is not below `head`.
+// First position in [low, high) whose head is not below `head`.  The last few are counted: their cache lines are then asked for
+// together, and none of the loads waits for the comparison before.
 u32 first_not_below(Heads heads, u32 low, u32 high, u32 head) {
+  constexpr u32 kCounted = 16;
   u32 n = high - low;
-  while (n > 1) {
+  while (n > kCounted) {
     u32 half = n / 2;
     low += heads.at(low + half - 1) < head ? half : 0;
     n -= half;
   }
-  return low + (n == 1 && heads.at(low) < head ? 1 : 0);
+  u32 below = 0;
+  for (u32 i = 0; i < n; i++) below += heads.at(low + i) < head;
+  return low + below;
 }
 
 }  // namespace
 
-// Order of the key at pos relative to (head, rest): negative when it is smaller.
-int Node::compare_rest(u32 pos, u32 head, Bytes rest) const {
+struct Node::Sought {
+  explicit Sought(Bytes behind_prefix)
+      : head(make_head(behind_prefix)),
+        bytes(static_cast<u32>(behind_prefix.size())),
+        rest(behind_prefix.subspan(bytes - rest_after_head(bytes))) {
+    u8 first[sizeof word]{};
+    std::copy_n(rest.begin(), std::min(rest.size(), sizeof first), first);
+    std::memcpy(&word, first, sizeof word);
+    word = __builtin_bswap64(word);
+  }
+  u32 head;
+  u32 bytes;    // head included
+  Bytes rest;   // behind the head
+  u64 word;     // its first eight bytes, as the head's four
+};
+
+// Order of the key at pos relative to the one sought: negative when it is smaller.  What is behind the head is compared a word at
+// first: that is all of an integer.
+int Node::compare_rest(u32 pos, const Sought &sought) const {
   const Slot &slot = slots[pos];
-  u32 slot_head_value = slot_head(slot);
-  if (slot_head_value != head) return slot_head_value < head ? -1 : 1;
-  u32 slot_bytes = load_once(slot.key_bytes);
-  u32 stored = slot_bytes > kHeadBytes ? slot_bytes - kHeadBytes : 0;
-  u32 offset = load_once(slot.offset);
+  const u32 head = slot_head(slot);
+  if (head != sought.head) return head < sought.head ? -1 : 1;
+  const u32 slot_bytes = load_once(slot.key_bytes), stored = rest_after_head(slot_bytes);
+  const u32 offset = load_once(slot.offset);
   if (offset + stored > kPageSize) return 1;  // torn read, rejected by the caller's validation
-  u32 given = rest.size() > kHeadBytes ? static_cast<u32>(rest.size()) - kHeadBytes : 0;
-  u32 common = std::min(stored, given);
-  if (common != 0) {
-    int order = std::memcmp(page_bytes(this) + offset, rest.data() + kHeadBytes, common);
+  const u8 *bytes = page_bytes(this) + offset;
+  u64 word = 0;
+  if (offset <= kPageSize - sizeof word) {
+    std::memcpy(&word, bytes, sizeof word);
+    word = __builtin_bswap64(word);
+    if (stored < sizeof word) word &= ~(~u64{0} >> (8 * stored));
+  } else {
+    for (u32 i = 0; i < stored; i++) word |= u64{bytes[i]} << (56 - 8 * i);
+  }
+  if (word != sought.word) return word < sought.word ? -1 : 1;
+  const size_t common = std::min<size_t>(stored, sought.rest.size());
+  if (common > sizeof word) {
+    const int order = std::memcmp(bytes + sizeof word, sought.rest.data() + sizeof word, common - sizeof word);
     if (order != 0) return order;
   }
-  u32 given_bytes = static_cast<u32>(rest.size());
-  return slot_bytes < given_bytes ? -1 : slot_bytes > given_bytes;
+  return slot_bytes < sought.bytes ? -1 : slot_bytes > sought.bytes;
 }
 
 u16 Node::lower_bound(Bytes key, bool *found) const {
   u32 n = std::min<u32>(load_once(count), kMaxSlots);
-  Bytes rest = key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size()));
-  u32 head = make_head(rest);
+  const Sought sought(key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size())));
+  const u32 head = sought.head;
   Heads heads{slots};
 
   auto [low, high] = hinted_range(hints, n, head);
@@ -91,23 +130,36 @@ u16 Node::lower_bound(Bytes key, bool *found) const {
 
   // Equal heads: the rest decides.
   *found = false;
-  if (low < n && heads.at(low) == head) {
+  if (low >= n || heads.at(low) != head) return static_cast<u16>(low);
+  u32 end = low + 1;
+  if (end < n && heads.at(end) == head) {
+    end = std::max(high, end);
     // Ascending insertions ask for the place behind the last key again and again.
-    if (heads.at(n - 1) == head && compare_rest(n - 1, head, rest) < 0) return static_cast<u16>(n);
-    u32 end = n;
-    if (low + 1 < n && heads.at(low + 1) != head) end = low + 1;
-    while (low < end) {
-      u32 middle = low + (end - low) / 2;
-      int order = compare_rest(middle, head, rest);
-      if (order == 0) {
-        *found = true;
-        return static_cast<u16>(middle);
-      }
-      if (order < 0) low = middle + 1;
-      else end = middle;
-    }
+    if (end == n && compare_rest(n - 1, sought) < 0) return static_cast<u16>(n);
   }
-  return static_cast<u16>(low);
+  for (u32 left = end - low; left > 1;) {
+    const u32 half = left / 2;
+    low += compare_rest(low + half - 1, sought) < 0 ? half : 0;
+    left -= half;
+  }
+  const int order = compare_rest(low, sought);
+  *found = order == 0;
+  return static_cast<u16>(low + (order < 0));
+}
+
+bool Node::key_is(u32 pos, Bytes key) const {
+  const u32 shared = load_once(prefix_bytes);
+  if (pos >= std::min<u32>(load_once(count), kMaxSlots) || shared > key.size()) return false;
+  const Bytes rest = key.subspan(shared);
+  const Slot &slot = slots[pos];
+  if (slot_head(slot) != make_head(rest) || load_once(slot.key_bytes) != rest.size()) return false;
+  if (rest.size() > kHeadBytes && compare_rest(pos, Sought(rest)) != 0) return false;
+  // From the end, where it differs first if it does.  Prefixes of row ids are too short to be worth a call.
+  const Bytes common = prefix();
+  for (u32 i = shared; i-- > 0;) {
+    if (i >= common.size() || common[i] != key[i]) return false;
+  }
+  return true;
 }
 
 std::span<const Slot> Node::search_range(Bytes key) const {
@@ -122,6 +174,20 @@ u16 Node::position_of(Bytes bound) const {
   bool found;
   if (!has_upper || compare_keys(bound, upper_fence()) < 0) return lower_bound(bound, &found);
   return static_cast<u16>(std::min<u32>(load_once(count), kMaxSlots));
+}
+
+u16 Node::position_behind(u16 pos, Bytes inside, Bytes bound) const {
+  constexpr u32 kSteps = 2;   // one entry, and what is behind it
+  const u32 n = std::min<u32>(load_once(count), kMaxSlots);
+  const size_t shared = std::min<size_t>(load_once(prefix_bytes), inside.size());
+  // Not below `inside`, and without the prefix: above all keys.
+  if (bound.size() < shared || (shared != 0 && std::memcmp(bound.data(), inside.data(), shared) != 0)) return static_cast<u16>(n);
+  const Sought sought(bound.subspan(shared));
+  for (u32 i = pos; i < pos + kSteps; i++) {
+    if (i >= n || compare_rest(i, sought) >= 0) return static_cast<u16>(std::min(i, n));
+  }
+  bool found;
+  return lower_bound(bound, &found);
 }
 
 u16 Node::child_index(Bytes key) const {

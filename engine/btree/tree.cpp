@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/prefetch.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/retry.hpp"
 #include "btree/tree_redo.hpp"
@@ -20,9 +21,15 @@ namespace {
 // Far above any tree of 2^32 pages; bounds a descent over moving bytes.
 constexpr u32 kMaxHeight = 64;
 
-bool in_tree(const Frame *frame) {
-  FrameState state = frame->state.load(std::memory_order_acquire);
-  return state == FrameState::kHot || state == FrameState::kCool;
+// A scan's descents to a leaf that it may read ahead, inner nodes being read; then the leaf is read alone.
+constexpr u32 kDescentsAhead = 8;
+
+// Of a leaf that a scan will come to: all.
+constexpr u32 kAskedAhead = kPageSize;
+
+// A reference in a node whose bytes may be moving.
+Swip child_at(const Node *node, i32 index) {
+  return Swip{__atomic_load_n(&const_cast<Node *>(node)->child(static_cast<u16>(index))->raw, __ATOMIC_RELAXED)};
 }
 
 }  // namespace
@@ -50,6 +57,7 @@ Step BTree::descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, 
     if (aim == Aim::kAt) index = node->child_index(key);
     else if (aim == Aim::kBefore) index = node->lower_bound(key, &found);
     path.parent = std::move(path.node);
+    path.index = std::min(index, load_once(node->count));
     Step step = pool().follow(ctx_, path.parent, node->child(index), file_, path.node);
     if (step != Step::kOk) return step;
   }
@@ -57,7 +65,7 @@ Step BTree::descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, 
 }
 
 bool BTree::node_is(const Frame *frame, Bytes key, Aim aim, u8 level) {
-  if (!in_tree(frame) || frame->file_no.load(std::memory_order_relaxed) != file_no_) return false;
+  if (!frame->in_tree() || frame->file_no.load(std::memory_order_relaxed) != file_no_) return false;
   const Node *node = node_of(frame);
   if (node->header.kind != (level == 0 ? PageKind::kLeaf : PageKind::kInner) || node->level != level) return false;
   if (aim == Aim::kAt) return node->covers(key);
@@ -74,7 +82,7 @@ void BTree::LatchedPath::release_unchanged() {
 bool BTree::latch_meta(ExclusiveGuard &meta) {
   Frame *frame = file_.meta.load(std::memory_order_acquire);
   meta = ExclusiveGuard::lock(pool(), frame);
-  if (in_tree(frame) && frame->file_no.load(std::memory_order_relaxed) == file_no_) return true;
+  if (frame->in_tree() && frame->file_no.load(std::memory_order_relaxed) == file_no_) return true;
   meta.reset_unchanged();
   return false;
 }
@@ -83,7 +91,7 @@ bool BTree::latch_meta(ExclusiveGuard &meta) {
 // may have become the new page of somebody (ourselves, too) who keeps it latched while waiting for the meta page that we hold.
 ExclusiveGuard BTree::lock_in_tree(Frame *frame) {
   constexpr u32 kSpins = 64;  // about as long as a page latch is held
-  for (u32 i = 0; in_tree(frame) && frame->file_no.load(std::memory_order_relaxed) == file_no_; i++) {
+  for (u32 i = 0; frame->in_tree() && frame->file_no.load(std::memory_order_relaxed) == file_no_; i++) {
     ExclusiveGuard guard = ExclusiveGuard::try_lock(pool(), frame);
     if (guard) return guard;
     if (i < kSpins) {
@@ -117,8 +125,22 @@ bool BTree::latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedP
 
 // ---------------------------------------------------------------- leaves
 
-Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf) {
+bool BTree::try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
+  if (file_.state.load(std::memory_order_acquire) != FileState::kActive) return false;
+  if (!guess->in_tree() || guess->file_no.load(std::memory_order_relaxed) != file_no_) return false;
+  ExclusiveGuard guard = ExclusiveGuard::try_lock(pool(), guess);
+  if (!guard) return false;
+  if (node_is(guess, key, Aim::kAt, 0) && node_of(guess)->has_room(key, need)) {
+    leaf = std::move(guard);
+    return true;
+  }
+  guard.reset_unchanged();
+  return false;
+}
+
+Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
   if (key.size() > kMaxKeyBytes) return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
+  if (guess && try_leaf(key, need, leaf, guess)) return kOk;
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
     Step step = descend(key, Aim::kAt, 0, path);
@@ -151,16 +173,117 @@ ExclusiveGuard BTree::exclusive_at(const Seen &seen) {
 
 Status BTree::split_leaf(Bytes key, Bytes new_key) { return split(key, new_key, 0, kPageSize); }
 
-Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out) {
-  return read_node(key, aim, level, [out](const Node &node) { std::memcpy(out, &node, kPageSize); }, nullptr);
+// The leaf beside the one at *hook under the same parent.  kRestart: there is none, or it is not known any more.
+Step BTree::copy_beside(Aim aim, Hook *hook, u8 *out) {
+  OptimisticGuard parent(pool(), hook->parent.frame);
+  Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(parent.page()));
+  // The meta page is what a root hangs at.
+  if (parent.version() != hook->parent.version || node->header.kind != PageKind::kInner) return Step::kRestart;
+  const i32 step = aim == Aim::kAt ? 1 : -1;
+  const i32 index = hook->index + step;
+  const i32 last = node->count;
+  if (index < 0 || index > last) return Step::kRestart;
+  if (hook->ahead && child_at(node, index).is_evicted() && hook->ahead->wanted()) return read_beside(parent, index, step, hook, out);
+  // That one's neighbour will be wanted when its rows have been looked at.
+  const Swip next = index + step < 0 || index + step > last ? Swip{} : child_at(node, index + step);
+  OptimisticGuard leaf;
+  if (const Step followed = pool().follow(ctx_, parent, node->child(static_cast<u16>(index)), file_, leaf); followed != Step::kOk) {
+    return followed;
+  }
+  if (next.is_swizzled()) {
+    __builtin_prefetch(next.frame());
+    prefetch(pool().page(next.frame()), kAskedAhead);
+  }
+  std::memcpy(out, leaf.page(), kPageSize);
+  if (!leaf.valid()) return Step::kRestart;
+  hook->index = static_cast<u16>(index);
+  return Step::kOk;
 }
 
-Status BTree::leaf_copy(Bytes key, u8 *out) { return node_copy(key, Aim::kAt, 0, out); }
+// The same of a leaf that is not in memory: with those behind it, past the pool.
+Step BTree::read_beside(OptimisticGuard &parent, i32 index, i32 step, Hook *hook, u8 *out) {
+  if (file_.state.load(std::memory_order_acquire) != FileState::kActive) return Step::kRestart;
+  ReadAhead &ahead = *hook->ahead;
+  const u64 writes = file_.page_writes.load(std::memory_order_acquire);   // before the references are known to be evicted
+  Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(parent.page()));
+  const Swip wanted = child_at(node, index);
+  if (!wanted.is_evicted()) return Step::kRestart;
+  PageNo pages[ReadAhead::kMost] = {wanted.page_no()};
+  u32 n = 1;
+  if (const u32 depth = ahead.to_ask(pages[0])) {
+    const i32 last = std::min(node->position_of(hook->end), load_once(node->count));
+    for (i32 i = index + step; step > 0 ? i <= last : i >= last; i += step) {
+      if (n == depth) break;
+      if (const Swip swip = child_at(node, i); swip.is_evicted()) pages[n++] = swip.page_no();
+    }
+  } else {
+    n = 0;
+  }
+  Swip *location = node->child(static_cast<u16>(index));
+  if (!parent.valid()) return Step::kRestart;
+  ReadAhead::Parent at{.writes = writes};
+  at.frame = parent.release(&at.version);
+  if (n > 0) ahead.ask({pages, n}, at);
+  if (!ahead.take(pages[0], at, out)) return Step::kRestart;
+  hook->index = static_cast<u16>(index);
+  pool().take_in(file_, at.frame, &hook->parent.version, location, pages[0], out);
+  return Step::kOk;
+}
 
-Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out) {
-  if (unbounded) return node_copy({}, Aim::kLast, 0, out);
+// The first node on the way down to `from` that has several children in the range divides it.
+Status BTree::separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u16 *bytes) {
+  for (Retry retry(ctx_);; retry.again()) {
+    Path path;
+    Step step = descend(from, Aim::kAt, kMaxHeight, path);
+    for (u32 depth = 0; step == Step::kOk && depth < kMaxHeight; depth++) {
+      Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(path.node.page()));
+      const bool leaf = node->is_leaf;
+      const u16 first = leaf ? 0 : node->child_index(from);
+      const u16 last = leaf ? 0 : unbounded ? std::min<u16>(node->count, kMaxSlots) : node->position_of(to);
+      *bytes = first < last ? node->copy_key(static_cast<u16>((first + last) / 2), out) : 0;
+      if (leaf || *bytes != 0) {
+        if (path.node.valid()) return kOk;
+        break;
+      }
+      path.parent = std::move(path.node);
+      step = pool().follow(ctx_, path.parent, node->child(first), file_, path.node);
+    }
+    if (step == Step::kError) return error();
+  }
+}
+
+Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook) {
+  if (hook && hook->parent.frame) {
+    const Step step = copy_beside(aim, hook, out);
+    if (step == Step::kOk) return kOk;
+    hook->parent = {};
+    if (step == Step::kError) return error();
+  }
+  // The first leaf under a parent, when it is not in memory, is read like those beside it.
+  for (u32 tries = 0; hook && hook->ahead && tries < kDescentsAhead; tries++) {
+    Path path;
+    const Step descended = descend(key, aim, 1, path);
+    if (descended == Step::kRestart) continue;   // an inner node may have been read
+    const Node *parent = reinterpret_cast<const Node *>(path.node.page());
+    if (descended == Step::kError || parent->is_leaf) break;
+    bool found;
+    const u16 index = aim == Aim::kAt ? parent->child_index(key) : aim == Aim::kBefore ? parent->lower_bound(key, &found) : UINT16_MAX;
+    if (index > load_once(parent->count) || !child_at(parent, index).is_evicted() || !hook->ahead->wanted()) break;
+    path.parent.reset();
+    hook->parent = {path.node.frame(), path.node.version()};
+    if (read_beside(path.node, index, aim == Aim::kAt ? 1 : -1, hook, out) == Step::kOk) return kOk;
+    hook->parent = {};
+    break;
+  }
+  return read_node(key, aim, level, [out](const Node &node) { std::memcpy(out, &node, kPageSize); }, nullptr, hook);
+}
+
+Status BTree::leaf_copy(Bytes key, u8 *out, Hook *hook) { return node_copy(key, Aim::kAt, 0, out, hook); }
+
+Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out, Hook *hook) {
+  if (unbounded) return node_copy({}, Aim::kLast, 0, out, hook);
   if (key.empty()) return make_status(LS_END);
-  return node_copy(key, Aim::kBefore, 0, out);
+  return node_copy(key, Aim::kBefore, 0, out, hook);
 }
 
 namespace {
@@ -182,27 +305,35 @@ bool BTree::value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes) {
   return leaf.valid();
 }
 
-Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint) {
-  if (hint && value_at(*hint, out, capacity, bytes)) return kOk;
-  Seen nowhere;
+Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes) {
+  Near nowhere;
   return lookup_near(key, &nowhere, out, capacity, bytes);
 }
 
-Status BTree::lookup_near(Bytes key, Seen *last, u8 *out, u32 capacity, u32 *bytes) {
+Status BTree::lookup_near(Bytes key, Near *last, u8 *out, u32 capacity, u32 *bytes) {
   bool found = false;
   auto find = [&](const Node &node) {
-    const u16 pos = node.lower_bound(key, &found);
-    if (found) *bytes = copy_value(&node, pos, out, capacity);
+    last->pos = node.lower_bound(key, &found);
+    if (found) *bytes = copy_value(&node, last->pos, out, capacity);
   };
-  if (last->frame && file_.state.load(std::memory_order_acquire) == FileState::kActive) {
-    OptimisticGuard leaf(pool(), last->frame);
+  if (last->leaf.frame && last->leaf.frame->in_tree() && file_.state.load(std::memory_order_acquire) == FileState::kActive) {
+    OptimisticGuard leaf(pool(), last->leaf.frame);
     const Node &node = *reinterpret_cast<const Node *>(leaf.page());
-    if (leaf.version() == last->version && node.covers(key)) {
-      find(node);
-      if (leaf.valid()) return found ? kOk : make_status(LS_NOT_FOUND);
+    if (leaf.version() == last->leaf.version || node_is(last->leaf.frame, key, Aim::kAt, 0)) {
+      last->leaf.version = leaf.version();
+      const u32 pos = last->pos;
+      const bool next = node.key_is(pos + 1, key);
+      if (next || (pos > 0 && node.key_is(pos - 1, key))) {
+        last->pos = static_cast<u16>(next ? pos + 1 : pos - 1);
+        *bytes = copy_value(&node, last->pos, out, capacity);
+        if (leaf.valid()) return kOk;
+      } else if (node.covers(key)) {
+        find(node);
+        if (leaf.valid()) return found ? kOk : make_status(LS_NOT_FOUND);
+      }
     }
   }
-  LS_TRY(read_leaf(key, Aim::kAt, find, last));
+  LS_TRY(read_leaf(key, Aim::kAt, find, &last->leaf));
   return found ? kOk : make_status(LS_NOT_FOUND);
 }
 
@@ -233,7 +364,7 @@ void BTree::log_image(const Node *node) {
                {page + node->heap_start, kPageSize - node->heap_start});
 }
 
-void BTree::log_page_op(u16 code, Frame *page, Bytes a, Bytes b) {
+void BTree::log_page_op(u8 code, Frame *page, Bytes a, Bytes b) {
   if (logged()) ctx_.log->op(file_no_, page->page_no.load(std::memory_order_relaxed), code, a, b);
 }
 
@@ -258,6 +389,7 @@ Status BTree::format(Ctx &ctx, FileSlot &file) {
   format_meta(tree.meta_of(meta), operands);
   tree.meta_of(meta)->root = Swip::hot(root_frame).raw;
   tree.node_of(root_frame)->init(true, 0, {}, {}, false);
+  ctx.pages.extended += 2;
   Gsn gsn = 0;
   if (file.logged) {
     ctx.log->start(RecordKind::kSystem);

@@ -13,7 +13,10 @@
 //
 // Crash safety: a page reaches the disk only when its record is hardened; a structure change is one record: all or nothing.
 #pragma once
+#include <span>
+
 #include "btree/node.hpp"
+#include "btree/read_ahead.hpp"
 #include "btree/retry.hpp"
 #include "buffer/page_guard.hpp"
 
@@ -35,6 +38,22 @@ class BTree {
     Frame *frame = nullptr;
     u64 version = 0;
   };
+  // Of a frame that is a mere guess: those of pages that may be read are even.
+  static constexpr u64 kNoVersion = 1;
+
+  // The leaf and the place in it that a look-up came to; a guess for the next one.
+  struct Near {
+    Seen leaf;
+    u16 pos = 0;
+  };
+
+  // Where a leaf that was read hangs: what is beside it there is beside it in the tree, as long as the parent has this version.
+  struct Hook {
+    Seen parent;   // no frame: not known
+    u16 index = 0;
+    ReadAhead *ahead = nullptr;   // null: leaves are read one by one
+    Bytes end;                    // keys that it goes up to, or down to: leaves behind are not read ahead
+  };
 
   BTree(Ctx &ctx, FileSlot &file) : ctx_(ctx), file_(file), file_no_(file.file_no.load(std::memory_order_relaxed)) {}
 
@@ -44,7 +63,8 @@ class BTree {
   // The leaf of `key`, exclusively latched, with room for `need` bytes (Node::has_room, Node::most_entry_bytes; 0: none needed):
   // splits until so.  Reserve log space for your own record before; the tree's own records leave it alone
   // (LogAppender::reserve).  No latch held.  LS_TOO_LARGE when no split can make so much room (Node::max_value_bytes).
-  Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf);
+  // guess: a frame that may hold that leaf, wherever it comes from (T2); null: none.
+  Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess = nullptr);
   // The page of `seen`, exclusively latched, if it is what it was then; else an empty guard.
   ExclusiveGuard exclusive_at(const Seen &seen);
   // Make room: split the leaf of `key` (used when a value is to grow more than the leaf has).  new_key: the key that needs the room.
@@ -57,20 +77,25 @@ class BTree {
     if (aim == Aim::kBefore && key.empty()) return make_status(LS_END);
     return read_node(key, aim, 0, read, seen);
   }
+  // A separator s of an inner node with  from < s < to,  about in the middle of what lies between; at most kMaxKeyBytes at `out`.
+  // *bytes = 0: one leaf has it all.  unbounded: `to` is the end.
+  Status separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u16 *bytes);
   // Bulk load of a tree that nobody else uses: the last leaf, which is empty, gets the contents of `leaf` (same lower fence).
   // When that has an upper fence a new last leaf follows it.  The page goes to the log whole.
   Status fill_last_leaf(const Node &leaf);
 
   // Copy of the leaf that holds `key`; consistent.  4 KiB at `out` (8-aligned).
-  Status leaf_copy(Bytes key, u8 *out);
+  // hook, here and below, for who goes from leaf to leaf: empty, or of the leaf whose fence on this side `key` is; becomes that of
+  // the leaf copied, and the one after it is asked of memory.
+  Status leaf_copy(Bytes key, u8 *out, Hook *hook = nullptr);
   // Copy of the leaf with the greatest keys < `key` (unbounded: the rightmost leaf).  It may be empty: go on with its lower
   // fence.  LS_END when `key` is empty: nothing is less.
-  Status leaf_copy_before(Bytes key, bool unbounded, u8 *out);
-  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.  hint: may be outdated.
-  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes, const LeafHint *hint = nullptr);
-  // The same for a worker whose look-ups often stay in one leaf: *last is the leaf of his last one in this tree (or none), and
-  // becomes that of this one.
-  Status lookup_near(Bytes key, Seen *last, u8 *out, u32 capacity, u32 *bytes);
+  Status leaf_copy_before(Bytes key, bool unbounded, u8 *out, Hook *hook = nullptr);
+  // Copy one value; LS_NOT_FOUND.  *bytes: its length; no more than `capacity` are copied.
+  Status lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes);
+  // The same for a worker whose look-ups often stay in one leaf, and go there from an entry to its neighbour: *last is where his last
+  // one in this tree ended (or nowhere), and becomes that of this one.
+  Status lookup_near(Bytes key, Near *last, u8 *out, u32 capacity, u32 *bytes);
   // The same of the entry that a hint leads to; false when the hint is empty or outdated.
   bool value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes);
 
@@ -81,6 +106,15 @@ class BTree {
   // Stops after max_leaves.
   Status remove_before(Bytes bound, u32 max_leaves, void *arg, bool (*each)(void *arg, Bytes key, Bytes value), u64 *removed);
 
+  // The same, anywhere: one leaf, that of the cursor, which moves on to the next one (end: that was the last).  goes(arg, key, value)
+  // says on a private copy which entries are removed.  *kept counts the others.
+  struct LeafCursor {
+    u8 key[kMaxKeyBytes];
+    u32 bytes = 0;
+    bool end = false;
+  };
+  Status sweep_leaf(LeafCursor *cursor, void *arg, bool (*goes)(void *arg, Bytes key, Bytes value), u64 *kept, u64 *removed);
+
   struct CheckResult { u64 pages, leaf_pages, inner_pages, free_pages, entries; };
   // Walk the whole tree; leaf(arg, node copy) for each leaf (null: none).  Checks order, fences, levels, swips, page ownership, free
   // list.  Holds no latch between pages, so others go on and `leaf` may do anything.  A walk that others disturbed may be made again:
@@ -89,7 +123,7 @@ class BTree {
 
   static TreeOps ops();
   // Redo of kOpTree and kOpSpace operations on one page.
-  static Status redo(u16 code, Bytes operands, u8 *page, PageNo page_no);
+  static Status redo(u8 code, Bytes operands, u8 *page, PageNo page_no);
 
   FileSlot &file() { return file_; }
   Ctx &ctx() { return ctx_; }
@@ -100,6 +134,7 @@ class BTree {
   struct Path {
     OptimisticGuard parent;   // the meta page when node is the root
     OptimisticGuard node;
+    u16 index = 0;            // of the node in the parent
   };
   // A node with its parent and the meta page, all exclusively latched.
   struct LatchedPath {
@@ -128,16 +163,19 @@ class BTree {
   // ---- tree.cpp
   Step descend(Bytes key, Aim aim, u8 level, Path &path);
   Step descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path);
-  // T2; the frame is latched.
+  bool try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
+  // T2; the frame is latched, or what this says is validated.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
-  Status node_copy(Bytes key, Aim aim, u8 level, u8 *out);
+  Status node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook = nullptr);
+  Step copy_beside(Aim aim, Hook *hook, u8 *out);
+  Step read_beside(OptimisticGuard &parent, i32 index, i32 step, Hook *hook, u8 *out);
   template <typename Read>
-  Status read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen);
+  Status read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen, Hook *hook = nullptr);
   ExclusiveGuard lock_in_tree(Frame *frame);
   bool latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path);
   Status reserve_log();
   void log_image(const Node *node);
-  void log_page_op(u16 code, Frame *page, Bytes a, Bytes b = {});
+  void log_page_op(u8 code, Frame *page, Bytes a, Bytes b = {});
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);
@@ -156,6 +194,7 @@ class BTree {
 
   // ---- tree_remove.cpp
   Status remove_copied(const Node *copy, u16 count, u64 *removed);
+  Status remove_chosen(const Node *copy, std::span<const u16> positions, u64 *removed);
 
   Ctx &ctx_;
   FileSlot &file_;
@@ -163,12 +202,16 @@ class BTree {
 };
 
 template <typename Read>
-Status BTree::read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen) {
+Status BTree::read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen, Hook *hook) {
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
     Step step = descend(key, aim, level, path);
     if (step == Step::kError) return error();
     if (step == Step::kRestart) continue;
+    if (hook) {
+      hook->index = path.index;
+      hook->parent.frame = path.parent.release(&hook->parent.version);
+    }
     path.parent.reset();
     if (retry.persistent()) {
       Frame *frame = path.node.frame();

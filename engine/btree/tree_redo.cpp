@@ -93,7 +93,7 @@ bool redo_remove_child(Bytes operands, Node *node) {
   return true;
 }
 
-bool redo_meta(u16 code, Bytes operands, u8 *page, PageNo page_no) {
+bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   MetaPage *meta = reinterpret_cast<MetaPage *>(page);
   if (code == kTreeFormat) {
     FormatOperands format;
@@ -111,8 +111,8 @@ bool redo_meta(u16 code, Bytes operands, u8 *page, PageNo page_no) {
 
 }  // namespace
 
-Status BTree::redo(u16 code, Bytes operands, u8 *page, PageNo page_no) {
-  if ((code & 0xff00) == kOpSpace) return space_redo(code, operands, page, page_no);
+Status BTree::redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
+  if (op_family(code) == kOpSpace) return space_redo(code, operands, page, page_no);
   Node *node = reinterpret_cast<Node *>(page);
   bool done = false;
   switch (code) {

@@ -8,7 +8,7 @@
 
 namespace ls {
 
-enum TreeOp : u16 {
+enum TreeOp : u8 {
   kTreeFormat = kOpTree | 1,       // meta page of a new file: FormatOperands
   kTreeImage = kOpTree | 2,        // whole node: u16 bytes of the lower part, lower part, heap and fences
   kTreeTruncate = kOpTree | 3,     // left half of a split: u16 position, separator

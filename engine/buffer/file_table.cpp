@@ -74,7 +74,8 @@ struct Opening {
 
 void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   slot.key = o.key;
-  slot.kind = static_cast<u8>(o.kind);
+  // The index cleaner looks at slots without holding them: it may see the kind of one that is just being taken.
+  __atomic_store_n(&slot.kind, static_cast<u8>(o.kind), __ATOMIC_RELAXED);
   slot.logged = o.logged;
   std::strcpy(slot.path, o.path);
   FileNo file_no = o.file_no;
@@ -111,7 +112,7 @@ FileName name_of(const FileSlot &slot) {
 
 Status log_file(Ctx &ctx, const FileName &name) {
   if (!ctx.log) return fail(LS_INVALID, "a worker without log opened the logged file \"%s\"", name.path);
-  u32 bytes = static_cast<u32>(sizeof(RecordHeader) + sizeof(FileRecord) + sizeof name.path);
+  u32 bytes = static_cast<u32>(kMaxRecordHeadBytes + sizeof(FileRecord) + sizeof name.path);
   LS_TRY(ctx.log->reserve(bytes, ctx.interrupt));
   ctx.log->start(RecordKind::kFile);
   ctx.log->raw({reinterpret_cast<const u8 *>(&name.record), sizeof name.record});

@@ -40,10 +40,12 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<u32> table_slot{0};
   std::atomic<FileNo> table_no{0};
   std::atomic<u64> rows_gone_swept{0};
+  std::atomic<Frame *> last_leaf{nullptr};  // version trees: where new entries mostly go; a guess
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
   std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
   std::atomic<u32> writes{0};           // pins: batches writing or syncing the file, its extension; forget waits
+  std::atomic<u64> page_writes{0};      // pages written to it, counted before each write: who reads past the pool looks at it
   FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
 };
 

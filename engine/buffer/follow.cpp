@@ -33,7 +33,7 @@ bool heat(OptimisticGuard &parent, Swip *location) {
   // Under the latch the swip is the one validated before, only its cool bit may differ.
   Swip swip{load_swip(location)};
   if (swip.is_cool()) {
-    swip.frame()->state.store(FrameState::kHot, std::memory_order_relaxed);
+    swip.frame()->state.store(FrameState::kHot, std::memory_order_release);
     store_swip(location, Swip::hot(swip.frame()));
   }
   parent.end_change();
@@ -41,7 +41,8 @@ bool heat(OptimisticGuard &parent, Swip *location) {
 }
 
 // Read the page into the frame; errors name file and page.  LS_END (no details): there is no such page on disk.
-Status read_page(PoolShared &pool, FileSlot &file, PageNo page_no, u8 *bytes) {
+Status read_page(const Ctx &ctx, PoolShared &pool, FileSlot &file, PageNo page_no, u8 *bytes) {
+  WaitReport report(&ctx.waits, LS_WAIT_PAGE_READ);
   FileRef ref = file.ref();
   Status status = file_read_page(ref, page_no, bytes);
   pool.reads.fetch_add(1, std::memory_order_relaxed);
@@ -66,6 +67,7 @@ void ask_for(const u8 *page) {
 
 // Sleep until the load that `event` was read for has ended.
 bool wait_for_load(Ctx &ctx, Frame *frame, u32 event) {
+  WaitReport report(&ctx.waits, LS_WAIT_PAGE_READ);
   while (frame->io_event.load(std::memory_order_acquire) == event) {
     futex_wait_interruptible(&frame->io_event, event, kLoadSliceUs);
     if (ctx.interrupt && *ctx.interrupt) {
@@ -112,8 +114,8 @@ bool swizzle(PoolShared &pool, const EvictedRef &ref, FrameState state) {
 }
 
 // We have entered `frame` (kLoading) into the I/O stage: read it and hand it on.
-Step read_entered(PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
-  Status status = read_page(pool, file, ref.page_no, bytes);
+Step read_entered(const Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
+  Status status = read_page(ctx, pool, file, ref.page_no, bytes);
   if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
   if (ok(status) && swizzle(pool, ref, FrameState::kLoading)) {
     io_stage_wake(frame);
@@ -153,16 +155,18 @@ Step BufferPool::follow(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileS
     parent.reset();
     return Step::kRestart;
   }
-  if (swip.is_evicted()) return read_evicted(ctx, parent, location, file, swip.page_no());
-  if (swip.is_null()) {
-    parent.reset();
-    if (is_gone(file)) return dropped();
-    (void)fail(LS_CORRUPT, "\"%s\": reference to no page", file.path);
-    return Step::kError;
-  }
-  if (swip.is_cool() && !heat(parent, location)) {
-    parent.reset();
-    return Step::kRestart;
+  if (!swip.is_hot()) {
+    if (swip.is_evicted()) return read_evicted(ctx, parent, location, file, swip.page_no());
+    if (swip.is_null()) {
+      parent.reset();
+      if (is_gone(file)) return dropped();
+      (void)fail(LS_CORRUPT, "\"%s\": reference to no page", file.path);
+      return Step::kError;
+    }
+    if (!heat(parent, location)) {
+      parent.reset();
+      return Step::kRestart;
+    }
   }
   Frame *frame = swip.frame();
   LS_ASSERT(index_of(frame) < frame_count());
@@ -183,6 +187,10 @@ Step BufferPool::follow(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileS
   if (kind == static_cast<u8>(PageKind::kLeaf)) {
     std::atomic<u64> &hits = shared_->counters[ctx.slot % kCounterStripes].hits;
     hits.store(hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    // An unvalidated number at worst moves one page from one counter to the other.
+    const PageNo met = __atomic_load_n(&reinterpret_cast<const PageHeader *>(guard.page())->page_no, __ATOMIC_RELAXED);
+    if (met != ctx.just_read) ctx.pages.hit++;
+    ctx.just_read = kInvalidPageNo;
   }
   child = std::move(guard);
   return Step::kOk;
@@ -220,7 +228,11 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
       if (spare) release_frame(*shared_, spare);
       break;
     }
-    if (spare) return read_entered(*shared_, file, ref, spare, page(spare));
+    if (spare) {
+      ctx.pages.read++;
+      ctx.just_read = page_no;
+      return read_entered(ctx, *shared_, file, ref, spare, page(spare));
+    }
     if (!ok(free_list_take(ctx, *shared_, &spare))) return Step::kError;
     if (!claim_frame(*shared_, file, spare, page_no)) return Step::kError;
   }
@@ -232,6 +244,32 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
   return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
 }
 
+void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *bytes) {
+  // A file of more than a quarter of the pool gets frames that nobody else is going to want soon.
+  const bool large = file.pages_allocated.load(std::memory_order_relaxed) > shared_->frame_count / 4;
+  if (large && shared_->free_count.load(std::memory_order_relaxed) <= shared_->high_water) return;
+  Frame *frame = free_list_pop(*shared_);
+  if (!frame || !claim_frame(*shared_, file, frame, page_no)) return;
+  std::memcpy(page(frame), bytes, kPageSize);
+  bool taken = false;
+  if (lock_exclusive_at(parent->latch, *version)) {
+    LS_ASSERT(load_swip(location) == Swip::evicted(page_no).raw);
+    {
+      IoStageLock stage(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
+      taken = stage.find() == nullptr;   // else somebody is reading it: that will be its frame
+      if (taken) frame->state.store(FrameState::kCool, std::memory_order_release);
+    }
+    if (taken) {
+      store_swip(location, Swip::cool(frame));
+      parent->latch.unlock_exclusive();
+      *version += 2;
+    } else {
+      parent->latch.unlock_exclusive_unchanged();
+    }
+  }
+  if (!taken) release_frame(*shared_, frame);
+}
+
 Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame, bool *absent) {
   Frame *f;
   LS_TRY(free_list_take(ctx, *pool.shared(), &f));
@@ -240,7 +278,8 @@ Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, 
     f->latch.unlock_exclusive();
     return make_status(LS_NOT_FOUND);
   }
-  Status status = read_page(*pool.shared(), file, page_no, pool.page(f));
+  Status status = read_page(ctx, *pool.shared(), file, page_no, pool.page(f));
+  ctx.pages.read++;
   *absent = code(status) == LS_END;
   if (*absent) {
     std::memset(pool.page(f), 0, kPageSize);

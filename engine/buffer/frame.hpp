@@ -5,6 +5,7 @@
 //   kFree     kLoading  reader or page allocator       popped from the free list (private)
 //   kLoading  kLoaded   reader, page verified          I/O stage partition mutex
 //   kLoading  kHot      reader, parent unchanged       parent exclusive, I/O stage partition mutex
+//   kLoading  kCool     scan, read past the pool       parent exclusive, I/O stage partition mutex
 //   kLoaded   kHot      whoever swizzles it            parent exclusive
 //   kLoading  kHot      page allocator (new page)      frame exclusive, unreachable until linked
 //   kHot/Cool kLoaded   free_frame: page freed while   frame exclusive, I/O stage partition mutex
@@ -45,6 +46,12 @@ struct alignas(kCacheLine) Frame {
   std::atomic<Gsn> dirty_next{0};    // the same counted from the copy being written; becomes dirty_since after it
   std::atomic<u32> next_free{0};     // free list, or chain of the I/O stage: index + 1
   std::atomic<u32> io_event{0};      // futex: changes when a load has ended
+
+  // Under its latch, or validated.
+  bool in_tree() const {
+    const FrameState now = state.load(std::memory_order_acquire);
+    return now == FrameState::kHot || now == FrameState::kCool;
+  }
 };
 static_assert(sizeof(Frame) == 64);
 

@@ -61,6 +61,7 @@ void wake_providers(PoolShared &pool) {
 
 Status free_list_take(Ctx &ctx, PoolShared &pool, Frame **frame) {
   if ((*frame = free_list_pop(pool))) return kOk;
+  WaitReport report(&ctx.waits, LS_WAIT_PAGE_FRAME);
   u64 deadline = now_ms() + kFrameWaitMs;
   pool.free_waiters.fetch_add(1, std::memory_order_seq_cst);
   Status status = kOk;

@@ -24,6 +24,7 @@ class IoStageLock {
   IoStageLock(const IoStageLock &) = delete;
   IoStageLock &operator=(const IoStageLock &) = delete;
 
+  bool is_page(const Frame *frame) const;   // has it the page's number now?
   Frame *find() const;                      // the page's frame that is not superseded, or null
   bool holds(const Frame *frame) const;     // is it in the table?
   bool being_written() const;               // does any frame of this page in the table have `writing`?
@@ -31,8 +32,6 @@ class IoStageLock {
   void remove(Frame *frame);
 
  private:
-  bool is_page(const Frame *frame) const;
-
   PoolShared &pool_;
   FileNo file_no_;
   PageNo page_no_;

@@ -8,47 +8,6 @@ namespace ls {
 
 // ---- OptimisticGuard
 
-OptimisticGuard::OptimisticGuard(BufferPool &pool, Frame *frame) : frame_(frame), page_(pool.page(frame)) {
-  if constexpr (kOptimisticIsShared) {
-    frame->latch.lock_shared();
-    bool even = frame->latch.try_version(version_);
-    LS_ASSERT(even);
-    (void)even;
-  } else {
-    version_ = frame->latch.version_wait();
-  }
-}
-
-OptimisticGuard::OptimisticGuard(OptimisticGuard &&other) noexcept
-    : frame_(std::exchange(other.frame_, nullptr)), page_(other.page_), version_(other.version_) {}
-
-OptimisticGuard &OptimisticGuard::operator=(OptimisticGuard &&other) noexcept {
-  if (this != &other) {
-    reset();
-    frame_ = std::exchange(other.frame_, nullptr);
-    page_ = other.page_;
-    version_ = other.version_;
-  }
-  return *this;
-}
-
-bool OptimisticGuard::valid() const {
-  if (!frame_) return false;
-  return kOptimisticIsShared || frame_->latch.validate(version_);
-}
-
-void OptimisticGuard::reset() {
-  if (frame_ && kOptimisticIsShared) frame_->latch.unlock_shared();
-  frame_ = nullptr;
-}
-
-Frame *OptimisticGuard::release(u64 *version) {
-  Frame *frame = frame_;
-  *version = version_;
-  reset();
-  return frame;
-}
-
 bool OptimisticGuard::begin_change() {
   if constexpr (!kOptimisticIsShared) return frame_->latch.try_upgrade(version_);
   frame_->latch.unlock_shared();

@@ -9,6 +9,7 @@
 #pragma once
 #include <utility>
 
+#include "base/check.hpp"
 #include "buffer/pool.hpp"
 
 namespace ls {
@@ -32,18 +33,45 @@ class OptimisticGuard {
  public:
   OptimisticGuard() = default;
   // Waits while exclusively latched.
-  OptimisticGuard(BufferPool &pool, Frame *frame);
-  OptimisticGuard(OptimisticGuard &&other) noexcept;
-  OptimisticGuard &operator=(OptimisticGuard &&other) noexcept;
+  OptimisticGuard(BufferPool &pool, Frame *frame) : frame_(frame), page_(pool.page(frame)) {
+    if constexpr (kOptimisticIsShared) {
+      frame->latch.lock_shared();
+      bool even = frame->latch.try_version(version_);
+      LS_ASSERT(even);
+      (void)even;
+    } else {
+      version_ = frame->latch.version_wait();
+    }
+  }
+  OptimisticGuard(OptimisticGuard &&other) noexcept
+      : frame_(std::exchange(other.frame_, nullptr)), page_(other.page_), version_(other.version_) {}
+  OptimisticGuard &operator=(OptimisticGuard &&other) noexcept {
+    if (this != &other) {
+      reset();
+      frame_ = std::exchange(other.frame_, nullptr);
+      page_ = other.page_;
+      version_ = other.version_;
+    }
+    return *this;
+  }
   ~OptimisticGuard() { reset(); }
 
-  [[nodiscard]] bool valid() const;       // everything read so far was consistent
+  // Everything read so far was consistent.
+  [[nodiscard]] bool valid() const { return frame_ && (kOptimisticIsShared || frame_->latch.validate(version_)); }
   Frame *frame() const { return frame_; }
   const u8 *page() const { return page_; }
   u64 version() const { return version_; }
-  void reset();
+  void reset() {
+    if (frame_ && kOptimisticIsShared) frame_->latch.unlock_shared();
+    frame_ = nullptr;
+  }
   // Let go of the page but remember the version, for lock_exclusive_at later.
-  Frame *release(u64 *version);
+  Frame *release(u64 *version) {
+    Frame *frame = frame_;
+    *version = version_;
+    reset();
+    return frame;
+  }
 
   // For changes that no reader needs to notice (a swip's cool bit): exclusive between the two calls, afterwards the guard is
   // what it was, with the same version.  begin_change never waits; false: not possible now.  still_same: nobody

@@ -92,7 +92,7 @@ void PageProvider::State::cool(Frame *frame, FileSlot &file) {
   if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return;
   if (swip->raw == Swip::hot(frame).raw) {
     __atomic_store_n(&swip->raw, Swip::cool(frame).raw, __ATOMIC_RELAXED);
-    frame->state.store(FrameState::kCool, std::memory_order_relaxed);
+    frame->state.store(FrameState::kCool, std::memory_order_release);
     progress = true;
   }
   parent->latch.unlock_exclusive_unchanged();  // readers that know the swip as hot still find the page there
@@ -118,7 +118,7 @@ bool PageProvider::State::evict(Frame *frame, bool forgotten) {
     if (children && !forgotten) {
       // Somebody went through it and woke a child (F2): it is not cold.
       __atomic_store_n(&swip->raw, Swip::hot(frame).raw, __ATOMIC_RELAXED);
-      frame->state.store(FrameState::kHot, std::memory_order_relaxed);
+      frame->state.store(FrameState::kHot, std::memory_order_release);
     }
     frame->latch.unlock_exclusive_unchanged();
     parent->latch.unlock_exclusive_unchanged();
@@ -289,9 +289,9 @@ Status PageProvider::run(const std::atomic<u32> &stop) {
     }
     if (sleep_us == 0) continue;
     shared.provider_sleepers.fetch_add(1, std::memory_order_seq_cst);
-    // A worker that took a frame before it could see us: look once more.
+    // A worker that took a frame before it could see us, or who stops us: look once more.
     bool low = shared.free_count.load(std::memory_order_seq_cst) < shared.low_water;
-    if (filling || !low) futex_wait(&shared.provider_event, event, sleep_us);
+    if ((filling || !low) && !stop.load(std::memory_order_seq_cst)) futex_wait(&shared.provider_event, event, sleep_us);
     shared.provider_sleepers.fetch_sub(1, std::memory_order_relaxed);
   }
   return kOk;

@@ -20,8 +20,11 @@ bool unswizzle(void *, Swip *swip) {
 // Claim the right to write the page; shared latch held (F5).  False: somebody writes this page now, or it is gone.
 bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no, PageWriter::Added *why) {
   IoStageLock stage(pool, file_no, page_no);
-  FrameState state = frame->state.load(std::memory_order_relaxed);
+  // Pairs with the release by whoever read the page into the frame, which takes no latch.
+  FrameState state = frame->state.load(std::memory_order_acquire);
   *why = PageWriter::Added::kNothing;
+  // Nor does it take one to let go of a page in the I/O stage: since its number was read the frame may have got another.
+  if (!stage.is_page(frame)) return false;
   if (state == FrameState::kLoaded) {
     if (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed)) return false;
   } else if (state != FrameState::kHot && state != FrameState::kCool) {
@@ -120,6 +123,10 @@ Status PageWriter::put_in_place() {
     if (!logged_[i].pinned) continue;
     if (kept != i) std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
     writes.push_back({logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
+  }
+  // Before the first of them: ReadAhead.
+  for (const std::vector<Entry> *entries : {&logged_, &unlogged_}) {
+    for (const Entry &entry : *entries) entry.file->page_writes.fetch_add(1, std::memory_order_seq_cst);
   }
   bool guarded = kept > 0 && guard_.enabled();
   if (guarded) LS_TRY(guard_.begin(block_, {writes.data(), kept}));

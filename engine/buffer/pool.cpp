@@ -216,6 +216,8 @@ PoolStats BufferPool::stats() const {
   s.reads = shared_->reads.load(std::memory_order_relaxed);
   s.writes = shared_->writes.load(std::memory_order_relaxed);
   s.evictions = shared_->evictions.load(std::memory_order_relaxed);
+  s.reads_ahead = shared_->reads_ahead.load(std::memory_order_relaxed);
+  s.batches_ahead = shared_->batches_ahead.load(std::memory_order_relaxed);
   s.frames = shared_->frame_count;
   s.free = shared_->free_count.load(std::memory_order_relaxed);
   for (u32 i = 0; i < shared_->frame_count; i++) {
@@ -228,6 +230,12 @@ PoolStats BufferPool::stats() const {
     s.merges += c.merges.load(std::memory_order_relaxed);
   }
   return s;
+}
+
+void BufferPool::count_read_ahead(u32 pages) {
+  shared_->reads.fetch_add(pages, std::memory_order_relaxed);
+  shared_->reads_ahead.fetch_add(pages, std::memory_order_relaxed);
+  shared_->batches_ahead.fetch_add(1, std::memory_order_relaxed);
 }
 
 static void count(std::atomic<u64> &counter) {

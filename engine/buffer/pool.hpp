@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/wait_report.hpp"
 #include "buffer/file_table.hpp"
 #include "buffer/frame.hpp"
 #include "buffer/page.hpp"
 #include "buffer/pool_shared.hpp"
 #include "buffer/swip.hpp"
+#include "leanstore/engine.h"
 #include "wal/log.hpp"
 
 namespace ls {
@@ -36,14 +38,17 @@ struct Ctx {
   LogAppender *log = nullptr;              // null: may not change logged trees
   u32 slot = 0;
   const volatile int *interrupt = nullptr; // host's interrupt flag, polled in long waits
+  HostWaits waits{};                       // what the host shows of waits
   u64 random = 0x9e3779b97f4a7c15;         // state of a private generator
+  ls_page_counts pages{};                  // for whoever shows what a query has used
+  PageNo just_read = kInvalidPageNo;       // its next resolve is no hit
 };
 
 // Outcome of a step of an optimistic descent.  kRestart: something changed underneath, begin again from the root,
 // all guards released (the one retry loop per operation, style.md).
 enum class Step : u8 { kOk, kRestart, kError };
 
-struct PoolStats { u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges; };
+struct PoolStats { u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges, reads_ahead, batches_ahead; };
 
 class BufferPool {
  public:
@@ -103,6 +108,9 @@ class BufferPool {
   // child is made hot again; an evicted one is read (no latch held meanwhile) and swizzled, then kRestart.  The caller
   // holds no latch.  kError: last_error(); LS_NOT_FOUND when the file was forgotten.
   Step follow(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, OptimisticGuard &child);
+  // A page that was read past the pool enters it, cool, if that takes no frame from pages that are in use: `page` is what `location`, an
+  // evicted swip in the page of `parent`, refers to, as long as the parent has this version.  *version follows.  No latch held.
+  void take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
   // Read a page into a frame without a tree around it (meta pages, recovery): exclusively latched, state kLoaded.
   Status load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
 
@@ -132,6 +140,7 @@ class BufferPool {
   // Fill stats.
   PoolStats stats() const;
   void count_restart(u32 worker_slot = 0);
+  void count_read_ahead(u32 pages);
   void count_split(u32 worker_slot);   // structure changes of trees
   void count_merge(u32 worker_slot);
 

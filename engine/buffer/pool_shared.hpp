@@ -73,6 +73,7 @@ struct PoolShared {
   std::atomic<Gsn> redo_bound;       // result of the last undisturbed scan: holds for ever
 
   std::atomic<u64> reads, writes, evictions;
+  std::atomic<u64> reads_ahead, batches_ahead;   // of the reads: those made before they were wanted, and how many times some were begun
   PoolCounters counters[kCounterStripes];
 
   Frame *empty_meta() { return frames + frame_count; }

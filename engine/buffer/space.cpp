@@ -15,7 +15,7 @@ namespace ls {
 
 namespace {
 
-enum SpaceOp : u16 {
+enum SpaceOp : u8 {
   kTakeFree = kOpSpace + 1,   // meta: u32 page
   kTakeNew = kOpSpace + 2,    // meta: u32 page
   kPut = kOpSpace + 3,        // meta: u32 page
@@ -34,7 +34,7 @@ constexpr u32 kListMax = sizeof(MetaPage::free_pages) / sizeof(PageNo);
 constexpr u32 kTrunkMove = 256;   // numbers that a trunk takes over: the record stays small
 constexpr u32 kRefillBelow = 16;  // space_prepare brings a trunk back
 static_assert(kRefillBelow + kTrunkMove + 1 <= kListMax);
-static_assert(2 * (sizeof(PageOpHeader) + sizeof(TrunkList)) + kTrunkMove * sizeof(PageNo) <= kSpaceRecordBytes);
+static_assert(2 * (kMaxOpHeadBytes + sizeof(TrunkList)) + kTrunkMove * sizeof(PageNo) <= kSpaceRecordBytes);
 
 // Files grow in steps of a sixteenth, so that small ones stay small and large ones grow seldom.  Even, because the host
 // counts in blocks of two pages.
@@ -159,7 +159,7 @@ Status space_prepare(Ctx &ctx, FileSlot &file, u32 count) {
   while (!making) {
     Step step = read_meta(ctx, file, &view);
     if (step == Step::kOk && view.has_trunk && view.free_count < kRefillBelow) {
-      if (file.logged) LS_TRY(ctx.log->reserve(kSpaceRecordBytes + sizeof(RecordHeader), ctx.interrupt));
+      if (file.logged) LS_TRY(ctx.log->reserve(kSpaceRecordBytes + kMaxRecordHeadBytes, ctx.interrupt));
       step = try_refill(ctx, file);
       if (step == Step::kOk) continue;
     }
@@ -190,6 +190,7 @@ PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard) {
   }
   PageNo page_no = meta->page_count;
   LS_CHECK(page_no < kInvalidPageNo, "file has as many pages as there are numbers");
+  ctx.pages.extended++;
   log_op(ctx, file, kMetaPageNo, kTakeNew, bytes_of(page_no));
   take_new(meta);
   return page_no;
@@ -223,7 +224,7 @@ Status misfit(PageNo page_no, const char *what) {
   return fail(LS_CORRUPT, "log does not fit page %u: %s", page_no, what);
 }
 
-Status redo_single(u16 code, Bytes operands, MetaPage *meta, PageNo at) {
+Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
   PageNo page_no;
   if (operands.size() != sizeof page_no) return misfit(at, "operand of a free space operation");
   std::memcpy(&page_no, operands.data(), sizeof page_no);
@@ -247,7 +248,7 @@ Status redo_single(u16 code, Bytes operands, MetaPage *meta, PageNo at) {
 
 }  // namespace
 
-Status space_redo(u16 code, Bytes operands, u8 *page, PageNo page_no) {
+Status space_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   auto *meta = reinterpret_cast<MetaPage *>(page);
   bool on_meta = code != kMakeTrunk;
   if (on_meta && (page_no != kMetaPageNo || meta->magic != kMetaMagic)) return misfit(page_no, "not a meta page");

@@ -24,6 +24,6 @@ PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta);
 bool space_put(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta, ExclusiveGuard &page);
 
 // Redo one kOpSpace operation on its page (meta or trunk).  LS_CORRUPT when it does not fit the page.
-Status space_redo(u16 code, std::span<const u8> operands, u8 *page, PageNo page_no);
+Status space_redo(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no);
 
 }  // namespace ls

@@ -77,6 +77,11 @@ ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *e
   });
 }
 
+ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to, ls_index_entry *entry,
+                               ls_error *err) noexcept {
+  return wall::call(err, [&] { return scan_of(scan).middle(bytes_of(from), bytes_of(to), to.data == nullptr, entry); });
+}
+
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) noexcept {
   return reinterpret_cast<const IndexScan *>(scan)->searches();
 }

@@ -32,11 +32,8 @@ ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_
   });
 }
 
-ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t writer_tn, const uint8_t *data,
-                            uint32_t len, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_insert_raw(wall::worker(worker), wall::file(rel), row_id, writer_tn, Bytes(data, len));
-  });
+ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_row *row, ls_error *err) noexcept {
+  return wall::call(err, [&] { return row_insert_raw(wall::worker(worker), wall::file(rel), row_id, *row); });
 }
 
 ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, bool keep,
@@ -78,11 +75,21 @@ ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapsh
   });
 }
 
-ls_status ls_scan_next(ls_scan *scan, ls_row *row, ls_error *err) noexcept {
-  return wall::call(err, [&] { return scan_next(wall::scan(scan), row); });
+ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    std::span<const ls_row> found;
+    LS_TRY(wall::scan(scan).next(&found));
+    *rows = found.data();
+    *count = static_cast<uint32_t>(found.size());
+    return kOk;
+  });
 }
 
-void ls_scan_set_backward(ls_scan *scan, bool backward) noexcept { scan_set_backward(wall::scan(scan), backward); }
+ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, ls_row *row, ls_error *err) noexcept {
+  return wall::call(err, [&] { return wall::scan(scan).fetch(row_id, row); });
+}
+
+void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) noexcept { wall::scan(scan).set_backward(backward, from); }
 
 void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) noexcept {
   scan_rescan(wall::scan(scan), lo, hi, backward);

@@ -21,6 +21,17 @@ ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t 
   return wall::call(err, [&] { return store_recovery_finish(*store, doubts, n_doubts); });
 }
 
+void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) noexcept {
+  const bool ready = store_state(*store) == StoreState::kReady;
+  progress->log_bytes = store->log_bytes.load(std::memory_order_relaxed);
+  progress->redone_bytes = store->redone_bytes.load(std::memory_order_relaxed);
+  // Written before the store is ready.
+  progress->records = ready ? store->report.log_records : 0;
+  progress->rolled_back = ready ? store->report.losers : 0;
+}
+
+void ls_recovery_cancel(ls_store *store) noexcept { __atomic_store_n(&store->recovery_cancelled, 1, __ATOMIC_RELAXED); }
+
 bool ls_store_stopped(const ls_store *store) noexcept {
   return store_state(*store) == StoreState::kStopped;
 }

@@ -1,8 +1,11 @@
 // Workers and transactions.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "capi/wall.hpp"
+#include "txn/prepared.hpp"
 
 using namespace ls;
 
@@ -29,9 +32,17 @@ void ls_worker_detach(ls_worker *worker) noexcept {
   wall::call_sure([&] { store_detach(&wall::worker(worker)); });
 }
 
-void ls_worker_set_interrupt(ls_worker *worker, const volatile int *pending) noexcept {
-  wall::worker(worker).ctx.interrupt = pending;
+const volatile int **ls_worker_interrupt(ls_worker *worker) noexcept { return &wall::worker(worker).ctx.interrupt; }
+
+void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const uint32_t codes[LS_WAITS]) noexcept {
+  HostWaits &waits = wall::worker(worker).ctx.waits;
+  waits.word = word;
+  std::copy(codes, codes + LS_WAITS, waits.codes);
 }
+
+const ls_page_counts *ls_worker_page_counts(const ls_worker *worker) noexcept { return &wall::worker(worker).ctx.pages; }
+
+const ls_log_counts *ls_worker_log_counts(const ls_worker *worker) noexcept { return &wall::worker(worker).ctx.log->counts(); }
 
 ls_status ls_txn_begin(ls_worker *worker, uint64_t tn, ls_error *err) noexcept {
   return wall::call(err, [&] { return txn_begin(wall::worker(worker), tn); });
@@ -58,13 +69,13 @@ ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *
   return wall::call(err, [&] { return txn_prepare_commit(wall::worker(worker), full_xid); });
 }
 
-uint64_t ls_txn_commit(ls_worker *worker) noexcept {
-  return wall::call_sure([&] { return txn_commit(wall::worker(worker)); });
+uint64_t ls_txn_commit(ls_worker *worker, bool will_wait) noexcept {
+  return wall::call_sure([&] { return txn_commit(wall::worker(worker), will_wait); });
 }
 
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn) noexcept {
   wall::call_sure([&] {
-    Log &log = wall::worker(worker).log.log();
+    LogAppender &log = wall::worker(worker).log;
     // Not interruptible: returning early would acknowledge what is not durable.  When the log has stopped under us the engine
     // has failed and the host ends us.
     while (!log.wait_hardened(gsn, nullptr)) usleep(kFailedPollUs);
@@ -74,6 +85,22 @@ void ls_wait_hardened(ls_worker *worker, uint64_t gsn) noexcept {
 void ls_txn_abort(ls_worker *worker) noexcept {
   wall::call_sure([&] { txn_abort(wall::worker(worker)); });
 }
+
+ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, ls_error *err) noexcept {
+  return wall::call(err, [&] { return txn_prepare(wall::worker(worker), full_xid); });
+}
+
+void ls_txn_hand_over(ls_worker *worker) noexcept {
+  wall::call_sure([&] { txn_hand_over(wall::worker(worker)); });
+}
+
+ls_status ls_prepared_finish(ls_worker *worker, uint64_t tn, bool committed, ls_error *err) noexcept {
+  return wall::call(err, [&] { return prepared_finish(wall::worker(worker), tn, committed); });
+}
+
+size_t ls_prepared_tns(const ls_store *store, uint64_t *out, size_t cap) noexcept { return prepared_tns(*store->txns, out, cap); }
+
+bool ls_prepared_has(const ls_store *store, uint64_t tn) noexcept { return prepared_contains(*store->txns, tn); }
 
 bool ls_tn_is_active(const ls_store *store, uint64_t tn) noexcept { return tn_is_active(*store->txns, tn); }
 

@@ -6,7 +6,7 @@
 
 #include "index/index_cleaner.hpp"
 #include "index/index_log.hpp"
-#include "txn/row.hpp"
+#include "txn/row_gone.hpp"
 
 namespace ls {
 

@@ -24,7 +24,7 @@ FileSlot *table_of(Worker &w, const FileSlot &index, FileNo *number) {
 }
 
 bool is_due(Worker &w, const FileSlot &index) {
-  if (!is_active(index) || index.kind != LS_REL_INDEX) return false;
+  if (!is_active(index) || __atomic_load_n(&index.kind, __ATOMIC_RELAXED) != LS_REL_INDEX) return false;
   FileNo number;
   const FileSlot *table = table_of(w, index, &number);
   if (table == nullptr) return false;

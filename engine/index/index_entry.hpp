@@ -12,7 +12,7 @@
 
 namespace ls {
 
-inline constexpr u32 kEntryRowIdBytes = 5;
+inline constexpr u32 kEntryRowIdBytes = LS_ENTRY_ROW_ID_BYTES;
 inline constexpr u32 kMaxEntryKeyBytes = LS_MAX_KEY_BYTES + kEntryRowIdBytes;
 static_assert(kMaxEntryKeyBytes <= kMaxKeyBytes && LS_MAX_ROW_ID >> (8 * kEntryRowIdBytes) == 0);
 

@@ -24,8 +24,11 @@ Status check_entry(Worker &w, const IndexAt &at, const NewEntry &entry) {
   }
   LS_TRY(check_entry_size(entry.key, entry.payload));
   note_table(at);
-  if (at.index.logged) return log_begin(w);
-  w.wrote_unlogged = true;
+  if (at.index.logged) {
+    log_begin(w);
+  } else {
+    w.wrote_unlogged = true;
+  }
   return kOk;
 }
 

@@ -8,14 +8,14 @@ namespace {
 
 Bytes operand(const u16 &value) { return Bytes(reinterpret_cast<const u8 *>(&value), sizeof value); }
 
-Gsn append(Worker &w, const FileSlot &file, PageNo page, u16 code, Bytes a, Bytes b, Bytes c = {}) {
+Gsn append(Worker &w, const FileSlot &file, PageNo page, u8 code, Bytes a, Bytes b, Bytes c = {}) {
   if (!file.logged) return 0;
   w.log.start(RecordKind::kSystem);
   w.log.op(file.file_no.load(std::memory_order_relaxed), page, code, a, b, c);
   return w.log.finish();
 }
 
-Status bad(u16 code, const char *what) { return fail(LS_CORRUPT, "log record of an index (operation %x): %s", code, what); }
+Status bad(u8 code, const char *what) { return fail(LS_CORRUPT, "log record of an index (operation %x): %s", code, what); }
 
 u16 load_u16(Bytes bytes, size_t at) {
   u16 value;
@@ -23,12 +23,11 @@ u16 load_u16(Bytes bytes, size_t at) {
   return value;
 }
 
-Status redo_insert(Node *node, u16 code, Bytes operands) {
-  const u32 key_bytes = load_u16(operands, 0);
-  operands = operands.subspan(sizeof(u16));
-  if (key_bytes < kEntryRowIdBytes || key_bytes > kMaxEntryKeyBytes || key_bytes > operands.size()) return bad(code, "bad key");
-  const Bytes entry = operands.first(key_bytes);
-  const Bytes payload = operands.subspan(key_bytes);
+Status redo_insert(Node *node, u8 code, Bytes operands) {
+  LogUnpacker in(operands);
+  const Bytes entry = in.take(in.number(kMaxEntryKeyBytes));
+  const Bytes payload = in.rest();
+  if (!in.good() || entry.size() < kEntryRowIdBytes) return bad(code, "bad key");
   if (!node->covers(entry)) return bad(code, "the entry does not belong on the page");
   bool found;
   node->lower_bound(entry, &found);
@@ -38,7 +37,8 @@ Status redo_insert(Node *node, u16 code, Bytes operands) {
   return kOk;
 }
 
-Status redo_remove(Node *node, u16 code, Bytes operands) {
+Status redo_remove(Node *node, u8 code, Bytes operands) {
+  if (operands.size() < sizeof(u16)) return bad(code, "too short");
   if (load_u16(operands, 0) != node->count || operands.size() % sizeof(u16) != 0) return bad(code, "the page has other entries");
   u16 positions[kMaxSlots];
   u32 n = 0;
@@ -54,8 +54,9 @@ Status redo_remove(Node *node, u16 code, Bytes operands) {
 }  // namespace
 
 Gsn log_entry_insert(Worker &w, const FileSlot &file, PageNo page, Bytes entry, Bytes payload) {
-  const u16 key_bytes = static_cast<u16>(entry.size());
-  return append(w, file, page, kIndexInsert, operand(key_bytes), entry, payload);
+  LogPacker p;
+  p.number(entry.size());
+  return append(w, file, page, kIndexInsert, p, entry, payload);
 }
 
 Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf, std::span<const u16> positions) {
@@ -67,9 +68,8 @@ void remove_entries(Node *leaf, std::span<const u16> positions) {
   for (size_t i = positions.size(); i-- > 0;) leaf->remove(positions[i]);
 }
 
-Status index_redo(u16 code, Bytes operands, u8 *page) {
+Status index_redo(u8 code, Bytes operands, u8 *page) {
   Node *node = reinterpret_cast<Node *>(page);
-  if (operands.size() < sizeof(u16)) return bad(code, "too short");
   switch (code) {
     case kIndexInsert: return redo_insert(node, code, operands);
     case kIndexRemove: return redo_remove(node, code, operands);

@@ -1,7 +1,7 @@
 // index_log.hpp - the log's words for index entries (kOpIndex): bytes, writing, redo.
 //
 // Operands, little endian, packed:
-//   kIndexInsert   u16 bytes of the entry's key | key | payload
+//   kIndexInsert   bytes of the entry's key (a number as in wal/log_bytes.hpp) | key | payload
 //   kIndexRemove   u16 entries in the leaf before | u16 positions, ascending, as they were before
 // All records are kSystem: redone, never undone.  An entry outlives a transaction that is rolled back, and is dead then.
 //
@@ -14,14 +14,14 @@
 
 namespace ls {
 
-enum IndexOp : u16 {
+enum IndexOp : u8 {
   kIndexInsert = kOpIndex | 1,
   kIndexRemove = kOpIndex | 2,
 };
 
 // Log space for a record with so many operand bytes.
 inline constexpr u32 index_record_room(u32 bytes) {
-  return static_cast<u32>(sizeof(RecordHeader) + sizeof(PageOpHeader)) + sizeof(u16) + bytes;
+  return kMaxRecordHeadBytes + kMaxOpHeadBytes + static_cast<u32>(sizeof(u16)) + bytes;
 }
 inline constexpr u32 kRemoveRecordRoom = index_record_room(kMaxSlots * sizeof(u16));
 
@@ -33,6 +33,6 @@ Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf, std::s
 // The change itself, shared with redo.
 void remove_entries(Node *leaf, std::span<const u16> positions);
 
-Status index_redo(u16 code, Bytes operands, u8 *page);
+Status index_redo(u8 code, Bytes operands, u8 *page);
 
 }  // namespace ls

@@ -1,12 +1,11 @@
 #include "index/index_scan.hpp"
 
-#include <cstdlib>
 #include <new>
 
 namespace ls {
 
 Status IndexScan::open(Worker &w, FileSlot &index, IndexScan **scan) {
-  void *memory = std::aligned_alloc(alignof(IndexScan), sizeof(IndexScan));
+  void *memory = w.scan_memory.take(sizeof(IndexScan));
   if (memory == nullptr) return fail(LS_NO_MEMORY, "no memory for a scan");
   *scan = new (memory) IndexScan(w, index);
   return kOk;
@@ -14,8 +13,9 @@ Status IndexScan::open(Worker &w, FileSlot &index, IndexScan **scan) {
 
 void IndexScan::close(IndexScan *scan) {
   if (scan == nullptr) return;
+  Worker &w = scan->w_;
   scan->~IndexScan();
-  std::free(scan);
+  w.scan_memory.give(scan, sizeof *scan);
 }
 
 void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
@@ -36,8 +36,35 @@ void IndexScan::seek(Bytes position) {
 Status IndexScan::next(ls_index_entry *entry) {
   bool ended = false;
   LS_TRY(advance(&ended));
-  if (ended) return make_status(LS_END);
-  const Bytes whole = key_at(pos_, key_);
+  return ended ? make_status(LS_END) : current(entry);
+}
+
+// A separator in the inner nodes halves what lies in several leaves; within one leaf positions do.
+Status IndexScan::middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *entry) {
+  BTree tree(w_.ctx, index_);
+  Bound end;
+  end.set(to);
+  for (;;) {
+    u8 separator[kMaxKeyBytes];
+    u16 bytes = 0;
+    LS_TRY(tree.separator_between(from, end, unbounded, separator, &bytes));
+    const Bytes half(separator, bytes);
+    range(bytes != 0 ? half : from, end, unbounded, false);
+    const Status first = next(entry);
+    if (code(first) != LS_END || bytes == 0) {
+      LS_TRY(first);
+      if (bytes != 0) return kOk;
+      pos_ = begin_ + (end_ - begin_) / 2;
+      return current(entry);
+    }
+    // Nothing at or behind the separator.
+    end.set(half);
+    unbounded = false;
+  }
+}
+
+Status IndexScan::current(ls_index_entry *entry) {
+  const Bytes whole = key_at(pos_);
   if (whole.size() < kEntryRowIdBytes) {
     return fail_page(index_.path, node()->header.page_no, "an index entry is shorter than a row id");
   }
@@ -100,7 +127,7 @@ Status IndexScan::enter_sought(bool *ended) {
   i32 low = begin_, high = end_;
   while (low < high) {
     const i32 middle = low + (high - low) / 2;
-    const int order = compare_keys(key_at(middle, key_), sought_);
+    const int order = compare_keys(key_at(middle), sought_);
     if (backward_ ? order < 0 : order <= 0) {
       low = middle + 1;
     } else {
@@ -140,19 +167,27 @@ Status IndexScan::read_at(Bytes bound, Start start) {
   u16 begin = 0, end = 0, pos = 0;
   has_slice_ = false;
   const Status s = BTree(w_.ctx, index_).read_leaf(bound, aim, [&](const Node &leaf) {
-    begin = leaf.position_of(from_);
-    end = unbounded_ ? leaf.count : leaf.position_of(to_);
+    if (start == Start::kEdge && !backward_) {
+      bool found;
+      begin = leaf.lower_bound(from_, &found);
+      end = unbounded_ ? leaf.count : leaf.position_behind(begin, from_, to_);
+    } else {
+      begin = leaf.position_of(from_);
+      end = unbounded_ ? leaf.count : leaf.position_of(to_);
+    }
     pos = start != Start::kEdge ? leaf.position_of(bound) : backward_ ? end : begin;
     leaf.copy_slice(begin, end, slice_);
   });
   if (code(s) == LS_END) place_ = Place::kBegin;  // nothing is less than nothing
   LS_TRY(s);
+  const Bytes prefix = node()->prefix();
+  if (!prefix.empty()) std::memcpy(key_, prefix.data(), prefix.size());
   begin_ = begin;
   end_ = end;
   pos_ = pos;
   if (backward_) {
     pos_--;
-  } else if (start == Start::kSought && pos_ >= begin_ && pos_ < end_ && compare_keys(key_at(pos_, key_), bound) == 0) {
+  } else if (start == Start::kSought && pos_ >= begin_ && pos_ < end_ && compare_keys(key_at(pos_), bound) == 0) {
     pos_++;
   }
   has_slice_ = true;

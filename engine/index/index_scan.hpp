@@ -23,6 +23,8 @@ class IndexScan {
   Status next(ls_index_entry *entry);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
+  // Some entry of the range, about in the middle of its entries.  LS_END: there is none.
+  Status middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *entry);
   u64 searches() const { return searches_; }
 
  private:
@@ -47,6 +49,7 @@ class IndexScan {
 
   IndexScan(Worker &w, FileSlot &index) : w_(w), index_(index) {}
   Status advance(bool *ended);
+  Status current(ls_index_entry *entry);
   Status enter(bool *ended);
   Status enter_sought(bool *ended);
   Status next_leaf(bool *ended);
@@ -54,7 +57,7 @@ class IndexScan {
   bool sought_in_slice() const;
   void end_at(Place place, bool *ended);
   const Node *node() const { return reinterpret_cast<const Node *>(slice_); }
-  Bytes key_at(i32 pos, u8 *buffer) const { return Bytes(buffer, node()->copy_key(static_cast<u16>(pos), buffer)); }
+  Bytes key_at(i32 pos) { return Bytes(key_, node()->copy_key_behind_prefix(static_cast<u16>(pos), key_)); }
 
   Worker &w_;
   FileSlot &index_;
@@ -67,7 +70,7 @@ class IndexScan {
   i32 pos_ = 0;               // begin_ - 1 .. end_
   u64 searches_ = 0;
   Bound from_, to_, sought_;
-  u8 key_[kMaxKeyBytes];                 // of the entry last returned
+  u8 key_[kMaxKeyBytes];                 // of the entry last returned; begins with the leaf's prefix
   alignas(64) u8 slice_[kPageSize];      // Node::copy_slice
 };
 

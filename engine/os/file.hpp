@@ -60,8 +60,6 @@ class File {
   bool is_open() const { return fd_ >= 0; }
   Status read_at(u64 offset, void *buffer, size_t bytes, size_t *got);  // short only at the end of the file
   Status write_at(u64 offset, const void *buffer, size_t bytes);        // all or an error
-  // By the ring; by pwrite where there is none.
-  Status write_at(IoRing *ring, u64 offset, std::span<const u8> bytes);
   Status sync_data();
   Status truncate(u64 bytes);
   Status size(u64 *bytes);

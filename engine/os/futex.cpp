@@ -65,8 +65,8 @@ int futex_wake_all(std::atomic<u32> *word) { return futex_wake(word, INT_MAX); }
 
 bool futex_try_lock(std::atomic<u32> &word) {
   u32 expected = kFree;
-  // Acquire pairs with futex_unlock's release.
-  return word.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  // Acquire pairs with futex_unlock's release.  Sequentially consistent, also when it fails: see wal/group_commit.cpp, wake_waiters.
+  return word.compare_exchange_strong(expected, kHeld, std::memory_order_seq_cst, std::memory_order_seq_cst);
 }
 
 void futex_lock(std::atomic<u32> &word) {
@@ -79,7 +79,7 @@ void futex_lock(std::atomic<u32> &word) {
 }
 
 void futex_unlock(std::atomic<u32> &word) {
-  u32 before = word.exchange(kFree, std::memory_order_release);
+  u32 before = word.exchange(kFree, std::memory_order_seq_cst);  // as in futex_try_lock
   LS_CHECK(before != kFree, "mutex was not held");
   if (before == kContended) futex_wake(&word, 1);
 }

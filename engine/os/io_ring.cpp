@@ -44,27 +44,6 @@ u32 IoRing::submit(u32 queued) {
   return submitted;
 }
 
-template <typename Each>
-void IoRing::reap(u32 submitted, const Each &each) {
-  for (u32 reaped = 0; reaped < submitted;) {
-    io_uring_cqe *cqe;
-    int result = io_uring_wait_cqe(&ring_, &cqe);
-    if (result == -EINTR || result == -EAGAIN) continue;
-    LS_CHECK(result == 0, "io_uring wait");
-    each(io_uring_cqe_get_data64(cqe), cqe->res);
-    io_uring_cqe_seen(&ring_, cqe);
-    reaped++;
-  }
-}
-
-bool IoRing::write(int fd, u64 offset, std::span<const u8> bytes) {
-  io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
-  io_uring_prep_write(sqe, fd, bytes.data(), static_cast<unsigned>(bytes.size()), offset);
-  bool whole = false;
-  reap(submit(1), [&](u64, int result) { whole = result >= 0 && static_cast<size_t>(result) == bytes.size(); });
-  return whole;
-}
-
 // The segments stay referenced until every completion is in.  What the ring could not do whole (short write, EAGAIN, a
 // kernel without the operation) is done again by pwrite, which then names the error.
 void IoRing::write_batch(std::span<PageWrite> writes) {
@@ -84,7 +63,15 @@ void IoRing::write_batch(std::span<PageWrite> writes) {
     io_uring_sqe_set_data64(sqe, i);
     queued++;
   }
-  reap(submit(queued), [&](u64 i, int result) { complete[i] = result == static_cast<int>(kPageSize); });
+  for (u32 left = submit(queued); left > 0;) {
+    io_uring_cqe *cqe;
+    const int result = io_uring_wait_cqe(&ring_, &cqe);
+    if (result == -EINTR || result == -EAGAIN) continue;
+    LS_CHECK(result == 0, "io_uring wait");
+    complete[io_uring_cqe_get_data64(cqe)] = cqe->res == static_cast<int>(kPageSize);
+    io_uring_cqe_seen(&ring_, cqe);
+    left--;
+  }
   for (size_t i = 0; i < writes.size(); i++) {
     if (complete[i]) {
       writes[i].status = kOk;

@@ -16,13 +16,9 @@ class IoRing {
   u32 entries() const { return entries_; }
   // Write a batch of at most entries() pages; each gets its status.
   void write_batch(std::span<PageWrite> writes);
-  // False: not written, or not all of it; pwrite may do it again.
-  bool write(int fd, u64 offset, std::span<const u8> bytes);
 
  private:
   u32 submit(u32 queued);
-  template <typename Each>
-  void reap(u32 submitted, const Each &each);
 
   io_uring ring_;
   u32 entries_;

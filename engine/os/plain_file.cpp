@@ -10,10 +10,8 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "os/fault.hpp"
 #include "os/file.hpp"
 #include "os/file_settings.hpp"
-#include "os/io_ring.hpp"
 #include "os/sys_calls.hpp"
 
 namespace ls {
@@ -58,13 +56,6 @@ Status File::write_at(u64 offset, const void *buffer, size_t bytes) {
   LS_ASSERT(is_open());
   if (sys_pwrite(fd_, buffer, bytes, offset, path_) < 0) return fail_errno(errno, path_, "could not write file");
   return kOk;
-}
-
-Status File::write_at(IoRing *ring, u64 offset, std::span<const u8> bytes) {
-  LS_ASSERT(is_open());
-  // Injected faults act on pwrite.
-  if (ring && ring->usable() && !fault_active() && ring->write(fd_, offset, bytes)) return kOk;
-  return write_at(offset, bytes.data(), bytes.size());
 }
 
 Status File::sync_data() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "txn/prepared.hpp"
+
 namespace ls {
 
 namespace {
@@ -19,6 +21,7 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool 
                               env.txns->tn_base.load(std::memory_order_acquire));
   control.next_file_no = ctx.pool->next_file_no();
   control.tn_offset = env.txns->tn_offset.load(std::memory_order_acquire);
+  control.log_end = ctx.pool->log().durable_end();
   return control;
 }
 
@@ -36,7 +39,9 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   result->end_lsn = log.end();
   const Gsn hardened = log.hardened();                     // C1
   Gsn redo_gsn = std::min(hardened + 1, oldest_active_gsn(*env.txns));  // C2
+  u32 prepared = 0;
   LS_TRY(ctx.pool->log_files(ctx));                        // C3
+  LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
   LS_TRY(ctx.pool->flush(ctx, hardened, false));  // C4
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
@@ -50,9 +55,13 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   Log &log = ctx.pool->log();
   LS_TRY(wait_all_hardened(ctx));
   LS_TRY(ctx.pool->flush(ctx, ~Gsn{0}, true));
-  result->redo_lsn = result->end_lsn = log.end();
+  result->redo_lsn = log.end();
+  u32 prepared = 0;
+  LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
+  LS_TRY(wait_all_hardened(ctx));
+  result->end_lsn = log.end();
   result->gsn = log.last_gsn();
-  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, true)));
+  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, prepared == 0)));
   return log.truncate(result->redo_lsn);
 }
 

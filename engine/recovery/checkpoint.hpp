@@ -6,8 +6,9 @@
 //   C1  G := hardened.  All records at or below it are in the log, and their authors had announced themselves before they
 //       drew them: first_gsn and highest_tn (txn_begin), the file number (open_file).  So what is read after G covers them.
 //   C2  A := oldest first_gsn of an active transaction.
-//   C3  FileRecords of all open files; then wait until everything drawn so far is hardened: a transaction that C2 did not see
-//       any more has its end in the log for good, so that its kBegin is not needed.
+//   C3  FileRecords of all open files, kTwoPhase of all prepared transactions; then wait until everything drawn so far is
+//       hardened: a transaction that C2 did not see any more has its end in the log for good, or was handed over and is among
+//       the prepared ones, so that its kFirstRow is not needed.
 //   C4  write the pages that were dirty at G; O := oldest change still not on disk (BufferPool::oldest_dirty).
 //   C5  redo from min(G + 1, A, O); control file; only then truncate.
 // A crash before C5's control file leaves the previous checkpoint valid; after it, at most too much log.
@@ -36,7 +37,7 @@ struct CheckpointResult {
 Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result);
 
 // At shutdown: no other worker, no other thread but the committer.  Everything is written, unlogged trees too, and the control
-// file says that there is nothing to replay.
+// file says that there is nothing to replay; with prepared transactions there is a log to be read, which names them and no page.
 Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result);
 
 }  // namespace ls

@@ -6,7 +6,7 @@
 namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
-inline constexpr u32 kControlVersion = 1;
+inline constexpr u32 kControlVersion = 3;
 
 struct ControlFile {
   u64 magic;
@@ -26,8 +26,9 @@ struct ControlFile {
   // While a crash is not yet recovered from: the smallest next_full_xid of all starts that tried (0: none).  A prepared
   // transaction at or above it was unknown to the host when it crashed; later the host may have handed its id out again.
   u64 xid_limit;
+  Lsn log_end;        // the log was on disk up to here when this was written: one that ends before is damaged (0: not known)
 };
-static_assert(sizeof(ControlFile) == 96);
+static_assert(sizeof(ControlFile) == 104);
 
 // Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the engine.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);

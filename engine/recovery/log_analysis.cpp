@@ -1,7 +1,6 @@
 #include "recovery/log_analysis.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <tuple>
 
@@ -11,21 +10,7 @@ namespace ls {
 
 namespace {
 
-constexpr Tn kMaxTn = (Tn{1} << 48) - 1;
 constexpr u32 kMaxPathBytes = sizeof(FileSlot::path) - 1;
-
-RecordHeader header_of(const LogEntry &entry) {
-  RecordHeader h;
-  std::memcpy(&h, entry.data, sizeof h);
-  return h;
-}
-
-template <typename T>
-bool read_body(const LogEntry &entry, u32 offset, T *out) {
-  if (entry.bytes < sizeof(RecordHeader) + offset + sizeof(T)) return false;
-  std::memcpy(out, entry.data + sizeof(RecordHeader) + offset, sizeof(T));
-  return true;
-}
 
 // What is known of a worker slot while its records pass by.
 struct SlotState {
@@ -54,7 +39,7 @@ class Analyser {
 
   Status record(size_t i) {
     const LogEntry &entry = image_.entries[i];
-    if (entry.bytes < sizeof(RecordHeader)) return fail_record(entry, "record is too short");
+    const LogRecord record = entry.record();
     SlotState &slot = slots_[entry.slot];
     if (slot.run != entry.run) {
       // A crash ended the slot's transaction; its fate stays as it is.
@@ -62,7 +47,7 @@ class Analyser {
       slot.run = entry.run;
       slot.tn = 0;
     }
-    switch (record_kind(entry)) {
+    switch (record.kind) {
       case RecordKind::kSystem:
         return kOk;
       case RecordKind::kRow:
@@ -71,48 +56,49 @@ class Analyser {
         else
           out_->entry_tn[i] = slot.tn;
         return kOk;
-      case RecordKind::kBegin:
-        return begin(entry, slot);
+      case RecordKind::kFirstRow:
+        out_->entry_tn[i] = record.tn();
+        return begin(entry, record, slot);
       case RecordKind::kCommit:
-        return end(entry, slot, TxnFate::kCommitted);
+        return end(entry, record, slot, TxnFate::kCommitted);
       case RecordKind::kPrepared:
-        return end(entry, slot, TxnFate::kPrepared);
+        return end(entry, record, slot, TxnFate::kPrepared);
       case RecordKind::kAborted:
-        return end(entry, slot, TxnFate::kAborted);
+        return end(entry, record, slot, TxnFate::kAborted);
       case RecordKind::kFile:
-        return file(entry);
+        return file(entry, record);
+      case RecordKind::kTwoPhase:
+        return two_phase(entry, record, slot);
+      case RecordKind::kTwoPhaseEnd:
+        return two_phase_end(entry, record);
     }
     return fail_record(entry, "unknown kind of record");
   }
 
-  Status read_tn(const LogEntry &entry, Tn *tn) {
-    if (!read_body(entry, 0, tn) || *tn == 0 || *tn > kMaxTn) return fail_record(entry, "bad transaction number");
-    out_->max_tn = std::max(out_->max_tn, *tn);
+  Status check_tn(const LogEntry &entry, Tn tn) {
+    if (tn == 0 || tn > kMaxTn) return fail_record(entry, "bad transaction number");
+    out_->max_tn = std::max(out_->max_tn, tn);
     return kOk;
   }
 
-  Status begin(const LogEntry &entry, SlotState &slot) {
-    Tn tn = 0;
-    LS_TRY(read_tn(entry, &tn));
+  Status begin(const LogEntry &entry, const LogRecord &record, SlotState &slot) {
+    const Tn tn = record.tn();
+    LS_TRY(check_tn(entry, tn));
     if (!slot.nameless.empty()) return fail_nameless(slot);
     if (!out_->txns.try_emplace(tn, LoggedTxn{tn}).second) return fail_record(entry, "transaction begins twice");
     slot.tn = tn;
     return kOk;
   }
 
-  Status end(const LogEntry &entry, SlotState &slot, TxnFate fate) {
-    Tn tn = 0;
-    LS_TRY(read_tn(entry, &tn));
+  Status end(const LogEntry &entry, const LogRecord &record, SlotState &slot, TxnFate fate) {
+    const Tn tn = record.tn();
+    LS_TRY(check_tn(entry, tn));
     LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
     if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
       return fail_record(entry, "transaction ends twice");
     txn.fate = fate;
-    if (fate == TxnFate::kPrepared && !read_body(entry, sizeof(u64), &txn.full_xid))
-      return fail_record(entry, "record is too short");
-    if (slot.tn == 0 && !slot.nameless.empty()) {
-      for (size_t i : slot.nameless) out_->entry_tn[i] = tn;
-      slot.nameless.clear();
-    }
+    if (fate == TxnFate::kPrepared) txn.full_xid = record.full_xid();
+    name(slot, tn);
     // A prepared transaction goes on: an abort still undoes in the same slot.
     if (fate == TxnFate::kPrepared)
       slot.tn = tn;
@@ -121,14 +107,46 @@ class Analyser {
     return kOk;
   }
 
-  Status file(const LogEntry &entry) {
+  // A1: the slot's first record that tells whose the ones before it are.
+  void name(SlotState &slot, Tn tn) {
+    if (slot.tn != 0) return;
+    for (size_t i : slot.nameless) out_->entry_tn[i] = tn;
+    slot.nameless.clear();
+  }
+
+  // Its worker has said so, and is free then; or a checkpoint, from a slot that has no transactions.
+  Status two_phase(const LogEntry &entry, const LogRecord &record, SlotState &slot) {
+    const Tn tn = record.tn();
+    LS_TRY(check_tn(entry, tn));
+    LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
+    if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
+      return fail_record(entry, "transaction ends twice");
+    txn.fate = TxnFate::kTwoPhase;
+    txn.full_xid = record.full_xid();
+    out_->two_phase[txn.full_xid] = tn;
+    name(slot, tn);
+    slot.tn = 0;
+    return kOk;
+  }
+
+  Status two_phase_end(const LogEntry &entry, const LogRecord &record) {
+    const Tn tn = record.tn();
+    LS_TRY(check_tn(entry, tn));
+    LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
+    if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
+      return fail_record(entry, "transaction ends twice");
+    txn.fate = record.committed() ? TxnFate::kCommitted : TxnFate::kAborted;
+    out_->two_phase.erase(record.full_xid());
+    return kOk;
+  }
+
+  Status file(const LogEntry &entry, const LogRecord &record) {
     LoggedFile file;
-    if (!read_body(entry, 0, &file.record)) return fail_record(entry, "record is too short");
-    u32 at = sizeof(RecordHeader) + sizeof(FileRecord);
+    Bytes path;
+    if (const char *wrong = load_file_record(record, &file.record, &path)) return fail_record(entry, wrong);
     const FileRecord &r = file.record;
-    if (r.file == 0 || r.path_bytes == 0 || r.path_bytes > kMaxPathBytes || entry.bytes < at + r.path_bytes)
-      return fail_record(entry, "bad file record");
-    file.path.assign(reinterpret_cast<const char *>(entry.data) + at, r.path_bytes);
+    if (r.file == 0 || path.empty() || path.size() > kMaxPathBytes) return fail_record(entry, "bad file record");
+    file.path.assign(path.begin(), path.end());
     out_->max_file_no = std::max(out_->max_file_no, r.file);
     out_->files[r.file] = std::move(file);
     return kOk;
@@ -157,21 +175,15 @@ Status fail_record(const LogEntry &entry, const char *what) {
               static_cast<unsigned long long>(entry.gsn), what);
 }
 
-RecordKind record_kind(const LogEntry &entry) { return header_of(entry).kind; }
+RecordKind record_kind(const LogEntry &entry) { return entry.record().kind; }
 
-LogOpReader::LogOpReader(const LogEntry &entry) : entry_(entry), left_(header_of(entry).ops) {}
+LogOpReader::LogOpReader(const LogEntry &entry) : entry_(entry), left_(entry.record().body) {}
 
 Status LogOpReader::next(LogOp *op, bool *end) {
-  *end = left_ == 0;
+  *end = left_.empty();
   if (*end) return kOk;
-  if (entry_.bytes - position_ < sizeof(PageOpHeader)) return fail_record(entry_, "page operation is cut off");
-  std::memcpy(&op->header, entry_.data + position_, sizeof(PageOpHeader));
-  position_ += sizeof(PageOpHeader);
-  if (entry_.bytes - position_ < op->header.bytes) return fail_record(entry_, "operands are cut off");
-  op->operands = Bytes(entry_.data + position_, op->header.bytes);
-  position_ += op->header.bytes;
-  left_--;
-  return kOk;
+  const char *wrong = load_op(&left_, op);
+  return wrong == nullptr ? kOk : fail_record(entry_, wrong);
 }
 
 Status analyse_log(const LogImage &image, LogAnalysis *out) { return Analyser(image, out).run(); }

@@ -1,6 +1,5 @@
 #include "recovery/loser_undo.hpp"
 
-#include <cstring>
 #include <unordered_set>
 
 namespace ls {
@@ -20,8 +19,8 @@ class LoserUndo {
       LS_TRY(reader.next(&op, &end));
       if (end) return kOk;
       FileSlot *slot = nullptr;
-      LS_TRY(find(op.header.file, &slot));
-      if (slot) LS_TRY(row_undo(w_, *slot, op.header, op.operands, tn));
+      LS_TRY(find(op.file, &slot));
+      if (slot) LS_TRY(row_undo(w_, *slot, op.code, op.operands, tn));
     }
   }
 
@@ -60,11 +59,9 @@ Status undo_losers(Worker &w, const LogImage &image, const LogAnalysis &analysis
 }
 
 Status log_fate(Worker &w, RecordKind kind, Tn tn) {
-  LS_TRY(w.log.reserve(sizeof(RecordHeader) + sizeof tn, nullptr));
-  u8 bytes[sizeof tn];
-  std::memcpy(bytes, &tn, sizeof tn);
+  LS_TRY(w.log.reserve(kMaxRecordHeadBytes + kMaxVarintBytes, nullptr));
   w.log.start(kind);
-  w.log.raw(bytes);
+  w.log.number(tn);
   w.log.finish();
   return kOk;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/interrupt.hpp"
 #include "btree/tree.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_log.hpp"
@@ -43,7 +44,7 @@ class Redo {
         bool end;
         LS_TRY(reader.next(&op, &end));
         if (end) break;
-        LS_TRY(open_file(op.header.file));
+        LS_TRY(open_file(op.file));
       }
     }
     return kOk;
@@ -67,8 +68,7 @@ class Redo {
   }
 
   static bool has_ops(const LogEntry &entry) {
-    RecordKind kind = record_kind(entry);
-    return kind == RecordKind::kSystem || kind == RecordKind::kRow;
+    return has_page_operations(record_kind(entry));
   }
 
  private:
@@ -79,7 +79,7 @@ class Redo {
       bool end;
       LS_TRY(reader.next(&op, &end));
       if (end) break;
-      RecoveryFile &file = files_.at(op.header.file);
+      RecoveryFile &file = files_.at(op.file);
       if (file.state == RecoveryFile::State::kGone) continue;
       PendingOp pending{op, &file, 0};
       LS_TRY(touch(entry, pending));
@@ -116,13 +116,13 @@ class Redo {
 
   // Find the page among those of this record, or fetch it.
   Status touch(const LogEntry &entry, PendingOp &pending) {
-    const PageOpHeader &h = pending.op.header;
+    const LogOp &op = pending.op;
     for (pending.page = 0; pending.page < pages_.size(); pending.page++) {
-      if (pages_[pending.page].file_no == h.file && pages_[pending.page].page_no == h.page) return kOk;
+      if (pages_[pending.page].file_no == op.file && pages_[pending.page].page_no == op.page) return kOk;
     }
     Frame *frame = nullptr;
-    LS_TRY(pool_.recovery_page(ctx_, *pending.file->slot, h.page, &frame));
-    pages_.push_back({h.file, h.page, frame, header_of(pool_.page(frame)).gsn < entry.gsn, false});
+    LS_TRY(pool_.recovery_page(ctx_, *pending.file->slot, op.page, &frame));
+    pages_.push_back({op.file, op.page, frame, header_of(pool_.page(frame)).gsn < entry.gsn, false});
     return kOk;
   }
 
@@ -143,22 +143,22 @@ class Redo {
     // R2: the host has truncated the file; what the log builds on is gone with it.
     if (file.started_empty && header_of(pool_.page(page.frame)).gsn == 0 && !page.changed) return drop(pending);
     const ls_error cause = last_error();
-    return fail_page(file.slot->path, pending.op.header.page, "log record at position %llu, GSN %llu: %.200s",
+    return fail_page(file.slot->path, pending.op.page, "log record at position %llu, GSN %llu: %.200s",
                      static_cast<unsigned long long>(entry.lsn), static_cast<unsigned long long>(entry.gsn), cause.message);
   }
 
   Status dispatch(const LogOp &op, u8 *page, Tn tn) {
-    switch (op.header.code & 0xff00) {
+    switch (op_family(op.code)) {
       case kOpSpace:
       case kOpTree:
-        return BTree::redo(op.header.code, op.operands, page, op.header.page);
+        return BTree::redo(op.code, op.operands, page, op.page);
       case kOpRow:
-        if (header_of(page).kind != (op.header.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
+        if (header_of(page).kind != (op.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
           return fail(LS_CORRUPT, "the page is of another kind");
-        return row_redo(op.header.code, op.operands, page, tn);
+        return row_redo(op.code, op.operands, page, tn);
       case kOpIndex:
         if (header_of(page).kind != PageKind::kLeaf) return fail(LS_CORRUPT, "the page is of another kind");
-        return index_redo(op.header.code, op.operands, page);
+        return index_redo(op.code, op.operands, page);
       default:
         return fail(LS_CORRUPT, "unknown operation");
     }
@@ -166,7 +166,7 @@ class Redo {
 
   Status drop(const PendingOp &pending) {
     for (TouchedPage &page : pages_) {
-      if (page.file_no != pending.op.header.file) continue;
+      if (page.file_no != pending.op.file) continue;
       page.changed = false;
       page.apply = false;
     }
@@ -186,12 +186,19 @@ class Redo {
 
 }  // namespace
 
-Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats) {
+Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
+                std::atomic<u64> *done_bytes) {
   Redo redo(ctx, analysis, files, stats);
   LS_TRY(redo.open_files(image));
+  Lsn reached = image.begin;
   for (size_t i = 0; i < image.entries.size(); i++) {
+    if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     if (Redo::has_ops(image.entries[i])) LS_TRY(redo.record(image.entries[i], analysis.entry_tn[i]));
+    // Not all rounds are in the order of the records in them.
+    reached = std::max(reached, image.entries[i].lsn);
+    done_bytes->store(reached - image.begin, std::memory_order_relaxed);
   }
+  done_bytes->store(image.end - image.begin, std::memory_order_relaxed);
   return kOk;
 }
 

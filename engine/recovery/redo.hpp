@@ -7,6 +7,8 @@
 //     the host has truncated to nothing (a drop's first half): its records do not start from empty pages.
 // R3  Repeatable: what was written before a crash of recovery itself is skipped by R1 the next time.
 #pragma once
+#include <atomic>
+
 #include "buffer/pool.hpp"
 #include "recovery/log_analysis.hpp"
 
@@ -28,7 +30,9 @@ struct RecoveryFile {
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
-// Redo everything in `image`.  Changed pages stay in the pool; the caller ends with BufferPool::recovery_end.
-Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats);
+// Redo everything in `image`.  Changed pages stay in the pool; the caller ends with BufferPool::recovery_end.  *done_bytes: how much
+// of the log is behind it, for who looks on.  ctx.interrupt ends it.
+Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
+                std::atomic<u64> *done_bytes);
 
 }  // namespace ls

@@ -51,7 +51,8 @@ class RowChecker {
 
   Status check_row(PageNo page_no, u64 row_id, Bytes value) {
     constexpr u8 kAllFlags =
-        LS_ROW_GHOST | LS_ROW_MOVED | LS_ROW_KEYS_CHANGED | LS_ROW_SPECULATIVE | LS_ROW_HAS_PREV | LS_ROW_LOCKED;
+        LS_ROW_GHOST | LS_ROW_MOVED | LS_ROW_KEYS_CHANGED | LS_ROW_SPECULATIVE | LS_ROW_HAS_PREV | LS_ROW_LOCKED |
+        LS_ROW_COPIED;
     RowParts parts;
     if (!split_row(value, &parts)) return damaged(page_no, "a row's length does not fit its header");
     const RowHeader &header = parts.header;
@@ -75,7 +76,7 @@ class RowChecker {
       result_.versions++;
       bool fits = entry->op == VersionOp::kUpdate || entry->op == VersionOp::kDelete;
       // Of another file number: the file was closed, or copied, since; nobody came along who would need that version.
-      if (fits && entry->row_id == row.row_id) return kOk;
+      if (fits && (entry->row_id == row.row_id || header.has(LS_ROW_COPIED))) return kOk;
     } else if (code(status) != LS_NOT_FOUND) {
       return status;
     }

@@ -1,14 +1,18 @@
 #include "store/store.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <new>
+#include <set>
 
 #include "base/check.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
+#include "range/range_locks.hpp"
 #include "store/store_process.hpp"
 #include "txn/row.hpp"
+#include "wal/log_segments.hpp"
 
 namespace ls {
 
@@ -22,7 +26,7 @@ size_t aligned(size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignm
 u32 total_slots(const ls_config &config) { return config.worker_slots + kEngineSlots; }
 
 struct Layout {
-  size_t log, pool, txns, active, attached, end;
+  size_t log, pool, txns, active, attached, ranges, prepared, version_leaves, end;
 };
 
 Layout layout_of(const ls_config &config) {
@@ -32,7 +36,10 @@ Layout layout_of(const ls_config &config) {
   l.txns = l.pool + aligned(BufferPool::arena_bytes(pool_config(config)));
   l.active = l.txns + aligned(sizeof(TxnShared));
   l.attached = l.active + aligned(sizeof(TxnShared::Active) * total_slots(config));
-  l.end = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
+  l.ranges = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
+  l.prepared = l.ranges + aligned(RangeLocks::arena_bytes(config.range_lock_bytes, config.worker_slots));
+  l.version_leaves = l.prepared + aligned(sizeof(PreparedSlot) * config.prepared_slots);
+  l.end = l.version_leaves + aligned(VersionLeaves::bytes_for(config.buffer_pool_bytes / kPageSize));
   return l;
 }
 
@@ -49,7 +56,7 @@ Status check_config(const ls_config &config) {
     return fail(LS_INVALID, "configuration: version_trees must be a power of two up to %u", kMaxVersionTrees);
   size_t root = strnlen(config.root_dir, sizeof config.root_dir);
   size_t data = strnlen(config.data_dir, sizeof config.data_dir);
-  constexpr size_t kLongestName = 16;  // "/versions/locks", "/wal"
+  constexpr size_t kLongestName = 32;  // "/prepared/<16 digits>.new"
   if (root == sizeof config.root_dir || data + kLongestName > sizeof config.data_dir || data <= root + 1 ||
       std::memcmp(config.root_dir, config.data_dir, root) != 0 || config.data_dir[root] != '/')
     return fail(LS_INVALID, "configuration: data_dir must lie directly under root_dir");
@@ -66,6 +73,11 @@ TxnShared *create_txns(u8 *arena, const Layout &l, const ls_config &config) {
     new (&txns->active[i]) TxnShared::Active{};
     new (&txns->attached[i]) std::atomic<u32>{0};
   }
+  txns->prepared_slots = config.prepared_slots;
+  txns->prepared = reinterpret_cast<PreparedSlot *>(arena + l.prepared);
+  for (u32 i = 0; i < config.prepared_slots; i++) new (&txns->prepared[i]) PreparedSlot{};
+  txns->version_leaves.init(arena + l.version_leaves, config.buffer_pool_bytes / kPageSize, config.version_trees);
+  std::snprintf(txns->prepared_dir, sizeof txns->prepared_dir, "%s/prepared", config.data_dir);
   return txns;
 }
 
@@ -88,6 +100,7 @@ Status store_create(void *arena, size_t size, const ls_config &config, ls_store 
   Log::create(store->log_arena, log_config(config));
   BufferPool::create(store->pool_arena, pool_config(config));
   store->txns = create_txns(base, l, config);
+  store->ranges = RangeLocks::create(base + l.ranges, config.range_lock_bytes, config.worker_slots);
   *out = store;
   return kOk;
 }
@@ -147,6 +160,9 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->log_fsyncs = log.fsyncs;
   stats->log_fsync_ns = log.fsync_ns;
   stats->log_commits = log.commits;
+  stats->log_commits_held = log.commits_held;
+  std::set<u64> segments;
+  if (ok(log_segments_present(log_config(store.config).dir, segments))) stats->log_segments = segments.size();
   stats->log_position = process.log.end();
   stats->log_hardened_gsn = process.log.hardened();
   stats->checkpoints = store.checkpoints.load(std::memory_order_relaxed);
@@ -175,7 +191,10 @@ Status store_attach(ls_store &store, u32 slot, Worker **worker) {
     return fail(LS_NOT_READY, "the storage engine is being stopped");
   }
   *worker = new (std::nothrow) Worker(&process.pool, process.log, store.txns, slot);
-  if (*worker) return kOk;
+  if (*worker) {
+    (*worker)->ranges = store.ranges;
+    return kOk;
+  }
   attached.store(0, std::memory_order_release);
   return fail(LS_NO_MEMORY, "no memory for a worker");
 }

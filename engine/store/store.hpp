@@ -1,7 +1,8 @@
 // store.hpp - the assembled store: one arena, its parts, its threads.
 //
-// Arena layout: ls_store | log | pool | transaction table, each part 4 KiB aligned.  Formatted once by the process that reserves
-// the memory; every other process works on it through private views (store_process.hpp).
+// Arena layout: ls_store | log | pool | transaction table | range locks | prepared transactions, each part 4 KiB aligned.
+// Formatted once by the process that reserves the memory; every other process works on it through private views
+// (store_process.hpp).
 // Engine slots of the log and of the transaction table follow the host's: config.worker_slots + kSlot*.
 //
 // State:  kCreated -> kRecovering (recovery_redo) -> kReady (recovery_finish) -> kStopping -> kStopped (shutdown)
@@ -23,6 +24,7 @@ struct RecoveryReport {
   u64 ops_applied, ops_skipped;
   u64 losers, undo_records;
   u64 doubts;
+  u64 prepared;         // two-phase, not ended
   u64 files_missing;
 };
 
@@ -38,6 +40,7 @@ struct ls_store {
   void *log_arena = nullptr;
   void *pool_arena = nullptr;
   ls::TxnShared *txns = nullptr;
+  ls::RangeShared *ranges = nullptr;
   // Checkpoint requests: the requester takes the next number, the checkpointer announces what it has done.
   std::atomic<ls::u32> checkpoint_requested{0}, checkpoint_done{0};   // futexes
   std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success (no space)
@@ -45,6 +48,9 @@ struct ls_store {
   std::atomic<ls::Lsn> redo_lsn{0};
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};
+  std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far
+  std::atomic<ls::u64> log_bytes{0};      // to be replayed
+  volatile int recovery_cancelled = 0;    // carries no data, see base/interrupt.hpp
 };
 
 namespace ls {

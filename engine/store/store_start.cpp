@@ -25,8 +25,10 @@
 #include "os/file.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
+#include "recovery/two_phase.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
+#include "txn/prepared.hpp"
 #include "wal/log_segments.hpp"
 
 namespace ls {
@@ -88,15 +90,15 @@ class Redoer {
 
   Status run(u64 next_full_xid) {
     LS_TRY(prepare_files());
-    LS_TRY(read());
+    LS_TRY(read(next_full_xid));
     ControlFile &control = state_.control;
     store_.run = std::max(control.run, state_.image.run) + 1;
-    if (replay_needed()) LS_TRY(announce_attempt(next_full_xid));
+    if (replay_needed()) LS_TRY(announce_run());
     Gsn last_gsn = std::max(control.gsn, state_.image.max_gsn);
     LS_TRY(process_.log.open_for_append(state_.image.end, last_gsn, store_.run));
     LS_TRY(analyse_log(state_.image, &state_.analysis));
     process_.pool.set_next_file_no(std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
-    number_transactions(next_full_xid);
+    state_.next_full_xid = next_full_xid;
     LS_TRY(redo());
     sort_out();
     return kOk;
@@ -109,12 +111,13 @@ class Redoer {
     char path[kPathBytes];
     path_in(store_, "wal", path);
     LS_TRY(make_directory(path));
+    LS_TRY(make_directory(store_.txns->prepared_dir));
     LS_TRY(empty_versions(store_));
     path_in(store_, "tear_guard", path);
     return tear_guard_recover(path);
   }
 
-  Status read() {
+  Status read(u64 next_full_xid) {
     ControlFile &control = state_.control;
     bool exists;
     LS_TRY(control_read(store_.config.data_dir, &control, &exists));
@@ -123,6 +126,7 @@ class Redoer {
       control = {};
       return check_fresh(store_);
     }
+    if (!control.clean) LS_TRY(limit_xids(next_full_xid));
     if (control.segment_bytes != store_.config.log_segment_bytes) {
       return fail(LS_CORRUPT, "the log has segments of %llu bytes, configured are %llu; set it back",
                   static_cast<unsigned long long>(control.segment_bytes),
@@ -134,27 +138,21 @@ class Redoer {
     }
     char wal[kPathBytes];
     path_in(store_, "wal", wal);
-    return read_log(wal, control.segment_bytes, control.redo_lsn, control.redo_run, state_.image);
+    return read_log(wal, control.segment_bytes, control.redo_lsn, control.redo_run, state_.image, control.log_end);
   }
 
-  // Before the host hands out the ids in question again (ControlFile::xid_limit), and before anything is logged under a
-  // run number that a torn round may have used already.
-  Status announce_attempt(u64 next_full_xid) {
+  // Before the host hands out the ids in question again (ControlFile::xid_limit), as it does even if recovery is refused.
+  Status limit_xids(u64 next_full_xid) {
     ControlFile &control = state_.control;
-    if (control.xid_limit == 0 || control.xid_limit > next_full_xid) control.xid_limit = next_full_xid;
-    control.run = store_.run;
+    if (control.xid_limit != 0 && control.xid_limit <= next_full_xid) return kOk;
+    control.xid_limit = next_full_xid;
     return control_write(store_.config.data_dir, control);
   }
 
-  void number_transactions(u64 next_full_xid) {
-    TxnShared &txns = *store_.txns;
-    Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
-    u64 offset = state_.control.tn_offset;
-    if (next_full_xid + offset < floor) offset = floor - next_full_xid;
-    Tn base = next_full_xid + offset;
-    txns.tn_offset.store(offset, std::memory_order_relaxed);
-    txns.tn_base.store(base, std::memory_order_relaxed);
-    txns.horizon.store(base, std::memory_order_relaxed);
+  // Before anything is logged under a run number that a torn round may have used already.
+  Status announce_run() {
+    state_.control.run = store_.run;
+    return control_write(store_.config.data_dir, state_.control);
   }
 
   Status redo() {
@@ -163,8 +161,10 @@ class Redoer {
     ctx.pool = &process_.pool;
     ctx.log = &log;
     ctx.slot = store_.config.worker_slots + kSlotRecovery;
+    ctx.interrupt = &store_.recovery_cancelled;
     RedoStats stats;
-    LS_TRY(redo_log(ctx, state_.image, state_.analysis, &state_.files, &stats));
+    if (replay_needed()) store_.log_bytes.store(state_.image.end - state_.control.redo_lsn, std::memory_order_relaxed);
+    LS_TRY(redo_log(ctx, state_.image, state_.analysis, &state_.files, &stats, &store_.redone_bytes));
     LS_TRY(process_.pool.recovery_end(ctx));
     RecoveryReport &report = store_.report;
     report.clean = state_.control.clean;
@@ -181,6 +181,10 @@ class Redoer {
       bool unknown_to_host = txn.full_xid >= state_.control.xid_limit;
       if (txn.fate == TxnFate::kPrepared && !unknown_to_host) state_.doubts.push_back(txn);
       if (txn.fate == TxnFate::kRunning || (txn.fate == TxnFate::kPrepared && unknown_to_host)) state_.losers.push_back(tn);
+    }
+    for (auto &[full_xid, tn] : state_.analysis.two_phase) {
+      const bool unknown_to_host = full_xid >= state_.control.xid_limit;
+      (unknown_to_host ? state_.undone : state_.doubts).push_back(state_.analysis.txns.at(tn));
     }
     store_.report.doubts = state_.doubts.size();
   }
@@ -201,6 +205,8 @@ class Finisher {
   Status run(const ls_in_doubt *doubts, size_t n_doubts) {
     std::vector<Tn> committed;
     LS_TRY(decide(doubts, n_doubts, &committed));
+    LS_TRY(read_prepared());
+    number_transactions();
     LS_TRY(leave_clean_state());
     process_.threads = std::make_unique<StoreThreads>(process_);
     w_.ctx.interrupt = process_.threads->interrupt();
@@ -209,7 +215,8 @@ class Finisher {
     UndoStats stats;
     LS_TRY(undo_losers(w_, state_.image, state_.analysis, state_.files, state_.losers, &stats));
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
-    store_.report.losers = stats.losers;
+    LS_TRY(settle_two_phase());
+    store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
     CheckpointResult result;
     // Redo has written and synced all that earlier runs have logged, so nothing before this run is needed.
@@ -228,8 +235,74 @@ class Finisher {
       const ls_in_doubt *answer = std::find_if(doubts, doubts + n_doubts, [&](const ls_in_doubt &d) { return d.tn == txn.tn; });
       if (answer == doubts + n_doubts)
         return fail(LS_INVALID, "transaction %llu is in doubt and was not decided", static_cast<unsigned long long>(txn.tn));
-      (answer->committed ? *committed : state_.losers).push_back(txn.tn);
+      if (answer->prepared && txn.fate != TxnFate::kTwoPhase)
+        return fail(LS_INVALID, "transaction %llu has no second phase", static_cast<unsigned long long>(txn.tn));
+      if (txn.fate == TxnFate::kTwoPhase) {
+        (answer->prepared ? prepared_ : answer->committed ? ended_ : state_.undone).push_back(txn);
+      } else {
+        (answer->committed ? *committed : state_.losers).push_back(txn.tn);
+      }
     }
+    return kOk;
+  }
+
+  // Of those that have to be undone, and of those that stay.
+  Status read_prepared() {
+    undo_.resize(state_.undone.size());
+    keep_.resize(prepared_.size());
+    for (size_t i = 0; i < undo_.size(); i++) LS_TRY(read_file(state_.undone[i], &undo_[i]));
+    for (size_t i = 0; i < keep_.size(); i++) LS_TRY(read_file(prepared_[i], &keep_[i]));
+    store_.report.prepared = keep_.size();
+    return kOk;
+  }
+
+  Status read_file(const LoggedTxn &txn, PreparedFile *file) {
+    const Status s = prepared_file_read(store_.txns->prepared_dir, txn.full_xid, file);
+    if (code(s) != LS_NOT_FOUND) return s;
+    return fail(LS_CORRUPT, "prepared transaction %llu has no file in \"%s\"; restore it from a backup of the whole cluster",
+                static_cast<unsigned long long>(txn.full_xid), store_.txns->prepared_dir);
+  }
+
+  // TN = full xid + offset, all of this start's above all that were ever used; a transaction that is still prepared is among them
+  // though its id is an old one, so the offset may take a larger step.
+  void number_transactions() {
+    TxnShared &txns = *store_.txns;
+    Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
+    u64 first_xid = state_.next_full_xid;
+    for (const PreparedFile &file : keep_) {
+      first_xid = std::min(first_xid, file.full_xid);
+      for (Tn tn : file.tns) floor = std::max(floor, tn + 1);
+    }
+    u64 offset = state_.control.tn_offset;
+    if (first_xid + offset < floor) offset = floor - first_xid;
+    const Tn base = first_xid + offset;
+    txns.tn_offset.store(offset, std::memory_order_relaxed);
+    txns.tn_base.store(base, std::memory_order_relaxed);
+    txns.horizon.store(base, std::memory_order_relaxed);
+    // Those of prepared transactions are in use, and the next start's must be larger.
+    txns.highest_tn.store(state_.next_full_xid + offset - 1, std::memory_order_relaxed);
+  }
+
+  // Files go when the log says for good that nobody needs them.
+  Status settle_two_phase() {
+    for (size_t i = 0; i < undo_.size(); i++) {
+      LS_TRY(TwoPhaseRecovery(w_, undo_[i]).undo());
+      LS_TRY(log_end_of(state_.undone[i], false));
+    }
+    for (const LoggedTxn &txn : ended_) LS_TRY(log_end_of(txn, true));
+    std::vector<u64> kept;
+    for (PreparedFile &file : keep_) {
+      LS_TRY(TwoPhaseRecovery(w_, file).take_over(file.full_xid + store_.txns->tn_offset.load(std::memory_order_relaxed)));
+      kept.push_back(file.full_xid);
+    }
+    if (!process_.log.wait_hardened(process_.log.last_gsn(), w_.ctx.interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while prepared transactions were settled");
+    return prepared_files_clean(store_.txns->prepared_dir, kept);
+  }
+
+  Status log_end_of(const LoggedTxn &txn, bool committed) {
+    LS_TRY(w_.log.reserve(kTwoPhaseRoom, w_.ctx.interrupt));
+    log_two_phase_end(w_.log, txn.tn, txn.full_xid, committed);
     return kOk;
   }
 
@@ -272,7 +345,19 @@ class Finisher {
   StoreProcess &process_;
   RecoveryState &state_;
   Worker w_;
+  std::vector<LoggedTxn> prepared_, ended_;   // two-phase: still prepared; committed
+  std::vector<PreparedFile> undo_, keep_;     // of state_.undone and prepared_
 };
+
+// The host wants to end.  Nothing is lost: the next start begins again.
+void give_up(ls_store &store, StoreProcess &process) {
+  const ls_error error = last_error();
+  process.recovery.reset();
+  process.log.close_for_append();
+  set_last_error(error);
+  store.state.store(static_cast<u32>(StoreState::kStopped), std::memory_order_release);
+  futex_wake_all(&store.state);
+}
 
 }  // namespace
 
@@ -284,12 +369,15 @@ Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **dou
     return fail(LS_INVALID, "recovery was started already");
   StoreProcess &process = store_process(store);
   process.recovery = std::make_unique<RecoveryState>();
-  LS_TRY(Redoer(store).run(next_full_xid));
+  Status status = Redoer(store).run(next_full_xid);
+  if (code(status) == LS_INTERRUPTED) give_up(store, process);
+  LS_TRY(status);
   const std::vector<LoggedTxn> &found = process.recovery->doubts;
   if (found.empty()) return kOk;
   *doubts = static_cast<ls_in_doubt *>(std::calloc(found.size(), sizeof **doubts));
   if (!*doubts) return fail(LS_NO_MEMORY, "no memory for %zu transactions in doubt", found.size());
-  for (const LoggedTxn &txn : found) (*doubts)[(*n_doubts)++] = {txn.tn, txn.full_xid, false};
+  for (const LoggedTxn &txn : found)
+    (*doubts)[(*n_doubts)++] = {txn.tn, txn.full_xid, txn.fate == TxnFate::kTwoPhase, false, false};
   return kOk;
 }
 

@@ -12,8 +12,11 @@ struct RecoveryState {
   LogImage image;
   LogAnalysis analysis;
   RecoveryFiles files;
+  u64 next_full_xid = 0;          // the host's
   std::vector<LoggedTxn> doubts;  // the host was asked about them
   std::vector<Tn> losers;         // without them
+  // Transactions prepared for two-phase commit that are undone: the host does not know them, or has rolled them back.
+  std::vector<LoggedTxn> undone;
 };
 
 }  // namespace ls

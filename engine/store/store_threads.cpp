@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "buffer/huge_pages.hpp"
 #include "buffer/page_provider.hpp"
 #include "index/index_cleaner.hpp"
 #include "os/clock.hpp"
@@ -13,7 +14,7 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kCommitterIdleMs = 10;
+constexpr u32 kCommitterIdleMs = 50;
 // How often the checkpointer looks at the log's volume, and the bound on how long it takes to stop.
 constexpr i64 kCheckpointerPollUs = 100'000;
 constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
@@ -60,7 +61,8 @@ void StoreThreads::stop_keepers() {
 }
 
 void StoreThreads::stop_writers() {
-  stop_providers_.store(1, std::memory_order_release);
+  stop_providers_.store(1, std::memory_order_seq_cst);  // pairs with PageProvider::run, which looks after it has announced its sleep
+  wake_providers(*process_.pool.shared());
   process_.log.stop();
   writers_.clear();  // joins
 }
@@ -118,6 +120,7 @@ Status StoreThreads::run_cleaner() {
   const CleanMore more{&indexes, [](void *arg, Worker &worker, u64 *n) {
     return sweep_some_index(worker, *static_cast<IndexCleaner *>(arg), n);
   }};
+  HugePages huge_pages(process_.pool);
   i64 pause_us = kCleanerMinUs;
   while (stop_keepers_.load(std::memory_order_acquire) == 0) {
     u64 removed = 0;
@@ -125,7 +128,8 @@ Status StoreThreads::run_cleaner() {
     // needs that page gets the error.
     Status status = clean_round(w, &removed, more);
     pause_us = !ok(status) ? kCleanerMaxUs : removed > 0 || indexes.sweeping ? kCleanerMinUs : std::min(pause_us * 2, kCleanerMaxUs);
-    futex_wait(&stop_keepers_, 0, pause_us);
+    const bool more_pages = store.config.huge_pages && huge_pages.advance();
+    futex_wait(&stop_keepers_, 0, more_pages ? kCleanerMinUs : pause_us);
   }
   return kOk;
 }

@@ -52,13 +52,7 @@ int latches_held() {
 #endif
 }
 
-bool HybridLatch::try_version(u64 &version) const {
-  // Acquire pairs with unlock_exclusive's release: what the last writer wrote is seen.
-  version = version_.load(std::memory_order_acquire);
-  return !(version & 1);
-}
-
-u64 HybridLatch::version_wait() {
+u64 HybridLatch::wait_for_version() {
   u64 version;
   for (;;) {
     for (int i = 0; i < kSpins; i++) {
@@ -72,13 +66,6 @@ u64 HybridLatch::version_wait() {
       sched_yield();  // the writer is between its two stores
     }
   }
-}
-
-bool HybridLatch::validate(u64 version) const {
-  // Keeps the optimistic reads before the load below; pairs with the release fence in mark_locked: a reader that saw a
-  // writer's bytes sees its odd version, too.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return version_.load(std::memory_order_relaxed) == version;
 }
 
 void HybridLatch::mark_locked() {

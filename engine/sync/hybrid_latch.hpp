@@ -15,14 +15,25 @@ namespace ls {
 
 class HybridLatch {
  public:
-  // -- optimistic: reads no more than version_, writes nothing
+  // -- optimistic: reads no more than version_, writes nothing.  Inline: a descent does this at every level.
   // Current version; if exclusively held, waits (sleeping) until it is not.
-  u64 version_wait();
+  u64 version_wait() {
+    u64 version;
+    return __builtin_expect(try_version(version), 1) ? version : wait_for_version();
+  }
   // Current version, or false when exclusively held.
-  bool try_version(u64 &version) const;
-  // Nothing changed since `version` was taken.  Acquire fence before the load: everything read
-  // optimistically is ordered before it (pairs with lock_exclusive's release).
-  bool validate(u64 version) const;
+  bool try_version(u64 &version) const {
+    // Acquire pairs with unlock_exclusive's release: what the last writer wrote is seen.
+    version = version_.load(std::memory_order_acquire);
+    return !(version & 1);
+  }
+  // Nothing changed since `version` was taken.
+  bool validate(u64 version) const {
+    // Keeps the optimistic reads before the load below; pairs with the release fence in mark_locked: a reader that saw a
+    // writer's bytes sees its odd version, too.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return version_.load(std::memory_order_relaxed) == version;
+  }
 
   // -- pessimistic
   void lock_shared();
@@ -39,6 +50,7 @@ class HybridLatch {
   bool is_exclusive() const { return version_.load(std::memory_order_relaxed) & 1; }
 
  private:
+  u64 wait_for_version();
   void mark_locked();    // version becomes odd; the writer bit is ours
   void release_word();   // give up the writer bit, wake who sleeps
 

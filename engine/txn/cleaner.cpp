@@ -1,11 +1,13 @@
-// cleaner.cpp - removes what no snapshot needs any more: undo entries below the horizon with the ghosts they lead to, and
-// row locks of finished transactions.  One engine thread; bounded work per call, so that it stops when asked.
+// cleaner.cpp - removes what no snapshot needs any more: undo entries below the horizon with the ghosts they lead to, those above it
+// that no existing snapshot needs (version_sweep.hpp), and row locks of finished transactions.  One engine thread; bounded work per
+// call, so that it stops when asked.
 //
 // A crash loses nothing: entries are not recovered anyway, a ghost that stayed is met by a scan (row_purge.hpp).
 #include "base/interrupt.hpp"
 #include "os/futex.hpp"
 #include "txn/row_lock_table.hpp"
 #include "txn/row_purge.hpp"
+#include "txn/version_sweep.hpp"
 
 namespace ls {
 
@@ -18,25 +20,8 @@ struct Round {
   Worker &w;
   Tn horizon;
   Status failure = kOk;
-  // Rows purged last: a transaction's ghosts mostly lie side by side.
-  FileNo file_no = 0;
-  u64 first_row = 0, end_row = 0;
+  LastPurged purged;
 };
-
-Status purge_ghost(Round &round, const VersionEntry &entry) {
-  if (entry.file_no == round.file_no && entry.row_id >= round.first_row && entry.row_id < round.end_row) return kOk;
-  FileSlot &file = round.w.pool->file(entry.file_slot);
-  if (file.file_no.load(std::memory_order_acquire) != entry.file_no ||
-      file.state.load(std::memory_order_acquire) != FileState::kActive) {
-    return kOk;
-  }
-  PurgeResult purged;
-  LS_TRY(purge_leaf(round.w, file, entry.row_id, round.horizon, &purged));
-  round.file_no = entry.file_no;
-  round.first_row = purged.first_row;
-  round.end_row = purged.end_row;
-  return kOk;
-}
 
 bool visit(void *arg, Bytes key, Bytes value) {
   (void)key;
@@ -48,9 +33,9 @@ bool visit(void *arg, Bytes key, Bytes value) {
     return false;
   }
   if (entry.op != VersionOp::kDelete) return true;
-  const Status s = purge_ghost(round, entry);
-  // A file dropped meanwhile has no ghosts.
-  if (!ok(s) && code(s) != LS_NOT_FOUND) round.failure = s;
+  round.failure = purge_ghost_of(round.w, entry, &round.purged, [&](FileSlot &file, PurgeResult *result) {
+    return purge_leaf(round.w, file, entry.row_id, round.horizon, result);
+  });
   return ok(round.failure);
 }
 
@@ -64,11 +49,13 @@ Status clean(Worker &w, u64 *removed, const CleanMore &more) {
     LS_TRY(round.failure);
   }
   w.txns->versions_removed.fetch_add(entries, std::memory_order_relaxed);
+  u64 swept = 0;
+  LS_TRY(sweep_versions(w, round.horizon, &swept));
   u64 locks = 0;
   LS_TRY(RowLockTable(w).sweep(&w.lock_sweep, kLockLeaves, &locks));
   u64 others = 0;
   if (more.clean) LS_TRY(more.clean(more.arg, w, &others));
-  *removed = entries + locks + others;
+  *removed = entries + swept + locks + others;
   return kOk;
 }
 

@@ -39,19 +39,6 @@ Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_i
   return table.put(entry.file_no, row_id, w.tn, before);
 }
 
-// Where a row has moved with its key unchanged; 0: it has not.
-Status successor_of(Worker &w, FileSlot &file, u64 row_id, u64 *successor) {
-  alignas(8) u8 copy[kPageSize];
-  RowParts parts;
-  u32 bytes;
-  *successor = 0;
-  const Status s = copy_row(w, file, row_id, copy, &parts, &bytes);
-  if (code(s) == LS_NOT_FOUND) return kOk;
-  LS_TRY(s);
-  if (parts.header.has(LS_ROW_MOVED) && !parts.header.has(LS_ROW_KEYS_CHANGED)) *successor = parts.moved_to;
-  return kOk;
-}
-
 // With the copies that movers have made (L4 in row_lock_table.hpp).
 Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry) {
   FileSlot *file = file_of(w, entry);
@@ -65,23 +52,7 @@ Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry) {
 Status undo_entry(Worker &w, u32 seq, const VersionEntry &entry, Bytes payload) {
   if (entry.op == VersionOp::kLock) return undo_lock(w, seq, entry);
   FileSlot *file = file_of(w, entry);
-  if (file == nullptr) return kOk;
-  const UndoTarget target{*file, entry.row_id, w.tn, seq};
-  switch (entry.op) {
-    case VersionOp::kInsert:
-      return remove_inserted(w, target, entry.count);
-    case VersionOp::kUpdate: {
-      PayloadBefore before;
-      before.whole = true;
-      before.bytes = payload;
-      return put_back(w, target, entry.previous, before);
-    }
-    case VersionOp::kDelete:
-      return put_back(w, target, entry.previous, PayloadBefore{});
-    case VersionOp::kLock:
-      break;
-  }
-  return kOk;
+  return file != nullptr ? undo_change(w, UndoTarget{*file, entry.row_id, w.tn, seq}, entry, payload) : kOk;
 }
 
 struct Walk {
@@ -135,6 +106,36 @@ Status walk_back(void *arg) {
 }
 
 }  // namespace
+
+Status successor_of(Worker &w, FileSlot &file, u64 row_id, u64 *successor) {
+  alignas(8) u8 copy[kPageSize];
+  RowParts parts;
+  u32 bytes;
+  *successor = 0;
+  const Status s = copy_row(w, file, row_id, copy, &parts, &bytes);
+  if (code(s) == LS_NOT_FOUND) return kOk;
+  LS_TRY(s);
+  if (parts.header.has(LS_ROW_MOVED) && !parts.header.has(LS_ROW_KEYS_CHANGED)) *successor = parts.moved_to;
+  return kOk;
+}
+
+Status undo_change(Worker &w, const UndoTarget &target, const VersionEntry &entry, Bytes payload) {
+  switch (entry.op) {
+    case VersionOp::kInsert:
+      return remove_inserted(w, target, entry.count);
+    case VersionOp::kUpdate: {
+      PayloadBefore before;
+      before.whole = true;
+      before.bytes = payload;
+      return put_back(w, target, entry.previous, before);
+    }
+    case VersionOp::kDelete:
+      return put_back(w, target, entry.previous, PayloadBefore{});
+    case VersionOp::kLock:
+      break;
+  }
+  return kOk;
+}
 
 void roll_back(Worker &w, u32 savepoint) {
   if (w.next_seq <= savepoint || w.next_seq == 1) return;

@@ -16,16 +16,13 @@ namespace ls {
 Status row_fetch(Worker &w, FileSlot &file, u64 row_id, const ls_snapshot &snapshot, u8 *buffer, ls_row *row,
                  bool *all_dead);
 
-// Will no snapshot ever see a row under this id?  (Row ids are not used again.)  settled: settled_below(), asked before.
-Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone);
-
 // ---- row_insert.cpp
 // flags: 0 or LS_ROW_SPECULATIVE (then cid is the token).  LS_EXISTS when the row id is taken.
 Status row_insert(Worker &w, FileSlot &file, u64 row_id, u32 cid, u32 flags, Bytes data);
 // Consecutive row ids; each leaf is latched once for all rows that go into it.  *inserted: how many are in, on failure too.
 Status row_insert_many(Worker &w, FileSlot &file, u64 first_row_id, u32 cid, std::span<const ls_bytes> rows, u32 *inserted);
-// As if written by `writer` long ago; no undo.
-Status row_insert_raw(Worker &w, FileSlot &file, u64 row_id, Tn writer, Bytes data);
+// As `row` is in the file it comes from, with its older versions; no undo.
+Status row_insert_raw(Worker &w, FileSlot &file, u64 row_id, const ls_row &row);
 Status row_finish_speculative(Worker &w, FileSlot &file, u64 row_id, u32 cid, bool keep);
 
 // ---- row_update.cpp

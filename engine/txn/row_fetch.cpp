@@ -1,5 +1,6 @@
 // row_fetch.cpp - one row by its id.
 #include "txn/row.hpp"
+#include "txn/row_gone.hpp"
 #include "txn/row_read.hpp"
 
 namespace ls {
@@ -8,24 +9,13 @@ namespace ls {
 // has ended, so the row is looked at again after it.
 static Status ask_all_dead(Worker &w, FileSlot &file, u64 row_id, bool absent, const RowHeader &newest, bool *all_dead) {
   *all_dead = absent && file.state.load(std::memory_order_acquire) == FileState::kActive;
-  if (absent || !newest.has(LS_ROW_GHOST) || newest.tn() >= settled_below(*w.txns)) return kOk;
-  return row_still(w, file, row_id, newest, all_dead);
-}
-
-// A deleter below `settled` had ended before the header is read: what the header then says is final.
-Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
-  u8 value[sizeof(RowHeader)];
-  u32 bytes = 0;
-  const Status s = BTree(w.ctx, file).lookup(RowKey(row_id), value, sizeof value, &bytes);
-  if (code(s) == LS_NOT_FOUND) {
-    *gone = file.state.load(std::memory_order_acquire) == FileState::kActive;
-    return kOk;
+  if (absent || !newest.has(LS_ROW_GHOST)) return kOk;
+  if (newest.tn() >= settled_below(*w.txns)) {
+    bool final;
+    LS_TRY(deletion_final(w, newest, &final));
+    if (!final) return kOk;
   }
-  LS_TRY(s);
-  if (bytes < sizeof value) return fail_row(file, row_id, "shorter than its header");
-  const RowHeader header = RowHeader::load(value);
-  *gone = header.has(LS_ROW_GHOST) && header.tn() < settled;
-  return kOk;
+  return row_still(w, file, row_id, newest, all_dead);
 }
 
 Status row_fetch(Worker &w, FileSlot &file, u64 row_id, const ls_snapshot &snapshot, u8 *buffer, ls_row *row,

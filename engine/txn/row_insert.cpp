@@ -10,6 +10,73 @@ namespace ls {
 
 namespace {
 
+// A leaf of rows more fits the count.
+constexpr u32 kMostInRange = ~u32{0} - kPageSize;
+
+// The sequence number for the insertion of row_id: the open range's when it continues it.
+Status enter_range(Worker &w, const FileSlot &file, u64 row_id) {
+  InsertRange &range = w.inserts;
+  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  const bool continues = !range.closed && range.seq != 0 && range.file_no == file_no && range.file_slot == file.index &&
+                         range.first + range.count == row_id && range.count < kMostInRange;
+  if (continues) return kOk;
+  LS_TRY(close_range(w));
+  u32 seq;
+  LS_TRY(draw_seq(w, &seq));
+  range = InsertRange{file.index, file_no, row_id, 0, seq, false};
+  return kOk;
+}
+
+Status insert_into_leaf(Worker &w, FileSlot &file, u64 row_id, const RowHeader &header, Bytes data, bool raw) {
+  u32 need = row_room(static_cast<u32>(data.size()));
+  LS_TRY(w.log.reserve(row_record_room(static_cast<u32>(data.size())) + (header.has(LS_ROW_GHOST) ? row_record_room(0) : 0),
+                       w.ctx.interrupt));
+  RowLeaf leaf;
+  LS_TRY(leaf.open(w, file, row_id, need));
+  if (leaf.found()) {
+    return fail(LS_EXISTS, "row %llu of \"%s\" exists already", static_cast<unsigned long long>(row_id), file.path);
+  }
+  const PageNo page = leaf.page_no();
+  if (!leaf.insert(RowKey(row_id), header, data)) return fail_row(file, row_id, "no room in the leaf that was made for it");
+  const RowRecord record{w, file, page, row_id};
+  leaf.changed(raw ? log_insert_raw(record, header.tn(), data) : log_insert(record, header.seq, data));
+  // The record of an insertion knows no ghosts.
+  if (header.has(LS_ROW_GHOST)) leaf.changed(log_restore(record, header, Patch{}));
+  return kOk;
+}
+
+Status check_insert(const Worker &w, u64 row_id, Bytes data) {
+  if (w.tn == 0) return fail(LS_INVALID, "a row is inserted outside a transaction");
+  if (row_id > LS_MAX_ROW_ID) return fail(LS_LIMIT, "row id %llu is over the limit", static_cast<unsigned long long>(row_id));
+  if (data.size() > LS_MAX_ROW_BYTES) return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
+  return kOk;
+}
+
+// Log room for all rows that a leaf takes.
+constexpr u32 kLeafLogBytes = row_record_room(kPageSize);
+static_assert(kLeafLogBytes <= kMaxRecordBytes);
+
+// At least the first row; more as long as they belong into the same leaf and fit.
+Status insert_into_one_leaf(Worker &w, FileSlot &file, u64 row_id, u32 cid, std::span<const ls_bytes> rows,
+                            u32 *inserted) {
+  LS_TRY(enter_range(w, file, row_id));
+  LS_TRY(w.log.reserve(kLeafLogBytes, w.ctx.interrupt));
+  RowLeaf leaf;
+  LS_TRY(leaf.open(w, file, row_id, row_room(rows[0].len)));
+  if (leaf.found()) {
+    return fail(LS_EXISTS, "row %llu of \"%s\" exists already", static_cast<unsigned long long>(row_id), file.path);
+  }
+  const RowHeader header = RowHeader::make(w.tn, 0, 0, cid, w.inserts.seq);
+  const u32 n = leaf.insert_many(row_id, header, rows);
+  if (n == 0) return fail_row(file, row_id, "no room in the leaf that was made for it");
+  leaf.changed(log_insert_many({w, file, leaf.page_no(), row_id}, header.seq, rows.first(n)));
+  w.inserts.count += n;
+  *inserted += n;
+  return kOk;
+}
+
+}  // namespace
+
 // The open range ends: its undo entry is written (rollback of a transaction with several ranges needs them all).
 Status close_range(Worker &w) {
   const InsertRange &range = w.inserts;
@@ -27,82 +94,10 @@ Status close_range(Worker &w) {
   return kOk;
 }
 
-// The sequence number for the insertion of row_id: the open range's when it continues it.
-Status enter_range(Worker &w, const FileSlot &file, u64 row_id) {
-  InsertRange &range = w.inserts;
-  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-  const bool continues = !range.closed && range.seq != 0 && range.file_no == file_no && range.file_slot == file.index &&
-                         range.first + range.count == row_id && range.count < ~u32{0};
-  if (continues) return kOk;
-  LS_TRY(close_range(w));
-  u32 seq;
-  LS_TRY(draw_seq(w, &seq));
-  range = InsertRange{file.index, file_no, row_id, 0, seq, false};
-  return kOk;
-}
-
-Status insert_into_leaf(Worker &w, FileSlot &file, u64 row_id, const RowHeader &header, Bytes data, bool raw) {
-  u32 need = row_room(static_cast<u32>(data.size()));
-  LS_TRY(w.log.reserve(row_record_room(static_cast<u32>(data.size())), w.ctx.interrupt));
-  RowLeaf leaf;
-  LS_TRY(leaf.open(w, file, row_id, need));
-  if (leaf.found()) {
-    return fail(LS_EXISTS, "row %llu of \"%s\" exists already", static_cast<unsigned long long>(row_id), file.path);
-  }
-  const PageNo page = leaf.page_no();
-  if (!leaf.insert(RowKey(row_id), header, data)) return fail_row(file, row_id, "no room in the leaf that was made for it");
-  const RowRecord record{w, file, page, row_id};
-  leaf.changed(raw ? log_insert_raw(record, header.tn(), data) : log_insert(record, header.seq, data));
-  return kOk;
-}
-
-Status check_insert(const Worker &w, u64 row_id, Bytes data) {
-  if (w.tn == 0) return fail(LS_INVALID, "a row is inserted outside a transaction");
-  if (row_id > LS_MAX_ROW_ID) return fail(LS_LIMIT, "row id %llu is over the limit", static_cast<unsigned long long>(row_id));
-  if (data.size() > LS_MAX_ROW_BYTES) return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
-  return kOk;
-}
-
-// Log room asked for at a time: a leaf of rows and their record heads, well within the smallest log buffer.
-constexpr u32 kLeafLogBytes = 2 * kPageSize;
-
-// At least the first row; more as long as they fit the leaf and the log room reserved.
-Status insert_into_one_leaf(Worker &w, FileSlot &file, u64 row_id, u32 cid, std::span<const ls_bytes> rows,
-                            u32 *inserted) {
-  LS_TRY(check_insert(w, row_id, Bytes(rows[0].data, rows[0].len)));
-  LS_TRY(enter_range(w, file, row_id));
-  u32 log_room = std::max(kLeafLogBytes, row_record_room(rows[0].len));
-  LS_TRY(w.log.reserve(log_room, w.ctx.interrupt));
-  RowLeaf leaf;
-  LS_TRY(leaf.open(w, file, row_id, row_room(rows[0].len)));
-  if (leaf.found()) {
-    return fail(LS_EXISTS, "row %llu of \"%s\" exists already", static_cast<unsigned long long>(row_id), file.path);
-  }
-  const RowHeader header = RowHeader::make(w.tn, 0, 0, cid, w.inserts.seq);
-  const PageNo page = leaf.page_no();
-  const ls_bytes *first = rows.data();
-  for (const ls_bytes &row : rows) {
-    const Bytes data(row.data, row.len);
-    if (&row != first && (data.size() > LS_MAX_ROW_BYTES || row_id > LS_MAX_ROW_ID || row_record_room(row.len) > log_room ||
-                          !leaf.move_to_absent(row_id, static_cast<u32>(sizeof header) + row.len))) {
-      break;
-    }
-    if (!leaf.insert(RowKey(row_id), header, data)) return fail_row(file, row_id, "no room in the leaf that was made for it");
-    leaf.changed(log_insert({w, file, page, row_id}, header.seq, data));
-    log_room -= row_record_room(row.len);
-    w.inserts.count++;
-    (*inserted)++;
-    row_id++;
-  }
-  return kOk;
-}
-
-}  // namespace
-
 Status row_insert(Worker &w, FileSlot &file, u64 row_id, u32 cid, u32 flags, Bytes data) {
   LS_TRY(check_insert(w, row_id, data));
   if (file.logged) {
-    LS_TRY(log_begin(w));
+    log_begin(w);
   } else {
     w.wrote_unlogged = true;
   }
@@ -119,21 +114,37 @@ Status row_insert_many(Worker &w, FileSlot &file, u64 first_row_id, u32 cid, std
   *inserted = 0;
   if (w.tn == 0) return fail(LS_INVALID, "rows are inserted outside a transaction");
   if (file.logged) {
-    LS_TRY(log_begin(w));
+    log_begin(w);
   } else {
     w.wrote_unlogged = true;
   }
-  while (*inserted < rows.size()) {
-    LS_TRY(insert_into_one_leaf(w, file, first_row_id + *inserted, cid, rows.subspan(*inserted), inserted));
+  auto check = [&](size_t i) { return check_insert(w, first_row_id + i, Bytes(rows[i].data, rows[i].len)); };
+  size_t good = 0;
+  while (good < rows.size() && ok(check(good))) good++;
+  while (*inserted < good) {
+    LS_TRY(insert_into_one_leaf(w, file, first_row_id + *inserted, cid, rows.first(good).subspan(*inserted), inserted));
   }
-  return kOk;
+  return good < rows.size() ? check(good) : kOk;
 }
 
-Status row_insert_raw(Worker &w, FileSlot &file, u64 row_id, Tn writer, Bytes data) {
+Status row_insert_raw(Worker &w, FileSlot &file, u64 row_id, const ls_row &row) {
+  constexpr u32 kKept = LS_ROW_GHOST | LS_ROW_MOVED | LS_ROW_KEYS_CHANGED | LS_ROW_HAS_PREV;
+  const Bytes data(row.data, row.len);
   LS_TRY(check_insert(w, row_id, data));
   // The transaction that rewrites must harden what it wrote, though it will never undo it: its file goes instead.
-  if (file.logged) LS_TRY(log_begin(w));
-  return insert_into_leaf(w, file, row_id, RowHeader::make(writer, 0, 0, 0, 0), data, true);
+  if (file.logged) log_begin(w);
+  u8 flags = static_cast<u8>(row.flags & kKept);
+  if (flags & (LS_ROW_HAS_PREV | LS_ROW_GHOST)) flags |= LS_ROW_COPIED;
+  u8 value[LS_MAX_ROW_BYTES + kMovedBytes];
+  u32 bytes = row.len;
+  if (!data.empty()) std::memcpy(value, data.data(), bytes);
+  if (flags & LS_ROW_MOVED) {
+    std::memcpy(value + bytes, &row.moved_to, kMovedBytes);
+    bytes += kMovedBytes;
+  }
+  // The sequence number leads to the versions before; without any it is not kept, as in the log.
+  const RowHeader header = RowHeader::make(row.writer_tn, flags, 0, row.cid, flags != 0 ? row.seq : 0);
+  return insert_into_leaf(w, file, row_id, header, Bytes(value, bytes), true);
 }
 
 Status row_finish_speculative(Worker &w, FileSlot &file, u64 row_id, u32 cid, bool keep) {

@@ -22,7 +22,9 @@ Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   pool_ = w.pool;
   BTree tree(w.ctx, file);
   const RowKey key(row_id);
-  LS_TRY(tree.leaf_exclusive(key, need, guard_));
+  BTree::Near *near = w.last_leaves.of(file, row_id);
+  LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
+  near->leaf.frame = guard_.frame();
   pos_ = node()->lower_bound(key, &found_);
   if (found_ && value().size() < sizeof(RowHeader)) {
     const PageNo page = page_no();
@@ -30,13 +32,6 @@ Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
     return fail_page(file.path, page, "row %llu is shorter than its header", static_cast<unsigned long long>(row_id));
   }
   return kOk;
-}
-
-bool RowLeaf::move_to_absent(u64 row_id, u32 value_bytes) {
-  const RowKey key(row_id);
-  if (!node()->covers(key) || !node()->fits(key, value_bytes)) return false;
-  pos_ = node()->lower_bound(key, &found_);
-  return !found_;
 }
 
 bool RowLeaf::insert(Bytes key, const RowHeader &header, Bytes payload) {
@@ -47,12 +42,38 @@ bool RowLeaf::insert(Bytes key, const RowHeader &header, Bytes payload) {
   return true;
 }
 
+u32 RowLeaf::insert_many(u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows) {
+  return insert_rows(node(), row_id, header, rows);
+}
+
 bool RowLeaf::set(const RowHeader &header, Bytes payload, Bytes tail) {
   return set_row(node(), pos_, header, payload, tail);
 }
 
 void merge_small_leaf(Worker &w, FileSlot &file, u64 row_id) {
   [[maybe_unused]] const Status ignored = BTree(w.ctx, file).try_merge(RowKey(row_id));
+}
+
+u32 insert_rows(Node *node, u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows) {
+  const Bytes head(reinterpret_cast<const u8 *>(&header), sizeof header);
+  bool found;
+  bool behind_all = node->lower_bound(RowKey(row_id), &found) == node->count;
+  u32 n = 0;
+  for (const ls_bytes &row : rows) {
+    const RowKey key(row_id + n);
+    const Bytes payload(row.data, row.len);
+    if (!node->covers(key) || !node->fits(key, static_cast<u32>(head.size() + payload.size()))) break;
+    if (behind_all) {
+      node->append_compacting(key, head, payload);
+    } else {
+      node->lower_bound(key, &found);
+      if (found) break;
+      node->insert(key, head, payload);
+    }
+    n++;
+  }
+  if (behind_all && n > 0) node->rebuild_hints();
+  return n;
 }
 
 bool set_row(Node *node, u16 pos, const RowHeader &header, Bytes payload, Bytes tail) {

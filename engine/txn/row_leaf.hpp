@@ -46,11 +46,10 @@ class RowLeaf {
   PageNo page_no() const { return node()->header.page_no; }
   bool is_small() const { return node()->used_bytes() < kPageSize / 4; }
 
-  // Go on with another row of the same leaf, if it belongs here, is absent and there is `need` room.
-  bool move_to_absent(u64 row_id, u32 value_bytes);
-
   // Changes; the row must be there (insert: must not).  False when the leaf has no room.
   bool insert(Bytes key, const RowHeader &header, Bytes payload);
+  // The row of open() and those after it in ascending order, as many as belong here and fit; how many: 0 when the leaf has no room.
+  u32 insert_many(u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows);
   bool set(const RowHeader &header, Bytes payload, Bytes tail = {});
   void set_header(const RowHeader &header) { header.store(node()->value_data(pos_)); }
   void remove() { node()->remove(pos_); }
@@ -72,6 +71,9 @@ class RowLeaf {
 // After removals: merge the leaf of the row with a neighbour if that works out.  No latch held; never an error, the leaf
 // just stays small.
 void merge_small_leaf(Worker &w, FileSlot &file, u64 row_id);
+
+// Rows with consecutive ids; stops before one that is not for this leaf, is there already, or does not fit.  Redo uses the same.
+u32 insert_rows(Node *node, u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows);
 
 // Overwrite the value at `pos`; false when the leaf has no room.  Redo uses the same, so it does the same.
 bool set_row(Node *node, u16 pos, const RowHeader &header, Bytes payload, Bytes tail = {});

@@ -144,11 +144,27 @@ Status run(Locking &l, RowVersion *version, ls_conflict *conflict) {
   }
 }
 
+// Where a row has moved to there is none.  The move was rolled back: our lock on the row that is back will do.  Or the other row was
+// deleted, and has gone already: to be told as if its ghost were still there.
+Status successor_missing(const Locking &first, u64 row_id, u64 successor, u8 *copy, ls_conflict *conflict) {
+  RowParts parts;
+  u32 bytes;
+  const Status s = copy_row(first.w, first.file, row_id, copy, &parts, &bytes);
+  if (code(s) == LS_NOT_FOUND) return kOk;
+  LS_TRY(s);
+  // A rollback puts the row that moved back before it removes the other.
+  if (!parts.header.has(LS_ROW_MOVED) || parts.moved_to != successor) return kOk;
+  *conflict = ls_conflict{};
+  conflict->tn = parts.header.tn();
+  return make_status(LS_DELETED);
+}
+
 // L4: FOR KEY SHARE on a row that has moved with its key unchanged: lock it where it is now, too.
 Status lock_successors(const Locking &first, ls_conflict *conflict) {
   alignas(8) u8 copy[kPageSize];
   ls_change request = first.request;
   request.crosscheck = nullptr;
+  u64 before = first.request.row_id;
   for (u64 row_id = first.moved_to; row_id != 0;) {
     request.row_id = row_id;
     Locking l{first.w, first.file, request, false, copy, first.older, true};
@@ -156,13 +172,13 @@ Status lock_successors(const Locking &first, ls_conflict *conflict) {
     const Status s = run(l, &version, conflict);
     switch (code(s)) {
       case LS_OK: break;
-      // The move was rolled back: our lock on the row that is back will do.
-      case LS_NOT_FOUND: return kOk;
+      case LS_NOT_FOUND: return successor_missing(first, before, row_id, copy, conflict);
       // Changed by ourselves.
       case LS_SELF_MODIFIED:
       case LS_INVISIBLE: return kOk;
       default: conflict->holds_lock = true; return s;
     }
+    before = row_id;
     row_id = l.moved_to;
   }
   return kOk;

@@ -27,6 +27,18 @@ Tn key_tn(const u8 *key) {
   return __builtin_bswap64(be);
 }
 
+FileNo key_file(const u8 *key) {
+  u32 be;
+  std::memcpy(&be, key, 4);
+  return __builtin_bswap32(be);
+}
+
+u64 key_row(const u8 *key) {
+  u64 be;
+  std::memcpy(&be, key + 4, 8);
+  return __builtin_bswap64(be);
+}
+
 void weigh(LockView *view, Tn tn, Tn own_tn, const LockValue &value, ls_lock_mode wanted) {
   view->any_live = true;
   if (tn == own_tn) {
@@ -158,6 +170,33 @@ Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
   if (!found) return kOk;
   node->remove(pos);
   w_.pool->mark_dirty(leaf.frame(), 0);
+  return kOk;
+}
+
+Status RowLockTable::locks_of(Tn tn, void *arg, Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value)) {
+  alignas(8) u8 leaf[kPageSize];
+  u8 from[kMaxKeyBytes];
+  u32 from_bytes = 0;
+  for (bool more = true; more;) {
+    LS_TRY(tree_.leaf_copy(Bytes(from, from_bytes), leaf));
+    const Node *node = reinterpret_cast<const Node *>(leaf);
+    for (u16 pos = 0; pos < node->count; pos++) {
+      u8 key[kMaxKeyBytes];
+      LockValue value;
+      const Bytes bytes = node->value(pos);
+      if (node->copy_key(pos, key) != kLockKeyBytes || bytes.size() != sizeof value)
+        return fail(LS_CORRUPT, "a row lock entry is damaged");
+      if (key_tn(key) != tn) continue;
+      std::memcpy(&value, bytes.data(), sizeof value);
+      LS_TRY(each(arg, key_file(key), key_row(key), value));
+    }
+    more = node->has_upper;
+    if (more) {
+      const Bytes upper = node->upper_fence();
+      from_bytes = static_cast<u32>(upper.size());
+      std::memcpy(from, upper.data(), from_bytes);
+    }
+  }
   return kOk;
 }
 

@@ -57,6 +57,8 @@ class RowLockTable {
   Status remove(FileNo file_no, u64 row_id, Tn tn);
   // L4; *copied: how many; *unsettled: there are tentative ones, look again.
   Status copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied, bool *unsettled);
+  // All rows on which a transaction has an entry: a walk over the whole table.
+  Status locks_of(Tn tn, void *arg, Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value));
   // Remove stale entries in up to max_leaves leaves from where the last sweep stopped.
   Status sweep(LockSweep *sweep, u32 max_leaves, u64 *removed);
 

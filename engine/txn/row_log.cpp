@@ -6,69 +6,51 @@ namespace ls {
 
 namespace {
 
-// Packs integers of any width, little endian.
-class Packer {
- public:
-  Packer &put(u64 value, u32 bytes) {
-    LS_ASSERT(used_ + bytes <= sizeof buffer_);
-    std::memcpy(buffer_ + used_, &value, bytes);
-    used_ += bytes;
-    return *this;
-  }
-  operator Bytes() const { return Bytes(buffer_, used_); }
+// Which of a change's header fields are there.
+enum HeaderBits : u8 { kHasFlags = 1, kHasPreviousFlags = 2, kHasPreviousSeq = 4 };
 
- private:
-  u8 buffer_[40];
-  u32 used_ = 0;
-};
+u8 stored_flags(const RowHeader &header) { return header.flags() & static_cast<u8>(~kVolatileFlags); }
 
-class Unpacker {
- public:
-  explicit Unpacker(Bytes bytes) : rest_(bytes) {}
-  u64 get(u32 bytes) {
-    u64 value = 0;
-    if (rest_.size() < bytes) {
-      good_ = false;
-      return 0;
-    }
-    std::memcpy(&value, rest_.data(), bytes);
-    rest_ = rest_.subspan(bytes);
-    return value;
-  }
-  Bytes take(u32 bytes) {
-    if (rest_.size() < bytes) {
-      good_ = false;
-      return {};
-    }
-    const Bytes taken = rest_.first(bytes);
-    rest_ = rest_.subspan(bytes);
-    return taken;
-  }
-  Bytes rest() const { return rest_; }
-  bool good() const { return good_; }
-
- private:
-  Bytes rest_;
-  bool good_ = true;
-};
-
-Gsn append(Worker &w, const FileSlot &file, PageNo page, RecordKind kind, u16 code, Bytes a, Bytes b = {}, Bytes c = {}) {
+Gsn append(Worker &w, const FileSlot &file, PageNo page, RecordKind kind, u8 code, Bytes a, Bytes b = {}, Bytes c = {}) {
   if (!file.logged) return 0;
-  w.log.start(kind);
+  const bool first = kind == RecordKind::kRow && !w.named;
+  w.log.start(first ? RecordKind::kFirstRow : kind);
+  if (first) w.log.number(w.tn);
+  w.named |= first;
   w.log.op(file.file_no.load(std::memory_order_relaxed), page, code, a, b, c);
   return w.log.finish();
 }
 
 u32 previous_seq(const Worker &w, const RowHeader &previous) { return previous.tn() == w.tn ? previous.seq : 0; }
 
-Status bad(u16 code, const char *what) { return fail(LS_CORRUPT, "log record of a row (operation %x): %s", code, what); }
+LogPacker &pack_headers(LogPacker &p, const Worker &w, const RowHeader &previous, const RowHeader &now) {
+  const u8 flags = stored_flags(now), previous_flags = stored_flags(previous);
+  const u32 seq = previous_seq(w, previous);
+  p.byte(static_cast<u8>((flags ? kHasFlags : 0) | (previous_flags ? kHasPreviousFlags : 0) | (seq ? kHasPreviousSeq : 0)));
+  if (flags) p.byte(flags);
+  if (previous_flags) p.byte(previous_flags);
+  if (seq) p.number(seq);
+  return p;
+}
+
+bool unpack_headers(LogUnpacker &in, ChangeOperands *out) {
+  const u8 bits = in.byte();
+  if (bits & kHasFlags) out->flags = in.byte();
+  if (bits & kHasPreviousFlags) out->prev_flags = in.byte();
+  if (bits & kHasPreviousSeq) out->prev_seq = static_cast<u32>(in.number(~u32{0}));
+  return bits < 2 * kHasPreviousSeq && !((out->flags | out->prev_flags) & kVolatileFlags);
+}
+
+u16 small(LogUnpacker &in) { return static_cast<u16>(in.number(kPageSize)); }
+
+Status bad(u8 code, const char *what) { return fail(LS_CORRUPT, "log record of a row (operation %x): %s", code, what); }
 
 struct RowAt {
   u16 pos;
   RowParts parts;
 };
 
-Status find(Node *node, u16 code, u64 row_id, RowAt *at) {
+Status find(Node *node, u8 code, u64 row_id, RowAt *at) {
   bool found;
   at->pos = node->lower_bound(RowKey(row_id), &found);
   if (!found) return bad(code, "the page has no such row");
@@ -76,7 +58,7 @@ Status find(Node *node, u16 code, u64 row_id, RowAt *at) {
   return kOk;
 }
 
-Status redo_insert(Node *node, u16 code, u64 row_id, const RowHeader &header, Bytes payload) {
+Status redo_insert(Node *node, u8 code, u64 row_id, const RowHeader &header, Bytes payload) {
   const RowKey key(row_id);
   bool found;
   node->lower_bound(key, &found);
@@ -86,7 +68,17 @@ Status redo_insert(Node *node, u16 code, u64 row_id, const RowHeader &header, By
   return kOk;
 }
 
-Status redo_patch(Node *node, u16 code, u64 row_id, const RowHeader &header, const Patch &patch, bool whole_value) {
+Status redo_insert_many(Node *node, u8 code, u64 row_id, const RowHeader &header, Bytes bytes) {
+  LeafRows rows;
+  if (!parse_rows(bytes, &rows)) return bad(code, "the rows are damaged");
+  bool found;
+  node->lower_bound(RowKey(row_id), &found);
+  if (found) return bad(code, "the page has the row already");
+  if (insert_rows(node, row_id, header, {rows.rows, rows.count}) != rows.count) return bad(code, "the rows do not go on the page");
+  return kOk;
+}
+
+Status redo_patch(Node *node, u8 code, u64 row_id, const RowHeader &header, const Patch &patch, bool whole_value) {
   RowAt at;
   LS_TRY(find(node, code, row_id, &at));
   const Bytes old = whole_value ? node->value(at.pos).subspan(sizeof(RowHeader)) : at.parts.payload;
@@ -97,12 +89,12 @@ Status redo_patch(Node *node, u16 code, u64 row_id, const RowHeader &header, con
   return kOk;
 }
 
-Status redo_change(u16 code, Bytes operands, Node *node, Tn tn) {
+Status redo_change(u8 code, Bytes operands, Node *node, Tn tn) {
   ChangeOperands c;
   if (!parse_change(code, operands, &c)) return bad(code, "too short");
-  const u8 flags = static_cast<u8>(c.flags & ~kVolatileFlags);
-  const RowHeader header = RowHeader::make(tn, flags, 0, 0, c.seq);
+  const RowHeader header = RowHeader::make(tn, c.flags, 0, 0, c.seq);
   if (code == kRowInsert) return redo_insert(node, code, c.row_id, header, c.new_bytes);
+  if (code == kRowInsertMany) return redo_insert_many(node, code, c.row_id, header, c.new_bytes);
   if (code == kRowUpdate) {
     const Patch patch{c.offset, static_cast<u16>(c.old_bytes.size()), c.new_bytes};
     return redo_patch(node, code, c.row_id, header, patch, false);
@@ -112,15 +104,15 @@ Status redo_change(u16 code, Bytes operands, Node *node, Tn tn) {
   u8 payload[kPageSize];
   if (!at.parts.payload.empty()) std::memcpy(payload, at.parts.payload.data(), at.parts.payload.size());
   Bytes tail;
-  if (flags & LS_ROW_MOVED) tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
+  if (c.flags & LS_ROW_MOVED) tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
   if (!set_row(node, at.pos, header, Bytes(payload, at.parts.payload.size()), tail)) return bad(code, "no room on the page");
   return kOk;
 }
 
-Status redo_remove(u16 code, Bytes operands, Node *node) {
-  Unpacker in(operands);
-  while (!in.rest().empty()) {
-    const u64 row_id = in.get(kRowIdBytes);
+Status redo_remove(u8 code, Bytes operands, Node *node) {
+  LogUnpacker in(operands);
+  for (u64 row_id = 0; in.left() > 0;) {
+    row_id += unzigzag(in.number());
     if (!in.good()) return bad(code, "too short");
     bool found;
     const u16 pos = node->lower_bound(RowKey(row_id), &found);
@@ -159,118 +151,138 @@ bool apply_patch(Bytes payload, const Patch &patch, u8 *out, u32 *bytes) {
 }
 
 Gsn log_insert(const RowRecord &r, u32 seq, Bytes payload) {
-  Packer p;
-  p.put(r.row_id, kRowIdBytes).put(seq, 4);
+  LogPacker p;
+  p.number(r.row_id).number(seq);
   return append(r.w, r.file, r.page, RecordKind::kRow, kRowInsert, p, payload);
+}
+
+Gsn log_insert_many(const RowRecord &r, u32 seq, std::span<const ls_bytes> rows) {
+  if (!r.file.logged) return 0;
+  LogPacker p;
+  p.number(r.row_id).number(seq);
+  u8 bytes[kPageSize];
+  u32 used = 0;
+  for (const ls_bytes &row : rows) {
+    LS_ASSERT(used + kMaxVarintBytes + row.len <= sizeof bytes);
+    used += put_varint(bytes + used, row.len);
+    if (row.len != 0) std::memcpy(bytes + used, row.data, row.len);
+    used += row.len;
+  }
+  return append(r.w, r.file, r.page, RecordKind::kRow, kRowInsertMany, p, Bytes(bytes, used));
 }
 
 Gsn log_update(const RowRecord &r, const RowHeader &previous, const RowHeader &now, Bytes old_payload, Bytes new_payload) {
   if (!r.file.logged) return 0;
   const Patch patch = make_patch(old_payload, new_payload);
-  Packer p;
-  p.put(r.row_id, kRowIdBytes).put(now.seq, 4).put(previous_seq(r.w, previous), 4).put(previous.flags(), 1);
-  p.put(now.flags(), 1).put(patch.offset, 2).put(patch.cut, 2).put(patch.fresh.size(), 2);
+  LogPacker p;
+  p.number(r.row_id).number(now.seq);
+  pack_headers(p, r.w, previous, now).number(patch.offset).number(patch.cut);
   return append(r.w, r.file, r.page, RecordKind::kRow, kRowUpdate, p, old_payload.subspan(patch.offset, patch.cut),
                 patch.fresh);
 }
 
 Gsn log_delete(const RowRecord &r, const RowHeader &previous, const RowHeader &now, u64 moved_to) {
-  Packer p;
-  p.put(r.row_id, kRowIdBytes).put(now.seq, 4).put(previous_seq(r.w, previous), 4).put(previous.flags(), 1);
-  p.put(now.flags(), 1).put(moved_to, kRowIdBytes);
+  LogPacker p;
+  p.number(r.row_id).number(now.seq);
+  pack_headers(p, r.w, previous, now).number(moved_to);
   return append(r.w, r.file, r.page, RecordKind::kRow, kRowDelete, p);
 }
 
-Gsn log_remove(const RowRecord &r) {
-  Packer p;
-  p.put(r.row_id, kRowIdBytes);
-  return append(r.w, r.file, r.page, RecordKind::kSystem, kRowRemove, p);
-}
+Gsn log_remove(const RowRecord &r) { return log_remove_many(r.w, r.file, r.page, std::span<const u64>(&r.row_id, 1)); }
 
 Gsn log_remove_many(Worker &w, const FileSlot &file, PageNo page, std::span<const u64> row_ids) {
   u8 operands[kPageSize];
   u32 used = 0;
+  u64 before = 0;
   for (const u64 row_id : row_ids) {
-    std::memcpy(operands + used, &row_id, kRowIdBytes);
-    used += kRowIdBytes;
+    LS_ASSERT(used + kMaxVarintBytes <= sizeof operands);
+    used += put_varint(operands + used, zigzag(row_id - before));
+    before = row_id;
   }
   return append(w, file, page, RecordKind::kSystem, kRowRemove, Bytes(operands, used));
 }
 
 Gsn log_restore(const RowRecord &r, const RowHeader &restored, const Patch &patch) {
-  Packer p;
-  p.put(r.row_id, kRowIdBytes).put(restored.tn(), kLogTnBytes).put(restored.seq, 4).put(restored.flags(), 1);
-  p.put(patch.offset, 2).put(patch.cut, 2);
+  LogPacker p;
+  p.number(r.row_id).number(restored.tn()).number(restored.seq).byte(stored_flags(restored)).number(patch.offset).number(patch.cut);
   return append(r.w, r.file, r.page, RecordKind::kSystem, kRowRestore, p, patch.fresh);
 }
 
 Gsn log_insert_raw(const RowRecord &r, Tn writer, Bytes payload) {
-  Packer p;
-  p.put(r.row_id, kRowIdBytes).put(writer, kLogTnBytes);
+  LogPacker p;
+  p.number(r.row_id).number(writer);
   return append(r.w, r.file, r.page, RecordKind::kSystem, kRowInsertRaw, p, payload);
 }
 
 Gsn log_row_id_high(Worker &w, const FileSlot &file, u64 row_id_high) {
-  Packer p;
-  p.put(row_id_high, 8);
+  LogPacker p;
+  p.number(row_id_high);
   return append(w, file, kMetaPageNo, RecordKind::kSystem, kRowIdHigh, p);
 }
 
-bool parse_change(u16 code, Bytes operands, ChangeOperands *out) {
-  Unpacker in(operands);
-  out->row_id = in.get(kRowIdBytes);
-  out->seq = static_cast<u32>(in.get(4));
-  if (code == kRowInsert) {
+bool parse_change(u8 code, Bytes operands, ChangeOperands *out) {
+  LogUnpacker in(operands);
+  out->row_id = in.number();
+  out->seq = static_cast<u32>(in.number(~u32{0}));
+  if (code == kRowInsert || code == kRowInsertMany) {
     out->new_bytes = in.rest();
     return in.good();
   }
-  out->prev_seq = static_cast<u32>(in.get(4));
-  out->prev_flags = static_cast<u8>(in.get(1));
-  out->flags = static_cast<u8>(in.get(1));
+  if (!unpack_headers(in, out)) return false;
   if (code == kRowDelete) {
-    out->moved_to = in.get(kRowIdBytes);
-    return in.good() && in.rest().empty();
+    out->moved_to = in.number();
+    return in.done();
   }
   if (code != kRowUpdate) return false;
-  out->offset = static_cast<u16>(in.get(2));
-  const u32 old_bytes = static_cast<u32>(in.get(2));
-  const u32 new_bytes = static_cast<u32>(in.get(2));
-  out->old_bytes = in.take(old_bytes);
-  out->new_bytes = in.take(new_bytes);
-  return in.good() && in.rest().empty();
+  out->offset = small(in);
+  out->old_bytes = in.take(in.number());
+  out->new_bytes = in.rest();
+  return in.good() && out->old_bytes.size() <= kPageSize;
 }
 
-Status row_redo(u16 code, Bytes operands, u8 *page, Tn tn) {
+bool parse_rows(Bytes bytes, LeafRows *out) {
+  LogUnpacker in(bytes);
+  out->count = 0;
+  while (in.left() > 0) {
+    const Bytes payload = in.take(in.number());
+    if (!in.good() || out->count == kMaxLeafRows) return false;
+    out->rows[out->count++] = {payload.data(), static_cast<u32>(payload.size())};
+  }
+  return out->count > 0;
+}
+
+Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn) {
   Node *node = reinterpret_cast<Node *>(page);
-  Unpacker in(operands);
+  LogUnpacker in(operands);
   switch (code) {
     case kRowInsert:
+    case kRowInsertMany:
     case kRowUpdate:
     case kRowDelete:
       return redo_change(code, operands, node, tn);
     case kRowRemove:
       return redo_remove(code, operands, node);
     case kRowRestore: {
-      const u64 row_id = in.get(kRowIdBytes);
-      const Tn restored_tn = in.get(kLogTnBytes);
-      const u32 seq = static_cast<u32>(in.get(4));
-      const u8 flags = static_cast<u8>(in.get(1) & ~u64{kVolatileFlags});
+      const u64 row_id = in.number();
+      const Tn restored_tn = in.number(kMaxTn);
+      const u32 seq = static_cast<u32>(in.number(~u32{0}));
+      const u8 flags = in.byte();
       Patch patch;
-      patch.offset = static_cast<u16>(in.get(2));
-      patch.cut = static_cast<u16>(in.get(2));
+      patch.offset = small(in);
+      patch.cut = small(in);
       patch.fresh = in.rest();
-      if (!in.good()) return bad(code, "too short");
+      if (!in.good() || flags & kVolatileFlags) return bad(code, "too short, or with flags that are not logged");
       return redo_patch(node, code, row_id, RowHeader::make(restored_tn, flags, 0, 0, seq), patch, true);
     }
     case kRowInsertRaw: {
-      const u64 row_id = in.get(kRowIdBytes);
-      const Tn writer = in.get(kLogTnBytes);
+      const u64 row_id = in.number();
+      const Tn writer = in.number(kMaxTn);
       if (!in.good()) return bad(code, "too short");
       return redo_insert(node, code, row_id, RowHeader::make(writer, 0, 0, 0, 0), in.rest());
     }
     case kRowIdHigh: {
-      const u64 row_id_high = in.get(8);
-      if (!in.good()) return bad(code, "too short");
+      const u64 row_id_high = in.number();
+      if (!in.done()) return bad(code, "too short");
       reinterpret_cast<MetaPage *>(page)->row_id_high = row_id_high;
       return kOk;
     }

@@ -1,24 +1,26 @@
 // row_log.hpp - the log's words for row changes (kOpRow): bytes, writing, redo.
 //
-// Operands, little endian, packed; a row id takes 5 bytes:
-//   kRowInsert     row id, seq 4 | payload
-//   kRowUpdate     row id, seq 4, prev_seq 4, prev_flags 1, flags 1, offset 2, old_bytes 2, new_bytes 2 | old | new
-//                  only the middle that differs; prev_seq is 0 unless the version before was this transaction's
-//   kRowDelete     row id, seq 4, prev_seq 4, prev_flags 1, flags 1, moved_to 5
-//   kRowRemove     row ids: they vanish from the leaf (dead ghosts, undone insertions)
-//   kRowRestore    row id, tn 6, seq 4, flags 1, offset 2, cut_bytes 2 | new: header and patch of an undo
-//   kRowInsertRaw  row id, tn 6 | payload
-//   kRowIdHigh     8 bytes: MetaPage::row_id_high
-// The first three are the transaction's (kRow: redo and undo), the others are redo only (kSystem).
+// Operands, numbers as in wal/log_bytes.hpp:
+//   kRowInsert     row id, seq | payload
+//   kRowInsertMany row id, seq | for each row of consecutive ids: payload bytes, payload
+//   kRowUpdate     row id, seq, headers, offset, old_bytes | old | new: only the middle that differs
+//   kRowDelete     row id, seq, headers, moved_to
+//   kRowRemove     row ids, each less the one before: they vanish from the leaf (dead ghosts, undone insertions)
+//   kRowRestore    row id, tn, seq, flags 1, offset, cut_bytes | new: header and patch of an undo
+//   kRowInsertRaw  row id, tn | payload
+//   kRowIdHigh     MetaPage::row_id_high
+// headers: which of the following differ from 0 (HeaderBits), 1 | flags, 1 | flags of the version before, 1 | its seq, if it was
+//          this transaction's.  As a rule none does.
+// The first four are the transaction's (kRow: redo and undo), the others are redo only (kSystem).
 //
-// Redo works on one page and its bytes alone; it writes headers without HAS_PREV and LOCKED: after a restart there is no
+// Redo works on one page and its bytes alone.  Headers are logged without HAS_PREV and LOCKED: after a restart there is no
 // version store and no lock.
 #pragma once
 #include "txn/row_leaf.hpp"
 
 namespace ls {
 
-enum RowOp : u16 {
+enum RowOp : u8 {
   kRowInsert = kOpRow | 1,
   kRowUpdate = kOpRow | 2,
   kRowDelete = kOpRow | 3,
@@ -26,15 +28,15 @@ enum RowOp : u16 {
   kRowRestore = kOpRow | 5,
   kRowInsertRaw = kOpRow | 6,
   kRowIdHigh = kOpRow | 7,
+  kRowInsertMany = kOpRow | 8,
 };
 
-inline constexpr u32 kRowIdBytes = 5;
-inline constexpr u32 kLogTnBytes = 6;
-inline constexpr u8 kVolatileFlags = LS_ROW_HAS_PREV | LS_ROW_LOCKED | LS_ROW_SPECULATIVE;
+inline constexpr u32 kMostRowIdBytes = 6;
+inline constexpr u8 kVolatileFlags = LS_ROW_HAS_PREV | LS_ROW_LOCKED | LS_ROW_SPECULATIVE | LS_ROW_COPIED;
 
 // Log space for one row record with so many payload bytes.
 inline constexpr u32 row_record_room(u32 payload_bytes) {
-  return static_cast<u32>(sizeof(RecordHeader) + sizeof(PageOpHeader)) + 48 + payload_bytes;
+  return kMaxRecordHeadBytes + kMaxVarintBytes + kMaxOpHeadBytes + 40 + payload_bytes;
 }
 
 // Where old and new differ: new = old[0, offset) | fresh | old[offset + cut, end).
@@ -56,6 +58,8 @@ struct RowRecord {
   u64 row_id;
 };
 Gsn log_insert(const RowRecord &r, u32 seq, Bytes payload);
+// r.row_id is the first one's.  Rows that fit a leaf.
+Gsn log_insert_many(const RowRecord &r, u32 seq, std::span<const ls_bytes> rows);
 Gsn log_update(const RowRecord &r, const RowHeader &previous, const RowHeader &now, Bytes old_payload, Bytes new_payload);
 Gsn log_delete(const RowRecord &r, const RowHeader &previous, const RowHeader &now, u64 moved_to);
 Gsn log_remove(const RowRecord &r);
@@ -65,14 +69,21 @@ Gsn log_insert_raw(const RowRecord &r, Tn writer, Bytes payload);
 Gsn log_row_id_high(Worker &w, const FileSlot &file, u64 row_id_high);
 
 // ---- reading back
-struct ChangeOperands {   // kRowInsert (without prev), kRowUpdate, kRowDelete
+struct ChangeOperands {   // kRowInsert, kRowInsertMany (both without prev), kRowUpdate, kRowDelete
   u64 row_id = 0;
   u32 seq = 0, prev_seq = 0;
   u8 prev_flags = 0, flags = 0;
   u64 moved_to = 0;
   u16 offset = 0;
-  Bytes old_bytes, new_bytes;  // kRowInsert: new_bytes is the payload
+  Bytes old_bytes, new_bytes;  // kRowInsert: new_bytes is the payload, kRowInsertMany: what parse_rows() takes
 };
-bool parse_change(u16 code, Bytes operands, ChangeOperands *out);
+bool parse_change(u8 code, Bytes operands, ChangeOperands *out);
+// The rows of a kRowInsertMany; false when that is damaged.
+inline constexpr u32 kMaxLeafRows = kNodeSpace / (sizeof(Slot) + sizeof(RowHeader));
+struct LeafRows {
+  u32 count = 0;
+  ls_bytes rows[kMaxLeafRows];
+};
+bool parse_rows(Bytes bytes, LeafRows *out);
 
 }  // namespace ls

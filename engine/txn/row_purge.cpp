@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "txn/row_gone.hpp"
+
 namespace ls {
 
 namespace {
@@ -21,16 +23,66 @@ bool dead(Bytes value, Tn horizon) {
   return header.has(LS_ROW_GHOST) && header.tn() < horizon;
 }
 
+void note_range(const Node &leaf, PurgeResult *result) {
+  result->first_row = fence_row(leaf.lower_fence());
+  result->end_row = leaf.has_upper ? fence_row(leaf.upper_fence()) : LS_MAX_ROW_ID + 1;
+}
+
+// Says that these rows have been removed from the leaf, and lets go of it.
+void close_purged(Worker &w, FileSlot &file, RowLeaf &leaf, std::span<const u64> removed) {
+  leaf.changed(log_remove_many(w, file, leaf.page_no(), removed));
+  const bool small = leaf.is_small();
+  leaf.close();
+  file.rows_gone.fetch_add(removed.size(), std::memory_order_relaxed);
+  w.txns->ghosts_removed.fetch_add(removed.size(), std::memory_order_relaxed);
+  if (small) merge_small_leaf(w, file, removed[0]);
+}
+
+struct UnseenGhost {
+  u64 row_id;
+  VersionLocator at;
+};
+
+Status find_unseen(Worker &w, const Node &copy, UnseenGhost *ghosts, u32 *n) {
+  *n = 0;
+  for (u16 pos = 0; pos < copy.count; pos++) {
+    const Bytes value = copy.value(pos);
+    u8 key[kMaxKeyBytes];
+    if (value.size() < sizeof(RowHeader) || copy.copy_key(pos, key) != kRowKeyBytes) continue;
+    const RowHeader header = RowHeader::load(value.data());
+    if (!header.has(LS_ROW_GHOST) || header.has(LS_ROW_MOVED)) continue;
+    bool final;
+    LS_TRY(deletion_final(w, header, &final));
+    if (final) ghosts[(*n)++] = {decode_row_key(key), {header.tn(), header.seq}};
+  }
+  return kOk;
+}
+
+// The row is gone, so nobody comes to these entries any more.
+Status drop_versions(Worker &w, VersionLocator at) {
+  alignas(8) u8 bytes[kPageSize];
+  while (at) {
+    VersionStore store = version_store(w, at.tn);
+    const VersionEntry *entry = nullptr;
+    const Status s = store.get(at, bytes, &entry);
+    if (code(s) == LS_NOT_FOUND) return kOk;
+    LS_TRY(s);
+    LS_TRY(store.remove(at));
+    w.txns->versions_removed.fetch_add(1, std::memory_order_relaxed);
+    at = entry->older();
+  }
+  return kOk;
+}
+
 }  // namespace
 
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result) {
   *result = PurgeResult{};
-  LS_TRY(w.log.reserve(row_record_room(kMostRows * kRowIdBytes), w.ctx.interrupt));
+  LS_TRY(w.log.reserve(row_record_room(kMostRows * kMostRowIdBytes), w.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(w, file, row_id, 0));
   Node *node = leaf.node();
-  result->first_row = fence_row(node->lower_fence());
-  result->end_row = node->has_upper ? fence_row(node->upper_fence()) : LS_MAX_ROW_ID + 1;
+  note_range(*node, result);
   u64 removed[kMostRows];
   for (u16 pos = 0; pos < node->count;) {
     u8 key[kMaxKeyBytes];
@@ -41,13 +93,43 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
     removed[result->removed++] = decode_row_key(key);
     node->remove(pos);
   }
+  if (result->removed > 0) close_purged(w, file, leaf, std::span<const u64>(removed, result->removed));
+  return kOk;
+}
+
+Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result) {
+  *result = PurgeResult{};
+  alignas(64) u8 page[kPageSize];
+  const Node &copy = *reinterpret_cast<const Node *>(page);
+  LS_TRY(BTree(w.ctx, file).leaf_copy(RowKey(row_id), page));
+  note_range(copy, result);
+  UnseenGhost ghosts[kMostRows];
+  u32 n;
+  LS_TRY(find_unseen(w, copy, ghosts, &n));
+  if (n == 0) return kOk;
+
+  LS_TRY(w.log.reserve(row_record_room(kMostRows * kMostRowIdBytes), w.ctx.interrupt));
+  RowLeaf leaf;
+  LS_TRY(leaf.open(w, file, ghosts[0].row_id, 0));
+  u64 removed[kMostRows];
+  VersionLocator versions[kMostRows];
+  for (u32 i = 0; i < n; i++) {
+    // Split since: what has gone to another leaf is met there.
+    if (!leaf.node()->covers(RowKey(ghosts[i].row_id))) break;
+    bool found;
+    const u16 pos = leaf.node()->lower_bound(RowKey(ghosts[i].row_id), &found);
+    if (!found) continue;
+    const Bytes value = leaf.node()->value(pos);
+    if (value.size() < sizeof(RowHeader)) continue;
+    const RowHeader now = RowHeader::load(value.data());
+    if (now.tn() != ghosts[i].at.tn || now.seq != ghosts[i].at.seq) continue;
+    leaf.node()->remove(pos);
+    removed[result->removed] = ghosts[i].row_id;
+    versions[result->removed++] = ghosts[i].at;
+  }
   if (result->removed == 0) return kOk;
-  leaf.changed(log_remove_many(w, file, leaf.page_no(), std::span<const u64>(removed, result->removed)));
-  const bool small = leaf.is_small();
-  leaf.close();
-  file.rows_gone.fetch_add(result->removed, std::memory_order_relaxed);
-  w.txns->ghosts_removed.fetch_add(result->removed, std::memory_order_relaxed);
-  if (small) merge_small_leaf(w, file, row_id);
+  close_purged(w, file, leaf, std::span<const u64>(removed, result->removed));
+  for (u32 i = 0; i < result->removed; i++) LS_TRY(drop_versions(w, versions[i]));
   return kOk;
 }
 

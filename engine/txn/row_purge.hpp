@@ -2,6 +2,9 @@
 //
 // A ghost whose deleter is below the horizon is seen by nobody, nor is anything before it.  Its kDelete entry leads the
 // cleaner to it; entries do not survive a restart, so scans purge leaves in which they meet ghosts of an earlier run.
+//
+// Ghosts above it go, too, if no existing snapshot sees their rows (row_gone.hpp), but for those that lead to another row: a snapshot
+// that sees the row before them in a chain of moves has to get to its end (FOR KEY SHARE).
 #pragma once
 #include "txn/row_log.hpp"
 
@@ -15,5 +18,31 @@ struct PurgeResult {
 
 // The leaf around row_id; holds no latch before and after.
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result);
+
+// Those in the leaf around row_id that no snapshot needs, with their older versions; what is below the horizon is purge_leaf's.
+Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result);
+
+// What the cleaner purged last: a transaction's ghosts mostly lie side by side, and their kDelete entries lead to one leaf.
+struct LastPurged {
+  FileNo file_no = 0;
+  u64 first_row = 0, end_row = 0;
+  u64 removed = 0;   // in all
+};
+
+// purge(file, result), one of the two above, on the leaf of the ghost that the entry leads to, unless that was the last one.  A file
+// that is not in use any more has no ghosts.
+template <typename Purge>
+Status purge_ghost_of(Worker &w, const VersionEntry &entry, LastPurged *last, const Purge &purge) {
+  if (entry.file_no == last->file_no && entry.row_id >= last->first_row && entry.row_id < last->end_row) return kOk;
+  FileSlot &file = w.pool->file(entry.file_slot);
+  if (file.file_no.load(std::memory_order_acquire) != entry.file_no ||
+      file.state.load(std::memory_order_acquire) != FileState::kActive) {
+    return kOk;
+  }
+  PurgeResult result;
+  if (const Status s = purge(file, &result); !ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
+  *last = {entry.file_no, result.first_row, result.end_row, last->removed + result.removed};
+  return kOk;
+}
 
 }  // namespace ls

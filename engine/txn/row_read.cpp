@@ -18,16 +18,18 @@ bool same_version(const RowHeader &a, const RowHeader &b) { return a.tn() == b.t
 }  // namespace
 
 Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocator at, Bytes ghost_payload, u8 *older,
-                      RowVersion *version, VersionLocator *next, bool *gone, const LeafHint *hint) {
+                      RowVersion *version, VersionLocator *next, bool *gone) {
   VersionStore store = version_store(w, at.tn);
   const VersionEntry *entry = nullptr;
-  const Status s = store.get(at, older, &entry, hint);
+  const Status s = store.get(at, older, &entry);
   *gone = code(s) == LS_NOT_FOUND;
   if (*gone) return kOk;
   LS_TRY(s);
   const bool update = entry->op == VersionOp::kUpdate;
-  if (entry->row_id != row_id || entry->file_no != file.file_no.load(std::memory_order_relaxed) ||
-      (!update && entry->op != VersionOp::kDelete)) {
+  version->copied |= version->header.has(LS_ROW_COPIED);
+  const bool mine = version->copied ||
+                    (entry->row_id == row_id && entry->file_no == file.file_no.load(std::memory_order_relaxed));
+  if (!mine || (!update && entry->op != VersionOp::kDelete)) {
     return fail_row(file, row_id, "its older version belongs to something else");
   }
   version->header = entry->previous;
@@ -38,7 +40,7 @@ Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocato
 }
 
 Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version, std::span<const LeafHint> hints) {
+                    Found *found, RowVersion *version) {
   RowParts parts;
   if (!split_row(value, &parts)) return fail_row(file, row_id, "shorter than its header");
   *version = RowVersion{parts.header, parts.payload, parts.moved_to};
@@ -46,7 +48,11 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
   Tn running = 0;
   for (u64 i = 0; i < kMaxChain; i++) {
     const Judgement j = judge(version->header, viewer, running);
-    if (j.recheck) {
+    // The newest version, not the snapshot's and not our own: it is committed if its writer has ended and it is still there (V2).
+    const bool newer = i == 0 && viewer.snapshot->newest_only && j.verdict == Verdict::kOlder &&
+                       version->header.tn() != viewer.snapshot->own_tn &&
+                       !viewer.active.contains(viewer.active.arg, version->header.tn());
+    if (j.recheck || newer) {
       RowParts now;
       u32 bytes;
       // The copy's payload is returned, so the row is read into the other buffer.
@@ -57,6 +63,7 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
         *found = Found::kStale;
         return kOk;
       }
+      if (newer) return make_status(LS_UPDATED);
     }
     if (j.verdict != Verdict::kOlder) {
       *found = j.verdict == Verdict::kVisible ? Found::kRow : Found::kNone;
@@ -68,10 +75,13 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
       return kOk;
     }
     bool gone;
-    LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone,
-                          i < hints.size() ? &hints[i] : nullptr));
+    LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone));
     if (gone) {
-      *found = Found::kStale;
+      // Cleaned, and then nobody needs it but who asks for versions by their writers, also where the row that this one was copied
+      // from has gone with its versions; or the row is another one by now.
+      bool same = next.tn < settled_below(*w.txns) || version->copied || version->header.has(LS_ROW_COPIED);
+      if (same) LS_TRY(row_still(w, file, row_id, parts.header, &same));
+      *found = same ? Found::kNone : Found::kStale;
       return kOk;
     }
     running = parts.header.tn();
@@ -97,6 +107,7 @@ Status row_still(Worker &w, FileSlot &file, u64 row_id, const RowHeader &header,
 
 Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id, const ReadBuffers &buffers,
                     RowVersion *version, RowHeader *newest, bool *absent) {
+  const Tn settled = visible_below(*viewer.snapshot, viewer.base);
   *absent = false;
   for (u32 i = 0; i < kMaxRereads; i++) {
     RowParts parts;
@@ -105,6 +116,11 @@ Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id,
     *absent = code(s) == LS_NOT_FOUND;
     LS_TRY(s);
     *newest = parts.header;
+    if (parts.header.tn() < settled) {
+      // The common case: everybody who may be looking sees it.
+      *version = RowVersion{parts.header, parts.payload, parts.moved_to};
+      return parts.header.has(LS_ROW_GHOST) ? make_status(LS_NOT_FOUND) : kOk;
+    }
     Found found;
     LS_TRY(find_version(w, viewer, file, row_id, Bytes(buffers.copy, bytes), buffers.older, &found, version));
     if (found == Found::kRow) return kOk;

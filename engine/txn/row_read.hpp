@@ -13,6 +13,7 @@ struct RowVersion {
   RowHeader header{};
   Bytes payload;
   u64 moved_to = 0;
+  bool copied = false;  // met LS_ROW_COPIED on the way here: the entries behind it name another file and row id
 };
 
 enum class Found : u8 {
@@ -21,16 +22,17 @@ enum class Found : u8 {
   kStale,  // the copy is out of date or its verdict not certain: copy the row again
 };
 
-// value: a private copy of the row; older: kPageSize bytes, 8-aligned, for a version that is not in it.  hints: where the
-// first entries along the chain are (look_ahead.hpp).
+// value: a private copy of the row; older: kPageSize bytes, 8-aligned, for a version that is not in it.
 Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version, std::span<const LeafHint> hints = {});
+                    Found *found, RowVersion *version);
 
 // One step back along the chain: the version before one whose locator is `at`.  newest: the ghost's own payload, when
 // the entry is a kDelete (the payload stays in the leaf).  *gone: the entry is not there any more.
 Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocator at, Bytes ghost_payload, u8 *older,
-                      RowVersion *version, VersionLocator *next, bool *gone, const LeafHint *hint = nullptr);
+                      RowVersion *version, VersionLocator *next, bool *gone);
 
+// Both answer LS_UPDATED when the snapshot wants newest versions only and the row has a newer one.
+//
 // Copy the row and find the version, again as often as it changes underneath.  LS_NOT_FOUND: the snapshot sees none;
 // *absent: because there is no row at all; *newest: the header in the leaf.  copy, older: kPageSize bytes, 8-aligned.
 struct ReadBuffers {

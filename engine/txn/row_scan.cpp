@@ -4,15 +4,27 @@
 #include <cstdlib>
 #include <new>
 
+#include "btree/node_bytes.hpp"
 #include "txn/row_purge.hpp"
 
 namespace ls {
 
+// The first row id whose key begins so.
+static u64 row_id_from(Bytes beginning) {
+  u8 key[kRowKeyBytes]{};
+  std::copy_n(beginning.begin(), std::min<size_t>(beginning.size(), sizeof key), key);
+  return decode_row_key(key);
+}
+
 RowScan::RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *running)
-    : w_(w), file_(file), running_(running), snapshot_(snapshot) {
+    : w_(w), file_(file), running_(running), snapshot_(snapshot), read_ahead_(w.ctx, file) {
   snapshot_.running = running;
   viewer_ = viewer_of(w, snapshot_);
   visible_below_ = visible_below(snapshot_, viewer_.base);
+  if (snapshot_.kind == LS_SNAPSHOT_ANY) {
+    visible_below_ = ~Tn{0};
+    unclear_flags_ = LS_ROW_GHOST | LS_ROW_SPECULATIVE;
+  }
 }
 
 Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward, RowScan **scan) {
@@ -22,7 +34,7 @@ Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64
     if (running == nullptr) return fail(LS_NO_MEMORY, "no memory for a scan");
     std::memcpy(running, snapshot.running, snapshot.n_running * sizeof(u64));
   }
-  void *memory = std::aligned_alloc(alignof(RowScan), sizeof(RowScan));
+  void *memory = w.scan_memory.take(sizeof(RowScan));
   if (memory == nullptr) {
     std::free(running);
     return fail(LS_NO_MEMORY, "no memory for a scan");
@@ -35,8 +47,9 @@ Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64
 void RowScan::close(RowScan *scan) {
   if (scan == nullptr) return;
   std::free(scan->running_);
+  Worker &w = scan->w_;
   scan->~RowScan();
-  std::free(scan);
+  w.scan_memory.give(scan, sizeof *scan);
 }
 
 void RowScan::rescan(u64 lo, u64 hi, bool backward) {
@@ -44,37 +57,62 @@ void RowScan::rescan(u64 lo, u64 hi, bool backward) {
   hi_ = hi < LS_MAX_ROW_ID + 1 ? hi : LS_MAX_ROW_ID + 1;
   backward_ = backward;
   place_ = backward ? Place::kEnd : Place::kBegin;
+  met_ = false;
   old_ghosts_ = false;
 }
 
-Status RowScan::next(ls_row *row) {
-  for (;;) {
-    bool ended = false;
-    LS_TRY(advance(&ended));
-    if (ended) return make_status(LS_END);
-    const Bytes value = node()->value(static_cast<u16>(pos_));
-    if (value.size() < sizeof(RowHeader)) return fail_row(file_, row_id_, "shorter than its header");
-    const RowHeader header = RowHeader::load(value.data());
-    if (header.tn() < visible_below_) {
-      // The common case: everybody who may be looking sees it.
-      if (header.has(LS_ROW_GHOST)) {
-        old_ghosts_ |= header.tn() < viewer_.base;
-        continue;
-      }
-      row->row_id = row_id_;
-      row->writer_tn = header.tn();
-      row->cid = header.cid;
-      row->seq = header.seq;
-      row->flags = header.flags() & ~u32{LS_ROW_SPECULATIVE};
-      row->moved_to = 0;
-      row->data = value.data() + sizeof(RowHeader);
-      row->len = static_cast<u32>(value.size() - sizeof(RowHeader));
-      return kOk;
-    }
-    bool visible = false;
-    LS_TRY(resolve(value, row, &visible));
-    if (visible) return kOk;
+Status RowScan::fetch(u64 row_id, ls_row *row) {
+  if (row_id < leaf_lo_ || row_id >= leaf_hi_) {
+    leaf_lo_ = leaf_hi_ = 0;
+    leave_leaf();
+    hook_ = {};
+    LS_TRY(copy_leaf_at(RowKey(row_id)));
+    note_leaf_range();
   }
+  const RowKey key(row_id);
+  if (node()->key_is(static_cast<u32>(pos_ + 1), key)) {
+    pos_++;
+  } else if (pos_ > 0 && node()->key_is(static_cast<u32>(pos_ - 1), key)) {
+    pos_--;
+  } else {
+    bool found;
+    pos_ = node()->lower_bound(key, &found);
+    if (!found) return make_status(LS_NOT_FOUND);
+  }
+  row_id_ = row_id;
+  if (!room_for_older()) forget_older();
+  bool visible = false;
+  LS_TRY(look_at_row(row, &visible));
+  return visible ? kOk : make_status(LS_NOT_FOUND);
+}
+
+// Which row ids belong into the leaf copied.  Fences are row ids or the beginnings of some.
+void RowScan::note_leaf_range() {
+  leaf_lo_ = row_id_from(node()->lower_fence());
+  leaf_hi_ = node()->has_upper ? row_id_from(node()->upper_fence()) : LS_MAX_ROW_ID + 1;
+}
+
+// The row at pos_: the version that the snapshot sees.
+[[gnu::always_inline]] inline Status RowScan::look_at_row(ls_row *row, bool *visible) {
+  const Bytes value = value_bytes(*node(), static_cast<u32>(pos_));
+  if (value.size() < sizeof(RowHeader)) return fail_row(file_, row_id_, "shorter than its header");
+  const RowHeader header = RowHeader::load(value.data());
+  if (header.tn() >= visible_below_ || (header.flags() & unclear_flags_)) return resolve(value, row, visible);
+  // The common case: everybody who may be looking sees it.
+  *visible = !header.has(LS_ROW_GHOST);
+  if (!*visible) {
+    old_ghosts_ |= no_cleaner_comes_for(header);
+    return kOk;
+  }
+  row->row_id = row_id_;
+  row->writer_tn = header.tn();
+  row->cid = header.cid;
+  row->seq = header.seq;
+  row->flags = header.flags() & ~u32{LS_ROW_SPECULATIVE};
+  row->moved_to = 0;
+  row->data = value.data() + sizeof(RowHeader);
+  row->len = static_cast<u32>(value.size() - sizeof(RowHeader));
+  return kOk;
 }
 
 // Is the version before this one wanted?
@@ -82,77 +120,181 @@ bool RowScan::wants(const RowHeader &header) const {
   return header.has(LS_ROW_HAS_PREV) && !writer_visible(header, snapshot_, viewer_.base);
 }
 
-// Find the older versions of the next rows together: all first links of their chains, then the next ones.
+// Find the older versions of the next rows together: all first links of their chains, then the next ones.  What an entry says of the
+// version before never changes (S2), so it does not matter when it is read, if only after the row was.
 void RowScan::look_ahead() {
-  constexpr i32 kMax = LookAhead::kMax;
-  ahead_from_ = backward_ ? std::max(pos_ - kMax + 1, 0) : pos_;
-  ahead_to_ = backward_ ? pos_ + 1 : std::min<i32>(pos_ + kMax, node()->count);
-  LookAhead look_ahead(*w_.pool);
-  VersionLocator at[kMax];
-  VersionKey keys[kMax];
-  const i32 n = ahead_to_ - ahead_from_;
-  for (i32 i = 0; i < n; i++) {
-    const Bytes value = node()->value(static_cast<u16>(ahead_from_ + i));
+  constexpr u32 kMax = LookAhead::kMax;
+  // Most chains have one or two links that count: what lies between the newest version and the one that an old snapshot sees is pruned.
+  constexpr u32 kLinks = 3;
+  struct Chain {
+    i32 pos;
+    VersionLocator at;
+    VersionKey key;
+    LeafHint hint;
+  };
+  Chain chains[kMax];
+  u32 n = 0;
+  const i32 step = backward_ ? -1 : 1;
+  const i32 count = std::min<i32>(node()->count, kMaxRows);
+  i32 pos = pos_;
+  for (; n < kMax && pos >= 0 && pos < count; pos += step) {
+    const Bytes value = value_bytes(*node(), static_cast<u32>(pos));
     const RowHeader header = value.size() < sizeof(RowHeader) ? RowHeader{} : RowHeader::load(value.data());
-    at[i] = wants(header) ? VersionLocator{header.tn(), header.seq} : VersionLocator{};
+    ahead_[pos] = nullptr;
+    if (header.tn() < visible_below_ || !wants(header)) continue;
+    Chain &chain = chains[n++];
+    chain.pos = pos;
+    chain.at = {header.tn(), header.seq};
+    w_.txns->version_leaves.prefetch(header.tn(), header.seq);
   }
-  for (u32 link = 0;; link++) {
-    for (i32 i = 0; i < n; i++) {
-      ahead_[i][link] = {};
-      if (!at[i]) continue;
-      keys[i] = VersionKey(at[i].tn, at[i].seq);
-      look_ahead.add(version_store(w_, at[i].tn).tree().file(), keys[i], &ahead_[i][link]);
+  ahead_from_ = backward_ ? pos + 1 : pos_;
+  ahead_to_ = backward_ ? pos_ + 1 : pos;
+
+  LookAhead look_ahead(*w_.pool);
+  for (u32 link = 0; link < kLinks && n > 0; link++) {
+    for (u32 i = 0; i < n; i++) {
+      Chain &chain = chains[i];
+      chain.key = VersionKey(chain.at.tn, chain.at.seq);
+      VersionStore store = version_store(w_, chain.at.tn);
+      look_ahead.add(store.tree().file(), chain.key, &chain.hint, store.guess(chain.at));
     }
     look_ahead.run();
-    if (link + 1 == kLinks) return;
-    for (i32 i = 0; i < n; i++) {
-      VersionEntry entry;
-      const bool known = at[i] && version_store(w_, at[i].tn).peek(ahead_[i][link], &entry);
-      at[i] = known && wants(entry.previous) ? entry.older() : VersionLocator{};
+    u32 left = 0;
+    for (u32 i = 0; i < n && room_for_older(); i++) {
+      Chain &chain = chains[i];
+      u8 *older = older_ + older_used_;
+      const VersionEntry *entry = version_store(w_, chain.at.tn).at_hint(chain.hint, older);
+      if (!entry) continue;
+      if (wants(entry->previous)) {
+        const VersionLocator at = entry->older();
+        if (!at) continue;
+        w_.txns->version_leaves.prefetch(at.tn, at.seq);
+        chains[left].pos = chain.pos;
+        chains[left++].at = at;
+      } else if (is_plain(*entry, chain.pos)) {
+        ahead_[chain.pos] = entry;
+        older_used_ += (sizeof *entry + entry->payload_bytes + 7) & ~7u;
+      }
     }
+    n = left;
   }
 }
 
+// A version of the row that the snapshot sees, and nothing about it that find_version() would have more to say of.
+bool RowScan::is_plain(const VersionEntry &entry, i32 pos) const {
+  constexpr u8 kSpecial = LS_ROW_COPIED | LS_ROW_GHOST | LS_ROW_SPECULATIVE;
+  u64 row_id;
+  return entry.op == VersionOp::kUpdate && (entry.previous.flags() & kSpecial) == 0 &&
+         entry.file_no == file_.file_no.load(std::memory_order_relaxed) && row_id_at(pos, &row_id) && entry.row_id == row_id &&
+         writer_visible(entry.previous, snapshot_, viewer_.base);
+}
+
+// The entry with the version wanted of the row at pos_, where it has been looked for and found.
+const VersionEntry *RowScan::found_ahead() {
+  if (snapshot_.kind != LS_SNAPSHOT_MVCC || snapshot_.newest_only || pos_ >= static_cast<i32>(kMaxRows)) return nullptr;
+  if (pos_ < ahead_from_ || pos_ >= ahead_to_) look_ahead();
+  return ahead_[pos_];
+}
+
 Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
-  if (snapshot_.kind == LS_SNAPSHOT_MVCC && (pos_ < ahead_from_ || pos_ >= ahead_to_)) look_ahead();
   Found found;
   RowVersion version;
-  const std::span<const LeafHint> hints =
-      snapshot_.kind == LS_SNAPSHOT_MVCC ? std::span<const LeafHint>(ahead_[pos_ - ahead_from_]) : std::span<const LeafHint>();
-  LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older_, &found, &version, hints));
+  if (const VersionEntry *entry = found_ahead()) {
+    version.header = entry->previous;
+    version.payload = Bytes(reinterpret_cast<const u8 *>(entry + 1), entry->payload_bytes);
+    fill_row(viewer_, row_id_, version, row);
+    *visible = true;
+    return kOk;
+  }
+  u8 *older = older_ + older_used_;
+  LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older, &found, &version));
   if (found == Found::kStale) {
     RowHeader newest;
     bool absent;
-    const Status s = read_version(w_, file_, viewer_, row_id_, {again_, older_}, &version, &newest, &absent);
+    const Status s = read_version(w_, file_, viewer_, row_id_, {again_, older}, &version, &newest, &absent);
     if (!ok(s) && code(s) != LS_NOT_FOUND) return s;
     found = ok(s) ? Found::kRow : Found::kNone;
+    again_used_ = true;
   }
   *visible = found == Found::kRow;
-  if (*visible) fill_row(viewer_, row_id_, version, row);
+  if (!*visible) return kOk;
+  fill_row(viewer_, row_id_, version, row);
+  const u8 *end = version.payload.data() + version.payload.size();
+  if (end > older && end <= older + kPageSize) older_used_ = (static_cast<u32>(end - older_) + 7) & ~7u;
   return kOk;
+}
+
+// False: the key is none of a row.
+[[gnu::always_inline]] inline bool RowScan::row_id_at(i32 pos, u64 *row_id) const {
+  if (rest_bytes_ != 0 && node()->slots[pos].key_bytes == rest_bytes_) {
+    *row_id = prefix_ | short_rest(*node(), static_cast<u32>(pos));
+    return true;
+  }
+  u8 key[kMaxKeyBytes];
+  if (node()->copy_key(static_cast<u16>(pos), key) != kRowKeyBytes) return false;
+  *row_id = decode_row_key(key);
+  return true;
 }
 
 // To the next row of the range in the scan's direction, visible or not.
 Status RowScan::advance(bool *ended) {
-  if (place_ != Place::kLeaf) {
+  if (place_ == Place::kLeaf) {
+    pos_ += backward_ ? -1 : 1;
+  } else if (place_ == Place::kFence) {
+    LS_TRY(enter_fence());
+  } else {
     LS_TRY(enter(ended));
     if (*ended) return kOk;
-  } else {
-    pos_ += backward_ ? -1 : 1;
   }
   while (pos_ < 0 || pos_ >= node()->count) {
     LS_TRY(next_leaf(ended));
     if (*ended) return kOk;
   }
-  u8 key[kMaxKeyBytes];
-  if (node()->copy_key(static_cast<u16>(pos_), key) != kRowKeyBytes) return fail_row(file_, row_id_, "the key behind it is damaged");
-  row_id_ = decode_row_key(key);
-  const bool beyond = backward_ ? row_id_ < lo_ : row_id_ >= hi_;
-  if (!beyond) return kOk;
+  if (!row_id_at(pos_, &row_id_)) return fail_row(file_, row_id_, "the key behind it is damaged");
+  if (!is_beyond(row_id_)) return kOk;
   leave_leaf();
   place_ = backward_ ? Place::kBegin : Place::kEnd;
   *ended = true;
   return kOk;
+}
+
+// The same within the leaf; false where advance() has more to do or to say.
+[[gnu::always_inline]] inline bool RowScan::step() {
+  const i32 next = pos_ + (backward_ ? -1 : 1);
+  u64 row_id;
+  if (next < 0 || next >= node()->count || !row_id_at(next, &row_id) || is_beyond(row_id)) return false;
+  pos_ = next;
+  row_id_ = row_id;
+  return true;
+}
+
+Status RowScan::next(std::span<const ls_row> *rows) {
+  bool visible = false;
+  forget_older();
+  while (!visible) {
+    bool ended = false;
+    if (!met_) LS_TRY(advance(&ended));
+    if (ended) return make_status(LS_END);
+    met_ = true;
+    LS_TRY(look_at_row(&rows_[0], &visible));
+    met_ = false;
+  }
+  u32 n = 1;
+  while (n < kMaxRows && room_for_older() && !again_used_ && step()) {
+    // What is wrong with this row is for the next call to say.
+    met_ = !ok(look_at_row(&rows_[n], &visible));
+    if (met_) break;
+    n += visible;
+  }
+  *rows = {rows_, n};
+  return kOk;
+}
+
+void RowScan::set_backward(bool backward, u64 from) {
+  backward_ = backward;
+  met_ = false;
+  bool found;
+  if (place_ == Place::kLeaf) pos_ = node()->lower_bound(RowKey(from), &found);
 }
 
 // From outside of the range to its first row in the scan's direction.
@@ -160,6 +302,7 @@ Status RowScan::enter(bool *ended) {
   // At the end that the scan runs towards, or nothing to see.
   *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) || lo_ >= hi_;
   if (*ended) return kOk;
+  hook_ = {.parent = {}, .ahead = &read_ahead_};
   LS_TRY(copy_leaf_at(RowKey(backward_ ? hi_ : lo_)));
   place_ = Place::kLeaf;
   return kOk;
@@ -173,28 +316,48 @@ Status RowScan::next_leaf(bool *ended) {
     *ended = true;
     return kOk;
   }
-  u8 bound[kMaxKeyBytes];
-  std::memcpy(bound, fence.data(), fence.size());
-  const Bytes key(bound, fence.size());
-  return copy_leaf_at(Bytes(bound, fence.size()));
+  fence_bytes_ = static_cast<u32>(std::min<size_t>(fence.size(), sizeof fence_));
+  std::memcpy(fence_, fence.data(), fence_bytes_);
+  place_ = Place::kFence;
+  return enter_fence();
+}
+
+Status RowScan::enter_fence() {
+  LS_TRY(copy_leaf_at(Bytes(fence_, fence_bytes_)));
+  place_ = Place::kLeaf;
+  return kOk;
 }
 
 // The leaf and position next to `bound` in the scan's direction: keys >= bound forward, keys < bound backward.
 Status RowScan::copy_leaf_at(Bytes bound) {
   BTree tree(w_.ctx, file_);
+  const RowKey end(backward_ ? lo_ : hi_);
+  hook_.end = end;
   ahead_from_ = ahead_to_ = 0;
-  LS_TRY(backward_ ? tree.leaf_copy_before(bound, false, leaf_) : tree.leaf_copy(bound, leaf_));
+  LS_TRY(backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_) : tree.leaf_copy(bound, leaf_, &hook_));
   pos_ = node()->position_of(bound);
   if (backward_) pos_--;
+  const Bytes prefix = node()->prefix();
+  rest_bytes_ = 0;
+  if (prefix.size() >= kRowKeyBytes - kHeadBytes && prefix.size() < kRowKeyBytes) {
+    prefix_ = row_id_from(prefix);
+    rest_bytes_ = kRowKeyBytes - static_cast<u32>(prefix.size());
+  }
   return kOk;
 }
 
-// Ghosts that an earlier run has left go when a scan has passed them; whether that works out is not the scan's business.
+// The cleaner finds ghosts by their undo entries.  Those of an earlier run have none any more, those of a copied row name
+// the row it was copied from.
+bool RowScan::no_cleaner_comes_for(const RowHeader &ghost) const {
+  return ghost.tn() < viewer_.base || (ghost.has(LS_ROW_COPIED) && ghost.tn() < settled_below(*w_.txns));
+}
+
+// Such ghosts go when a scan has passed them; whether that works out is not the scan's business.
 void RowScan::leave_leaf() {
   if (!old_ghosts_) return;
   old_ghosts_ = false;
   PurgeResult purged;
-  [[maybe_unused]] const Status ignored = purge_leaf(w_, file_, row_id_, viewer_.base, &purged);
+  [[maybe_unused]] const Status ignored = purge_leaf(w_, file_, row_id_, settled_below(*w_.txns), &purged);
 }
 
 }  // namespace ls

@@ -1,12 +1,13 @@
 // row_scan.hpp - scans over row ids, both directions, on private copies of leaves.
 //
-// A scan copies one leaf at a time and decides visibility on the copy: no latch is held between calls, and what others
-// change meanwhile is invisible to its snapshot anyway.  Finding the next leaf goes through the fences of the copy, so
-// splits and merges cannot make it skip or repeat a row.
+// A scan copies one leaf at a time, decides visibility on the copy and hands out all rows of it at once: no latch is held between
+// calls, and what others change meanwhile is invisible to its snapshot anyway.  Finding the next leaf goes through the fences of the
+// copy, so splits and merges cannot make it skip or repeat a row.
 //
-// Position: on the row last returned, or before the first / behind the last of the range (after LS_END).  Turning
-// around returns the neighbour of the row last returned; after LS_END it begins at the end that was reached.
+// Position: on the row looked at last, or before the first / behind the last of the range (after LS_END).
 #pragma once
+#include <span>
+
 #include "btree/look_ahead.hpp"
 #include "txn/row_read.hpp"
 
@@ -19,54 +20,87 @@ class RowScan {
                      RowScan **scan);
   static void close(RowScan *scan);
 
-  // LS_OK or LS_END; row->data is valid until the next call.
-  Status next(ls_row *row);
-  void set_backward(bool backward) { backward_ = backward; }
+  // Rows in the scan's direction: those left of the leaf where it is, or of the next that has any; fewer where versions that are not
+  // in the leaf take more room than there is.  At least one, valid until the next call; or LS_END.
+  Status next(std::span<const ls_row> *rows);
+  // The version that the snapshot sees of one row, from the same leaf copy as the rows before it where it lies in that; LS_NOT_FOUND.
+  // Calls of this and of next() do not mix.
+  Status fetch(u64 row_id, ls_row *row);
+  // Turn around at `from`, one of the rows returned last: its neighbour is next.  After LS_END: begin at the end that was reached.
+  void set_backward(bool backward, u64 from);
   void rescan(u64 lo, u64 hi, bool backward);
 
  private:
-  // kBegin, kEnd: outside of the range, no leaf; kLeaf: at pos_ of leaf_, which may be one before or behind its rows.
-  enum class Place : u8 { kBegin, kLeaf, kEnd };
+  // kBegin, kEnd: outside of the range, no leaf; kLeaf: at pos_ of leaf_, which may be one before or behind its rows; kFence: at
+  // fence_, whose leaf could not be read (an interrupt).
+  enum class Place : u8 { kBegin, kLeaf, kFence, kEnd };
 
   RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *running);
   Status advance(bool *ended);
+  bool step();
+  bool row_id_at(i32 pos, u64 *row_id) const;
+  bool is_beyond(u64 row_id) const { return backward_ ? row_id < lo_ : row_id >= hi_; }
   Status enter(bool *ended);
   Status next_leaf(bool *ended);
+  Status enter_fence();
   Status copy_leaf_at(Bytes bound);
   void leave_leaf();
+  bool no_cleaner_comes_for(const RowHeader &ghost) const;
+  void note_leaf_range();
+  Status look_at_row(ls_row *row, bool *visible);
   Status resolve(Bytes value, ls_row *row, bool *visible);
   void look_ahead();
+  const VersionEntry *found_ahead();
   bool wants(const RowHeader &header) const;
+  bool is_plain(const VersionEntry &entry, i32 pos) const;
   const Node *node() const { return reinterpret_cast<const Node *>(leaf_); }
 
   Worker &w_;
   FileSlot &file_;
   u64 *running_;          // malloc'ed copy; snapshot_ points to it
   ls_snapshot snapshot_;
-  Tn visible_below_;      // writers below need no look-up (0: this kind of snapshot always looks)
+  Tn visible_below_;      // writers below need no look-up (0: this kind of snapshot always looks),
+  u8 unclear_flags_ = 0;  // but for rows with these
   Viewer viewer_;
   u64 lo_ = 0, hi_ = 0;
   Place place_ = Place::kBegin;
   bool backward_ = false;
-  bool old_ghosts_ = false;   // the leaf has ghosts of an earlier run, which no undo entry leads to
+  bool old_ghosts_ = false;   // the leaf has ghosts that only a scan removes
+  bool again_used_ = false;   // the version looked at last is in again_
+  bool met_ = false;          // the row at pos_ is to be looked at (again)
   i32 pos_ = 0;               // in the leaf copy: -1 .. count
   u64 row_id_ = 0;            // at pos_
-  // Where the first entries of the version chains of the rows at [ahead_from_, ahead_to_) of the leaf were found to be.  Most
-  // chains have one or two that count: what lies between the newest version and the one that an old snapshot sees is pruned.
-  static constexpr u32 kLinks = 2;
+  u64 prefix_ = 0;            // what all row ids of the leaf begin with,
+  u32 rest_bytes_ = 0;        // and how many bytes are left of them, where they are in the slots' heads; 0: they are not
+  ReadAhead read_ahead_;
+  BTree::Hook hook_;          // of leaf_
+  u32 fence_bytes_ = 0;
+  u8 fence_[kMaxKeyBytes];
+  u64 leaf_lo_ = 0, leaf_hi_ = 0;   // fetch(): the row ids that belong into leaf_
+  static constexpr u32 kMaxRows = kNodeSpace / (sizeof(Slot) + sizeof(RowHeader));   // of a leaf
+  // The rows at [ahead_from_, ahead_to_) of the leaf that have another newest version than the snapshot's: the entry with the
+  // snapshot's, in older_; null: it is to be looked for.
   i32 ahead_from_ = 0, ahead_to_ = 0;
-  LeafHint ahead_[LookAhead::kMax][kLinks];
+  const VersionEntry *ahead_[kMaxRows];
   alignas(8) u8 leaf_[kPageSize];
-  alignas(8) u8 older_[kPageSize];   // an older version that was returned
   alignas(8) u8 again_[kPageSize];   // a row that was copied again
+  // Older versions that are returned, or will be; then room for one more.
+  static constexpr u32 kOlderBytes = 4 * kPageSize;
+  u32 older_used_ = 0;
+  alignas(8) u8 older_[kOlderBytes + kPageSize];
+  bool room_for_older() const { return older_used_ + kPageSize <= kOlderBytes; }
+  void forget_older() {
+    older_used_ = 0;
+    ahead_from_ = ahead_to_ = 0;
+    again_used_ = false;
+  }
+  ls_row rows_[kMaxRows];
 };
 
 inline Status scan_open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward,
                         RowScan **scan) {
   return RowScan::open(w, file, snapshot, lo, hi, backward, scan);
 }
-inline Status scan_next(RowScan &scan, ls_row *row) { return scan.next(row); }
-inline void scan_set_backward(RowScan &scan, bool backward) { scan.set_backward(backward); }
 inline void scan_rescan(RowScan &scan, u64 lo, u64 hi, bool backward) { scan.rescan(lo, hi, backward); }
 inline void scan_close(RowScan *scan) { RowScan::close(scan); }
 

@@ -66,7 +66,7 @@ Status remove_inserted(Worker &w, const UndoTarget &target, u32 count) {
   const u64 end = target.row_id + count;
   u64 row_id = target.row_id;
   while (row_id < end) {
-    LS_TRY(w.log.reserve(row_record_room(kRemoveBatch * kRowIdBytes), w.ctx.interrupt));
+    LS_TRY(w.log.reserve(row_record_room(kRemoveBatch * kMostRowIdBytes), w.ctx.interrupt));
     RowLeaf leaf;
     LS_TRY(leaf.open(w, target.file, row_id, 0));
     Node *node = leaf.node();
@@ -108,17 +108,22 @@ Status remove_inserted(Worker &w, const UndoTarget &target, u32 count) {
   return kOk;
 }
 
-Status row_undo(Worker &w, FileSlot &file, const PageOpHeader &op, Bytes operands, Tn tn) {
+Status row_undo(Worker &w, FileSlot &file, u8 code, Bytes operands, Tn tn) {
   ChangeOperands c;
-  if (!parse_change(op.code, operands, &c)) {
-    return fail(LS_CORRUPT, "log record of a row (operation %x) can not be undone", op.code);
+  if (!parse_change(code, operands, &c)) {
+    return fail(LS_CORRUPT, "log record of a row (operation %x) can not be undone", code);
   }
   const UndoTarget target{file, c.row_id, tn, c.seq};
-  if (op.code == kRowInsert) return remove_inserted(w, target, 1);
-  const u8 flags = static_cast<u8>(c.prev_flags & ~kVolatileFlags);
+  if (code == kRowInsert) return remove_inserted(w, target, 1);
+  if (code == kRowInsertMany) {
+    LeafRows rows;
+    if (!parse_rows(c.new_bytes, &rows)) return fail(LS_CORRUPT, "log record of rows (operation %x) can not be undone", code);
+    return remove_inserted(w, target, rows.count);
+  }
+  const u8 flags = c.prev_flags;
   const RowHeader previous = RowHeader::make(c.prev_seq != 0 ? tn : 0, flags, 0, 0, c.prev_seq);
   PayloadBefore before;
-  if (op.code == kRowUpdate) before.patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
+  if (code == kRowUpdate) before.patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
   return put_back(w, target, previous, before);
 }
 

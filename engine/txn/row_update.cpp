@@ -110,7 +110,7 @@ Status run(Change &c, ls_conflict *conflict) {
       LS_TRY(pause_for_others(c.w, &pauses));
       continue;
     }
-    if (c.file.logged) LS_TRY(log_begin(c.w));
+    if (c.file.logged) log_begin(c.w);
     LS_TRY(write_undo(c, parts.header, parts.payload));
     LS_TRY(take_locks_along(c, basis, &again));
     if (again) {

@@ -1,5 +1,6 @@
 // transaction.cpp - begin, commit in its two forms, abort.  The state table is in worker.hpp.
 #include "base/check.hpp"
+#include "txn/prepared.hpp"
 #include "txn/rollback.hpp"
 #include "txn/worker.hpp"
 
@@ -7,8 +8,7 @@ namespace ls {
 
 namespace {
 
-constexpr Tn kTnLimit = u64{1} << 48;  // what a row header holds
-constexpr u32 kEndRecordBytes = 64;    // kBegin, kCommit, kPrepared, kAborted
+constexpr u32 kEndRecordBytes = 64;    // kCommit, kPrepared, kAborted
 
 template <class T>
 void raise_to(std::atomic<T> &word, T value) {
@@ -17,8 +17,6 @@ void raise_to(std::atomic<T> &word, T value) {
   }
 }
 
-Bytes bytes_of(const u64 *values, size_t n) { return Bytes(reinterpret_cast<const u8 *>(values), n * sizeof(u64)); }
-
 // A transaction's end can not be refused: without an interrupt flag a reservation waits for space on the log's disk, and all
 // else that can go wrong with the log is for good.
 void reserve_end(Worker &w) { LS_CHECK(ok(w.log.reserve(kEndRecordBytes, nullptr)), last_error().message); }
@@ -26,22 +24,8 @@ void reserve_end(Worker &w) { LS_CHECK(ok(w.log.reserve(kEndRecordBytes, nullptr
 Gsn append_end(Worker &w, RecordKind kind, Tn tn) {
   reserve_end(w);
   w.log.start(kind);
-  w.log.raw(bytes_of(&tn, 1));
+  w.log.number(tn);
   return w.log.finish();
-}
-
-// The transaction is over: others may take its changes as they are (pairs with the acquire in tn_is_active).
-void leave(Worker &w) {
-  TxnShared::Active &active = w.txns->active[w.slot];
-  active.tn.store(0, std::memory_order_release);
-  active.first_gsn.store(0, std::memory_order_release);
-  w.tn = 0;
-  w.next_seq = 1;
-  w.has_log = false;
-  w.wrote_unlogged = false;
-  w.commit_gsn = 0;
-  w.prepared = false;
-  w.inserts = InsertRange{};
 }
 
 u32 slots_in_use(const TxnShared &t) {
@@ -57,14 +41,32 @@ Worker::Worker(BufferPool *pool_, Log log_, TxnShared *txns_, u32 slot_)
     : pool(pool_), log(log_, slot_), txns(txns_), slot(slot_) {
   ctx.pool = pool;
   ctx.log = &log;
+  log.report_waits(&ctx.waits);
   ctx.slot = slot;
   ctx.random ^= (u64{slot} + 1) * 0xbf58476d1ce4e5b9;
+}
+
+// The transaction is over: others may take its changes as they are (pairs with the acquire in tn_is_active).
+void txn_leave(Worker &w) {
+  TxnShared::Active &active = w.txns->active[w.slot];
+  active.tn.store(0, std::memory_order_release);
+  active.first_gsn.store(0, std::memory_order_release);
+  w.log.set_writing(false);
+  w.tn = 0;
+  w.next_seq = 1;
+  w.has_log = w.named = false;
+  w.wrote_unlogged = false;
+  w.commit_gsn = 0;
+  w.prepared = false;
+  w.two_phase = nullptr;
+  w.two_phase_logged = false;
+  w.inserts = InsertRange{};
 }
 
 Status txn_begin(Worker &w, Tn tn) {
   if (w.tn == tn && tn != 0) return kOk;
   if (w.tn != 0) return fail(LS_INVALID, "a transaction is open already");
-  if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0 || tn >= kTnLimit) {
+  if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0 || tn > kMaxTn) {
     return fail(LS_INVALID, "transaction number %llu is out of range", static_cast<unsigned long long>(tn));
   }
   raise_to(w.txns->highest_tn, tn);
@@ -79,17 +81,13 @@ u32 txn_savepoint(Worker &w) {
   return w.next_seq;
 }
 
-Status log_begin(Worker &w) {
-  if (w.has_log) return kOk;
-  LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
-  // A lower bound of the record's GSN, published before it is drawn: a checkpoint that does not see it has read the
+void log_begin(Worker &w) {
+  if (w.has_log) return;
+  // A lower bound of the first record's GSN, published before it is drawn: a checkpoint that does not see it has read the
   // counter before, so it does not truncate what follows.
   w.txns->active[w.slot].first_gsn.store(w.log.log().last_gsn() + 1, std::memory_order_seq_cst);
-  w.log.start(RecordKind::kBegin);
-  w.log.raw(bytes_of(&w.tn, 1));
-  w.log.finish();
+  w.log.set_writing(true);
   w.has_log = true;
-  return kOk;
 }
 
 Status draw_seq(Worker &w, u32 *seq) {
@@ -108,31 +106,32 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
   Gsn gsn;
   if (w.has_log) {
     LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
-    const u64 operands[2] = {w.tn, full_xid};
     w.log.start(RecordKind::kPrepared);
-    w.log.raw(bytes_of(operands, 2));
+    w.log.number(w.tn);
+    w.log.number(full_xid);
     gsn = w.log.finish();
     w.prepared = true;
   } else {
     // The host's commit must not outlive what it has seen here.
     gsn = w.log.log().last_gsn();
   }
-  if (!w.log.log().wait_hardened(gsn, w.ctx.interrupt)) {
+  w.log.set_writing(false);
+  if (!w.log.wait_hardened(gsn, w.ctx.interrupt)) {
     return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
   }
   return kOk;
 }
 
-Gsn txn_commit(Worker &w) {
+Gsn txn_commit(Worker &w, bool will_wait) {
   if (w.tn == 0) return 0;
   Gsn gsn = 0;
   if (w.has_log && w.prepared) {
     gsn = append_end(w, RecordKind::kCommit, w.tn);
   } else if (w.has_log) {
     txn_precommit(w);
-    gsn = w.log.confirm(w.tn);
+    gsn = w.log.confirm(w.tn, will_wait);
   }
-  leave(w);
+  txn_leave(w);
   return gsn;
 }
 
@@ -144,8 +143,12 @@ void txn_abort(Worker &w) {
   if (w.tn == 0) return;
   if (w.commit_gsn != 0) w.log.cancel_precommit();
   roll_back(w, 0);
+  if (w.two_phase != nullptr) {
+    prepared_give_up(w);
+    return;
+  }
   if (w.has_log) append_end(w, RecordKind::kAborted, w.tn);
-  leave(w);
+  txn_leave(w);
 }
 
 bool tn_is_active(const TxnShared &t, Tn tn) {
@@ -154,7 +157,7 @@ bool tn_is_active(const TxnShared &t, Tn tn) {
   for (u32 i = 0; i < n; i++) {
     if (t.active[i].tn.load(std::memory_order_acquire) == tn) return tn != 0;
   }
-  return false;
+  return prepared_contains(t, tn);  // last: a transaction moves from there to here
 }
 
 size_t active_tns(const TxnShared &t, Tn *out, size_t cap) {
@@ -166,7 +169,7 @@ size_t active_tns(const TxnShared &t, Tn *out, size_t cap) {
     if (found < cap) out[found] = tn;
     found++;
   }
-  return found;
+  return found + prepared_tns(t, found < cap ? out + found : nullptr, found < cap ? cap - found : 0);
 }
 
 Gsn oldest_active_gsn(const TxnShared &t) {
@@ -193,12 +196,12 @@ Tn settled_below(const TxnShared &t) {
     const Tn tn = t.active[i].tn.load(std::memory_order_acquire);
     if (tn != 0 && tn < settled) settled = tn;
   }
-  return settled;
+  return prepared_keep(t, settled);
 }
 
 VersionStore version_store(Worker &w, Tn tn) {
   const u32 tree = static_cast<u32>(tn) & (w.txns->version_trees - 1);
-  return VersionStore(w.ctx, w.pool->file(w.txns->version_file[tree]));
+  return VersionStore(w.ctx, w.pool->file(w.txns->version_file[tree]), w.txns->version_leaves);
 }
 
 Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot) {

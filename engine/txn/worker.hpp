@@ -8,6 +8,7 @@
 //   none       running    txn_begin                active[slot] = tn, before its first change can be seen
 //   running    held       txn_precommit            its place in the total order is drawn; nothing behind it hardens
 //   running    prepared   txn_prepare_commit       hardened as prepared: after a crash the host decides
+//   running    two-phase  txn_prepare, txn_hand_over   it leaves its worker and waits for the host's decision (prepared.hpp)
 //   any        committed  txn_commit               commit record appended, then active[slot] = 0
 //   any        aborted    txn_abort                changes undone in place, then active[slot] = 0
 //
@@ -17,6 +18,7 @@
 #pragma once
 #include <atomic>
 
+#include "base/spare_memory.hpp"
 #include "version/horizon.hpp"
 #include "version/version_store.hpp"
 #include "version/visibility.hpp"
@@ -24,6 +26,18 @@
 namespace ls {
 
 inline constexpr u32 kMaxVersionTrees = 64;
+
+struct RangeShared;   // range/range_locks.hpp
+
+// The place of a transaction prepared for two-phase commit: prepared.hpp.
+enum class PreparedState : u32 { kFree = 0, kReserved, kHeld, kFinishing, kEnded };
+struct alignas(kCacheLine) PreparedSlot {
+  std::atomic<u32> state{0};   // PreparedState; futex
+  u32 next_seq{0};             // kHeld: its sequence numbers are below
+  std::atomic<Tn> tn{0};       // active: from the hand-over to its end
+  std::atomic<Tn> keep{0};     // from kReserved on: ghosts left by writers at or above it stay (prepared.hpp, P3); 0: none
+  u64 full_xid{0};
+};
 
 struct TxnShared {
   u32 slots;                                   // host + engine slots
@@ -34,6 +48,7 @@ struct TxnShared {
   std::atomic<Tn> highest_tn{0};               // largest TN ever begun
   u32 version_trees{0};                        // power of two
   u32 version_file[kMaxVersionTrees]{};        // FileSlot indexes
+  VersionLeaves version_leaves;
   u32 lock_file{0};                            // FileSlot index of the row lock tree
   std::atomic<u64> versions_written{0}, versions_removed{0}, ghosts_removed{0}, row_locks{0};
   std::atomic<u64> index_entries_removed{0};   // dead ones
@@ -41,10 +56,15 @@ struct TxnShared {
   std::atomic<u64> generation_changes{0};
   std::atomic<u32> cleaner_pauses{0};          // CleanerPauses in force
   std::atomic<u32> cleaner_busy{0};            // 1 during a round; futex
-  // active TN per slot, and the GSN of its kBegin (log must be kept from there); 0: none
+  // active TN per slot, and a GSN not after its first record's (log must be kept from there); 0: none
   struct alignas(16) Active { std::atomic<Tn> tn; std::atomic<Gsn> first_gsn; };
   Active *active;                              // array[slots] in the arena
   std::atomic<u32> *attached;                  // array[slots]
+  u32 prepared_slots{0};
+  std::atomic<u32> prepared_used{0};           // slots at or above were never used
+  PreparedSlot *prepared{nullptr};             // array[prepared_slots] in the arena
+  std::atomic<u32> prepared_mutex{0};          // futex mutex: the log says of a transaction that it is prepared, or has ended
+  char prepared_dir[600]{};                    // where their files are
 };
 
 // Where the cleaner goes on in the row lock tree.
@@ -53,6 +73,16 @@ struct LockSweep {
   u32 key_bytes = 0;
   u64 locks_seen = 0;   // TxnShared::row_locks at the beginning of the sweep
   bool running = false;
+};
+
+// Where the cleaner goes on in the version store, above the horizon (txn/version_sweep.hpp).
+struct VersionSweep {
+  u32 tree = 0;
+  BTree::LeafCursor cursor;
+  bool running = false;
+  u64 kept = 0;            // entries left by this pass, or the last
+  u64 credit = 0;          // how many entries a pass may look at
+  u64 versions_seen = 0;   // TxnShared::versions_written when that was counted
 };
 
 // Insertions of consecutive row ids share one undo entry, which is written when the range ends.
@@ -70,13 +100,13 @@ struct InsertRange {
 class LastLeaves {
  public:
   // Empty unless the row is near the last one: to look whether a leaf is the right one costs a cache miss, too.
-  BTree::Seen *of(const FileSlot &file, u64 row_id) {
+  BTree::Near *of(const FileSlot &file, u64 row_id) {
     Entry &entry = entries_[file.index % kEntries];
     const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-    if (entry.file_no != file_no || row_id + kNear - entry.row_id >= 2 * kNear) entry.seen = {};
+    if (entry.file_no != file_no || row_id + kNear - entry.row_id >= 2 * kNear) entry.near = {};
     entry.file_no = file_no;
     entry.row_id = row_id;
-    return &entry.seen;
+    return &entry.near;
   }
 
  private:
@@ -85,7 +115,7 @@ class LastLeaves {
   struct Entry {
     FileNo file_no = 0;
     u64 row_id = 0;
-    BTree::Seen seen;
+    BTree::Near near;
   };
   Entry entries_[kEntries];
 };
@@ -99,26 +129,32 @@ struct Worker {
   BufferPool *pool;
   LogAppender log;
   TxnShared *txns;
+  RangeShared *ranges = nullptr;   // of host workers; set by the store
   u32 slot;
   Ctx ctx;                  // points at this worker's log and pool
 
   Tn tn = 0;                // active transaction
   u32 next_seq = 1;
-  bool has_log = false;     // something logged since begin
+  bool has_log = false;     // its records have begun, or are about to
+  bool named = false;       // one of them has said whose they are
   bool wrote_unlogged = false;
   Gsn commit_gsn = 0;       // between precommit and commit
   bool prepared = false;
+  PreparedSlot *two_phase = nullptr;   // between txn_prepare and its hand-over or abort
+  bool two_phase_logged = false;
   InsertRange inserts;
   LastLeaves last_leaves;
+  SpareMemory scan_memory;
   LockSweep lock_sweep;     // cleaner only
+  VersionSweep version_sweep;
 };
 
-// ---- transaction.cpp
+// ---- transaction.cpp; two-phase commit: prepared.hpp
 Status txn_begin(Worker &w, Tn tn);
 u32 txn_savepoint(Worker &w);
 void txn_precommit(Worker &w);
 Status txn_prepare_commit(Worker &w, u64 full_xid);
-Gsn txn_commit(Worker &w);
+Gsn txn_commit(Worker &w, bool will_wait);
 void txn_abort(Worker &w);
 void txn_rollback_to(Worker &w, u32 savepoint);
 bool tn_is_active(const TxnShared &t, Tn tn);
@@ -128,25 +164,30 @@ size_t active_tns(const TxnShared &t, Tn *out, size_t cap);
 Gsn oldest_active_gsn(const TxnShared &t);
 // Every snapshot sees the changes of committed transactions below as done.  One that is being undone may be below.
 Tn txn_horizon(const TxnShared &t);
-// The same without those: transactions below have ended, in every sense.
+// The same without those: transactions below have ended, in every sense, and their ghosts may go.
 Tn settled_below(const TxnShared &t);
+// The worker's transaction is over, or somebody else's by now.
+void txn_leave(Worker &w);
 
-// For the folder's other files: append kBegin before the first logged change (no latch held); a fresh sequence number;
+// For the folder's other files: announce the first logged change; a fresh sequence number;
 // the partition of a transaction; the eyes of a snapshot (take it before reading rows).
-Status log_begin(Worker &w);
+void log_begin(Worker &w);
 Status draw_seq(Worker &w, u32 *seq);
 VersionStore version_store(Worker &w, Tn tn);
 Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot);
 
+// ---- row_insert.cpp: the range of insertions that the worker keeps gets its undo entry
+Status close_range(Worker &w);
+
 // ---- row_log.cpp: kOpRow operations
 // Redo one operation on its page; tn: of the transaction the record belongs to (0 for system records).
-Status row_redo(u16 code, Bytes operands, u8 *page, Tn tn);
+Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn);
 
 // ---- row_undo.cpp
 // Undo one kRow record of a loser, through the tree, idempotent: does nothing when the row does not carry (tn, seq) any more.
-Status row_undo(Worker &w, FileSlot &file, const PageOpHeader &op, Bytes operands, Tn tn);
+Status row_undo(Worker &w, FileSlot &file, u8 code, Bytes operands, Tn tn);
 
-// ---- cleaner.cpp: engine thread; removes versions and ghosts below the horizon, stale row lock entries, and what `more` removes.
+// ---- cleaner.cpp: engine thread; removes versions and ghosts that no snapshot needs, stale row lock entries, and what `more` removes.
 struct CleanMore {
   void *arg = nullptr;
   Status (*clean)(void *arg, Worker &w, u64 *removed) = nullptr;   // null: nothing

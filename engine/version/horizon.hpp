@@ -39,7 +39,9 @@ using PlainSnapshot = ls_plain_snapshot;  // what a publication is made from
 
 // More pins or running transactions than there is room for make the publication more conservative, never wrong.
 void horizon_publish(HorizonShared &h, Tn floor, const PlainSnapshot &now, const PlainSnapshot *pins, u32 n_pins);
-// May some snapshot need the version written by `old_tn` that was superseded by `next_tn`?
+// May some snapshot need the version written by `old_tn` that was superseded by `next_tn`?  kEarliestTn: written by somebody whom
+// all snapshots see; kLatestTn: whom none of the pins sees.
+inline constexpr Tn kEarliestTn = 0, kLatestTn = ~Tn{0};
 bool version_needed(const HorizonShared &h, Tn old_tn, Tn next_tn);
 
 }  // namespace ls

@@ -1,5 +1,7 @@
 #include "version/version_store.hpp"
 
+#include <utility>
+
 namespace ls {
 
 namespace {
@@ -64,24 +66,32 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
   const VersionKey key(at.tn, at.seq);
   const u32 bytes = static_cast<u32>(sizeof entry + payload.size());
   const Bytes head(reinterpret_cast<const u8 *>(&entry), sizeof entry);
+  std::atomic<Frame *> &last_leaf = tree_.file().last_leaf;
   // The room is asked for only when it turns out to be missing: an entry being overwritten makes room itself.
   for (u32 need = 0;; need = Node::most_entry_bytes(kMaxVersionKeyBytes, bytes)) {
     ExclusiveGuard leaf;
-    LS_TRY(tree_.leaf_exclusive(key, need, leaf));
+    LS_TRY(tree_.leaf_exclusive(key, need, leaf, last_leaf.load(std::memory_order_relaxed)));
     Node *node = reinterpret_cast<Node *>(leaf.page());
+    if (!node->has_upper && last_leaf.load(std::memory_order_relaxed) != leaf.frame()) {
+      last_leaf.store(leaf.frame(), std::memory_order_relaxed);
+    }
     bool found;
     const u16 pos = node->lower_bound(key, &found);
     if (found) node->remove(pos);
     const bool fits = node->fits(key, bytes);
-    if (fits) node->insert(key, head, payload);
+    if (fits) {
+      node->insert(key, head, payload);
+      leaves_.note(at.tn, at.seq, tree_.ctx().pool->index_of(leaf.frame()));
+    }
     if (found || fits) tree_.ctx().pool->mark_dirty(leaf.frame(), 0);
     if (fits) return kOk;
   }
 }
 
-Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry, const LeafHint *hint) {
+Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry) {
   u32 bytes = 0;
-  LS_TRY(tree_.lookup(VersionKey(at.tn, at.seq), out, kPageSize, &bytes, hint));
+  BTree::Near near{{guess(at), BTree::kNoVersion}};
+  LS_TRY(tree_.lookup_near(VersionKey(at.tn, at.seq), &near, out, kPageSize, &bytes));
   const VersionEntry *e = reinterpret_cast<const VersionEntry *>(out);
   if (bytes < sizeof(VersionEntry) || e->payload_bytes != bytes - sizeof(VersionEntry)) {
     return fail(LS_CORRUPT, "version entry (%llu, %u) has %u bytes", static_cast<unsigned long long>(at.tn), at.seq,
@@ -91,9 +101,16 @@ Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry,
   return kOk;
 }
 
-bool VersionStore::peek(const LeafHint &hint, VersionEntry *entry) {
+Frame *VersionStore::guess(VersionLocator at) {
+  u32 index;
+  return leaves_.guess(at.tn, at.seq, &index) ? tree_.ctx().pool->frame(index) : nullptr;
+}
+
+const VersionEntry *VersionStore::at_hint(const LeafHint &hint, u8 *out) {
   u32 bytes = 0;
-  return tree_.value_at(hint, reinterpret_cast<u8 *>(entry), sizeof *entry, &bytes) && bytes >= sizeof *entry;
+  const VersionEntry *entry = reinterpret_cast<const VersionEntry *>(out);
+  if (!tree_.value_at(hint, out, kPageSize, &bytes) || bytes < sizeof *entry) return nullptr;
+  return entry->payload_bytes == bytes - sizeof *entry ? entry : nullptr;
 }
 
 Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
@@ -135,15 +152,46 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
   }
 }
 
+Status VersionStore::for_each(Tn tn, void *arg, Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload)) {
+  alignas(8) u8 leaf[kPageSize];
+  u8 from[kMaxKeyBytes];
+  const VersionKey first(tn, 0);
+  u32 from_bytes = first.length;
+  std::memcpy(from, first.bytes, from_bytes);
+  for (;;) {
+    LS_TRY(tree_.leaf_copy(Bytes(from, from_bytes), leaf));
+    const Node *node = reinterpret_cast<const Node *>(leaf);
+    bool found;
+    for (u16 pos = node->lower_bound(Bytes(from, from_bytes), &found); pos < node->count; pos++) {
+      u8 key[kMaxKeyBytes];
+      VersionLocator at;
+      VersionEntry entry;
+      Bytes payload;
+      if (!decode_version_key(Bytes(key, node->copy_key(pos, key)), &at))
+        return fail(LS_CORRUPT, "a version store key is damaged");
+      if (at.tn != tn) return kOk;
+      if (!parse_version(node->value(pos), &entry, &payload)) {
+        return fail(LS_CORRUPT, "version entry (%llu, %u) is damaged", static_cast<unsigned long long>(tn), at.seq);
+      }
+      LS_TRY(each(arg, at.seq, entry, payload));
+    }
+    if (!node->has_upper) return kOk;
+    const Bytes upper = node->upper_fence();
+    from_bytes = static_cast<u32>(upper.size());
+    std::memcpy(from, upper.data(), from_bytes);
+  }
+}
+
 // Entries [first, before) of tn: as many leaves as they lie in by now.
 Status VersionStore::remove_in_leaf(Tn tn, u32 first, u32 before) {
   const VersionKey low(tn, first);
   const VersionKey high(tn, before);
   u8 next[kMaxKeyBytes];
   Bytes from = low;
+  Frame *guessed = guess({tn, first});
   for (;;) {
     ExclusiveGuard leaf;
-    LS_TRY(tree_.leaf_exclusive(from, 0, leaf));
+    LS_TRY(tree_.leaf_exclusive(from, 0, leaf, std::exchange(guessed, nullptr)));
     Node *node = reinterpret_cast<Node *>(leaf.page());
     bool found;
     const u16 pos = node->lower_bound(from, &found);

@@ -17,6 +17,7 @@
 #pragma once
 #include "btree/tree.hpp"
 #include "version/row_header.hpp"
+#include "version/version_leaves.hpp"
 
 namespace ls {
 
@@ -68,22 +69,27 @@ VersionLocator older_needed(const RowHeader &previous, Tn horizon);
 // One partition.
 class VersionStore {
  public:
-  VersionStore(Ctx &ctx, FileSlot &file) : tree_(ctx, file) {}
+  VersionStore(Ctx &ctx, FileSlot &file, VersionLeaves &leaves) : tree_(ctx, file), leaves_(leaves) {}
 
   // Write or overwrite.  Holds no latch before and after.
   Status put(VersionLocator at, const VersionEntry &entry, Bytes payload);
   // Copy an entry to `out` (kPageSize bytes, 8-aligned), payload behind the head.  LS_NOT_FOUND: rolled back or cleaned.
-  // hint: see look_ahead.hpp.
-  Status get(VersionLocator at, u8 *out, const VersionEntry **entry, const LeafHint *hint = nullptr);
-  // The entry's head where a hint says; false when it is not there any more.
-  bool peek(const LeafHint &hint, VersionEntry *entry);
+  Status get(VersionLocator at, u8 *out, const VersionEntry **entry);
+  // The same of the entry where a hint says; null when it is not there any more.
+  const VersionEntry *at_hint(const LeafHint &hint, u8 *out);
   // Descending over the entries of a transaction with seq in [from, before): copies into `leaf` (kPageSize) and calls
   // each on the copy, no latch held; then removes them.  Only by the owner (S1).
   Status take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
                    Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload));
 
+  // Ascending over the entries of a transaction: calls each on a copy, no latch held.  Only by the owner (S1).
+  Status for_each(Tn tn, void *arg, Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload));
+
   // Remove one entry; absent is fine.
   Status remove(VersionLocator at) { return remove_in_leaf(at.tn, at.seq, at.seq + 1); }
+
+  // The frame where the entry probably is; null: not known.
+  Frame *guess(VersionLocator at);
 
   BTree &tree() { return tree_; }
 
@@ -91,6 +97,7 @@ class VersionStore {
   Status remove_in_leaf(Tn tn, u32 first, u32 before);
 
   BTree tree_;
+  VersionLeaves &leaves_;
 };
 
 // Split a version tree's value; false when it does not make sense.

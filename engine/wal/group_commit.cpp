@@ -13,6 +13,10 @@
 // recovery cuts there.  So a round without chunks is written when complete_gsn has moved past records that earlier rounds
 // contain but did not cover.  When there is no such record (a cancelled precommit) `hardened` moves without a write:
 // no record lies between.
+//
+// A round that only makes room in the buffers (a bulk load) is written and not synced: the next one that somebody waits for is synced
+// with all before it, and only then `hardened`, `end` and the position table move.  A crash may tear any of them; none proves
+// anything about another (StoredRoundHeader's durable_lsn is that of the last sync), so the log ends at the first that is not whole.
 #include <sched.h>
 #include <unistd.h>
 
@@ -21,7 +25,6 @@
 #include <limits>
 
 #include "base/check.hpp"
-#include "base/crc32c.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "os/thread.hpp"
@@ -32,27 +35,31 @@ namespace ls {
 namespace {
 
 constexpr u32 kNoSpaceRetryMs = 100;
-// A worker that was preempted while it draws a GSN holds everybody up: give it the CPU, then more than that.
 constexpr u32 kBlockedYields = 32;
 constexpr u32 kBlockedSleepUs = 100;
 // Each attempt on a full disk fills what is left and gives it back.
 constexpr u32 kSpareRetryMs = 1000;
+// gather(): a yield that comes back sooner had nobody to give way to; and what all of them together may take.
+constexpr u64 kEmptyYieldNs = 3'000;
+constexpr u64 kMostGatherNs = 1'000'000;
+// Company that has left is forgotten by one in so many rounds.
+constexpr u32 kCompanyRounds = 4;
+// Rounds are synced when they have so much together, asked for or not: what a commit behind them has to wait for is bounded.
+constexpr u64 kMostUnsynced = 16 << 20;
 
 }  // namespace
 
-LogWriter::LogWriter(LogShared *shared, Lsn lsn, Gsn gsn, u64 run)
+LogWriter::LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments)
     : shared_(shared),
-      segments_(shared->config.dir, shared->config.segment_bytes, shared->config.fsync),
-      end_(lsn),
-      run_(run),
-      complete_(gsn),
-      persisted_(gsn),
-      max_written_(gsn) {}
+      state_(shared->round),
+      segments_(std::move(segments)),
+      files_(shared->config.dir, shared->config.segment_bytes, shared->config.fsync) {}
 
 // Fill collected_; returns complete_gsn of what it has.
 Gsn LogWriter::collect() {
   collected_.clear();
   Gsn limit = shared_->counter.load(std::memory_order_acquire);  // pairs with finish() and precommit(); comes first
+  collected_to_ = limit;
   Gsn append_limit = std::numeric_limits<Gsn>::max();
   // A slot attached later draws its first GSN after the counter was read.
   u32 slots = shared_->slots_used.load(std::memory_order_acquire);
@@ -67,40 +74,41 @@ Gsn LogWriter::collect() {
     if (published != drained) collected_.push_back({i, drained, published});
   }
   blocked_by_append_ = append_limit < limit;
-  return std::max(complete_, std::min(limit, append_limit));
+  state_.complete = std::max(state_.complete, std::min(limit, append_limit));
+  return state_.complete;
 }
 
-// Largest GSN and number of commits in records just copied.
-void LogWriter::inspect(const u8 *records, u64 bytes) {
-  u64 commits = 0;
-  while (bytes > 0) {
-    RecordHeader header;
-    LS_CHECK(bytes >= sizeof header, "log buffer holds a broken record");
-    std::memcpy(&header, records, sizeof header);
-    LS_CHECK(header.bytes >= sizeof header && header.bytes <= bytes, "log buffer holds a broken record");
-    round_max_ = std::max(round_max_, header.gsn);
-    commits += header.kind == RecordKind::kCommit;
-    records += header.bytes;
-    bytes -= header.bytes;
+// Largest GSN and number of commits in records just copied.  A commit behind the collection's complete_gsn waits for a record of
+// another slot: one that draws its GSN at this moment, or a commit that is held.
+void LogWriter::inspect(LogSlot &slot, LogBytes records) {
+  u64 commits = 0, held = 0;
+  while (!records.empty()) {
+    LogRecord record;
+    LS_CHECK(load_record(&records, slot.drained_gsn, &record) == nullptr, "log buffer holds a broken record");
+    slot.drained_gsn = record.gsn;
+    round_max_ = std::max(round_max_, record.gsn);
+    commits += record.kind == RecordKind::kCommit;
+    held += record.kind == RecordKind::kCommit && record.gsn > target_;
   }
+  commits_ |= commits > 0;
   if (commits > 0) shared_->stat_commits.fetch_add(commits, std::memory_order_relaxed);
+  if (held > 0) shared_->stat_commits_held.fetch_add(held, std::memory_order_relaxed);
 }
 
 // Copy one slot's records behind the round being built and give the ring space back.
-void LogWriter::stage(const Collected &part) {
+void LogWriter::stage(const Collected &part, Gsn complete) {
+  LogSlot &slot = shared_->slots()[part.slot];
   const u64 buffer = shared_->config.buffer_bytes;
   const u8 *ring = shared_->ring(part.slot);
   const u64 bytes = part.to - part.from;
   LS_CHECK(bytes <= buffer, "log buffer overrun");
-  ChunkHeader chunk{part.slot, static_cast<u32>(bytes)};
-  const u8 *head = reinterpret_cast<const u8 *>(&chunk);
-  staging_.insert(staging_.end(), head, head + sizeof chunk);
+  u8 head[kMaxChunkHeadBytes];
+  const u32 head_bytes = store_chunk_head({part.slot, static_cast<u32>(bytes), slot.drained_gsn}, complete, head);
+  staging_.insert(staging_.end(), head, head + head_bytes);
   const u64 offset = part.from & (buffer - 1);
   const u64 first = std::min(bytes, buffer - offset);
   staging_.insert(staging_.end(), ring + offset, ring + offset + first);
   staging_.insert(staging_.end(), ring, ring + (bytes - first));
-  chunks_++;
-  LogSlot &slot = shared_->slots()[part.slot];
   // Release half: our reads of the ring come first; pairs with LogAppender::space.  Sequentially consistent for
   // space_waiting, see reserve().
   slot.drained.store(part.to, std::memory_order_seq_cst);
@@ -108,19 +116,18 @@ void LogWriter::stage(const Collected &part) {
     slot.space_seq.fetch_add(1, std::memory_order_seq_cst);
     futex_wake_all(&slot.space_seq);
   }
-  inspect(staging_.data() + staging_.size() - bytes, bytes);
+  inspect(slot, LogBytes(staging_).last(bytes));
 }
 
-// Write what staging_ holds as one round.
-Status LogWriter::flush_round(Gsn complete) {
-  RoundHeader header{kLogMagic, kLogVersion, chunks_, end_, static_cast<u32>(staging_.size()), 0, complete, run_};
-  std::memcpy(staging_.data(), &header, sizeof header);
-  header.crc = crc32c(0, staging_.data(), staging_.size());
-  std::memcpy(staging_.data(), &header, sizeof header);
-  log_add_position(shared_->positions, end_, max_written_);
-  LS_TRY(segments_.write(end_, staging_));
+Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
+  staging_.assign(kRoundHeaderBytes, 0);
+  round_max_ = 0;
+  for (const Collected &part : parts) stage(part, complete);
+  store_round_header({end_, static_cast<u32>(staging_.size()), 0, complete, state_.run, durable_}, staging_.data());
+  log_add_position(shared_->positions, end_, state_.max_written);
+  LS_TRY(files_.write(end_, staging_));
   end_ += staging_.size();
-  max_written_ = std::max(max_written_, round_max_);
+  state_.max_written = std::max(state_.max_written, round_max_);
   shared_->stat_bytes.fetch_add(staging_.size(), std::memory_order_relaxed);
   shared_->stat_rounds.fetch_add(1, std::memory_order_relaxed);
   return kOk;
@@ -128,27 +135,29 @@ Status LogWriter::flush_round(Gsn complete) {
 
 // One round, or several when there is much: all but the last carry the old complete_gsn, which they keep true.
 Status LogWriter::write_collected(Gsn complete) {
-  auto begin = [&] {
-    staging_.assign(sizeof(RoundHeader), 0);
-    chunks_ = 0;
-    round_max_ = 0;
-  };
-  begin();
-  for (const Collected &part : collected_) {
-    u64 more = sizeof(ChunkHeader) + (part.to - part.from);
-    if (chunks_ > 0 && (staging_.size() + more > kStagingBytes || chunks_ == UINT16_MAX)) {
-      LS_TRY(flush_round(persisted_));
-      begin();
+  target_ = complete;
+  std::span<const Collected> left(collected_);
+  for (;;) {
+    size_t n = 0;
+    for (u64 bytes = kRoundHeaderBytes; n < left.size(); n++) {
+      bytes += kMaxChunkHeadBytes + (left[n].to - left[n].from);
+      if (n > 0 && bytes > kStagingBytes) break;
     }
-    stage(part);
+    const bool last = n == left.size();
+    LS_TRY(write_round(left.first(n), last ? complete : state_.persisted));
+    if (last) break;
+    left = left.subspan(n);
   }
-  return flush_round(complete);
+  state_.persisted = complete;
+  state_.end.store(end_, std::memory_order_release);
+  return kOk;
 }
 
+// Everything written, by whatever process.
 Status LogWriter::sync() {
   u64 before = now_ns();
   u32 files;
-  LS_TRY(segments_.sync(&files));
+  LS_TRY(files_.sync(shared_->end.load(std::memory_order_relaxed), end_, &files));
   if (files > 0) {
     shared_->stat_fsyncs.fetch_add(files, std::memory_order_relaxed);
     shared_->stat_fsync_ns.fetch_add(now_ns() - before, std::memory_order_relaxed);
@@ -157,65 +166,183 @@ Status LogWriter::sync() {
 }
 
 void LogWriter::publish_hardened(Gsn complete) {
-  complete_ = complete;
   if (shared_->hardened.load(std::memory_order_relaxed) >= complete) return;
-  shared_->hardened.store(complete, std::memory_order_release);  // pairs with Log::hardened
+  shared_->hardened.store(complete, std::memory_order_seq_cst);  // pairs with Log::hardened
   shared_->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
-  if (shared_->waiters.load(std::memory_order_seq_cst) > 0) futex_wake_all(&shared_->hardened_seq);
+  if (shared_->watchers.load(std::memory_order_seq_cst) > 0) futex_wake_all(&shared_->hardened_seq);
 }
 
 void LogWriter::publish(Gsn complete) {
   {
     FutexGuard guard(shared_->positions.mutex);
     shared_->positions.end = end_;
-    shared_->positions.max_written = max_written_;
+    shared_->positions.max_written = state_.max_written;
   }
   shared_->end.store(end_, std::memory_order_release);
-  persisted_ = complete;
   publish_hardened(complete);
 }
 
-void LogWriter::fail_log() {
+Status LogWriter::fail_log(Status status) {
+  state_.failure = last_error();
+  state_.failure.status = code(status);
   shared_->failed.store(1, std::memory_order_release);
   for (u32 i = 0; i < shared_->config.slots; i++) {
     LogSlot &slot = shared_->slots()[i];
     slot.space_seq.fetch_add(1, std::memory_order_seq_cst);
     futex_wake_all(&slot.space_seq);
   }
+  return status;
 }
 
-Status LogWriter::round(u64 *wrote) {
-  std::lock_guard lock(mutex_);
+// A worker takes what is short and fits; making room, and much data, are the committer's.
+bool LogWriter::is_ours(u64 most) const {
+  if (segments_) return true;
+  return most <= kWorkerRoundBytes && end_ + most <= shared_->ready_until.load(std::memory_order_acquire);
+}
+
+// Who waits without having asked for this round is seen here, or sees the mutex and is woken at the round's end (wake_waiters).
+bool LogWriter::must_sync() const {
+  return commits_ || end_ - shared_->end.load(std::memory_order_relaxed) >= kMostUnsynced ||
+         shared_->waiters.load(std::memory_order_seq_cst) > 0;
+}
+
+Status LogWriter::run(bool harden, u64 *wrote) {
   *wrote = 0;
-  if (shared_->failed.load(std::memory_order_relaxed)) return fail(LS_IO_ERROR, "the log could not be written");
+  if (shared_->failed.load(std::memory_order_relaxed)) {
+    set_last_error(state_.failure);
+    return Status(state_.failure.status);
+  }
+  const Lsn durable = shared_->end.load(std::memory_order_relaxed);
+  const Lsn begin = end_ = state_.end.load(std::memory_order_relaxed);
+  durable_ = shared_->config.fsync ? durable : 0;
+  commits_ = false;
   Gsn complete = collect();
-  bool uncovered = max_written_ > persisted_ && complete > persisted_;
-  if (collected_.empty() && !uncovered) {
+  bool uncovered = state_.max_written > state_.persisted && complete > state_.persisted;
+  const bool writes = !collected_.empty() || uncovered;
+  if (!writes && begin == durable) {
     publish_hardened(complete);
     return kOk;
   }
   // Room first: nothing has left the buffers when there is none.
-  u64 most = sizeof(RoundHeader);
-  for (const Collected &part : collected_) most += sizeof(RoundHeader) + sizeof(ChunkHeader) + (part.to - part.from);
-  Status status = segments_.ensure(end_, end_ + most);
-  shared_->no_space.store(code(status) == LS_NO_SPACE, std::memory_order_release);
-  if (code(status) == LS_NO_SPACE) return status;
-  Lsn before = end_;
-  if (ok(status)) status = write_collected(complete);
-  if (ok(status)) status = sync();
-  if (!ok(status)) {
-    fail_log();
-    return status;
+  u64 most = kRoundHeaderBytes;
+  for (const Collected &part : collected_) most += kRoundHeaderBytes + kMaxChunkHeadBytes + (part.to - part.from);
+  if (!is_ours(most)) {
+    Log::attach(shared_).kick();
+    return kOk;
   }
-  *wrote = end_ - before;
+  Status status = kOk;
+  if (segments_) {
+    status = segments_->ensure(end_, end_ + most);
+    shared_->no_space.store(code(status) == LS_NO_SPACE, std::memory_order_release);
+    if (code(status) == LS_NO_SPACE) {
+      // What is in the files already need not wait for room.
+      if (begin != durable && !ok(sync())) return fail_log(make_status(last_error().status));
+      publish(state_.persisted);
+      return status;
+    }
+  }
+  if (ok(status) && writes) status = write_collected(complete);
+  if (!ok(status)) return fail_log(status);
+  *wrote = end_ - begin;
+  if (!harden && !must_sync()) {
+    collected_to_ = 0;  // who has come meanwhile waits for the next round
+    return kOk;
+  }
+  status = sync();
+  if (!ok(status)) return fail_log(status);
   publish(complete);
   return kOk;
+}
+
+// ---- whose turn it is
+
+void pause_for_append(u32 times) {
+  if (times < kBlockedYields) {
+    sched_yield();
+  } else {
+    usleep(kBlockedSleepUs);
+  }
+}
+
+// Transactions that have logged something and are still on their way to their commit.
+u32 LogWriter::writers_to_come() const {
+  u32 n = 0;
+  const u32 slots = shared_->slots_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < slots; i++) n += shared_->slots()[i].writing.load(std::memory_order_relaxed);
+  return n;
+}
+
+// A sync costs the same for one commit and for many, much of it CPU.  So while others can use this CPU, they get it first,
+// until half of those who have been committing lately wait for this round; the other half works while it is written.  With a CPU to
+// spare this ends at once: nobody waits for company there.
+void LogWriter::gather() {
+  const u64 begin = now_ns();
+  u64 before = begin;
+  for (;;) {
+    const u32 waiting = shared_->waiters.load(std::memory_order_relaxed);
+    const u32 present = waiting + writers_to_come();
+    if (state_.company < present) state_.company = present;
+    if (2 * waiting >= state_.company) break;
+    sched_yield();
+    const u64 now = now_ns();
+    if (now - before < kEmptyYieldNs || now - begin > kMostGatherNs) break;
+    before = now;
+  }
+  if (++state_.rounds_of_company % kCompanyRounds == 0 && state_.company > 0) state_.company--;
+}
+
+// Everybody whose wait is over; and one whose record came too late for this round (or was held up by an append that had not
+// ended), for it to write the next one.  Who waits behind a commit that its host has not confirmed is left alone: the end of
+// that hold brings a round (LogAppender::end_hold).
+// wait_gsn: sequentially consistent on both sides, after the mutex was released: a waiter that we do not see here sees
+// the mutex free.
+void LogWriter::wake_waiters(Gsn collected_to, bool blocked_by_append, const LogSlot *self) {
+  if (shared_->waiters.load(std::memory_order_seq_cst) == 0) return;
+  const Gsn hardened = shared_->hardened.load(std::memory_order_seq_cst);
+  LogSlot *next = nullptr;
+  const u32 slots = shared_->slots_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < slots; i++) {
+    LogSlot &slot = shared_->slots()[i];
+    Gsn gsn = slot.wait_gsn.load(std::memory_order_seq_cst);
+    if (gsn == 0 || &slot == self) continue;
+    if (gsn > hardened) {
+      if (gsn > collected_to || blocked_by_append) next = &slot;
+    } else if (slot.wait_gsn.compare_exchange_strong(gsn, 0, std::memory_order_seq_cst)) {
+      slot.wake.fetch_add(1, std::memory_order_seq_cst);
+      futex_wake(&slot.wake, 1);
+    }
+  }
+  // Somebody has begun the next one already: its end looks here again.
+  if (!next || state_.mutex.load(std::memory_order_seq_cst) != 0) return;
+  next->wake.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(&next->wake, 1);
+}
+
+Status LogWriter::round(bool harden, u64 *wrote) {
+  futex_lock(state_.mutex);
+  const Status status = run(harden, wrote);
+  const Gsn collected_to = collected_to_;
+  const bool blocked = blocked_by_append_;
+  futex_unlock(state_.mutex);
+  wake_waiters(collected_to, blocked, nullptr);
+  return status;
+}
+
+bool LogWriter::try_round(const LogSlot *self) {
+  if (!futex_try_lock(state_.mutex)) return false;
+  gather();
+  u64 wrote;
+  const Status status = run(true, &wrote);
+  futex_unlock(state_.mutex);
+  wake_waiters(collected_to_, blocked_by_append_, self);
+  if (!ok(status)) Log::attach(shared_).kick();
+  return true;
 }
 
 Status Log::commit_round(u64 *wrote) {
   std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
   if (!writer) return fail(LS_INVALID, "the log is not open for appending");
-  return writer->round(wrote);
+  return writer->round(true, wrote);
 }
 
 namespace {
@@ -281,20 +408,19 @@ Status Log::run_committer(u32 idle_ms) {
   u32 blocked = 0;
   for (;;) {
     bool stopping = shared_->stop.load(std::memory_order_acquire) != 0;
-    // Before collecting: a kick from here on starts another round.  Acquire pairs with kick().
-    kick.exchange(kCommitterAwake, std::memory_order_acq_rel);
+    // Before collecting: a kick from here on starts another round.  Acquire pairs with wake().
+    const bool kicked = kick.exchange(kCommitterAwake, std::memory_order_acq_rel) == kCommitterKicked;
+    // Acquire pairs with kick().  Who only wants room does not keep what others have logged from being hardened in its time: those
+    // who kick for that are heard here, commits are seen in the round, and when nobody kicks any more everything is.
+    const bool harden = shared_->harden_wanted.exchange(0, std::memory_order_acq_rel) != 0 || !kicked || stopping;
     u64 wrote;
-    Status status = writer->round(&wrote);
+    Status status = writer->round(harden, &wrote);
     bool full = code(status) == LS_NO_SPACE;
     if (!ok(status) && !(full && !stopping)) return status;
     if (stopping) break;  // that was the round after the last append
-    shared_->low_space.store(!spares.want(end()), std::memory_order_relaxed);
+    shared_->low_space.store(!spares.want(shared_->round.end.load(std::memory_order_acquire)), std::memory_order_relaxed);
     if (!full && writer->blocked_by_append() && shared_->waiters.load(std::memory_order_relaxed) > 0) {
-      if (++blocked < kBlockedYields) {
-        sched_yield();
-      } else {
-        usleep(kBlockedSleepUs);
-      }
+      pause_for_append(blocked++);
       continue;
     }
     blocked = 0;

@@ -17,9 +17,6 @@ namespace {
 
 constexpr u32 kMaxBufferBytes = 32 << 20;  // a chunk has to fit a round
 
-// Without an interrupt flag nothing but a wake-up matters; the limit only covers a stop that nobody announces.
-constexpr i64 kUninterruptedSleepUs = 1'000'000;
-
 bool is_power_of_two(u64 v) { return v != 0 && (v & (v - 1)) == 0; }
 
 struct WriterRegistry {
@@ -78,6 +75,7 @@ Gsn Log::last_gsn() const { return shared_->counter.load(std::memory_order_acqui
 // Acquire pairs with publish_hardened.
 Gsn Log::hardened() const { return shared_->hardened.load(std::memory_order_acquire); }
 Lsn Log::end() const { return shared_->end.load(std::memory_order_acquire); }
+Lsn Log::durable_end() const { return shared_->config.fsync ? end() : 0; }
 bool Log::failed() const { return shared_->failed.load(std::memory_order_acquire) != 0; }
 
 // ---- positions
@@ -114,17 +112,26 @@ Lsn Log::position_of(Gsn gsn) const {
 
 // The exchange orders this thread's published records before the committer's next collect: either the committer's own
 // exchange comes later and acquires ours, or it came before and the word stays "kicked" for its next turn.
-void Log::kick() {
+void Log::wake() {
   if (shared_->kick.exchange(kCommitterKicked, std::memory_order_acq_rel) == kCommitterSleeping) {
     futex_wake(&shared_->kick, 1);
   }
 }
 
-// waiters, hardened_seq: sequentially consistent on both sides.  Either the committer's look at `waiters` sees us, or our
+// The release half pairs with the committer's exchange: who sees the wish sees the records, too.
+void Log::kick() {
+  shared_->harden_wanted.store(1, std::memory_order_release);
+  wake();
+}
+
+void Log::drain() { wake(); }
+
+// watchers, hardened_seq: sequentially consistent on both sides.  Either the look of a round's end at `watchers` sees us, or our
 // look at `hardened_seq` sees its advance and the futex does not sleep.
 bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
   if (hardened() >= gsn) return true;
   shared_->waiters.fetch_add(1, std::memory_order_seq_cst);
+  shared_->watchers.fetch_add(1, std::memory_order_seq_cst);
   kick();
   bool done;
   for (;;) {
@@ -133,6 +140,7 @@ bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
     if (done || interrupt_pending(interrupt) || shared_->stopped.load(std::memory_order_acquire)) break;
     futex_wait_interruptible(&shared_->hardened_seq, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
   }
+  shared_->watchers.fetch_sub(1, std::memory_order_relaxed);
   shared_->waiters.fetch_sub(1, std::memory_order_relaxed);
   return done;
 }
@@ -140,8 +148,13 @@ bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
 // ---- the committing process
 
 Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
-  auto writer = std::make_shared<LogWriter>(shared_, lsn, gsn, run);
-  LS_TRY(writer->open());
+  auto segments = std::make_unique<LogSegments>(shared_->config.dir, shared_->config.segment_bytes, shared_->config.fsync,
+                                                &shared_->ready_until);
+  LS_TRY(segments->open(lsn));
+  RoundState &round = shared_->round;
+  round.run = run;
+  round.complete = round.persisted = round.max_written = gsn;
+  round.end.store(lsn, std::memory_order_relaxed);
   // Nobody appends yet, so relaxed will do; workers see it through whatever tells them that the store is ready.
   shared_->counter.store(gsn, std::memory_order_relaxed);
   shared_->end.store(lsn, std::memory_order_relaxed);
@@ -155,7 +168,7 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
     shared_->positions.max_written = gsn;
   }
   log_add_position(shared_->positions, lsn, gsn);
-  set_writer(shared_, std::move(writer));
+  set_writer(shared_, std::make_shared<LogWriter>(shared_, std::move(segments)));
   return kOk;
 }
 
@@ -178,13 +191,14 @@ Status Log::truncate(Lsn lsn) {
     for (u32 i = keep; i < table.count; i++) table.samples[i - keep] = table.samples[i];
     table.count -= keep;
   }
-  return writer->segments().truncate(lsn, end());
+  return writer->segments().truncate(lsn, shared_->round.end.load(std::memory_order_acquire));
 }
 
 Log::Stats Log::stats() const {
   constexpr auto relaxed = std::memory_order_relaxed;
   return {shared_->stat_bytes.load(relaxed), shared_->stat_rounds.load(relaxed), shared_->stat_fsyncs.load(relaxed),
-          shared_->stat_fsync_ns.load(relaxed), shared_->stat_commits.load(relaxed)};
+          shared_->stat_fsync_ns.load(relaxed), shared_->stat_commits.load(relaxed),
+          shared_->stat_commits_held.load(relaxed)};
 }
 
 }  // namespace ls

@@ -17,14 +17,18 @@
 // Space: reserve() before any latch is taken; append never waits.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <span>
 
 #include "base/status.hpp"
 #include "base/types.hpp"
+#include "base/wait_report.hpp"
+#include "leanstore/engine.h"
 #include "wal/log_record.hpp"
 
 namespace ls {
 
+class LogWriter;   // log_writer.hpp
 struct LogSlot;    // log_slot.hpp: ring buffer and the words above, in the arena
 struct LogShared;  // in the arena: counter, hardened watermark, LSNs, futexes, segment table, counters
 
@@ -47,16 +51,18 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   Gsn last_gsn() const;       // drawn so far
   Gsn hardened() const;       // complete_gsn of the last durable round
   Lsn end() const;            // stream position after the last durable round
+  Lsn durable_end() const;    // the same, 0 without fsync: then a crash of the machine may lose it and that is no damage
   // Every record with a GSN >= gsn lies at or after this position, which is the start of a round or end() (used to
   // truncate).  0 when it may lie before what this run has written: the redo position then stays where it is, so callers
   // take the maximum with it.
   Lsn position_of(Gsn gsn) const;
 
-  // ---- waiting (holding no latch). Wakes the committer.  interrupt may be null; false when it was raised, or when the
+  // ---- waiting (holding no latch). Wakes the committer; a worker waits for its own commits by LogAppender.  interrupt may be null; false when it was raised, or when the
   // committer has ended in good order.  After a failed write or sync it never returns true: it waits for the host's
   // PANIC or the interrupt flag, so that nothing is acknowledged.
   bool wait_hardened(Gsn gsn, const volatile int *interrupt);
   void kick();                // there is something to harden; does not wait
+  void drain();               // room is wanted in a log buffer: its records need not become durable at once
   // ---- committer: engine thread
   // Continue the stream at `lsn` (LogImage::end; 0 in a new store) with GSNs after `gsn` (at least LogImage::max_gsn).
   // `run` must be greater than LogImage::run, also when a recovery is repeated: records of an earlier run that its
@@ -64,11 +70,12 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   Status open_for_append(Lsn lsn, Gsn gsn, u64 run);
   // Drop what open_for_append holds in this process (descriptors, buffer); no committer may run.
   void close_for_append();
-  // One round: collect, write, fdatasync, publish, wake.  *wrote: bytes.  Also callable by a test's thread.
+  // One round: collect, write, fdatasync (with that of rounds before that were only written), publish, wake.  *wrote: bytes.  Also
+  // callable by a test's thread.
   // LS_NO_SPACE: no room for a further segment, nothing was taken from the buffers, call again.  Any other failure is final.
   Status commit_round(u64 *wrote);
-  // Loop of the committer thread until stop(): rounds when kicked, at least every `idle_ms` when anything is
-  // unhardened, and a last one.  A failed write or sync ends it with the status (the host PANICs).  A full disk does not:
+  // Loop of the committer thread until stop(): rounds when kicked (to drain: perhaps without a sync), at least every `idle_ms`
+  // without a kick when anything is unhardened, and a last one.  A failed write or sync ends it with the status (the host PANICs).  A full disk does not:
   // it tries again, and writers that need buffer space meanwhile get LS_NO_SPACE.
   Status run_committer(u32 idle_ms);
   void stop();
@@ -76,7 +83,7 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // Remove or recycle segments wholly before lsn (<= end()).
   Status truncate(Lsn lsn);
 
-  struct Stats { u64 bytes, rounds, fsyncs, fsync_ns, commits; };
+  struct Stats { u64 bytes, rounds, fsyncs, fsync_ns, commits, commits_held; };
   Stats stats() const;
 
   LogShared *shared() const { return shared_; }
@@ -84,6 +91,7 @@ class Log {  // a view of the shared part; cheap to copy, one per process
 
  private:
   explicit Log(LogShared *shared) : shared_(shared) {}
+  void wake();
   LogShared *shared_;
 };
 
@@ -91,6 +99,7 @@ class Log {  // a view of the shared part; cheap to copy, one per process
 class LogAppender {
  public:
   LogAppender(Log log, u32 slot);
+  ~LogAppender();
   // Room for records of `bytes` in total (incl. headers), at most half the buffer; waits for the committer.  No latch
   // held, no record being built.  Up to a quarter of the buffer stays available across reserve+append of callees.
   // LS_INTERRUPTED, LS_NO_SPACE (log disk full), LS_IO_ERROR (log failed).
@@ -99,10 +108,13 @@ class LogAppender {
   // flag a reservation is urgent, too.
   Status reserve(u32 bytes, const volatile int *interrupt);
   void set_urgent(bool urgent) { urgent_ = urgent; }
+  // Lives as long as the appender; null: nobody wants to know what it waits for.
+  void report_waits(const HostWaits *waits) { waits_ = waits; }
 
-  // Build one record in place: start, any number of op()/raw(), finish.  Never waits, never fails after reserve().
+  // Build one record: start, the numbers of its kind, any number of op()/raw(), finish.  Never waits, never fails after reserve().
   void start(RecordKind kind);
-  void op(FileNo file, PageNo page, u16 code, std::span<const u8> a, std::span<const u8> b = {},
+  void number(u64 value);
+  void op(FileNo file, PageNo page, u8 code, std::span<const u8> a, std::span<const u8> b = {},
           std::span<const u8> c = {});  // operand bytes are a|b|c
   void raw(std::span<const u8> bytes);
   Gsn finish();      // draws the GSN, publishes
@@ -110,34 +122,42 @@ class LogAppender {
 
   // Commit in two steps (L3).  reserve(64) before precommit(): confirm() cannot wait.
   Gsn precommit();                      // draws the commit's GSN and holds it
-  Gsn confirm(Tn tn);                   // appends kCommit with that GSN; returns it
+  // Appends kCommit with that GSN; returns it.  will_wait: the caller goes on to wait_hardened with it.
+  Gsn confirm(Tn tn, bool will_wait);
   void cancel_precommit();              // abort after precommit: the GSN stays unused
+  // The worker's transaction has begun to log (until its commit or abort): a round may wait a moment for its commit.
+  void set_writing(bool writing);
+  // As Log::wait_hardened, but writes the round itself when nobody else does.
+  bool wait_hardened(Gsn gsn, const volatile int *interrupt);
 
-  u64 bytes_appended() const { return bytes_; }
+  const ls_log_counts &counts() const { return counts_; }
   const Log &log() const { return log_; }
   Log &log() { return log_; }
 
  private:
-  void put(u64 at, const void *bytes, size_t count);
   void append(const void *bytes, size_t count);
   void publish(Gsn gsn);
   Status no_space() const;
   Status wait_for_space(u64 need, const volatile int *interrupt, bool refusable);
   u64 space() const;       // ring bytes behind position_ that the committer has drained
-  void end_hold();
+  void end_hold(bool will_wait);
+  bool take_turn(Gsn gsn, u32 *blocked);
 
   Log log_;
+  std::unique_ptr<LogWriter> writer_;  // from the first wait on
   LogSlot *slot_;
   u8 *ring_;
   u64 mask_;
-  u64 position_ = 0;       // of the record being built, in ring bytes ever
-  u64 cursor_ = 0;         // behind its last byte
-  u64 limit_ = 0;          // cursor_ may not pass it (drained + buffer size, as last seen)
+  // The record being built, behind room for its head; it goes into the ring when its GSN is known.
+  std::unique_ptr<u8[]> record_;
+  u32 used_ = 0;           // its bytes without head
+  u64 position_ = 0;       // where it will begin, in ring bytes ever
+  u64 limit_ = 0;          // it may not pass this (drained + buffer size, as last seen)
   u64 kicked_at_ = 0;      // position_ when reserve() last woke the committer ahead of need
-  u64 bytes_ = 0;
+  ls_log_counts counts_{};  // appended so far
+  const HostWaits *waits_ = nullptr;
   Gsn held_ = 0;
   RecordKind kind_{};
-  u8 ops_ = 0;
   bool building_ = false;
   bool urgent_ = false;
 };

@@ -8,16 +8,21 @@
 #include "os/futex.hpp"
 #include "wal/log.hpp"
 #include "wal/log_slot.hpp"
+#include "wal/log_writer.hpp"
 
 namespace ls {
 
 LogAppender::LogAppender(Log log, u32 slot)
-    : log_(log), slot_(log.slot(slot)), ring_(log.shared()->ring(slot)), mask_(log.shared()->config.buffer_bytes - 1) {
+    : log_(log),
+      slot_(log.slot(slot)),
+      ring_(log.shared()->ring(slot)),
+      mask_(log.shared()->config.buffer_bytes - 1),
+      record_(std::make_unique_for_overwrite<u8[]>(kMaxRecordBytes)) {
   LS_CHECK(slot_->appending.load(std::memory_order_relaxed) == 0 &&
                slot_->precommit.load(std::memory_order_relaxed) == 0,
            "log slot was left in the middle of an append");
   // Acquire: the slot's former owner may have been another process.
-  position_ = cursor_ = kicked_at_ = slot_->published.load(std::memory_order_acquire);
+  position_ = kicked_at_ = slot_->published.load(std::memory_order_acquire);
   limit_ = slot_->drained.load(std::memory_order_acquire) + mask_ + 1;
   // Before the first GSN is drawn; the committer reads it after the counter (see collect).
   std::atomic<u32> &used = log_.shared()->slots_used;
@@ -25,6 +30,8 @@ LogAppender::LogAppender(Log log, u32 slot)
   while (seen < slot + 1 && !used.compare_exchange_weak(seen, slot + 1, std::memory_order_acq_rel)) {
   }
 }
+
+LogAppender::~LogAppender() = default;
 
 // ---- space
 
@@ -46,7 +53,7 @@ Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
   // Ahead of need, so that a bulk load finds its buffer drained.
   if (buffer - free > buffer / 4 && position_ - kicked_at_ > buffer / 4) {
     kicked_at_ = position_;
-    log_.kick();
+    log_.drain();
   }
   return kOk;
 }
@@ -54,6 +61,7 @@ Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
 Status LogAppender::no_space() const { return fail(LS_NO_SPACE, "no space left for the log in \"%s\"", log_.shared()->config.dir); }
 
 Status LogAppender::wait_for_space(u64 need, const volatile int *interrupt, bool refusable) {
+  WaitReport report(waits_, LS_WAIT_LOG_SPACE);
   Status status = kOk;
   for (;;) {
     // Sequentially consistent on both sides (LogWriter::stage): either the committer sees that we wait, or we see what it
@@ -63,7 +71,7 @@ Status LogAppender::wait_for_space(u64 need, const volatile int *interrupt, bool
     const u64 free = slot_->drained.load(std::memory_order_seq_cst) + mask_ + 1 - position_;
     limit_ = position_ + free;
     if (free >= need) break;
-    log_.kick();
+    log_.drain();
     if (log_.failed()) {
       status = fail(LS_IO_ERROR, "the log could not be written");
     } else if (interrupt_pending(interrupt)) {
@@ -80,57 +88,58 @@ Status LogAppender::wait_for_space(u64 need, const volatile int *interrupt, bool
 
 // ---- one record
 
-void LogAppender::put(u64 at, const void *bytes, size_t count) {
-  if (count == 0) return;
-  u64 offset = at & mask_;
-  size_t first = static_cast<size_t>(std::min<u64>(count, mask_ + 1 - offset));
-  std::memcpy(ring_ + offset, bytes, first);
-  if (first < count) std::memcpy(ring_, static_cast<const u8 *>(bytes) + first, count - first);
-}
-
 void LogAppender::append(const void *bytes, size_t count) {
   LS_CHECK(building_, "no log record has been started");
-  LS_CHECK(cursor_ + count - position_ <= kMaxRecordBytes, "log record is too large");
-  LS_CHECK(cursor_ + count <= limit_, "log space was not reserved");
-  put(cursor_, bytes, count);
-  cursor_ += count;
+  LS_CHECK(count <= kMaxRecordBytes - kMaxRecordHeadBytes - used_, "log record is too large");
+  LS_CHECK(position_ + kMaxRecordHeadBytes + used_ + count <= limit_, "log space was not reserved");
+  if (count > 0) std::memcpy(record_.get() + kMaxRecordHeadBytes + used_, bytes, count);
+  used_ += static_cast<u32>(count);
 }
 
 void LogAppender::start(RecordKind kind) {
   LS_CHECK(!building_, "a log record is being built already");
-  LS_CHECK(position_ + sizeof(RecordHeader) <= limit_, "log space was not reserved");
+  LS_CHECK(position_ + kMaxRecordHeadBytes <= limit_, "log space was not reserved");
   building_ = true;
   kind_ = kind;
-  ops_ = 0;
-  cursor_ = position_ + sizeof(RecordHeader);
+  used_ = 0;
 }
 
-void LogAppender::op(FileNo file, PageNo page, u16 code, std::span<const u8> a, std::span<const u8> b,
-                     std::span<const u8> c) {
-  size_t bytes = a.size() + b.size() + c.size();
-  LS_CHECK(bytes <= kMaxRecordBytes && ops_ < UINT8_MAX, "log record is too large");
-  PageOpHeader head{file, page, code, static_cast<u16>(bytes)};
-  append(&head, sizeof head);
+void LogAppender::number(u64 value) {
+  u8 bytes[kMaxVarintBytes];
+  append(bytes, put_varint(bytes, value));
+}
+
+void LogAppender::op(FileNo file, PageNo page, u8 code, std::span<const u8> a, std::span<const u8> b, std::span<const u8> c) {
+  const size_t bytes = a.size() + b.size() + c.size();
+  LS_CHECK(bytes <= kMaxRecordBytes, "log record is too large");
+  u8 head[kMaxOpHeadBytes];
+  append(head, store_op_head(file, page, code, static_cast<u32>(bytes), head));
   append(a.data(), a.size());
   append(b.data(), b.size());
   append(c.data(), c.size());
-  ops_++;
 }
 
 void LogAppender::raw(std::span<const u8> bytes) { append(bytes.data(), bytes.size()); }
 
-void LogAppender::abandon() {
-  building_ = false;
-  cursor_ = position_;
-}
+void LogAppender::abandon() { building_ = false; }
 
-// The record is complete but for its header.  Release pairs with the committer's acquire in collect: the bytes first.
+// The record is complete but for its head.  Release pairs with the committer's acquire in collect: the bytes first; and with the next
+// owner's acquire: last_gsn first.
 void LogAppender::publish(Gsn gsn) {
-  RecordHeader header{static_cast<u16>(cursor_ - position_), kind_, ops_, 0, gsn};
-  put(position_, &header, sizeof header);
-  slot_->published.store(cursor_, std::memory_order_release);
-  bytes_ += cursor_ - position_;
-  position_ = cursor_;
+  u8 head[kMaxRecordHeadBytes];
+  const u32 head_bytes = store_record_head(kind_, used_, gsn, slot_->last_gsn, head);
+  u8 *begin = record_.get() + kMaxRecordHeadBytes - head_bytes;
+  std::memcpy(begin, head, head_bytes);
+  const u64 bytes = head_bytes + used_;
+  const u64 offset = position_ & mask_;
+  const u64 first = std::min(bytes, mask_ + 1 - offset);
+  std::memcpy(ring_ + offset, begin, first);
+  if (first < bytes) std::memcpy(ring_, begin + first, bytes - first);
+  slot_->last_gsn = gsn;
+  position_ += bytes;
+  counts_.records++;
+  counts_.bytes += bytes;
+  slot_->published.store(position_, std::memory_order_release);
   building_ = false;
 }
 
@@ -159,27 +168,62 @@ Gsn LogAppender::precommit() {
 }
 
 // Whoever waits for something behind the GSN held may have been passed over by a round; nobody else would start the next.
-// The committer reads `precommit` and we read `waiters` sequentially consistent: a waiter that we miss comes later and
-// its own kick starts a round that sees our store.
-void LogAppender::end_hold() {
+// Rounds read `precommit` and we read `waiters` sequentially consistent: a waiter that we miss comes later and
+// its own round (or kick) sees our store.  When we are going to wait ourselves that brings the round.
+void LogAppender::end_hold(bool will_wait) {
   held_ = 0;
   slot_->precommit.store(0, std::memory_order_seq_cst);
-  if (log_.shared()->waiters.load(std::memory_order_seq_cst) > 0) log_.kick();
+  if (!will_wait && log_.shared()->waiters.load(std::memory_order_seq_cst) > 0) log_.kick();
 }
 
-Gsn LogAppender::confirm(Tn tn) {
+Gsn LogAppender::confirm(Tn tn, bool will_wait) {
   LS_CHECK(held_ != 0, "confirm without precommit");
   Gsn gsn = held_;
   start(RecordKind::kCommit);
-  append(&tn, sizeof tn);
+  number(tn);
   publish(gsn);
-  end_hold();
+  end_hold(will_wait);
   return gsn;
 }
 
 void LogAppender::cancel_precommit() {
   LS_CHECK(held_ != 0, "cancel without precommit");
-  end_hold();
+  end_hold(false);
+}
+
+void LogAppender::set_writing(bool writing) { slot_->writing.store(writing, std::memory_order_relaxed); }
+
+// ---- waiting for the own commit
+
+// True: there was a round, by us; look again whether the wait is over.
+bool LogAppender::take_turn(Gsn gsn, u32 *blocked) {
+  if (log_.failed()) return false;
+  if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
+  if (!writer_->try_round(slot_)) return false;
+  if (log_.hardened() >= gsn) return true;
+  if (!writer_->blocked_by_append()) return false;
+  pause_for_append((*blocked)++);
+  return true;
+}
+
+// wait_gsn first, then the mutex (in take_turn); a round's end the other way round: either it sees us, or we get the mutex.
+bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt) {
+  if (log_.hardened() >= gsn) return true;
+  LogShared *shared = log_.shared();
+  slot_->wait_gsn.store(gsn, std::memory_order_seq_cst);
+  shared->waiters.fetch_add(1, std::memory_order_seq_cst);
+  bool done;
+  u32 blocked = 0;
+  for (;;) {
+    const u32 seq = slot_->wake.load(std::memory_order_seq_cst);
+    done = log_.hardened() >= gsn;
+    if (done || interrupt_pending(interrupt) || shared->stopped.load(std::memory_order_acquire)) break;
+    if (take_turn(gsn, &blocked)) continue;
+    futex_wait_interruptible(&slot_->wake, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
+  }
+  slot_->wait_gsn.store(0, std::memory_order_seq_cst);
+  shared->waiters.fetch_sub(1, std::memory_order_relaxed);
+  return done;
 }
 
 }  // namespace ls

@@ -1,107 +1,32 @@
 // Reading the log back.  What ends the log: a header that is not a round of this position, a checksum that does not match,
 // a round of an earlier run than the one before it (left over behind a torn round of that run).  What is an error: a
-// round whose checksum matches but whose contents do not make sense, a segment missing between others, a failed read.
+// round whose checksum matches but whose contents do not make sense, a segment missing between others, a failed read; and an
+// end that cannot be one, because a later round or the control file shows that the log was on disk farther than that.
 #include "wal/log_reader.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <set>
-#include <string>
 
-#include "base/crc32c.hpp"
+#include "base/check.hpp"
 #include "os/file.hpp"
+#include "wal/log_rounds.hpp"
 #include "wal/log_segments.hpp"
 
 namespace ls {
 
 namespace {
 
-constexpr size_t kWindowBytes = 128 << 10;
 // Pieces of storage grow from the first size to the second: most logs are short, some are very long.
 constexpr size_t kFirstStorageBytes = 64 << 10;
 constexpr size_t kMaxStorageBytes = 8 << 20;
-// Larger ones are not written: a chunk has at most the bytes of a log buffer, see Log::create.
-constexpr u32 kMaxRoundBytes = 64 << 20;
-
-// Random access to the stream, buffered.
-class Stream {
- public:
-  Stream(const char *dir, u64 segment_bytes) : dir_(dir), segment_bytes_(segment_bytes), window_(kWindowBytes) {}
-
-  // Copy [lsn, lsn + bytes); *whole is false when the stream ends before.
-  Status read(Lsn lsn, u8 *to, size_t bytes, bool *whole) {
-    *whole = true;
-    while (bytes > 0) {
-      if (lsn < window_lsn_ || lsn >= window_lsn_ + window_bytes_) {
-        LS_TRY(fill(lsn));
-        if (window_bytes_ == 0) {
-          *whole = false;
-          return kOk;
-        }
-      }
-      size_t offset = static_cast<size_t>(lsn - window_lsn_);
-      size_t n = std::min(bytes, window_bytes_ - offset);
-      std::memcpy(to, window_.data() + offset, n);
-      lsn += n;
-      to += n;
-      bytes -= n;
-    }
-    return kOk;
-  }
-
-  // What was read becomes durable: it may so far be only in the page cache, and recovery builds on it.
-  Status sync(Lsn from, Lsn end) {
-    for (u64 number = from / segment_bytes_; number <= end / segment_bytes_; number++) {
-      File file;
-      Status status = file.open(log_segment_path(dir_, number).c_str(), 0);
-      if (code(status) == LS_NOT_FOUND) continue;
-      LS_TRY(status);
-      LS_TRY(file.sync_data());
-    }
-    return kOk;
-  }
-
- private:
-  Status fill(Lsn lsn) {
-    window_lsn_ = lsn;
-    window_bytes_ = 0;
-    u64 number = lsn / segment_bytes_;
-    if (!file_.is_open() || number != number_) {
-      Status status = file_.open(log_segment_path(dir_, number).c_str(), 0);
-      if (code(status) == LS_NOT_FOUND) return missing(number);
-      LS_TRY(status);
-      number_ = number;
-    }
-    u64 offset = lsn % segment_bytes_;
-    size_t want = static_cast<size_t>(std::min<u64>(kWindowBytes, segment_bytes_ - offset));
-    return file_.read_at(offset, window_.data(), want, &window_bytes_);
-  }
-
-  // Segments are made in order, so behind the last there is none.
-  Status missing(u64 number) {
-    std::set<u64> present;
-    LS_TRY(log_segments_present(dir_, present));
-    if (present.empty() || *present.rbegin() < number) return kOk;
-    return fail(LS_CORRUPT, "log segment \"%s\" is missing", log_segment_path(dir_, number).c_str());
-  }
-
-  const std::string dir_;
-  const u64 segment_bytes_;
-  File file_;
-  u64 number_ = 0;
-  std::vector<u8> window_;
-  Lsn window_lsn_ = 0;
-  size_t window_bytes_ = 0;
-};
-
 class Reader {
  public:
   Reader(const char *dir, u64 segment_bytes, u64 first_run, LogImage &out)
       : stream_(dir, segment_bytes), first_run_(first_run), out_(out) {}
 
-  Status read_all(Lsn from) {
-    position_ = from;
+  Status read_all(Lsn from, Lsn known_end) {
+    position_ = out_.begin = from;
     for (bool more = true; more;) LS_TRY(read_round(&more));
+    LS_TRY(check_end(known_end));
     cut_run();
     out_.end = position_;
     LS_TRY(stream_.sync(from, position_));
@@ -109,54 +34,28 @@ class Reader {
   }
 
  private:
+  u64 least_run() const { return have_round_ ? out_.run : first_run_; }
+
   // *more is false at the end of the log.
   Status read_round(bool *more) {
     RoundHeader header;
-    LS_TRY(stream_.read(position_, reinterpret_cast<u8 *>(&header), sizeof header, more));
-    if (!*more) return kOk;
-    *more = header.magic == kLogMagic && header.lsn == position_ && header.bytes >= sizeof header &&
-            header.bytes <= kMaxRoundBytes;
+    LS_TRY(log_round_header(stream_, position_, &header, more));
     if (!*more) return kOk;
     u8 *round = allocate(header.bytes);
-    LS_TRY(stream_.read(position_, round, header.bytes, more));
-    *more = *more && checksum_matches(round, header);
-    if (!*more) {
-      give_back(header.bytes);
-      return kOk;
-    }
-    if (header.run < (have_round_ ? out_.run : first_run_)) {
-      give_back(header.bytes);
-      *more = false;
-      return kOk;
-    }
-    return take_round(header, round);
-  }
-
-  static bool checksum_matches(u8 *round, const RoundHeader &header) {
-    RoundHeader zeroed = header;
-    zeroed.crc = 0;
-    std::memcpy(round, &zeroed, sizeof zeroed);
-    return crc32c(0, round, header.bytes) == header.crc;
+    LS_TRY(log_round_load(stream_, header, round, more));
+    *more = *more && header.run >= least_run();
+    if (*more) return take_round(header, round);
+    give_back(header.bytes);
+    return kOk;
   }
 
   Status take_round(const RoundHeader &header, const u8 *round) {
-    if (header.version != kLogVersion) return damaged("was written by another version");
     if (have_round_ && header.complete_gsn < out_.complete_gsn) return damaged("goes back in the total order");
     if (have_round_ && header.run != out_.run) cut_run();
-    const u8 *at = round + sizeof header;
-    u64 left = header.bytes - sizeof header;
-    for (u32 i = 0; i < header.chunks; i++) {
-      ChunkHeader chunk;
-      if (left < sizeof chunk) return damaged("has a chunk beyond its end");
-      std::memcpy(&chunk, at, sizeof chunk);
-      at += sizeof chunk;
-      left -= sizeof chunk;
-      if (chunk.bytes > left) return damaged("has a chunk beyond its end");
-      LS_TRY(take_records(chunk, header.run, at));
-      at += chunk.bytes;
-      left -= chunk.bytes;
-    }
-    if (left != 0) return damaged("has bytes behind its last chunk");
+    LS_TRY(log_round_records(header, round, [&](u32 slot, const LogRecord &record, const u8 *bytes) {
+      out_.entries.push_back({record.gsn, bytes, position_, slot, static_cast<u32>(header.run)});
+      out_.max_gsn = std::max(out_.max_gsn, record.gsn);
+    }));
     have_round_ = true;
     out_.complete_gsn = header.complete_gsn;
     out_.run = header.run;
@@ -164,23 +63,23 @@ class Reader {
     return kOk;
   }
 
-  Status take_records(const ChunkHeader &chunk, u64 run, const u8 *at) {
-    for (u32 left = chunk.bytes; left > 0;) {
-      RecordHeader record;
-      if (left < sizeof record) return damaged("has a record beyond its chunk");
-      std::memcpy(&record, at, sizeof record);
-      if (record.bytes < sizeof record || record.bytes > left) return damaged("has a record beyond its chunk");
-      if (record.gsn == 0) return damaged("has a record without a place in the total order");
-      out_.entries.push_back({record.gsn, chunk.slot, record.bytes, at, position_, run});
-      out_.max_gsn = std::max(out_.max_gsn, record.gsn);
-      at += record.bytes;
-      left -= record.bytes;
-    }
-    return kOk;
-  }
-
   Status damaged(const char *what) {
     return fail(LS_CORRUPT, "log round at %llu %s", static_cast<unsigned long long>(position_), what);
+  }
+
+  // What a crash leaves at the end is a round that was never acknowledged.  Anything else is damage, and to go on would lose
+  // commits silently.
+  Status check_end(Lsn known_end) {
+    Lsn proof = 0;
+    if (position_ >= known_end) {
+      LS_TRY(log_find_proof(stream_, position_, least_run(), &proof));
+      if (proof == 0) return kOk;
+    }
+    return fail_page(stream_.path_at(position_).c_str(), UINT32_MAX,
+                     "the log is damaged at position %llu: %s at %llu shows that it was on disk there, and commits behind it "
+                     "would be lost",
+                     static_cast<unsigned long long>(position_), proof ? "a later round" : "the last checkpoint",
+                     static_cast<unsigned long long>(proof ? proof : known_end));
   }
 
   // The run whose rounds were read so far has ended: what its last round did not cover was never acknowledged, and its
@@ -216,7 +115,7 @@ class Reader {
   }
   void give_back(size_t bytes) { used_ -= bytes; }
 
-  Stream stream_;
+  LogStream stream_;
   const u64 first_run_;
   LogImage &out_;
   Lsn position_ = 0;
@@ -227,7 +126,15 @@ class Reader {
 
 }  // namespace
 
-Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out) {
+LogRecord LogEntry::record() const {
+  LogBytes bytes(data, kMaxRecordBytes);
+  LogRecord record;
+  LS_CHECK(load_record(&bytes, 0, &record) == nullptr, "a log record has changed in memory");
+  record.gsn = gsn;
+  return record;
+}
+
+Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out, Lsn known_end) {
   out = LogImage{};
   File first;
   Status status = first.open(log_segment_path(dir, from / segment_bytes).c_str(), 0);
@@ -235,7 +142,7 @@ Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, Log
     return fail(LS_CORRUPT, "log segment \"%s\" is missing", log_segment_path(dir, from / segment_bytes).c_str());
   }
   LS_TRY(status);
-  return Reader(dir, segment_bytes, first_run, out).read_all(from);
+  return Reader(dir, segment_bytes, first_run, out).read_all(from, known_end);
 }
 
 }  // namespace ls

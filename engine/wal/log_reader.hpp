@@ -8,13 +8,14 @@
 
 namespace ls {
 
-struct LogEntry {      // one record; `data` points into memory owned by the LogImage
+// One record; there are very many, so it is taken apart when it is looked at.
+struct LogEntry {
   Gsn gsn;
-  u32 slot;
-  u32 bytes;           // whole record, header included
-  const u8 *data;      // RecordHeader
+  const u8 *data;      // in memory owned by the LogImage; sound, as log_round_records has found
   Lsn lsn;             // of its round
-  u64 run;             // of its round
+  u32 slot;
+  u32 run;             // of its round
+  LogRecord record() const;
 };
 
 // The whole readable log from `from` on, sorted by GSN.  Cut per run: of the records of a run only those at or below the
@@ -24,13 +25,15 @@ struct LogImage {
   std::vector<LogEntry> entries;   // ascending gsn, all <= complete_gsn of their run
   Gsn complete_gsn = 0;            // of the last whole round (0: no round)
   Gsn max_gsn = 0;                 // largest seen, cut ones included
+  Lsn begin = 0;                   // where reading began
   Lsn end = 0;                     // where appending continues
   u64 run = 0;                     // of the last round
   std::vector<std::vector<u8>> storage;
 };
 
 // Read all rounds from `from` to the end; one of a run before first_run is left over from a tail that was cut, and ends the
-// log.  A missing first segment is LS_CORRUPT; a torn tail is not an error.
-Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out);
+// log.  A missing first segment is LS_CORRUPT; a torn tail is not an error.  A log that ends before known_end is damaged, and
+// so is one with a later round that could not have been written before what is missing now was on disk.
+Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out, Lsn known_end = 0);
 
 }  // namespace ls

@@ -1,64 +1,92 @@
-// log_record.hpp - bytes of the log (docs/file-format.md).  Little endian, packed, read with memcpy.
+// log_record.hpp - bytes of the log (docs/file-format.md).  The only place that lays them out, and the only one that takes them
+// apart again; what is read is checked, never trusted.
 //
 // Stream = rounds.  A round is what one group commit wrote: a header, then chunks, one per worker slot that had
 // something.  A chunk is a run of whole records of that slot.  The round's checksum covers all of it: a torn round
-// ends the log.  `complete_gsn`: every record with a GSN at or below it lies in this round or an earlier one.
-// Recovery keeps exactly the records with gsn <= complete_gsn of the last whole round: a prefix of the total order.
+// ends the log, unless a later one proves that it was whole once (durable_lsn): then the log is damaged.
+// `complete_gsn`: every record with a GSN at or below it lies in this round or an earlier one.  Recovery keeps exactly the
+// records with gsn <= complete_gsn of the last whole round: a prefix of the total order.
+//
+//   round      StoredRoundHeader (log_record.cpp) | chunks to its end
+//   chunk      slot | bytes of records | GSN before the first record, less complete_gsn | records
+//   record     bytes of what follows | kind, 1 | GSN less the one before in this chunk | numbers of the kind | operations to its end
+//   operation  file | page | code, 1 | bytes of operands | operands
+//
+// Numbers are those of log_bytes.hpp.  A worker packs its records once, as they stand here; the committer copies them.  What it
+// does not know then, where a chunk will begin, is in the chunk's head.
 #pragma once
+#include <span>
+
 #include "base/types.hpp"
+#include "wal/log_bytes.hpp"
 
 namespace ls {
 
-inline constexpr u32 kLogMagic = 0x4c53574c;  // "LSWL"
-inline constexpr u16 kLogVersion = 1;
+inline constexpr u32 kLogMagic = 0x334c534c;  // "LSL3": the format's version is in it; control_file.hpp is what refuses another
+inline constexpr u32 kRoundHeaderBytes = 32;
+// Larger rounds are not written: a chunk has at most the bytes of a log buffer, see Log::create.
+inline constexpr u32 kMaxRoundBytes = 64 << 20;
+inline constexpr u32 kMaxChunkHeadBytes = 5 + 4 + kMaxVarintBytes;
+// Largest record: two full pages and change (a split).
+inline constexpr u32 kMaxRecordBytes = 16384;
+inline constexpr u32 kMaxRecordHeadBytes = 3 + 1 + kMaxVarintBytes;
+inline constexpr u32 kMaxOpHeadBytes = 5 + 5 + 1 + 3;
+
+using LogBytes = std::span<const u8>;
 
 struct RoundHeader {
-  u32 magic;
-  u16 version;
-  u16 chunks;
-  u64 lsn;           // position of this header in the stream (a recycled segment holds others)
+  Lsn lsn;           // position of this header in the stream; a recycled segment holds others
   u32 bytes;         // whole round, header included
-  u32 crc;           // crc32c of the round with this field zero
-  u64 complete_gsn;
+  u32 crc;           // of the round and its position
+  Gsn complete_gsn;
   u64 run;           // run number of the store
+  Lsn durable_lsn;   // all before this position was on disk when this round was written: who does not find it there has lost it
 };
-static_assert(sizeof(RoundHeader) == 40);
 
 struct ChunkHeader {
   u32 slot;
   u32 bytes;  // records only
+  Gsn before; // of the slot's last record before the first one here
 };
-static_assert(sizeof(ChunkHeader) == 8);
 
 enum class RecordKind : u8 {
   kSystem = 1,   // page operations, redo only (structure changes, cleaning, compensation)
   kRow = 2,      // one page operation of the slot's running transaction, redo and undo
-  kBegin = 3,    // u64 tn
-  kCommit = 4,   // u64 tn
-  kPrepared = 5, // u64 tn, u64 full_xid
-  kAborted = 6,  // u64 tn: completely undone
+  kFirstRow = 3, // tn: the same, and its transaction begins
+  kCommit = 4,   // tn
+  kPrepared = 5, // tn, full xid
+  kAborted = 6,  // tn: completely undone
   kFile = 7,     // FileRecord
+  kTwoPhase = 8, // tn, full xid: prepared, its file is there (txn/prepared.hpp); again by every checkpoint
+  kTwoPhaseEnd = 9, // tn, full xid, committed (0: completely undone); by any slot, among another one's records
 };
 
-struct RecordHeader {
-  u16 bytes;  // whole record
+inline bool has_page_operations(RecordKind kind) { return kind <= RecordKind::kFirstRow; }
+
+inline constexpr u32 kMaxRecordNumbers = 3;
+
+struct LogRecord {
   RecordKind kind;
-  u8 ops;     // page operations that follow
-  u32 reserved;
-  u64 gsn;
-};
-static_assert(sizeof(RecordHeader) == 16);
+  u32 bytes;       // whole record
+  Gsn gsn;
+  u64 numbers[kMaxRecordNumbers];  // those of its kind; 0
+  LogBytes body;   // operations, or of kFile what load_file_record reads
 
-// A page operation: `bytes` of operands follow.  code's high byte names the folder that redoes it.
-struct PageOpHeader {
+  Tn tn() const { return numbers[0]; }
+  u64 full_xid() const { return numbers[1]; }
+  bool committed() const { return numbers[2] != 0; }
+};
+
+// A page operation.  code's high half names the folder that redoes it.
+struct LogOp {
   FileNo file;
   PageNo page;
-  u16 code;
-  u16 bytes;
+  u8 code;
+  LogBytes operands;
 };
-static_assert(sizeof(PageOpHeader) == 12);
 
-enum PageOpFamily : u16 { kOpSpace = 0x0100, kOpTree = 0x0200, kOpRow = 0x0300, kOpIndex = 0x0400 };
+enum PageOpFamily : u8 { kOpSpace = 0x10, kOpTree = 0x20, kOpRow = 0x30, kOpIndex = 0x40 };
+inline constexpr u8 op_family(u8 code) { return code & 0xf0; }
 
 // Binds a file number to a relation file for the readers of this log; written before first use in a run and again
 // by every checkpoint.
@@ -72,7 +100,26 @@ struct FileRecord {
 };
 static_assert(sizeof(FileRecord) == 24);
 
-// Largest record: two full pages and change (a split), so that 16-bit sizes do.
-inline constexpr u32 kMaxRecordBytes = 16384;
+// ---- writing
+
+// Fills in the header of a round that is complete but for it, checksum included.
+void store_round_header(RoundHeader header, u8 *round);
+// How many bytes were stored: at most kMaxChunkHeadBytes.
+u32 store_chunk_head(const ChunkHeader &chunk, Gsn complete_gsn, u8 *out);
+// What stands before a record's numbers and operations: at most kMaxRecordHeadBytes.
+u32 store_record_head(RecordKind kind, u32 bytes_behind, Gsn gsn, Gsn before, u8 *out);
+u32 store_op_head(FileNo file, PageNo page, u8 code, u32 operand_bytes, u8 *out);
+
+// ---- reading
+
+// False: no round begins with these bytes (kRoundHeaderBytes) at this position.
+bool load_round_header(const u8 *bytes, Lsn lsn, RoundHeader *header);
+// Its checksum matches.
+bool is_whole(const RoundHeader &header, const u8 *round);
+// Each takes what it reads off the front.  Not null: what is wrong.
+const char *load_chunk(LogBytes *round, Gsn complete_gsn, ChunkHeader *chunk, LogBytes *records);
+const char *load_record(LogBytes *records, Gsn before, LogRecord *record);
+const char *load_op(LogBytes *operations, LogOp *op);
+const char *load_file_record(const LogRecord &record, FileRecord *file, LogBytes *path);
 
 }  // namespace ls

@@ -48,8 +48,21 @@ Status log_segments_present(const std::string &dir, std::set<u64> &numbers) {
       &numbers);
 }
 
-LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync)
-    : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync), ring_(io_ring_create(1)) {}
+LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until)
+    : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync), ready_until_(ready_until) {}
+
+// The segments in one piece from that of *ready_until (or `from`) on.  set_mutex_ is held.  Release: the files are there.
+void LogSegments::publish_ready(u64 from) {
+  u64 next = std::max(from, number_of(ready_until_->load(std::memory_order_relaxed)));
+  while (present_.contains(next)) next++;
+  ready_until_->store(next * segment_bytes_, std::memory_order_release);
+}
+
+void LogSegments::add_present(u64 number) {
+  std::lock_guard lock(set_mutex_);
+  present_.insert(number);
+  publish_ready(0);
+}
 
 Status LogSegments::sync_directory() { return fsync_ ? directory_sync(dir_.c_str()) : kOk; }
 
@@ -97,6 +110,8 @@ Status LogSegments::open(Lsn lsn) {
   {
     std::lock_guard set_lock(set_mutex_);
     present_ = found;
+    ready_until_->store(0, std::memory_order_relaxed);
+    publish_ready(current);
   }
   if (!exists(current)) LS_TRY(make(current));
   return sync_directory();
@@ -132,8 +147,7 @@ Status LogSegments::make(u64 number) {
   }
   LS_TRY(file_rename(temporary.c_str(), path.c_str()));
   LS_TRY(sync_directory());
-  std::lock_guard lock(set_mutex_);
-  present_.insert(number);
+  add_present(number);
   return kOk;
 }
 
@@ -152,44 +166,6 @@ Status LogSegments::ensure(Lsn from, Lsn to) {
 bool LogSegments::has_spare(Lsn lsn) { return exists(number_of(lsn) + 1); }
 
 Status LogSegments::make_spare(Lsn lsn) { return ensure_number(number_of(lsn) + 1); }
-
-Status LogSegments::get(u64 number, OpenFile **out) {
-  // Clean files before this one will not be written again.
-  for (auto it = files_.begin(); it != files_.end() && it->first < number;) {
-    it = it->second.dirty ? std::next(it) : files_.erase(it);
-  }
-  OpenFile &entry = files_[number];
-  if (!entry.file.is_open()) LS_TRY(entry.file.open(log_segment_path(dir_, number).c_str(), 0));
-  *out = &entry;
-  return kOk;
-}
-
-Status LogSegments::write(Lsn lsn, std::span<const u8> bytes) {
-  while (!bytes.empty()) {
-    u64 offset = lsn % segment_bytes_;
-    size_t n = static_cast<size_t>(std::min<u64>(bytes.size(), segment_bytes_ - offset));
-    OpenFile *entry;
-    LS_TRY(get(number_of(lsn), &entry));
-    entry->dirty = true;
-    LS_TRY(entry->file.write_at(ring_.get(), offset, bytes.first(n)));
-    lsn += n;
-    bytes = bytes.subspan(n);
-  }
-  return kOk;
-}
-
-Status LogSegments::sync(u32 *files_synced) {
-  *files_synced = 0;
-  for (auto &[number, entry] : files_) {
-    if (!entry.dirty) continue;
-    if (fsync_) {
-      LS_TRY(entry.file.sync_data());
-      ++*files_synced;
-    }
-    entry.dirty = false;
-  }
-  return kOk;
-}
 
 Status LogSegments::truncate(Lsn lsn, Lsn end) {
   LS_CHECK(lsn <= end, "truncating the log behind its end");
@@ -215,9 +191,7 @@ Status LogSegments::truncate(Lsn lsn, Lsn end) {
     }
     LS_TRY(file_rename(path.c_str(), log_segment_path(dir_, last + 1).c_str()));
     LS_TRY(sync_directory());  // before anything that counts is written under the new name
-    last++;
-    std::lock_guard lock(set_mutex_);
-    present_.insert(last);
+    add_present(++last);
   }
   return kOk;
 }

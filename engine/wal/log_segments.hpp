@@ -7,15 +7,14 @@
 // reader: the position in each round's header does not match.
 //
 // G1  the segment that contains the stream's end exists.
+// G2  every segment that holds stream bytes of [end, *ready_until) exists; whoever writes there needs no more than a look.
 // Crash: temporary files are removed at the next open; a rename has happened or not; all states are readable.
 // Locks: make_mutex_ (creating, renaming, removing) before set_mutex_ (the set of numbers).  Neither across a write of
-// the committer, except when it needs a segment that is not there.
+// a round, except when it needs a segment that is not there.
 #pragma once
-#include <map>
-#include <memory>
+#include <atomic>
 #include <mutex>
 #include <set>
-#include <span>
 #include <string>
 
 #include "base/status.hpp"
@@ -30,14 +29,11 @@ Status log_segments_present(const std::string &dir, std::set<u64> &numbers);
 
 class LogSegments {
  public:
-  LogSegments(const char *dir, u64 segment_bytes, bool fsync);
+  LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until);
   // The stream continues at lsn: make the directory and its segment, repair or drop what a crash without sync left.
   Status open(Lsn lsn);
   // All segments of [from, to], the one containing `to` included, exist.  LS_NO_SPACE, nothing else harmed.
   Status ensure(Lsn from, Lsn to);
-  // Committer only.
-  Status write(Lsn lsn, std::span<const u8> bytes);
-  Status sync(u32 *files_synced);
   // A segment behind that of lsn exists already.
   bool has_spare(Lsn lsn);
   Status make_spare(Lsn lsn);
@@ -45,16 +41,13 @@ class LogSegments {
   Status truncate(Lsn lsn, Lsn end);
 
  private:
-  struct OpenFile {
-    File file;
-    bool dirty = false;
-  };
   u64 number_of(Lsn lsn) const { return lsn / segment_bytes_; }
   bool exists(u64 number);
   Status ensure_number(u64 number);
   Status make(u64 number);
   Status fill_with_zeros(File &file, u64 from);
-  Status get(u64 number, OpenFile **out);
+  void add_present(u64 number);
+  void publish_ready(u64 from);
   Status sync_directory();
 
   const std::string dir_;
@@ -63,8 +56,7 @@ class LogSegments {
   std::mutex make_mutex_;
   std::mutex set_mutex_;
   std::set<u64> present_;            // under set_mutex_
-  std::map<u64, OpenFile> files_;    // committer only, like the ring
-  std::unique_ptr<IoRing, IoRingDeleter> ring_;
+  std::atomic<Lsn> *ready_until_;    // stored under set_mutex_; never decreases
 };
 
 }  // namespace ls

@@ -4,10 +4,11 @@
 // S2  [drained, published) are whole records; the owner writes only [published, drained + buffer_bytes).
 // S3  every record with a GSN <= hardened is durable and, after a crash, kept.
 // S4  sample i of the position table: every record before samples[i].lsn has a GSN <= samples[i].max_before.
-// Owner of a slot: one worker at a time.  Committer: one thread at a time (LogWriter's mutex).
+// Owner of a slot: one worker at a time.  Committer: whoever has the round mutex (log_writer.hpp).
 #pragma once
 #include <atomic>
 
+#include "base/status.hpp"
 #include "base/types.hpp"
 #include "wal/log.hpp"
 
@@ -19,9 +20,15 @@ struct LogSlot {
   std::atomic<Gsn> appending{0};   // L1
   std::atomic<Gsn> precommit{0};   // L3
   std::atomic<u32> space_waiting{0};
+  std::atomic<u32> writing{0};     // its transaction has logged something and has not ended: see LogWriter::gather
+  // Who waits for a commit to be hardened, and is woken alone.  wait_gsn: set by the owner; zeroed by whoever wakes it for good.
+  std::atomic<Gsn> wait_gsn{0};
+  std::atomic<u32> wake{0};        // futex
+  Gsn last_gsn{0};                 // of the record published last; the owner's alone
   // Written by the committer.  drained: release, pairs with the owner's acquire before it overwrites.
   alignas(kCacheLine) std::atomic<u64> drained{0};
   std::atomic<u32> space_seq{0};   // futex
+  Gsn drained_gsn{0};              // of the last record before `drained`; under the round mutex
 };
 static_assert(sizeof(LogSlot) == 2 * kCacheLine);
 
@@ -44,6 +51,19 @@ struct PositionTable {
   PositionSample samples[kPositionSamples];
 };
 
+// What one round leaves to the next.  Under its mutex, whichever process writes them.
+struct RoundState {
+  std::atomic<u32> mutex{0};  // futex mutex; the position table's is taken under it
+  u64 run{0};
+  std::atomic<Lsn> end{0};    // behind the last round written; LogShared::end follows with the sync
+  Gsn complete{0};            // as computed last; never decreases
+  Gsn persisted{0};           // in the last round written
+  Gsn max_written{0};         // in all rounds
+  u32 company{0};             // transactions that have been under way to their commits together lately
+  u32 rounds_of_company{0};
+  ls_error failure{};         // why `failed`
+};
+
 struct LogShared {
   LogConfig config;
   // Rarely written, read with every reservation.
@@ -58,9 +78,13 @@ struct LogShared {
   std::atomic<u32> stop{0};
   std::atomic<u32> stopped{0};                       // the committer has ended in good order
   alignas(kCacheLine) std::atomic<u32> kick{kCommitterAwake};  // futex
-  alignas(kCacheLine) std::atomic<u32> waiters{0};   // in wait_hardened
+  std::atomic<u32> harden_wanted{0};                 // the kick was not only for room
+  alignas(kCacheLine) std::atomic<u32> waiters{0};   // in wait_hardened, of Log or LogAppender
+  std::atomic<u32> watchers{0};                      // those of Log, who sleep on hardened_seq
+  alignas(kCacheLine) RoundState round;
+  std::atomic<Lsn> ready_until{0};                   // G2 in log_segments.hpp
   alignas(kCacheLine) std::atomic<u64> stat_bytes{0};
-  std::atomic<u64> stat_rounds{0}, stat_fsyncs{0}, stat_fsync_ns{0}, stat_commits{0};
+  std::atomic<u64> stat_rounds{0}, stat_fsyncs{0}, stat_fsync_ns{0}, stat_commits{0}, stat_commits_held{0};
   PositionTable positions;
 
   LogSlot *slots() { return reinterpret_cast<LogSlot *>(reinterpret_cast<u8 *>(this) + slots_offset()); }

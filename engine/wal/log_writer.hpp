@@ -1,10 +1,14 @@
-// log_writer.hpp - the committing process' private side of the log: what a group commit round needs besides shared
-// memory.  Private to wal/.
+// log_writer.hpp - group commit rounds, and one process' (or worker's) side of them: buffers and descriptors.  Private to wal/.
+//
+// A round is written by whoever has the round mutex: the committer thread; or a worker that waits for its own commit, which saves two
+// changes of thread per commit (docs/decisions/0005).  What a round needs to know of the one before is in LogShared::round.
+// Room is made by the process that opened the log for appending; a worker that finds too little leaves the round to it.
 #pragma once
 #include <memory>
-#include <mutex>
+#include <span>
 #include <vector>
 
+#include "wal/log_files.hpp"
 #include "wal/log_segments.hpp"
 #include "wal/log_slot.hpp"
 
@@ -12,13 +16,19 @@ namespace ls {
 
 // A round is cut when the staging buffer has this much, so that it stays in the cache and bounded.
 inline constexpr u32 kStagingBytes = 4 << 20;
+// More than this is not written by a worker on its way to its client.
+inline constexpr u32 kWorkerRoundBytes = 256 << 10;
 
 class LogWriter {
  public:
-  LogWriter(LogShared *shared, Lsn lsn, Gsn gsn, u64 run);
-  Status open() { return segments_.open(end_); }
-  Status round(u64 *wrote);
-  LogSegments &segments() { return segments_; }
+  // segments: null in workers.
+  LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments);
+  // Wait for the mutex, one round, wake.  harden: synced, too; without, when nobody waits for that.
+  Status round(bool harden, u64 *wrote);
+  // A worker's turn: false when somebody else has the mutex; he wakes us when our wait is over, or it is our turn.  Failures go to
+  // the committer, who reports them.
+  bool try_round(const LogSlot *self);
+  LogSegments &segments() { return *segments_; }
   // The last round could not complete a record already written because some worker was between drawing a GSN and
   // publishing: that ends by itself in an instant, nobody will kick.
   bool blocked_by_append() const { return blocked_by_append_; }
@@ -28,33 +38,47 @@ class LogWriter {
     u32 slot;
     u64 from, to;  // ring positions
   };
+  Status run(bool harden, u64 *wrote);
+  bool must_sync() const;
+  u32 writers_to_come() const;
+  void gather();
   Gsn collect();
+  bool is_ours(u64 most) const;
   Status write_collected(Gsn complete);
-  Status flush_round(Gsn complete);
-  void stage(const Collected &part);
-  void inspect(const u8 *records, u64 bytes);
+  Status write_round(std::span<const Collected> parts, Gsn complete);
+  void stage(const Collected &part, Gsn complete);
+  void inspect(LogSlot &slot, LogBytes records);
   Status sync();
   void publish(Gsn complete);
   void publish_hardened(Gsn complete);
-  void fail_log();
+  void wake_waiters(Gsn collected_to, bool blocked_by_append, const LogSlot *self);
+  Status fail_log(Status status);
 
   LogShared *shared_;
-  LogSegments segments_;
-  std::mutex mutex_;            // one round at a time
+  RoundState &state_;
+  std::unique_ptr<LogSegments> segments_;
+  // Under the mutex:
+  LogFiles files_;
   std::vector<Collected> collected_;
   std::vector<u8> staging_;     // the round being built
-  u16 chunks_ = 0;
-  Lsn end_;
-  u64 run_;
-  Gsn complete_;                // as computed last; never decreases
-  Gsn persisted_;               // in the last durable round
-  Gsn max_written_;             // in all rounds before the one in staging_
+  Lsn end_ = 0;
+  Lsn durable_ = 0;             // on disk when this round began; without fsync nothing is known to be
+  bool commits_ = false;        // this round has some
   Gsn round_max_ = 0;           // in staging_
+  Gsn collected_to_ = 0;        // the counter when this round began
+  Gsn target_ = 0;              // complete_gsn of the collection being written
   bool blocked_by_append_ = false;
 };
 
 // The writer of this process for the log, null when open_for_append was not called here.
 std::shared_ptr<LogWriter> log_writer_of(LogShared *shared);
+
+// A worker that was preempted while it draws a GSN holds everybody up (blocked_by_append): give it the CPU, then more than that.
+// times: how often in a row.
+void pause_for_append(u32 times);
+
+// Without an interrupt flag nothing but a wake-up matters; the limit only covers a stop that nobody announces.
+inline constexpr i64 kUninterruptedSleepUs = 1'000'000;
 
 void log_add_position(PositionTable &table, Lsn lsn, Gsn max_before);
 

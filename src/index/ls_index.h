@@ -4,7 +4,8 @@
  * An entry of an index on a leanstore table is  key | row id -> payload  in the
  * engine's tree (engine.h, "index entries").  The key is normalized
  * (key/ls_key.h).  The payload holds the columns that the key can not give back:
- * INCLUDE columns, and key columns whose encoding loses something.
+ * INCLUDE columns, key columns whose encoding loses something, and those that
+ * have labels for keys (ls_index_label.h).
  */
 #ifndef LS_INDEX_H
 #define LS_INDEX_H
@@ -18,12 +19,21 @@
 #include "nodes/execnodes.h"
 #include "tcop/utility.h"
 
+/* The row id as it stands behind the key of an entry. */
+static inline void
+ls_index_put_row_id(uint64 row_id, uint8 out[LS_ENTRY_ROW_ID_BYTES])
+{
+	for (int i = LS_ENTRY_ROW_ID_BYTES - 1; i >= 0; i--, row_id >>= 8)
+		out[i] = (uint8) row_id;
+}
+
 /* What the columns of an index are; made once per relcache entry. */
 typedef struct LsIndexShape
 {
 	int			n_columns;		/* all of them */
 	int			n_keys;
 	LsKeyColumn *keys;
+	int			n_labels;		/* key columns with labels */
 	int			n_stored;		/* columns in the payload ... */
 	AttrNumber *stored;			/* ... which ones, ascending, 1-based */
 	TupleDesc	payload;		/* NULL when there are none */
@@ -31,19 +41,24 @@ typedef struct LsIndexShape
 
 /* ---- ls_index_shape.c */
 
-/* Valid as long as the relation is open.  Raises an error when a column has no encoding. */
+/* Valid as long as the relation is open. */
 extern const LsIndexShape *ls_index_shape(Relation index);
 
 /*
  * The bytes of an entry.  A key is valid until the next one is formed, a payload is in
  * the current memory context.  Errors name the index and the limit when the
- * entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).
+ * entry is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).  The key of an index with labels
+ * has to be found (ls_index_label.h).
  */
 extern ls_bytes ls_index_form_key(Relation index, const Datum *values, const bool *isnull);
+extern void ls_index_check_key_size(Relation index, uint32 len);
 extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull);
 
 /* All columns of an entry again; by-reference values are in the current memory context. */
 extern void ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values, bool *isnull);
+
+/* The value of one key column (0-based) that is in the payload, and is not NULL. */
+extern Datum ls_index_stored_value(Relation index, const ls_index_entry *entry, int column);
 
 /* The tree of an index, and that of its table (LsRelation of ls_relation.c has to be asked each time). */
 extern ls_rel *ls_index_tree(Relation index);
@@ -107,8 +122,8 @@ extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, Pr
 extern void ls_index_finish_statement(const LsIndexAfterwards *after, const char *query);
 extern bool ls_index_is_ours(Oid relid);
 
-/* Can a column of this type and collation be in an index with this operator class (of ours)? */
-extern bool ls_index_has_encoding(Oid opclass, Oid type, Oid collation);
+/* Can a column be in an index with this operator class (of ours)?  It has to compare. */
+extern bool ls_index_has_order(Oid opclass);
 
 /* ---- ls_index_replace.c */
 

@@ -5,8 +5,7 @@
  * unique.  A row that is dead, but not for everybody, gets its entry and counts for
  * nothing.
  */
-#include "ls_index.h"
-#include "ls_index_sort.h"
+#include "ls_index_build.h"
 #include "ls_table.h"
 
 #include "access/xlog.h"
@@ -25,33 +24,56 @@
 /* Progress is reported after so many entries. */
 #define REPORTED_ENTRIES 1024
 
-typedef struct Build
-{
-	Relation	table;
-	Relation	index;
-	IndexInfo  *info;
-	LsIndexSort *sort;
-	MemoryContext row_context;
-	double		entries;
-} Build;
-
 static void
 add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
 {
-	Build	   *b = state;
+	LsIndexBuild *b = state;
 	uint64		row_id = ls_tid_to_row(tid);
 	MemoryContext old = MemoryContextSwitchTo(b->row_context);
-	ls_bytes	key = ls_index_form_key(index, values, isnull);
-	ls_bytes	payload = ls_index_form_payload(index, key, values, isnull);
-	uint8		flags = alive ? 0 : LS_RECORD_IS_DEAD;
 
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (isnull[i])
-			flags |= LS_RECORD_HAS_NULL;
-	ls_index_sort_add(b->sort, key, row_id, payload, flags);
+	if (b->labels != NULL)
+		ls_label_sort_add(b->labels, tid, values, isnull, alive);
+	else
+	{
+		ls_bytes	key = ls_index_form_key(index, values, isnull);
+		ls_bytes	payload = ls_index_form_payload(index, key, values, isnull);
+		uint8		flags = alive ? 0 : LS_RECORD_IS_DEAD;
+
+		for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+			if (isnull[i])
+				flags |= LS_RECORD_HAS_NULL;
+		ls_index_sort_add(b->sort, key, row_id, payload, flags);
+	}
 	b->entries += 1;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(b->row_context);
+}
+
+void
+ls_index_build_begin(LsIndexBuild *b, Relation table, Relation index, IndexInfo *info, int kilobytes)
+{
+	*b = (LsIndexBuild) {.table = table, .index = index, .info = info};
+	b->row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row", ALLOCSET_DEFAULT_SIZES);
+	if (ls_index_shape(index)->n_labels > 0)
+		b->labels = ls_label_sort_begin(table, index, kilobytes);
+	else
+		b->sort = ls_index_sort_begin(ls_index_shape(index), kilobytes);
+}
+
+void
+ls_index_build_scan(LsIndexBuild *b, bool progress, TableScanDesc scan)
+{
+	b->rows = table_index_build_scan(b->table, b->index, b->info, true, progress, add_row, b, scan);
+}
+
+void
+ls_index_build_end(LsIndexBuild *b)
+{
+	if (b->labels != NULL)
+		ls_label_sort_end(b->labels);
+	else
+		ls_index_sort_end(b->sort);
+	MemoryContextDelete(b->row_context);
 }
 
 /* ---- the file -------------------------------------------------------------- */
@@ -86,7 +108,7 @@ begin_file(Relation index)
 /* ---- loading --------------------------------------------------------------- */
 
 pg_noreturn static void
-raise_duplicate(Build *b, const LsIndexRecord *record)
+raise_duplicate(LsIndexBuild *b, const LsIndexRecord *record)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -104,7 +126,7 @@ raise_duplicate(Build *b, const LsIndexRecord *record)
 
 /* Complain when the key is that of the last row that lives; else this row is the last. */
 static void
-check_unique(Build *b, const LsIndexRecord *record, StringInfo last_key)
+check_unique(LsIndexBuild *b, const LsIndexRecord *record, StringInfo last_key)
 {
 	if ((record->flags & LS_RECORD_IS_DEAD) ||
 		((record->flags & LS_RECORD_HAS_NULL) && !b->info->ii_NullsNotDistinct))
@@ -116,8 +138,22 @@ check_unique(Build *b, const LsIndexRecord *record, StringInfo last_key)
 	appendBinaryStringInfo(last_key, record->entry.data, record->key_len);
 }
 
+static bool
+next_record(LsIndexBuild *b, LsIndexRecord *record)
+{
+	bool		result;
+
+	if (b->labels == NULL)
+		return ls_index_sort_next(b->sort, record);
+	/* it calls procedures, which may do anything */
+	ls_interruptible(false);
+	result = ls_label_sort_next(b->labels, record);
+	ls_interruptible(true);
+	return result;
+}
+
 static void
-load_entries(Build *b, ls_index_build *build)
+load_entries(LsIndexBuild *b, ls_index_build *build)
 {
 	StringInfoData last_key;
 	int64		loaded = 0;
@@ -127,7 +163,7 @@ load_entries(Build *b, ls_index_build *build)
 
 	initStringInfo(&last_key);
 	ls_interruptible(true);		/* once for all of them */
-	while (ls_index_sort_next(b->sort, &record))
+	while (next_record(b, &record))
 	{
 		if (b->info->ii_Unique)
 			check_unique(b, &record, &last_key);
@@ -153,7 +189,7 @@ index_writer(Relation index)
 }
 
 static void
-load(Build *b)
+load(LsIndexBuild *b)
 {
 	LsIndexOptions *options = (LsIndexOptions *) b->index->rd_options;
 	ls_index_build *volatile build = NULL;
@@ -208,29 +244,43 @@ ls_index_require_table(Relation table)
 IndexBuildResult *
 ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 {
-	Build		b = {.table = table, .index = index, .info = info};
+	LsIndexBuild b;
+	LsIndexBuildTeam *team = NULL;
 	IndexBuildResult *result = palloc0_object(IndexBuildResult);
 
 	ls_index_require_table(table);
-	(void) ls_index_shape(index);	/* complains of columns that can not be indexed */
 	ls_index_lock_enums(index);
 	begin_file(index);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-	b.row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row", ALLOCSET_DEFAULT_SIZES);
-	b.sort = ls_index_sort_begin(ls_index_shape(index), maintenance_work_mem);
-	result->heap_tuples = table_index_build_scan(table, index, info, true, true, add_row, &b, NULL);
+	/* the procedures of an index with labels are called by one process */
+	if (info->ii_ParallelWorkers > 0 && ls_index_shape(index)->n_labels == 0)
+	{
+		/* a transaction id can not be had any more among parallel workers */
+		(void) index_writer(index);
+		team = ls_index_build_team(table, index, info);
+	}
+	ls_index_build_begin(&b, table, index, info, maintenance_work_mem / ls_index_build_team_size(team));
+	if (team != NULL)
+		ls_index_build_team_scan(team, &b);
+	else
+		ls_index_build_scan(&b, true, NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) b.entries);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
-	ls_index_sort_perform(b.sort);
+	if (b.labels != NULL)
+		ls_label_sort_perform(b.labels);
+	else
+		ls_index_sort_perform(b.sort);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
 	load(&b);
 
-	ls_index_sort_end(b.sort);
-	MemoryContextDelete(b.row_context);
+	result->heap_tuples = b.rows;
 	result->index_tuples = b.entries;
+	ls_index_build_end(&b);
+	if (team != NULL)
+		ls_index_build_team_end(team);
 	return result;
 }
 

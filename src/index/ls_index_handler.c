@@ -68,7 +68,10 @@ leanstore_indexam_handler(PG_FUNCTION_ARGS)
 	routine->amsearchnulls = true;
 	routine->amclusterable = true;
 	routine->amcanparallel = true;
+	routine->amcanbuildparallel = true;
 	routine->amcaninclude = true;
+	/* range locks, not predicate locks: the server shall not lock whole indexes for us */
+	routine->ampredlocks = true;
 	/* the table's VACUUM sweeps; dead entries need no help from parallel workers */
 	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
 	routine->amkeytype = InvalidOid;

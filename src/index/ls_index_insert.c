@@ -7,8 +7,13 @@
  * a conflict; one in doubt is waited for; those that do not count are passed over when
  * the insertion is tried again (row ids are not used again, and nobody takes
  * back that a row is gone).
+ *
+ * In an index with labels (ls_index_label.h) the key has to be found first, and again for
+ * each try: what it was found by may be gone when somebody has been waited for.
  */
-#include "ls_index.h"
+#include "ls_index_label.h"
+#include "ls_index_scan.h"
+#include "ls_serializable.h"
 #include "ls_table.h"
 
 #include "access/tableam.h"
@@ -26,6 +31,7 @@ typedef struct Insertion
 	uint64		row_id;
 	const Datum *values;
 	const bool *isnull;
+	LsLabelKey *labels;			/* NULL: the index has none */
 
 	/* Rows with an equal key: all that were met; and, moved to the front, those that do not count. */
 	uint64	   *rivals;
@@ -79,6 +85,19 @@ wait_for_rival(Insertion *in, const SnapshotData *dirty)
 	}
 }
 
+/*
+ * A transaction may go on after the error, knowing that there is such a row: lock it
+ * as it would be if it had been read.  False: it was changed while we waited.
+ */
+static bool
+lock_rival(Insertion *in, uint64 row_id, SnapshotData *dirty)
+{
+	if (!ls_locks(in->table))
+		return true;
+	ls_lock_row(in->table, row_id, LS_RANGE_SHARED);
+	return look_at_rival(in, row_id, dirty) == RIVAL_LIVES;
+}
+
 /* Is the row that we insert for still there?  A concurrent build, or a deferred check, may come too late. */
 static bool
 own_row_lives(Insertion *in)
@@ -125,6 +144,9 @@ find_rivals(Insertion *in)
 		if (status == LS_END)
 			break;
 		ls_check(status, error, in->index);
+		/* a label may have become another value's since */
+		if (in->labels != NULL && !ls_label_key_equals(in->labels, &entry, in->values, in->isnull))
+			continue;
 		if (in->n_rivals == in->max_rivals)
 		{
 			in->max_rivals = Max(8, in->max_rivals * 2);
@@ -171,10 +193,75 @@ check_rivals(Insertion *in, IndexUniqueCheck check, bool *found_own)
 			return WAITED;
 		}
 		if (rival == RIVAL_LIVES && own_row_lives(in))
+		{
+			if (!lock_rival(in, row_id, &dirty))
+				return WAITED;
 			raise_duplicate(in);
+		}
 		in->rivals[in->n_ignored++] = row_id;
 	}
 	return UNIQUE;
+}
+
+/* Whoever has read where the entry is going to be is in the way (SERIALIZABLE). */
+static void
+lock_entry(Insertion *in)
+{
+	ls_index_entry entry = {.row_id = in->row_id, .key = in->key};
+	StringInfoData position;
+
+	initStringInfo(&position);
+	ls_index_entry_position(&entry, &position);
+	appendStringInfoChar(&position, '\0');
+	ls_lock_entries(in->index, (ls_bytes) {(const uint8_t *) position.data, position.len - 1},
+					(ls_bytes) {(const uint8_t *) position.data, position.len}, LS_RANGE_EXCLUSIVE);
+	pfree(position.data);
+}
+
+/* The key for the entry, and what goes with it. */
+static void
+take_key(Insertion *in, ls_bytes key)
+{
+	in->key = key;
+	in->payload = ls_index_form_payload(in->index, key, in->values, in->isnull);
+	if (ls_locks(in->index))
+		lock_entry(in);
+}
+
+/* A key found with others inserting may be in vain so often; then they have to wait for the search. */
+#define TRIES_BEFORE_LOCK 3
+
+/* Find the key in an index with labels; it stays right until it is released. */
+static void
+claim_key(Insertion *in)
+{
+	/* no waiting for range locks with the label lock held */
+	bool		patient = ls_locks(in->index);
+
+	for (int tries = 0; patient || tries < TRIES_BEFORE_LOCK; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ls_label_key_form(in->labels, in->values, in->isnull);
+		take_key(in, ls_bytes_of(&in->labels->key));
+		if (ls_label_key_claim(in->labels))
+			return;
+	}
+	ls_label_key_form_claimed(in->labels, in->values, in->isnull);
+	take_key(in, ls_bytes_of(&in->labels->key));
+}
+
+static void
+begin_insertion(Insertion *in)
+{
+	if (in->labels != NULL)
+		claim_key(in);
+}
+
+static void
+end_insertion(Insertion *in)
+{
+	if (in->labels != NULL)
+		ls_label_key_release(in->labels);
 }
 
 static void
@@ -183,11 +270,13 @@ insert_any(Insertion *in)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL(status, ls_index_insert(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key, in->row_id,
+	begin_insertion(in);
+	LS_CALL_ON(in->index, status, ls_index_insert(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key, in->row_id,
 									in->payload, &error));
 	/* LS_EXISTS: so is this very entry */
 	if (status != LS_EXISTS)
 		ls_check(status, error, in->index);
+	end_insertion(in);
 }
 
 /* Insert if no row with an equal key lives.  False: there may be one, and nothing is inserted. */
@@ -201,12 +290,14 @@ insert_unique(Insertion *in, IndexUniqueCheck check)
 		ls_error	error;
 		ls_status	status;
 
-		LS_CALL(status, ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key,
+		begin_insertion(in);
+		LS_CALL_ON(in->index, status, ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key,
 											   in->row_id, in->payload, in->rivals, in->n_ignored, &rival, &error));
+		if (status != LS_OK && status != LS_EXISTS)
+			ls_check(status, error, in->index);
+		end_insertion(in);
 		if (status == LS_OK)
 			return true;
-		if (status != LS_EXISTS)
-			ls_check(status, error, in->index);
 
 		find_rivals(in);
 		switch (check_rivals(in, check, &found_own))
@@ -259,11 +350,11 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 	Insertion	in = {.index = index, .table = table, .values = values, .isnull = isnull, .row_id = ls_tid_to_row(tid)};
 	bool		unique = true;
 
-	Assert(ls_tid_names_row(tid));
-	in.key = ls_index_form_key(index, values, isnull);
+	const LsIndexShape *shape = ls_index_shape(index);
 
-	if (check != UNIQUE_CHECK_NO && !index->rd_index->indnullsnotdistinct &&
-		has_null_key(ls_index_shape(index), isnull))
+	Assert(ls_tid_names_row(tid));
+
+	if (check != UNIQUE_CHECK_NO && !index->rd_index->indnullsnotdistinct && has_null_key(shape, isnull))
 	{
 		/* equal to none, then; a second look finds what the first has inserted */
 		if (check == UNIQUE_CHECK_EXISTING)
@@ -271,16 +362,26 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 		check = UNIQUE_CHECK_NO;
 	}
 
+	if (shape->n_labels > 0)
+		in.labels = ls_label_key_begin(index);
 	if (check == UNIQUE_CHECK_EXISTING)
+	{
+		if (in.labels != NULL)
+			ls_label_key_form(in.labels, values, isnull);
+		in.key = in.labels != NULL ? ls_bytes_of(&in.labels->key) : ls_index_form_key(index, values, isnull);
 		check_existing(&in);
+	}
 	else
 	{
-		in.payload = ls_index_form_payload(index, in.key, values, isnull);
+		if (in.labels == NULL)
+			take_key(&in, ls_index_form_key(index, values, isnull));
 		if (check != UNIQUE_CHECK_NO)
 			unique = insert_unique(&in, check);
 		if (check == UNIQUE_CHECK_NO || !unique)
 			insert_any(&in);
 	}
+	if (in.labels != NULL)
+		ls_label_key_end(in.labels);
 	if (in.rivals != NULL)
 		pfree(in.rivals);
 	return unique;

@@ -26,7 +26,7 @@ typedef struct LsIndexParallel
 	bool		finished;		/* there are no more entries */
 	ConditionVariable may_read;
 	uint32		position_len;	/* 0: nobody has read yet */
-	uint8		position[LS_MAX_KEY_BYTES + 5];
+	uint8		position[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
 } LsIndexParallel;
 
 /* Entries read and not yet returned, in memory of their own. */
@@ -51,6 +51,10 @@ void
 ls_index_aminitparallelscan(void *target)
 {
 	LsIndexParallel *shared = target;
+
+	/* workers lock for the leader, which releases: it can not fail to attach when that is due */
+	if (XactIsoLevel == XACT_SERIALIZABLE)
+		(void) ls_reader();
 
 	memset(shared, 0, sizeof(LsIndexParallel));
 	SpinLockInit(&shared->mutex);

@@ -99,7 +99,7 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 		plan->options[i] = options->values[i];
 		plan->opclasses[i] = opclass_of(opclasses->values[i], old->rd_opcintype[i], am);
 		possible = possible && OidIsValid(plan->opclasses[i]) &&
-			(am != ls_index_am_oid() || ls_index_has_encoding(plan->opclasses[i], att->atttypid, old->rd_indcollation[i]));
+			(am != ls_index_am_oid() || ls_index_has_order(plan->opclasses[i]));
 	}
 	ReleaseSysCache(tuple);
 	return possible;

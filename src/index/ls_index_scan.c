@@ -7,11 +7,12 @@
  * and plan nodes that are never run cost nothing, and what it holds belongs to the
  * resource owner of the execution.  A rescan keeps it.
  *
- * Entries never lie about their keys, so nothing is rechecked; whether an entry
- * counts is asked of its row by the executor.
+ * Entries never lie about their keys, so nothing is rechecked but what labels leave open; whether
+ * an entry counts is asked of its row by the executor.
  */
 #include "ls_index_scan.h"
 
+#include "ls_serializable.h"
 #include "ls_table.h"
 
 #include "access/itup.h"
@@ -105,10 +106,9 @@ note_dead(IndexScanDesc scan)
 void
 ls_index_entry_position(const ls_index_entry *entry, StringInfo position)
 {
-	uint8		row_id[5];
+	uint8		row_id[LS_ENTRY_ROW_ID_BYTES];
 
-	for (int i = 0; i < 5; i++)
-		row_id[i] = (uint8) (entry->row_id >> (8 * (4 - i)));
+	ls_index_put_row_id(entry->row_id, row_id);
 	resetStringInfo(position);
 	appendBinaryStringInfo(position, entry->key.data, entry->key.len);
 	appendBinaryStringInfo(position, row_id, sizeof(row_id));
@@ -135,9 +135,9 @@ count_searches(IndexScanDesc scan)
 	so->coming_back = false;
 }
 
-/* Go to the range of the present arguments. */
+/* Go to the range of the present arguments; all: to read all of it. */
 static void
-start(IndexScanDesc scan, bool backward)
+start(IndexScanDesc scan, bool backward, bool all)
 {
 	LsIndexScan *so = scan->opaque;
 	ls_error	error;
@@ -147,16 +147,22 @@ start(IndexScanDesc scan, bool backward)
 	so->backward = backward;
 	so->at_end = false;
 	so->nothing = false;
-	if (!ls_index_filter_build(&so->filter, scan->keyData, scan->numberOfKeys))
+	so->lock.on = ls_locks_reads(scan->indexRelation, scan->xs_snapshot);
+	if (!ls_index_filter_build(&so->filter, scan->keyData, scan->numberOfKeys, so->lock.on))
 	{
 		so->nothing = true;
 		return;
 	}
 	if (so->engine == NULL)
 		so->engine = ls_index_scan_open_owned(scan->indexRelation, ls_index_tree(scan->indexRelation));
+	/* labels of entries that the snapshot does not see prove nothing (ls_index_label.c) */
+	so->recheck = so->filter.searches &&
+		(so->lock.on || scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot));
+	if (unlikely(so->lock.on))
+		ls_index_lock_start(scan, backward, all);
 	so->moved = true;
-	LS_CALL(status, ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to),
-										backward, &error));
+	LS_CALL_ON(scan->indexRelation, status,
+			   ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to), backward, &error));
 	ls_check(status, error, scan->indexRelation);
 }
 
@@ -168,7 +174,9 @@ seek(IndexScanDesc scan, ls_bytes position)
 	ls_status	status;
 
 	so->moved = true;
-	LS_CALL(status, ls_index_scan_seek(so->engine, position, &error));
+	if (unlikely(so->lock.on))
+		ls_index_lock_note_place(&so->lock, position);
+	LS_CALL_ON(scan->indexRelation, status, ls_index_scan_seek(so->engine, position, &error));
 	ls_check(status, error, scan->indexRelation);
 }
 
@@ -179,7 +187,10 @@ next_entry(IndexScanDesc scan)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL(status, ls_index_scan_next(so->engine, &so->entry, &error));
+	if (unlikely(so->lock.on))
+		status = ls_index_lock_next(scan, &error);
+	else
+		LS_CALL_ON(scan->indexRelation, status, ls_index_scan_next(so->engine, &so->entry, &error));
 	if (so->moved)
 		count_searches(scan);
 	if (status == LS_END)
@@ -216,7 +227,7 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 
 	so->on_entry = false;
 	if (!so->started)
-		start(scan, backward);
+		start(scan, backward, false);
 	if (so->nothing)
 		return false;
 	if (backward != so->backward)
@@ -258,11 +269,14 @@ ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
 		return;
 	}
 	if (!so->started)
-		start(scan, backward);
+		start(scan, backward, false);
 	so->at_end = false;
 	so->coming_back = true;
-	if (!so->nothing)
-		seek(scan, position);
+	if (so->nothing)
+		return;
+	if (unlikely(so->lock.on))
+		ls_index_lock_jump(&so->lock, position);
+	seek(scan, position);
 }
 
 /* ----------------------------------------------------------------
@@ -330,10 +344,10 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 			remove_dead(scan);
 	}
 
-	scan->xs_recheck = false;
 	if (!(scan->parallel_scan != NULL ? ls_index_parallel_advance(scan, backward) : ls_index_scan_advance(scan, backward)))
 		return false;
 	ls_row_to_tid(so->entry.row_id, &scan->xs_heaptid);
+	scan->xs_recheck = so->recheck;
 	if (scan->xs_want_itup)
 		form_tuple(scan);
 	return true;
@@ -347,6 +361,8 @@ ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	int			n = 0;
 	int64		total = 0;
 
+	if (!so->started)
+		start(scan, false, true);
 	while (ls_index_scan_advance(scan, false))
 	{
 		ls_row_to_tid(so->entry.row_id, &tids[n++]);
@@ -354,12 +370,12 @@ ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		if (n == lengthof(tids))
 		{
 			CHECK_FOR_INTERRUPTS();
-			tbm_add_tuples(bitmap, tids, n, false);
+			tbm_add_tuples(bitmap, tids, n, so->recheck);
 			n = 0;
 		}
 	}
 	if (n > 0)
-		tbm_add_tuples(bitmap, tids, n, false);
+		tbm_add_tuples(bitmap, tids, n, so->recheck);
 	return total;
 }
 
@@ -371,6 +387,7 @@ ls_index_amendscan(IndexScanDesc scan)
 	remove_dead(scan);
 	if (so->engine != NULL)
 		ls_index_scan_close_owned(so->engine);
+	ls_index_filter_end(&so->filter);
 	MemoryContextDelete(so->context);
 }
 

@@ -5,12 +5,13 @@
 #define LS_INDEX_SCAN_H
 
 #include "ls_index.h"
+#include "ls_index_label.h"
 
 #include "access/skey.h"
 #include "lib/stringinfo.h"
 
 /*
- * ---- ls_index_keys.c: scan keys as byte strings
+ * ---- ls_index_conditions.c, ls_index_keys.c: scan keys as byte strings
  *
  * What the conditions allow in one column is a set of intervals lo <= slice < hi
  * of byte strings, where a slice is the column's part of a key, marker included.
@@ -29,10 +30,23 @@ typedef struct LsColumnFilter
 	int			n;
 	LsInterval *intervals;		/* ascending, disjoint */
 	int			recent;			/* the one last found */
+
+	/*
+	 * A column with labels that is compared with values: its intervals are those under one
+	 * prefix, made by searching.
+	 */
+	bool		is_searched;
+	List	   *searched;		/* the conditions */
+	LsInterval *always;			/* what others leave */
+	int			n_always;
+	bool		has_prefix;
+	StringInfoData prefix;
+	MemoryContext context;		/* of what one prefix needs; NULL: not searched yet */
 } LsColumnFilter;
 
 typedef struct LsRowMember
 {
+	const ScanKeyData *key;
 	int			column;			/* 0-based */
 	bool		below;			/* the comparison wants slices below the argument's (else above) */
 	bool		isnull;
@@ -47,6 +61,7 @@ typedef struct LsRowComparison
 	int			n;
 	int			n_adjacent;		/* leading members that are neighbours in the index, in its order */
 	bool		or_equal;
+	StrategyNumber strategy;
 	LsRowMember *members;
 	int			matched;		/* leading members that the place being looked at is equal in */
 } LsRowComparison;
@@ -61,6 +76,12 @@ typedef struct LsIndexFilter
 	StringInfoData from;
 	StringInfoData to;
 	bool		exact;			/* they all do */
+	bool		is_point;		/* and are equal in all key columns */
+
+	LsLabelSearch labels;		/* in an index that has some */
+	LsLabelPlace place;			/* scratch */
+	bool		lasting;		/* the range holds what may match at any time until the transaction ends */
+	bool		searches;		/* values were searched for */
 
 	int			n_columns;		/* leading columns that a check looks at */
 	LsColumnFilter *columns;
@@ -80,10 +101,34 @@ typedef enum LsIndexVerdict
 } LsIndexVerdict;
 
 extern void ls_index_filter_init(LsIndexFilter *filter, Relation index);
+extern void ls_index_filter_end(LsIndexFilter *filter);
 
-/* Take the present arguments of the conditions.  False: nothing can match. */
-extern bool ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys);
+/* Take the present arguments of the conditions.  locks: the range will be locked (SERIALIZABLE).  False: nothing can match. */
+extern bool ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys, bool locks);
 extern LsIndexVerdict ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward);
+
+/* Add a condition.  False: it is never true together with those before. */
+extern bool ls_index_filter_add(LsIndexFilter *filter, const ScanKeyData *key);
+
+/* Is the argument of a condition of the type that the operator class takes? */
+static inline bool
+ls_index_is_same_type(Relation index, int column, Oid type)
+{
+	return type == InvalidOid || type == index->rd_opcintype[column];
+}
+
+/* Make the intervals of a column that is searched, under a prefix. */
+extern void ls_index_filter_search(LsIndexFilter *filter, int c, ls_bytes prefix);
+
+/* Make the string into the first one behind everything that begins with it. */
+extern void ls_index_make_following(StringInfo string);
+
+extern const uint8 ls_first_value[1];	/* at or below all values, above NULLS FIRST */
+extern const uint8 ls_behind_values[1]; /* above all values, at NULLS LAST */
+extern const uint8 ls_behind_all[1];
+
+#define LS_BYTES(array) ((ls_bytes) {.data = (array), .len = sizeof(array)})
+#define LS_NO_BYTES ((ls_bytes) {.data = NULL, .len = 0})
 
 static inline ls_bytes
 ls_bytes_of(const StringInfoData *string)
@@ -105,6 +150,29 @@ ls_bytes_compare(ls_bytes a, ls_bytes b)
 	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
+static inline ls_bytes
+ls_bytes_greater(ls_bytes a, ls_bytes b)
+{
+	return ls_bytes_compare(a, b) > 0 ? a : b;
+}
+
+/*
+ * ---- ls_index_lock.c: what a scan locks (SERIALIZABLE)
+ */
+typedef struct LsIndexLock
+{
+	bool		on;
+	bool		any;			/* something is locked: from <= key | row id < to (empty: to the end) */
+	StringInfoData from;
+	StringInfoData to;
+	int			ahead;			/* entries to lock at a time */
+
+	/* Where the engine's scan goes on: behind a place, or at the end of its range that it has come from. */
+	bool		has_place;
+	StringInfoData place;
+	StringInfoData position;	/* scratch: of the entry read last */
+} LsIndexLock;
+
 /* ---- ls_index_scan.c */
 typedef struct LsIndexParallelBatch LsIndexParallelBatch;
 
@@ -116,6 +184,7 @@ typedef struct LsIndexScan
 
 	bool		started;		/* the engine's scan is on the range of the present arguments */
 	bool		nothing;		/* they are contradictory */
+	bool		recheck;		/* an entry that matches may have another value */
 	bool		backward;
 	bool		at_end;			/* in that direction */
 
@@ -125,6 +194,8 @@ typedef struct LsIndexScan
 
 	bool		on_entry;
 	ls_index_entry entry;		/* returned last; valid if on_entry */
+
+	LsIndexLock lock;
 
 	bool		marked;
 	StringInfoData mark;		/* key | row id of the marked entry */
@@ -152,6 +223,20 @@ extern void ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool bac
 
 /* The engine's string for an entry: key | row id. */
 extern void ls_index_entry_position(const ls_index_entry *entry, StringInfo position);
+
+/* ---- ls_index_lock.c */
+
+/* The scan is about to begin on its range; all: it will read all of it. */
+extern void ls_index_lock_start(IndexScanDesc scan, bool backward, bool all);
+
+/* The engine's scan is told to go on behind a place ... */
+extern void ls_index_lock_note_place(LsIndexLock *lock, ls_bytes place);
+
+/* ... which may be anywhere in the range. */
+extern void ls_index_lock_jump(LsIndexLock *lock, ls_bytes place);
+
+/* The next entry, in so->entry, from a locked part of the index. */
+extern ls_status ls_index_lock_next(IndexScanDesc scan, ls_error *error);
 
 /* ---- ls_index_parallel.c */
 extern bool ls_index_parallel_advance(IndexScanDesc scan, bool backward);

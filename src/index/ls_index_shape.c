@@ -27,18 +27,6 @@ key_type(Relation index, int i)
 	return ls_key_type(index->rd_opcintype[i], TupleDescAttr(RelationGetDescr(index), i)->atttypid);
 }
 
-pg_noreturn static void
-raise_no_encoding(Relation index, int i)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("column \"%s\" of index \"%s\" cannot be indexed by access method \"%s\"",
-					NameStr(TupleDescAttr(RelationGetDescr(index), i)->attname),
-					RelationGetRelationName(index), LS_INDEX_AM),
-			 errdetail("There is no order-preserving encoding for its operator class and collation."),
-			 errhint("Use a btree index.")));
-}
-
 static LsIndexShape *
 make_shape(Relation index)
 {
@@ -55,11 +43,15 @@ make_shape(Relation index)
 		if (i < shape->n_keys)
 		{
 			LsKeyColumn *key = &shape->keys[i];
+			Oid			cmp = index_getprocid(index, i + 1, 1);
+			bool		descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+			bool		nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 
-			if (!ls_key_column_init(key, index_getprocid(index, i + 1, 1), key_type(index, i), index->rd_indcollation[i],
-									(index->rd_indoption[i] & INDOPTION_DESC) != 0,
-									(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0))
-				raise_no_encoding(index, i);
+			if (!ls_key_column_init(key, cmp, key_type(index, i), index->rd_indcollation[i], descending, nulls_first))
+			{
+				ls_key_label_init(key, cmp, key_type(index, i), index->rd_indcollation[i], descending, nulls_first);
+				shape->n_labels++;
+			}
 			if (ls_key_is_reversible(key))
 				continue;
 		}
@@ -135,20 +127,26 @@ ls_index_form_key(Relation index, const Datum *values, const bool *isnull)
 {
 	const LsIndexShape *shape = ls_index_shape(index);
 
+	Assert(shape->n_labels == 0);
 	reset_key_buffer();
 	for (int i = 0; i < shape->n_keys; i++)
 		ls_key_append(&shape->keys[i], values[i], isnull[i], &key_buffer);
-
-	if (unlikely(key_buffer.len > LS_MAX_KEY_BYTES))
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("index key of %d bytes exceeds maximum %u for index \"%s\"",
-						key_buffer.len, LS_MAX_KEY_BYTES, RelationGetRelationName(index)),
-				 errhint("Consider an index on an expression that is shorter, such as a hash of the value, or a btree or hash index.")));
+	ls_index_check_key_size(index, key_buffer.len);
 	return (ls_bytes)
 	{
 		(const uint8 *) key_buffer.data, (uint32) key_buffer.len
 	};
+}
+
+void
+ls_index_check_key_size(Relation index, uint32 len)
+{
+	if (unlikely(len > LS_MAX_KEY_BYTES))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index key of %u bytes exceeds maximum %u for index \"%s\"",
+						len, LS_MAX_KEY_BYTES, RelationGetRelationName(index)),
+				 errhint("Consider an index on an expression that is shorter, such as a hash of the value, or a btree or hash index.")));
 }
 
 ls_bytes
@@ -180,7 +178,9 @@ ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const b
 				 errmsg("index row of %zu bytes exceeds maximum %zu for index \"%s\"",
 						key.len + len, (Size) key.len + ls_index_max_payload(key.len), RelationGetRelationName(index)),
 				 errdetail("The key takes %u bytes, the columns stored beside it %zu.", key.len, len),
-				 errhint("Leave long columns out of the index's INCLUDE list, or use a btree index.")));
+				 shape->n_labels > 0 && key.len > LS_MAX_KEY_BYTES / 4
+				 ? errhint("REINDEX the index: it gives new, short labels to its values.")
+				 : errhint("Leave long columns out of the index's INCLUDE list, or use a btree index.")));
 	return (ls_bytes)
 	{
 		(const uint8 *) tuple + PAYLOAD_OFFSET, (uint32) len
@@ -198,11 +198,9 @@ raise_damaged(Relation index, uint64 row_id)
 			 errhint("REINDEX the index.")));
 }
 
-static void
-deform_payload(Relation index, const LsIndexShape *shape, const ls_index_entry *entry, Datum *values, bool *isnull)
+static IndexTuple
+copy_payload(Relation index, const ls_index_entry *entry)
 {
-	Datum		stored_values[INDEX_MAX_KEYS];
-	bool		stored_isnull[INDEX_MAX_KEYS];
 	IndexTuple	tuple;
 
 	if (entry->payload.len < sizeof(IndexTupleData) - PAYLOAD_OFFSET)
@@ -211,7 +209,16 @@ deform_payload(Relation index, const LsIndexShape *shape, const ls_index_entry *
 	memcpy((char *) tuple + PAYLOAD_OFFSET, entry->payload.data, entry->payload.len);
 	if (IndexTupleSize(tuple) != PAYLOAD_OFFSET + entry->payload.len)
 		raise_damaged(index, entry->row_id);
-	index_deform_tuple(tuple, shape->payload, stored_values, stored_isnull);
+	return tuple;
+}
+
+static void
+deform_payload(Relation index, const LsIndexShape *shape, const ls_index_entry *entry, Datum *values, bool *isnull)
+{
+	Datum		stored_values[INDEX_MAX_KEYS];
+	bool		stored_isnull[INDEX_MAX_KEYS];
+
+	index_deform_tuple(copy_payload(index, entry), shape->payload, stored_values, stored_isnull);
 	for (int i = 0; i < shape->n_stored; i++)
 	{
 		values[shape->stored[i] - 1] = stored_values[i];
@@ -241,6 +248,22 @@ ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values, bool
 		raise_damaged(index, entry->row_id);
 	if (shape->n_stored > 0)
 		deform_payload(index, shape, entry, values, isnull);
+}
+
+Datum
+ls_index_stored_value(Relation index, const ls_index_entry *entry, int column)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+	AttrNumber	attno = 1;
+	bool		isnull;
+	Datum		value;
+
+	while (shape->stored[attno - 1] != column + 1)
+		attno++;
+	value = index_getattr(copy_payload(index, entry), attno, shape->payload, &isnull);
+	if (isnull)
+		raise_damaged(index, entry->row_id);
+	return value;
 }
 
 ls_rel *

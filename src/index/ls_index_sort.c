@@ -1,34 +1,24 @@
 /*
  * ls_index_sort.c - sorting the entries of a new index.
  *
- * Entries are byte strings that memcmp orders, so they are sorted by their bytes: eight
- * of them as one integer, radix sorted; then the next eight of those that are
- * equal so far.  What does not fit into memory is written to runs, temporary files, which
- * are merged as they are read.
+ * Entries are byte strings that memcmp orders (ls_index_sort_items.h).  What does
+ * not fit into memory is written to runs, temporary files, which are merged as they are
+ * read; the last run stays in memory.
  *
- * Where one integer and the row id say everything, that is in an index of one column of
- * eight bytes at most and nothing beside it, there is no record.  The first byte
- * of a key is the marker of its first column (ls_key.h); the integer is made of those
- * behind it, and for NULL it is the least or the greatest.
- *
- *	packed		prefix = the column; rest = marker (8 bits) | row id (40) | flags (8)
- *	otherwise	prefix = what it is sorted by just now; rest = address of the record: head, key, row id, payload
+ * In a parallel build the runs of every process are in files of one set, and the leader merges
+ * them all.
  */
 #include "ls_index_sort.h"
+#include "ls_index_sort_items.h"
+
+#include <sys/mman.h>
 
 #include "miscadmin.h"
-#include "port/pg_bswap.h"
 #include "storage/buffile.h"
 #include "utils/memutils.h"
 
-#define ROW_ID_BYTES 5
-#define PREFIX_BYTES 8
-
 /* What one column of a fixed width may take to be packed. */
-#define MAX_PACKED_WIDTH PREFIX_BYTES
-
-/* Fewer are sorted by comparing them. */
-#define RADIX_SORT_ITEMS 256
+#define MAX_PACKED_WIDTH LS_SORT_PREFIX_BYTES
 
 /* So many runs are merged at a time: each has a buffer of its own. */
 #ifdef LS_DEBUG_CHECKS
@@ -37,27 +27,13 @@
 #define MAX_RUNS 256
 #endif
 
-typedef struct SortItem
-{
-	uint64		prefix;
-	uint64		rest;
-} SortItem;
-
-typedef struct RecordHead
-{
-	uint16		key_len;
-	uint16		payload_len;
-	uint8		flags;
-} RecordHead;
-
-#define RECORD_BYTES(head) (sizeof(RecordHead) + (head)->key_len + ROW_ID_BYTES + (head)->payload_len)
-
 /* A run being merged: the item it is at. */
 typedef struct Run
 {
-	BufFile    *file;
+	BufFile    *file;			/* NULL: in memory */
+	int			number;			/* of its file in the shared set */
 	int			level;			/* how often it has been merged */
-	SortItem		item;
+	LsSortItem	item;
 	char	   *record;			/* unless packed: the item's, in a buffer of this size */
 	Size		record_size;
 } Run;
@@ -67,192 +43,195 @@ struct LsIndexSort
 	bool		packed;
 	uint32		width;			/* packed: of the column */
 	MemoryContext context;		/* of everything here */
-	MemoryContext records;		/* a bump context; NULL when packed */
+	MemoryContext records;		/* chunks of them, one behind the other; NULL when packed */
+	char	   *chunk;			/* what is left of the last */
+	Size		chunk_left;
+	Size		chunk_size;
 	Size		memory;
 
-	SortItem   *items;
-	SortItem   *scratch;		/* as large */
+	LsSortItem   *items;
+	LsSortItem   *scratch;		/* as large */
 	Size		n_items;
 	Size		max_items;
 	Size		record_bytes;
+	bool		in_order;		/* as they were added */
 	Size		next;			/* the next item, without runs */
 
+	SharedFileSet *files;		/* NULL: the runs are nobody else's */
+	int			participant;
+	int			n_files;		/* made in the set so far */
+
 	int			n_runs;
-	Run			runs[MAX_RUNS];
-	int			heap[MAX_RUNS]; /* runs, the least first */
+	int			max_runs;
+	Run		   *runs;
+	int		   *heap;			/* runs, the least first */
 	int			n_heap;
 	bool		started;		/* the least run has been given out */
 
-	uint8		entry[LS_MAX_KEY_BYTES + ROW_ID_BYTES]; /* packed: of the record given out */
+	uint8		entry[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES]; /* packed: of the record given out */
 };
 
-/* ---- order ----------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------- */
 
-static inline int
-compare_records(const RecordHead *a, const RecordHead *b)
-{
-	/* no entry is a prefix of another */
-	return memcmp(a + 1, b + 1, Min(a->key_len, b->key_len) + ROW_ID_BYTES);
-}
-
-static inline bool
-item_less(const LsIndexSort *sort, const SortItem *a, const SortItem *b)
-{
-	if (sort->packed)
-		return a->prefix != b->prefix ? a->prefix < b->prefix : a->rest < b->rest;
-	return compare_records((const RecordHead *) a->rest, (const RecordHead *) b->rest) < 0;
-}
-
-#define ST_SORT sort_records
-#define ST_ELEMENT_TYPE SortItem
-#define ST_COMPARE(a, b) compare_records((const RecordHead *) (a)->rest, (const RecordHead *) (b)->rest)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-#define ST_SORT sort_packed
-#define ST_ELEMENT_TYPE SortItem
-#define ST_COMPARE(a, b) ((a)->rest < (b)->rest ? -1 : (a)->rest > (b)->rest)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
+#define MIN_CHUNK_BYTES (64 * 1024)
+#define MAX_CHUNK_BYTES (16 * 1024 * 1024)
 
 /*
- * By prefix, least significant byte first: every pass is stable.  A byte that is the
- * same in all of them takes no pass.
+ * Sorting jumps about in all of this memory.  In pages of the usual size, what that costs
+ * is to find the pages (half of the time of loading an index on texts).
  */
-static void
-radix_sort(SortItem *items, SortItem *scratch, Size n)
+static void *
+allocate(MemoryContext context, Size size)
 {
-	Size		counts[PREFIX_BYTES][256];
-	SortItem   *from = items;
-	SortItem   *to = scratch;
+	char	   *memory = MemoryContextAllocHuge(context, size);
 
-	memset(counts, 0, sizeof(counts));
-	for (Size i = 0; i < n; i++)
-		for (int byte = 0; byte < PREFIX_BYTES; byte++)
-			counts[byte][(from[i].prefix >> (8 * byte)) & 0xFF]++;
-
-	for (int byte = 0; byte < PREFIX_BYTES; byte++)
+#ifdef MADV_HUGEPAGE
+	if (size >= MAX_CHUNK_BYTES)
 	{
-		Size	   *count = counts[byte];
-		Size		start = 0;
-		SortItem   *swap = from;
+		char	   *first = (char *) TYPEALIGN(PG_IO_ALIGN_SIZE, memory);
 
-		CHECK_FOR_INTERRUPTS();
-		if (count[(from[0].prefix >> (8 * byte)) & 0xFF] == n)
-			continue;
-		for (int value = 0; value < 256; value++)
-		{
-			Size		here = count[value];
-
-			count[value] = start;
-			start += here;
-		}
-		for (Size i = 0; i < n; i++)
-			to[count[(from[i].prefix >> (8 * byte)) & 0xFF]++] = from[i];
-		from = to;
-		to = swap;
+		/* where that cannot be had it is only slower */
+		(void) madvise(first, TYPEALIGN_DOWN(PG_IO_ALIGN_SIZE, memory + size - first), MADV_HUGEPAGE);
 	}
-	if (from != items)
-		memcpy(items, from, n * sizeof(SortItem));
+#endif
+	return memory;
 }
 
-/* Up to eight bytes as an integer that orders like them. */
-static inline uint64
-bytes_to_prefix(const uint8 *bytes, uint32 len)
+static char *
+allocate_record(LsIndexSort *sort, Size size)
 {
-	uint64		prefix = 0;
+	char	   *record;
 
-	memcpy(&prefix, bytes, Min(len, PREFIX_BYTES));
-	return pg_ntoh64(prefix);
-}
-
-/*
- * Sort records that are equal in their first `offset` bytes.  Many of them by the next
- * eight, and so on with those that are equal in these, too.
- */
-static void
-sort_records_behind(SortItem *items, SortItem *scratch, Size n, uint32 offset)
-{
-	if (n < RADIX_SORT_ITEMS)
+	size = MAXALIGN(size);
+	if (sort->chunk_left < size)
 	{
-		sort_records(items, n);
-		return;
+		sort->chunk_size = Min(Max(sort->chunk_size * 2, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
+		sort->chunk = allocate(sort->records, sort->chunk_size);
+		sort->chunk_left = sort->chunk_size;
 	}
-	check_stack_depth();
-	for (Size i = 0; i < n; i++)
-	{
-		const RecordHead *head = (const RecordHead *) items[i].rest;
-		uint32		len = head->key_len + ROW_ID_BYTES;
-
-		items[i].prefix = bytes_to_prefix((const uint8 *) (head + 1) + Min(offset, len), len - Min(offset, len));
-	}
-	radix_sort(items, scratch, n);
-	for (Size from = 0, to; from < n; from = to)
-	{
-		for (to = from + 1; to < n && items[to].prefix == items[from].prefix; to++)
-			;
-		if (to - from > 1)
-			sort_records_behind(items + from, scratch + from, to - from, offset + PREFIX_BYTES);
-	}
+	record = sort->chunk;
+	sort->chunk += size;
+	sort->chunk_left -= size;
+	sort->record_bytes += size;
+	return record;
 }
 
 static void
-sort_items(LsIndexSort *sort)
+reset_records(LsIndexSort *sort)
 {
-	if (!sort->packed)
-	{
-		sort_records_behind(sort->items, sort->scratch, sort->n_items, 0);
-		return;
-	}
-	if (sort->n_items < 2)
-		return;
-	radix_sort(sort->items, sort->scratch, sort->n_items);
-	for (Size from = 0, to; from < sort->n_items; from = to)
-	{
-		for (to = from + 1; to < sort->n_items && sort->items[to].prefix == sort->items[from].prefix; to++)
-			;
-		if (to - from > 1)
-			sort_packed(sort->items + from, to - from);
-	}
+	if (sort->records != NULL)
+		MemoryContextReset(sort->records);
+	sort->chunk_left = sort->chunk_size = 0;
+	sort->record_bytes = 0;
+}
+
+static void
+sort_in_memory(LsIndexSort *sort)
+{
+	if (!sort->in_order)
+		ls_sort_items(sort->items, sort->scratch, sort->n_items, sort->packed);
 }
 
 /* ---- runs ------------------------------------------------------------------ */
 
 static void
-write_item(const LsIndexSort *sort, BufFile *file, const SortItem *item)
+file_name(char *name, int participant, int number)
 {
-	if (sort->packed)
-		BufFileWrite(file, item, sizeof(SortItem));
+	snprintf(name, MAXPGPATH, "%d.%d", participant, number);
+}
+
+static Run *
+add_run(LsIndexSort *sort)
+{
+	if (sort->n_runs == sort->max_runs)
+	{
+		sort->max_runs *= 2;
+		sort->runs = repalloc_array(sort->runs, Run, sort->max_runs);
+		sort->heap = repalloc_array(sort->heap, int, sort->max_runs);
+	}
+	sort->runs[sort->n_runs] = (Run) {0};
+	return &sort->runs[sort->n_runs++];
+}
+
+/* A new file for a run. */
+static Run
+create_run(LsIndexSort *sort)
+{
+	Run			run = {0};
+
+	if (sort->files == NULL)
+		run.file = BufFileCreateTemp(false);
 	else
 	{
-		const RecordHead *head = (const RecordHead *) item->rest;
+		char		name[MAXPGPATH];
 
-		BufFileWrite(file, head, RECORD_BYTES(head));
+		run.number = sort->n_files++;
+		file_name(name, sort->participant, run.number);
+		run.file = BufFileCreateFileSet(&sort->files->fs, name);
 	}
+	return run;
+}
+
+static void
+write_item(const LsIndexSort *sort, BufFile *file, const LsSortItem *item)
+{
+	if (sort->packed)
+		BufFileWrite(file, item, sizeof(LsSortItem));
+	else
+	{
+		const LsSortRecord *head = (const LsSortRecord *) item->rest;
+
+		BufFileWrite(file, head, ls_sort_record_bytes(head));
+	}
+}
+
+/*
+ * The next item in memory, NULL at the end.  In their order the records lie anywhere:
+ * they are fetched a while before they are read.
+ */
+#define PREFETCHED_ITEMS 16
+#define PREFETCHED_BYTES 128
+
+static inline const LsSortItem *
+next_in_memory(LsIndexSort *sort)
+{
+	Size		ahead = sort->next + PREFETCHED_ITEMS;
+
+	if (!sort->packed && ahead < sort->n_items)
+		for (int at = 0; at < PREFETCHED_BYTES; at += 64)
+			__builtin_prefetch((const char *) sort->items[ahead].rest + at);
+	return sort->next < sort->n_items ? &sort->items[sort->next++] : NULL;
 }
 
 /* Go to the run's next item; false at its end. */
 static bool
-read_item(const LsIndexSort *sort, Run *run)
+read_item(LsIndexSort *sort, Run *run)
 {
-	RecordHead	head;
+	LsSortRecord	head;
+
+	if (run->file == NULL)
+	{
+		const LsSortItem *item = next_in_memory(sort);
+
+		if (item != NULL)
+			run->item = *item;
+		return item != NULL;
+	}
 
 	if (sort->packed)
-		return BufFileReadMaybeEOF(run->file, &run->item, sizeof(SortItem), true) != 0;
+		return BufFileReadMaybeEOF(run->file, &run->item, sizeof(LsSortItem), true) != 0;
 
 	if (BufFileReadMaybeEOF(run->file, &head, sizeof(head), true) == 0)
 		return false;
-	if (RECORD_BYTES(&head) > run->record_size)
+	if (ls_sort_record_bytes(&head) > run->record_size)
 	{
-		run->record_size = RECORD_BYTES(&head) * 2;
+		run->record_size = ls_sort_record_bytes(&head) * 2;
 		if (run->record != NULL)
 			pfree(run->record);
 		run->record = MemoryContextAlloc(sort->context, run->record_size);
 	}
 	memcpy(run->record, &head, sizeof(head));
-	BufFileReadExact(run->file, run->record + sizeof(head), RECORD_BYTES(&head) - sizeof(head));
+	BufFileReadExact(run->file, run->record + sizeof(head), ls_sort_record_bytes(&head) - sizeof(head));
 	run->item.rest = (uint64) (uintptr_t) run->record;
 	return true;
 }
@@ -260,7 +239,7 @@ read_item(const LsIndexSort *sort, Run *run)
 static inline bool
 run_less(const LsIndexSort *sort, int a, int b)
 {
-	return item_less(sort, &sort->runs[a].item, &sort->runs[b].item);
+	return ls_sort_item_less(sort->packed, &sort->runs[a].item, &sort->runs[b].item);
 }
 
 /* The run at this place of the heap has got a greater item. */
@@ -292,7 +271,7 @@ begin_merge(LsIndexSort *sort, int first)
 	sort->n_heap = 0;
 	for (int i = first; i < sort->n_runs; i++)
 	{
-		if (BufFileSeek(sort->runs[i].file, 0, 0, SEEK_SET) != 0)
+		if (sort->runs[i].file != NULL && BufFileSeek(sort->runs[i].file, 0, 0, SEEK_SET) != 0)
 			ereport(ERROR,
 					(errcode_for_file_access(),
 					 errmsg("could not rewind a temporary file of an index build: %m")));
@@ -305,7 +284,7 @@ begin_merge(LsIndexSort *sort, int first)
 }
 
 /* The least item of the runs being merged, NULL at the end. */
-static const SortItem *
+static const LsSortItem *
 merge_next(LsIndexSort *sort)
 {
 	if (sort->started)
@@ -322,7 +301,8 @@ merge_next(LsIndexSort *sort)
 static void
 close_run(Run *run)
 {
-	BufFileClose(run->file);
+	if (run->file != NULL)
+		BufFileClose(run->file);
 	if (run->record != NULL)
 		pfree(run->record);
 	*run = (Run) {0};
@@ -337,8 +317,8 @@ merge_runs(LsIndexSort *sort)
 {
 	int			level = sort->runs[sort->n_runs - 1].level;
 	int			first = sort->n_runs - 1;
-	BufFile    *merged = BufFileCreateTemp(false);
-	const SortItem *item;
+	Run			merged = create_run(sort);
+	const LsSortItem *item;
 
 	while (first > 0 && sort->runs[first - 1].level == level)
 		first--;
@@ -352,11 +332,23 @@ merge_runs(LsIndexSort *sort)
 	while ((item = merge_next(sort)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		write_item(sort, merged, item);
+		write_item(sort, merged.file, item);
 	}
 	for (int i = first; i < sort->n_runs; i++)
+	{
+		int			number = sort->runs[i].number;
+
 		close_run(&sort->runs[i]);
-	sort->runs[first] = (Run) {.file = merged, .level = level + 1};
+		if (sort->files != NULL)
+		{
+			char		name[MAXPGPATH];
+
+			file_name(name, sort->participant, number);
+			BufFileDeleteFileSet(&sort->files->fs, name, false);
+		}
+	}
+	merged.level = level + 1;
+	sort->runs[first] = merged;
 	sort->n_runs = first + 1;
 }
 
@@ -365,23 +357,22 @@ static void
 write_run(LsIndexSort *sort)
 {
 	MemoryContext old = MemoryContextSwitchTo(sort->context);
-	BufFile    *file;
+	Run			run;
 
-	sort_items(sort);
+	sort_in_memory(sort);
 	if (sort->n_runs == MAX_RUNS)
 		merge_runs(sort);
-	file = BufFileCreateTemp(false);
+	run = create_run(sort);
 	for (Size i = 0; i < sort->n_items; i++)
 	{
 		if (i % 4096 == 0)
 			CHECK_FOR_INTERRUPTS();
-		write_item(sort, file, &sort->items[i]);
+		write_item(sort, run.file, &sort->items[i]);
 	}
-	sort->runs[sort->n_runs++] = (Run) {.file = file};
+	*add_run(sort) = run;
 	sort->n_items = 0;
-	sort->record_bytes = 0;
-	if (sort->records != NULL)
-		MemoryContextReset(sort->records);
+	sort->in_order = true;
+	reset_records(sort);
 	MemoryContextSwitchTo(old);
 }
 
@@ -398,10 +389,14 @@ ls_index_sort_begin(const LsIndexShape *shape, int kilobytes)
 	sort->context = CurrentMemoryContext;
 	sort->memory = (Size) kilobytes * 1024;
 	sort->max_items = 1024;
-	sort->items = palloc_array(SortItem, sort->max_items);
-	sort->scratch = palloc_array(SortItem, sort->max_items);
+	sort->in_order = true;
+	sort->items = palloc_array(LsSortItem, sort->max_items);
+	sort->scratch = palloc_array(LsSortItem, sort->max_items);
+	sort->max_runs = 16;
+	sort->runs = palloc_array(Run, sort->max_runs);
+	sort->heap = palloc_array(int, sort->max_runs);
 	if (!sort->packed)
-		sort->records = BumpContextCreate(CurrentMemoryContext, "leanstore index records", ALLOCSET_DEFAULT_SIZES);
+		sort->records = AllocSetContextCreate(CurrentMemoryContext, "leanstore index records", ALLOCSET_SMALL_SIZES);
 	return sort;
 }
 
@@ -410,77 +405,114 @@ static bool
 have_room(LsIndexSort *sort)
 {
 	Size		more = sort->max_items * 2;
+	LsSortItem   *grown;
 
 	if (sort->n_items < sort->max_items)
-		return sort->n_items * 2 * sizeof(SortItem) + sort->record_bytes <= sort->memory;
-	if (more * 2 * sizeof(SortItem) + sort->record_bytes > sort->memory)
+		return sort->n_items * 2 * sizeof(LsSortItem) + sort->record_bytes <= sort->memory;
+	if (more * 2 * sizeof(LsSortItem) + sort->record_bytes > sort->memory)
 	{
 		/* the last step may be a smaller one */
-		more = (sort->memory - Min(sort->record_bytes, sort->memory)) / (2 * sizeof(SortItem));
+		more = (sort->memory - Min(sort->record_bytes, sort->memory)) / (2 * sizeof(LsSortItem));
 		if (!sort->packed || more <= sort->max_items)
 			return false;
 	}
-	sort->items = repalloc_huge(sort->items, more * sizeof(SortItem));
 	pfree(sort->scratch);
-	sort->scratch = MemoryContextAllocHuge(sort->context, more * sizeof(SortItem));
+	grown = allocate(sort->context, more * sizeof(LsSortItem));
+	memcpy(grown, sort->items, sort->n_items * sizeof(LsSortItem));
+	pfree(sort->items);
+	sort->items = grown;
+	sort->scratch = allocate(sort->context, more * sizeof(LsSortItem));
 	sort->max_items = more;
 	return true;
-}
-
-static inline void
-put_row_id(uint8 *out, uint64 row_id)
-{
-	for (int i = ROW_ID_BYTES - 1; i >= 0; i--)
-		*out++ = (uint8) (row_id >> (8 * i));
 }
 
 void
 ls_index_sort_add(LsIndexSort *sort, ls_bytes key, uint64 row_id, ls_bytes payload, uint8 flags)
 {
-	SortItem   *item;
+	LsSortItem   *item;
 
 	if (!have_room(sort))
 		write_run(sort);
 	item = &sort->items[sort->n_items++];
 	if (sort->packed)
 	{
-		item->prefix = key.data[0] == LS_KEY_VALUE ? bytes_to_prefix(key.data + 1, key.len - 1)
+		item->prefix = key.data[0] == LS_KEY_VALUE ? ls_sort_prefix(key.data + 1, key.len - 1)
 			: key.data[0] == LS_KEY_NULL_LAST ? PG_UINT64_MAX : 0;
 		item->rest = (uint64) key.data[0] << 48 | row_id << 8 | flags;
 	}
 	else
 	{
-		RecordHead	head = {.key_len = key.len, .payload_len = payload.len, .flags = flags};
-		char	   *record = MemoryContextAlloc(sort->records, RECORD_BYTES(&head));
+		LsSortRecord	head = {.key_len = key.len, .payload_len = payload.len, .flags = flags};
+		char	   *record = allocate_record(sort, ls_sort_record_bytes(&head));
 
 		item->rest = (uint64) (uintptr_t) record;
 		memcpy(record, &head, sizeof(head));
 		record += sizeof(head);
 		memcpy(record, key.data, key.len);
-		put_row_id((uint8 *) record + key.len, row_id);
-		memcpy(record + key.len + ROW_ID_BYTES, payload.data, payload.len);
-		sort->record_bytes += MAXALIGN(RECORD_BYTES(&head));
+		ls_index_put_row_id(row_id, (uint8 *) record + key.len);
+		memcpy(record + key.len + LS_ENTRY_ROW_ID_BYTES, payload.data, payload.len);
 	}
+	if (sort->in_order && sort->n_items > 1)
+		sort->in_order = ls_sort_item_less(sort->packed, item - 1, item);
 }
 
 void
 ls_index_sort_perform(LsIndexSort *sort)
 {
-	if (sort->n_runs == 0)
-		sort_items(sort);
-	else
+	sort_in_memory(sort);
+	pfree(sort->scratch);
+	sort->scratch = NULL;
+	if (sort->n_runs > 0)
 	{
-		if (sort->n_items > 0)
-			write_run(sort);
-		pfree(sort->items);
-		pfree(sort->scratch);
+		/* what is still in memory is a run, too */
+		(void) add_run(sort);
 		begin_merge(sort, 0);
 	}
 }
 
+void
+ls_index_sort_share(LsIndexSort *sort, SharedFileSet *files, int participant)
+{
+	sort->files = files;
+	sort->participant = participant;
+}
+
+int
+ls_index_sort_export(LsIndexSort *sort)
+{
+	if (sort->n_items > 0)
+		write_run(sort);
+	for (int i = 0; i < sort->n_runs; i++)
+	{
+		BufFileExportFileSet(sort->runs[i].file);
+		close_run(&sort->runs[i]);
+	}
+	sort->n_runs = 0;
+	return sort->n_files;
+}
+
+void
+ls_index_sort_import(LsIndexSort *sort, int participant, int n_files)
+{
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+
+	for (int i = 0; i < n_files; i++)
+	{
+		char		name[MAXPGPATH];
+		BufFile    *file;
+
+		file_name(name, participant, i);
+		file = BufFileOpenFileSet(&sort->files->fs, name, O_RDONLY, true);
+		/* not there: it was merged into a later one */
+		if (file != NULL)
+			add_run(sort)->file = file;
+	}
+	MemoryContextSwitchTo(old);
+}
+
 /* The item as a record. */
 static void
-unpack(LsIndexSort *sort, const SortItem *item, LsIndexRecord *record)
+unpack(LsIndexSort *sort, const LsSortItem *item, LsIndexRecord *record)
 {
 	if (sort->packed)
 	{
@@ -491,35 +523,35 @@ unpack(LsIndexSort *sort, const SortItem *item, LsIndexRecord *record)
 		record->key_len = 1;
 		if (marker == LS_KEY_VALUE)
 		{
-			memcpy(sort->entry + 1, &prefix, PREFIX_BYTES);
+			memcpy(sort->entry + 1, &prefix, LS_SORT_PREFIX_BYTES);
 			record->key_len += sort->width;
 		}
-		put_row_id(sort->entry + record->key_len, (item->rest >> 8) & LS_MAX_ROW_ID);
+		ls_index_put_row_id((item->rest >> 8) & LS_MAX_ROW_ID, sort->entry + record->key_len);
 		record->entry.data = sort->entry;
 		record->payload = (ls_bytes) {0};
 		record->flags = (uint8) item->rest;
 	}
 	else
 	{
-		const RecordHead *head = (const RecordHead *) item->rest;
+		const LsSortRecord *head = (const LsSortRecord *) item->rest;
 
 		record->key_len = head->key_len;
 		record->entry.data = (const uint8 *) (head + 1);
-		record->payload = (ls_bytes) {record->entry.data + head->key_len + ROW_ID_BYTES, head->payload_len};
+		record->payload = (ls_bytes) {record->entry.data + head->key_len + LS_ENTRY_ROW_ID_BYTES, head->payload_len};
 		record->flags = head->flags;
 	}
-	record->entry.len = record->key_len + ROW_ID_BYTES;
+	record->entry.len = record->key_len + LS_ENTRY_ROW_ID_BYTES;
 }
 
 bool
 ls_index_sort_next(LsIndexSort *sort, LsIndexRecord *record)
 {
-	const SortItem *item;
+	const LsSortItem *item;
 
 	if (sort->n_runs > 0)
 		item = merge_next(sort);
 	else
-		item = sort->next < sort->n_items ? &sort->items[sort->next++] : NULL;
+		item = next_in_memory(sort);
 	if (item == NULL)
 		return false;
 	unpack(sort, item, record);
@@ -529,14 +561,14 @@ ls_index_sort_next(LsIndexSort *sort, LsIndexRecord *record)
 void
 ls_index_sort_end(LsIndexSort *sort)
 {
-	if (sort->n_runs == 0)
-	{
-		pfree(sort->items);
+	pfree(sort->items);
+	if (sort->scratch != NULL)
 		pfree(sort->scratch);
-	}
 	for (int i = 0; i < sort->n_runs; i++)
 		close_run(&sort->runs[i]);
 	if (sort->records != NULL)
 		MemoryContextDelete(sort->records);
+	pfree(sort->runs);
+	pfree(sort->heap);
 	pfree(sort);
 }

@@ -3,7 +3,7 @@
  *
  * The choice of the access method.  A key or an index of a leanstore table for which
  * nobody has named one is a leanstore index, if leanstore.default_index says so and
- * there is an encoding for each of its columns.  The server names btree when the user
+ * there is an operator class of ours for each of its columns.  The server names btree when the user
  * names nothing, so whether it was the user is seen in the text of the statement.
  * Constraints can not name one at all.
  *
@@ -26,6 +26,8 @@
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_opclass.h"
@@ -37,7 +39,6 @@
 #include "tcop/dest.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "parser/parse_collate.h"
 #include "parser/parse_expr.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
@@ -68,30 +69,21 @@ ls_index_is_ours(Oid relid)
 /* ---- can this column be in a leanstore index? ------------------------------ */
 
 bool
-ls_index_has_encoding(Oid opclass, Oid type, Oid collation)
+ls_index_has_order(Oid opclass)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index choice", ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
 	Oid			opcintype = get_opclass_input_type(opclass);
-	LsKeyColumn column = {0};
-	bool		result;
 
-	result = ls_key_column_init(&column,
-								get_opfamily_proc(get_opclass_family(opclass), opcintype, opcintype, 1),
-								ls_key_type(opcintype, type), collation, false, false);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return result;
+	return OidIsValid(get_opfamily_proc(get_opclass_family(opclass), opcintype, opcintype, 1));
 }
 
 /* opclass: as named by the user, NIL: the default one. */
 static bool
-column_suits(Oid type, Oid collation, List *opclass)
+column_suits(Oid type, List *opclass)
 {
 	Oid			am = ls_index_am_oid();
 	Oid			found = opclass != NIL ? get_opclass_oid(am, opclass, true) : GetDefaultOpClass(type, am);
 
-	return OidIsValid(found) && ls_index_has_encoding(found, type, collation);
+	return OidIsValid(found) && ls_index_has_order(found);
 }
 
 /* Options that only btree has are a wish for btree. */
@@ -112,15 +104,19 @@ new_tables_are_leanstore(void)
 	return is_named(default_table_access_method, LS_TABLE_AM);
 }
 
-/* A partitioned table: are its partitions leanstore tables, and will they be? */
+/*
+ * A partitioned table: are its partitions leanstore tables?  When it has none yet: will they be?  What the session's
+ * default says of new tables does not count otherwise: pg_restore makes keys under another one than tables.
+ */
 static bool
-partitions_are_leanstore(Relation rel)
+partitions_are_leanstore(Oid root)
 {
-	Oid			am = rel->rd_rel->relam;
+	Oid			am = get_rel_relam(root);
+	bool		has_partitions = false;
 
-	if (OidIsValid(am) ? am != ls_table_am_oid() : !new_tables_are_leanstore())
+	if (OidIsValid(am) && am != ls_table_am_oid())
 		return false;
-	foreach_oid(relid, find_all_inheritors(RelationGetRelid(rel), NoLock, NULL))
+	foreach_oid(relid, find_all_inheritors(root, NoLock, NULL))
 	{
 		HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 		bool		suits = true;
@@ -129,41 +125,49 @@ partitions_are_leanstore(Relation rel)
 		{
 			Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-			suits = form->relkind == RELKIND_PARTITIONED_TABLE || form->relam == ls_table_am_oid();
+			if (form->relkind != RELKIND_PARTITIONED_TABLE)
+			{
+				suits = form->relam == ls_table_am_oid();
+				has_partitions = true;
+			}
 			ReleaseSysCache(tuple);
 		}
 		if (!suits)
 			return false;
 	}
-	return true;
+	return has_partitions || OidIsValid(am) || new_tables_are_leanstore();
 }
 
+/* The keys of a partition and of its parents have to be of one access method: what holds for the root holds for all. */
 static bool
 table_suits(Relation rel)
 {
 	if (!OidIsValid(ls_index_am_oid()))
 		return false;			/* the extension is not in this database */
-	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		return partitions_are_leanstore(rel);
-	return (rel->rd_rel->relkind == RELKIND_RELATION || rel->rd_rel->relkind == RELKIND_MATVIEW) && ls_is_table(rel);
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE && !rel->rd_rel->relispartition)
+		return partitions_are_leanstore(RelationGetRelid(rel));
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+		!((rel->rd_rel->relkind == RELKIND_RELATION || rel->rd_rel->relkind == RELKIND_MATVIEW) && ls_is_table(rel)))
+		return false;
+	return !rel->rd_rel->relispartition ||
+		partitions_are_leanstore(llast_oid(get_partition_ancestors(RelationGetRelid(rel))));
 }
 
 static bool
-table_column(Relation rel, const char *name, Oid *type, Oid *collation)
+table_column(Relation rel, const char *name, Oid *type)
 {
 	AttrNumber	attno = get_attnum(RelationGetRelid(rel), name);
 
 	if (attno <= 0)
 		return false;
 	*type = TupleDescAttr(RelationGetDescr(rel), attno - 1)->atttypid;
-	*collation = TupleDescAttr(RelationGetDescr(rel), attno - 1)->attcollation;
 	return true;
 }
 
 /* ---- CREATE INDEX ---------------------------------------------------------- */
 
-static void
-expression_type(Relation rel, const IndexElem *elem, bool transformed, const char *query, Oid *type, Oid *collation)
+static Oid
+expression_type(Relation rel, const IndexElem *elem, bool transformed, const char *query)
 {
 	Node	   *expr = elem->expr;
 
@@ -175,11 +179,9 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, const cha
 		addNSItemToQuery(pstate, addRangeTableEntryForRelation(pstate, rel, AccessShareLock, NULL, false, true),
 						 false, true, true);
 		expr = transformExpr(pstate, copyObject(expr), EXPR_KIND_INDEX_EXPRESSION);
-		assign_expr_collations(pstate, expr);
 		free_parsestate(pstate);
 	}
-	*type = exprType(expr);
-	*collation = exprCollation(expr);
+	return exprType(expr);
 }
 
 static bool
@@ -190,18 +192,16 @@ index_suits(Relation rel, const IndexStmt *stmt, const char *query)
 	foreach_node(IndexElem, elem, stmt->indexParams)
 	{
 		Oid			type;
-		Oid			collation;
 
-		/* ON CONFLICT that names an operator class means one of btree's */
-		if (elem->opclassopts != NIL || (stmt->unique && elem->opclass != NIL))
+		/* ON CONFLICT that names an operator class means one of btree's, if there is such */
+		if (elem->opclassopts != NIL ||
+			(stmt->unique && elem->opclass != NIL && OidIsValid(get_opclass_oid(BTREE_AM_OID, elem->opclass, true))))
 			return false;
 		if (elem->name == NULL)
-			expression_type(rel, elem, stmt->transformed, query, &type, &collation);
-		else if (!table_column(rel, elem->name, &type, &collation))
+			type = expression_type(rel, elem, stmt->transformed, query);
+		else if (!table_column(rel, elem->name, &type))
 			return false;		/* the server will say so */
-		if (elem->collation != NIL)
-			collation = get_collation_oid(elem->collation, false);
-		if (!column_suits(type, collation, elem->opclass))
+		if (!column_suits(type, elem->opclass))
 			return false;
 	}
 	return true;
@@ -391,9 +391,9 @@ serial_type(const TypeName *name)
 
 /* A column as it will be when the constraint is added: the same command may add it, or change its type. */
 static bool
-altered_column(Relation rel, const AlterTableStmt *stmt, const char *name, Oid *type, Oid *collation)
+altered_column(Relation rel, const AlterTableStmt *stmt, const char *name, Oid *type)
 {
-	bool		found = table_column(rel, name, type, collation);
+	bool		found = table_column(rel, name, type);
 
 	foreach_node(AlterTableCmd, cmd, stmt->cmds)
 	{
@@ -412,7 +412,6 @@ altered_column(Relation rel, const AlterTableStmt *stmt, const char *name, Oid *
 			*type = typeTypeId(tuple);
 			ReleaseSysCache(tuple);
 		}
-		*collation = def->collClause != NULL ? get_collation_oid(def->collClause->collname, false) : get_typcollation(*type);
 		found = true;
 	}
 	return found;
@@ -435,9 +434,8 @@ choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *cons
 	foreach_node(String, key, keys)
 	{
 		Oid			type;
-		Oid			collation;
 
-		if (!altered_column(rel, stmt, strVal(key), &type, &collation) || !column_suits(type, collation, NIL))
+		if (!altered_column(rel, stmt, strVal(key), &type) || !column_suits(type, NIL))
 			return;
 	}
 	constraint->access_method = LS_INDEX_AM;
@@ -449,7 +447,7 @@ choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *cons
  * were one; of others the server says what is wrong with them.
  */
 static bool
-use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, LsIndexAfterwards *after)
+use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, const char *query, LsIndexAfterwards *after)
 {
 	Constraint *constraint = castNode(Constraint, cmd->def);
 	Oid			index_oid = constraint->indexname == NULL ? InvalidOid
@@ -493,11 +491,17 @@ use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, LsIndexAfterwa
 		if (!OidIsValid(opclass) || get_opclass_family(opclass) != index->rd_opfamily[i] ||
 			get_opclass_input_type(opclass) != index->rd_opcintype[i] ||
 			att->attcollation != index->rd_indcollation[i] || index->rd_indoption[i] != 0)
+		{
+			ParseState *pstate = make_parsestate(NULL);
+
+			pstate->p_sourcetext = query;
 			ereport(ERROR,
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 					 errmsg("index \"%s\" column number %d does not have default sorting behavior",
 							constraint->indexname, i + 1),
-					 errdetail("Cannot create a primary key or unique constraint using such an index.")));
+					 errdetail("Cannot create a primary key or unique constraint using such an index."),
+					 parser_errposition(pstate, constraint->location)));
+		}
 		if (constraint->contype == CONSTR_PRIMARY && !att->attnotnull)
 		{
 			AlterTableCmd *not_null = makeNode(AlterTableCmd);
@@ -622,7 +626,7 @@ prepare_access_method(Relation rel, const AlterTableCmd *cmd, LsIndexAfterwards 
 }
 
 static void
-prepare_alter_table(AlterTableStmt *stmt, LsIndexAfterwards *after)
+prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *after)
 {
 	bool		concerned = false;
 	LOCKMODE	lockmode;
@@ -648,7 +652,7 @@ prepare_alter_table(AlterTableStmt *stmt, LsIndexAfterwards *after)
 			prepare_access_method(rel, cmd, after);
 		else if (cmd->subtype == AT_AlterColumnType && after->keys == NIL)
 			after->keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
-		else if (cmd->subtype == AT_AddConstraint && table_suits(rel) && !use_index(rel, stmt, cmd, after))
+		else if (cmd->subtype == AT_AddConstraint && table_suits(rel) && !use_index(rel, stmt, cmd, query, after))
 			choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL);
 		else if (cmd->subtype == AT_AddColumn && table_suits(rel))
 			foreach_node(Constraint, constraint, ((ColumnDef *) cmd->def)->constraints)
@@ -747,7 +751,7 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			prepare_index((IndexStmt *) stmt, pstmt, query, context);
 			break;
 		case T_AlterTableStmt:
-			prepare_alter_table((AlterTableStmt *) stmt, after);
+			prepare_alter_table((AlterTableStmt *) stmt, query, after);
 			break;
 		case T_AlterTableMoveAllStmt:
 			if (((AlterTableMoveAllStmt *) stmt)->objtype == OBJECT_INDEX)

@@ -123,6 +123,7 @@ ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool d
 	column->descending = descending;
 	column->nulls_first = nulls_first;
 	column->state = NULL;
+	column->compare = NULL;
 	if (column->encoding == NULL)
 		return false;
 
@@ -149,7 +150,7 @@ ls_key_element_init(LsKeyColumn *column, Oid type, Oid collation)
 bool
 ls_key_is_reversible(const LsKeyColumn *column)
 {
-	return column->encoding->decode != NULL;
+	return column->encoding->decode != NULL && !ls_key_has_labels(column);
 }
 
 void

@@ -30,6 +30,7 @@
 
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "lib/stringinfo.h"
 #include "nodes/pg_list.h"
 #include "utils/relcache.h"
@@ -90,6 +91,7 @@ struct LsKeyColumn
 	bool		descending;
 	bool		nulls_first;
 	void	   *state;
+	FmgrInfo   *compare;		/* of a column with labels: its comparison procedure; else NULL */
 };
 
 /*
@@ -117,8 +119,32 @@ extern Size ls_key_column_length(const LsKeyColumn *column, const uint8 *bytes, 
 /* Can ls_key_decode give back what was encoded? */
 extern bool ls_key_is_reversible(const LsKeyColumn *column);
 
+/* These bytes are no key: ERRCODE_INDEX_CORRUPTED. */
+pg_noreturn extern void ls_key_damaged(void);
+
 /* The value of a column given by its bytes, marker included.  Damage is reported as ERRCODE_INDEX_CORRUPTED. */
 extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isnull);
+
+/*
+ * ---- labels (ls_key_label.c)
+ *
+ * A column whose order no encoding expresses.  Its keys are labels that order as
+ * the values do, and are found by comparing values: ls_key_append() is for its NULLs only.
+ */
+extern void ls_key_label_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool descending, bool nulls_first);
+
+static inline bool
+ls_key_has_labels(const LsKeyColumn *column)
+{
+	return column->compare != NULL;
+}
+
+/* Append a column with a new label, between those of two others (markers included; no bytes: there is none). */
+extern void ls_key_append_label(const LsKeyColumn *column, const uint8 *left, Size left_len,
+								const uint8 *right, Size right_len, StringInfo out);
+
+/* Which of two values comes first in the order of keys, by this procedure of the operator family. */
+extern int	ls_key_compare(const LsKeyColumn *column, FmgrInfo *compare, Datum a, Datum b);
 
 /*
  * The enum types that values of a type contain: their values must not get other

@@ -106,9 +106,6 @@ ls_key_get64(const uint8 *p)
 
 /* ---- ls_key.c */
 
-/* ERRCODE_INDEX_CORRUPTED */
-pg_noreturn extern void ls_key_damaged(void);
-
 /* Frame what has been appended since out->len was `start`. */
 extern void ls_key_frame(StringInfo out, int start);
 

@@ -5,7 +5,7 @@
  * their own encoding.  Where the provider's sort keys can be trusted (ICU), the
  * sort key comes first, framed, and then the string, which breaks ties under a
  * deterministic collation as the comparison does.  Under a nondeterministic one
- * the sort key is all.  Other collations (libc) have no encoding: what strcoll()
+ * the sort key is all.  Other collations (libc) have no encoding, but labels: what strcoll()
  * and strxfrm() make of a string differs too often.
  *
  * As for a btree, the keys are good for one version of the collation: after

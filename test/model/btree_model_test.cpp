@@ -65,7 +65,7 @@ class ModelRun {
     return s;
   }
   std::string value() {
-    u64 bytes = random_() % 10 == 0 ? random_() % (max_value_ + 1) : random_() % 120;
+    u64 bytes = random_() % 10 == 0 ? random_() % (max_value_ + 1) : random_() % std::min(max_value_ + 1, 120u);
     return std::string(bytes, static_cast<char>(random_()));
   }
 

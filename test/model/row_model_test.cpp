@@ -93,7 +93,8 @@ class Model {
     }
     const u64 row = all_rows_.empty() ? 0 : all_rows_[roll(all_rows_.size())];
     switch (roll(22)) {
-      case 0: case 1: insert(m); break;
+      case 0: insert(m); break;
+      case 1: insert_many(m); break;
       case 2: case 3: case 4: case 5: case 6: update(m, row); break;
       case 7: remove(m, row); break;
       case 8: case 9: lock(m, row); break;
@@ -134,9 +135,28 @@ class Model {
     const u64 row = next_row_ += roll(3) == 0 ? 7 : 1;
     const std::string data = random_data();
     TXN_EXPECT_OK(m.s->insert(table_, row, data));
+    inserted(m, row, data);
+  }
+  void inserted(ModelSession &m, u64 row, const std::string &data) {
     m.own.changes[row] = {data, true, true, 0};
     all_rows_.push_back(row);
     if (all_rows_.size() > kMaxRows) all_rows_.erase(all_rows_.begin());
+  }
+
+  void insert_many(ModelSession &m) {
+    if (all_rows_.size() >= kMaxRows && roll(4) != 0) return;
+    const u64 first = next_row_ + 1 + roll(3);
+    std::vector<std::string> data(1 + roll(12));
+    std::vector<ls_bytes> rows;
+    for (std::string &d : data) {
+      d = random_data();
+      rows.push_back({reinterpret_cast<const u8 *>(d.data()), static_cast<u32>(d.size())});
+    }
+    u32 n = 0;
+    TXN_EXPECT_OK(row_insert_many(m.s->worker(), table_, first, m.s->cid++, rows, &n));
+    EXPECT_EQ(n, data.size());
+    for (u32 i = 0; i < n; i++) inserted(m, first + i, data[i]);
+    next_row_ = first + n - 1;
   }
 
   ModelSession *writer_of(u64 row) {

@@ -10,7 +10,10 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 my $CLIENTS = 4;
-my $node = LeanstoreTest->new_node('crash', 'leanstore.buffer_pool_size' => '16MB', 'leanstore.checkpoint_timeout' => '1s');
+my $node = LeanstoreTest->new_node('crash',
+	'leanstore.buffer_pool_size' => '64MB',
+	'leanstore.wal_segment_size' => '1MB',
+	'leanstore.checkpoint_timeout' => '1s');
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
 $node->pgbench_init('postgres', 1);
@@ -57,8 +60,8 @@ foreach my $how (qw(postmaster all postmaster all))
 	($acknowledged, $doubtful) = ($found, 0);
 }
 
-# The engine worker must not leave before those who need it: commits that wait for the log when the postmaster dies are
-# hardened, and nobody is left to block the next start.
+# The engine worker must not leave before those who need it: commits that wait for it to make a segment of the log when the
+# postmaster dies are hardened, and nobody is left to block the next start.
 my $run = $node->start_pgbench('postgres', '-c', $CLIENTS, '-T', 60);
 CrashDriver::wait_for_rows($node, 'pgbench_history', 50);
 my $watcher = $node->background_psql('postgres');

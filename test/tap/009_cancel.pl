@@ -19,7 +19,8 @@ my %statements = (
 	'INSERT' => q{INSERT INTO t SELECT i, repeat('y', 100) FROM generate_series(1, 100000) i},
 	'COPY'   => q{COPY t FROM 't.copy'},
 	'UPDATE' => q{UPDATE t SET pad = repeat('z', 100)},
-	'DELETE' => q{DELETE FROM t});
+	'DELETE' => q{DELETE FROM t},
+	'CREATE INDEX' => q{CREATE INDEX t_pad ON t USING leanstore (id, pad COLLATE "C")});
 
 foreach my $name (sort keys %statements)
 {

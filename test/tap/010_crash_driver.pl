@@ -25,10 +25,12 @@ my $node = LeanstoreTest->new_node('crash',
 	'leanstore.checkpoint_timeout' => '2s',
 	shared_buffers => '16MB',
 	checkpoint_timeout => '30s',
+	max_prepared_transactions => 20,
 	autovacuum_naptime => '1s');
 my $driver = CrashDriver->new($node,
 	seed => $seed,
 	clients => $ENV{CRASH_CLIENTS} // 4,
+	two_phase => 0.2,
 	synchronous_commit => $ENV{CRASH_SYNC} // 'on');
 
 $driver->create_tables;

@@ -56,17 +56,22 @@ is($node->safe_psql('postgres', q{SELECT to_regclass('t_lost') IS NULL}), 't', '
 is($node->safe_psql('postgres', $by_index), '101|15150', 'rows by the old index');
 $node->safe_psql('postgres', 'CHECKPOINT');
 
-# Cancelled at any moment.
+# Cancelled at any moment, by one process and with parallel workers.
 my $before = $node->safe_psql('postgres', $files);
-foreach my $ms (1, 3, 6, 10, 15, 25, 40, 60, 90, 130)
+foreach my $workers (0, 2)
 {
-	$node->psql('postgres', qq{SET statement_timeout = '${ms}ms'; SET maintenance_work_mem = '64kB'; CREATE INDEX t_cancelled ON t (pad, v, id); SET statement_timeout = 0; DROP INDEX t_cancelled});
+	$node->safe_psql('postgres', "ALTER TABLE t SET (parallel_workers = $workers)");
+	foreach my $ms (1, 3, 6, 10, 15, 25, 40, 60, 90, 130)
+	{
+		$node->psql('postgres', qq{SET statement_timeout = '${ms}ms'; SET maintenance_work_mem = '64kB'; CREATE INDEX t_cancelled ON t (pad, v, id); SET statement_timeout = 0; DROP INDEX t_cancelled});
+	}
+	$node->psql('postgres', q{SET maintenance_work_mem = '64kB'; CREATE UNIQUE INDEX t_cancelled ON t (pad)});
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	is($node->safe_psql('postgres', $files), $before, "cancelled builds leave no file, $workers workers");
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_ls_dir('base/pgsql_tmp', true, false)}), '0', '... nor temporary ones');
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't_cancelled'}), '0', '... nor an index');
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'}), '... nor a worker');
 }
-$node->psql('postgres', q{SET maintenance_work_mem = '64kB'; CREATE UNIQUE INDEX t_cancelled ON t (pad)});
-$node->safe_psql('postgres', 'CHECKPOINT');
-is($node->safe_psql('postgres', $files), $before, 'cancelled builds leave no file');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_ls_tmpdir()}), '0', '... nor temporary ones');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't_cancelled'}), '0', '... nor an index');
 
 # Concurrently, while others insert: a cancelled build leaves an invalid index that can be dropped, or built again.
 my $writers = $node->background_psql('postgres');

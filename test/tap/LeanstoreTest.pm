@@ -160,8 +160,9 @@ sub wait_for_restart
 		my $now = $self->child_pid('checkpointer');
 		if (defined $now && $now != $old)
 		{
-			my ($status, $out) = $self->psql('postgres', 'SELECT 1');
-			return if $status == 0 && $out eq '1';
+			# A refused psql may be gone before it has read the query; that pipe is broken.
+			my ($status, $out) = eval { $self->psql('postgres', 'SELECT 1') };
+			return if defined $status && $status == 0 && $out eq '1';
 		}
 		usleep(100_000);
 	}
@@ -310,14 +311,23 @@ sub _slurp
 	return scalar <$file>;
 }
 
-# Waits until processes have gone; a zombie counts as gone.
+# Does a process run?  A zombie does not, but one with threads may have a zombie for its first while others still leave, attached
+# to shared memory.
+sub process_runs
+{
+	my ($pid) = @_;
+
+	return scalar grep { (_slurp($_) // '') =~ /\) [^ZX] / } glob "/proc/$pid/task/*/stat";
+}
+
+# Waits until processes have gone.
 sub _wait_gone
 {
 	my @pids = @_;
 
 	for (my $i = 0; $i < $DEFAULT_TIMEOUT * 10; $i++)
 	{
-		@pids = grep { (_slurp("/proc/$_/stat") // '') =~ /\) [^Z]/ } @pids;
+		@pids = grep { process_runs($_) } @pids;
 		return unless @pids;
 		usleep(100_000);
 	}

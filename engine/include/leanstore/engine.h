@@ -72,6 +72,7 @@ typedef struct ls_error {
 typedef struct ls_config {
   uint64_t buffer_pool_bytes;
   uint32_t worker_slots;        /* host slots; the engine adds its own behind them */
+  uint32_t prepared_slots;      /* transactions prepared for two-phase commit at a time */
   uint32_t max_open_files;      /* capacity of the shared file table */
   uint32_t log_buffer_bytes;    /* per slot, power of two */
   uint64_t log_segment_bytes;
@@ -79,8 +80,10 @@ typedef struct ls_config {
   uint32_t checkpoint_seconds;
   uint32_t page_providers;      /* threads */
   uint32_t version_trees;       /* partitions of the version store, power of two */
+  uint64_t range_lock_bytes;    /* shared memory for range locks, 0: 16 MB; about 128 bytes a range with short keys */
   bool fsync;                   /* false: nothing is flushed, as PostgreSQL's fsync=off */
   bool direct_io;
+  bool huge_pages;              /* the arena is a mapping that the system may back with huge pages: ask for them */
   char data_dir[512];           /* "<PGDATA>/leanstore", exists, mode 0700 */
   char root_dir[512];           /* "<PGDATA>": relation paths are relative to it */
 } ls_config;
@@ -101,8 +104,10 @@ LS_NODISCARD ls_status ls_store_create(void *arena, size_t size, const ls_config
 /* A transaction whose fate only the host's own log knows. */
 typedef struct ls_in_doubt {
   uint64_t tn;
-  uint64_t full_xid; /* as given to ls_txn_prepare_commit */
+  uint64_t full_xid; /* as given to ls_txn_prepare_commit or ls_txn_prepare */
+  bool two_phase;    /* ls_txn_prepare: the host may still have it prepared */
   bool committed;    /* to be filled in by the host */
+  bool prepared;     /* so is this, with two_phase: neither committed nor rolled back yet */
 } ls_in_doubt;
 
 /* Step 1, in the engine process: read control file and log, redo.  next_full_xid: no
@@ -112,6 +117,16 @@ LS_NODISCARD ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid,
 /* Step 2: undo losers, checkpoint, open the store for workers, start the threads. */
 LS_NODISCARD ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts,
                                           ls_error *err) LS_NOEXCEPT;
+/* How far step 1 is, and what both have done; anybody may ask at any time. */
+typedef struct ls_recovery_progress {
+  uint64_t log_bytes;      /* to be replayed: 0 until the log is read, and when there is nothing to replay */
+  uint64_t redone_bytes;
+  uint64_t records;        /* in them */
+  uint64_t rolled_back;    /* transactions; after step 2 */
+} ls_recovery_progress;
+void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) LS_NOEXCEPT;
+/* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the store counts as stopped. */
+void ls_recovery_cancel(ls_store *store) LS_NOEXCEPT;
 bool ls_store_ready(const ls_store *store) LS_NOEXCEPT;
 /* Shut down or abandoned: the arena has to be formatted again before use. */
 bool ls_store_stopped(const ls_store *store) LS_NOEXCEPT;
@@ -156,8 +171,31 @@ LS_NODISCARD ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worke
                                         ls_error *err) LS_NOEXCEPT;
 /* No transaction may be open. */
 void ls_worker_detach(ls_worker *worker) LS_NOEXCEPT;
-/* Flag polled in waits that may be long; points to a variable of the host (InterruptPending). */
-void ls_worker_set_interrupt(ls_worker *worker, const volatile int *pending) LS_NOEXCEPT;
+/* Pages of 4 KiB used by this worker since it was attached; the struct is the live one, private to the worker. */
+typedef struct ls_page_counts {
+  uint64_t hit;  /* leaves found in memory; inner nodes are not counted */
+  uint64_t read; /* pages read from files */
+  uint64_t extended; /* pages added to files */
+} ls_page_counts;
+const ls_page_counts *ls_worker_page_counts(const ls_worker *worker) LS_NOEXCEPT;
+/* The same for what it has written to the log. */
+typedef struct ls_log_counts {
+  uint64_t records;
+  uint64_t bytes;
+} ls_log_counts;
+const ls_log_counts *ls_worker_log_counts(const ls_worker *worker) LS_NOEXCEPT;
+/* Where the host puts the address of the flag that is polled in waits that may be long (InterruptPending; NULL: none is),
+ * before a call, as often as it likes. */
+const volatile int **ls_worker_interrupt(ls_worker *worker) LS_NOEXCEPT;
+/* What a call may sleep for, beside the waits that calls are made for. */
+typedef enum ls_wait {
+  LS_WAIT_LOG_SPACE,  /* the log buffer is full */
+  LS_WAIT_PAGE_READ,  /* a page comes from its file, by this worker or another */
+  LS_WAIT_PAGE_FRAME, /* all of the buffer pool is in use: pages have to be written or to go */
+  LS_WAITS
+} ls_wait;
+/* While a call sleeps for one, *word holds its code; then again what it held before. */
+void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const uint32_t codes[LS_WAITS]) LS_NOEXCEPT;
 
 /* ---------------------------------------------------------- transactions -- */
 
@@ -176,14 +214,29 @@ void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) LS_NOEXCEPT;
 void ls_txn_precommit(ls_worker *worker) LS_NOEXCEPT;
 /* Mixed commit, step 1: harden all changes as prepared(full_xid), and everything before them. */
 LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
-/* Step 2, after the host made the effects visible.  Returns the GSN to wait for (0: nothing). */
-uint64_t ls_txn_commit(ls_worker *worker) LS_NOEXCEPT;
+/* Step 2, after the host made the effects visible.  Returns the GSN to wait for (0: nothing).  will_wait: step 3 follows
+ * at once (otherwise others who wait for what is ordered behind this commit are taken care of here). */
+uint64_t ls_txn_commit(ls_worker *worker, bool will_wait) LS_NOEXCEPT;
 /* Step 3, when locks are released: wait until everything up to gsn is hardened. */
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn) LS_NOEXCEPT;
 /* Abort: undo in place, then free the slot's TN. Also right after precommit/prepare_commit. */
 void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
 
-/* Is tn active (running, aborting, or committed but not yet past ls_txn_commit)? */
+/*
+ * Two-phase commit.  Step 1: harden all changes and row locks as prepared, whatever happens to the host; ls_txn_abort still takes
+ * everything back.  LS_LIMIT: there are as many as configured.
+ * Step 2, when the host has prepared it for good: the worker is free for another transaction, this one stays active.
+ */
+LS_NODISCARD ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
+void ls_txn_hand_over(ls_worker *worker) LS_NOEXCEPT;
+/* Step 3, when the host has recorded for good how it ends and has made that visible: by any worker, inside a transaction of its
+ * own or not, by several at a time, also for one that is finished already.  LS_INTERRUPTED while another worker does it. */
+LS_NODISCARD ls_status ls_prepared_finish(ls_worker *worker, uint64_t tn, bool committed, ls_error *err) LS_NOEXCEPT;
+/* Those between step 2 and the end of step 3 (they are active, too), as ls_active_tns. */
+size_t ls_prepared_tns(const ls_store *store, uint64_t *out, size_t cap) LS_NOEXCEPT;
+bool ls_prepared_has(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
+
+/* Is tn active (running, prepared, aborting, or committed but not yet past ls_txn_commit)? */
 bool ls_tn_is_active(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
 /* Copy active TNs (unsorted) into out[cap]; returns how many there are. */
 size_t ls_active_tns(const ls_store *store, uint64_t *out, size_t cap) LS_NOEXCEPT;
@@ -205,6 +258,9 @@ typedef struct ls_snapshot {
   uint32_t n_running;
   uint32_t curcid;
   uint64_t own_tn;         /* 0: this transaction has written nothing */
+  /* MVCC: a row whose newest version was committed by somebody whom the snapshot does not see is LS_UPDATED, in ls_row_fetch and
+   * ls_scan_next.  What is in progress is passed over. */
+  bool newest_only;
 } ls_snapshot;
 
 /* ------------------------------------------------------------- relations -- */
@@ -252,7 +308,8 @@ typedef enum ls_row_flag {
   LS_ROW_KEYS_CHANGED = 4, /* the change conflicts with FOR KEY SHARE */
   LS_ROW_SPECULATIVE = 8,  /* insertion not confirmed; cid is the token */
   LS_ROW_HAS_PREV = 16,    /* an older version exists in the version store */
-  LS_ROW_LOCKED = 32       /* the lock tree may have entries */
+  LS_ROW_LOCKED = 32,      /* the lock tree may have entries */
+  LS_ROW_COPIED = 64       /* the older versions are those of the row it was copied from (ls_row_insert_raw) */
 } ls_row_flag;
 
 typedef struct ls_row {
@@ -295,9 +352,11 @@ typedef struct ls_bytes {
 LS_NODISCARD ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_id, uint32_t count,
                                           uint32_t cid, const ls_bytes *rows, uint32_t *inserted,
                                           ls_error *err) LS_NOEXCEPT;
-/* Insert as if written by writer_tn long ago, without undo (rewrites into a new file). */
-LS_NODISCARD ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t writer_tn,
-                                         const uint8_t *data, uint32_t len, ls_error *err) LS_NOEXCEPT;
+/* Insert a row as another file has it, without undo (rewrites into a new file): writer, cid and seq, GHOST, MOVED with moved_to,
+ * KEYS_CHANGED, payload.  With HAS_PREV the versions before it stay where they are and are found from both rows; without, it is
+ * as if it had always been so. */
+LS_NODISCARD ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_row *row,
+                                         ls_error *err) LS_NOEXCEPT;
 /* Confirm (real cid) or remove a speculative insertion. */
 LS_NODISCARD ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid,
                                                  bool keep, ls_error *err) LS_NOEXCEPT;
@@ -334,11 +393,16 @@ LS_NODISCARD ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_chan
  * no latch between calls.  Memory is malloc'ed: close it (resource owner). */
 LS_NODISCARD ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot, uint64_t lo,
                                     uint64_t hi, bool backward, ls_scan **scan, ls_error *err) LS_NOEXCEPT;
-/* Next visible row, LS_END at the end.  row->data is valid until the next call on the scan.  `running` of
- * the snapshot is copied at open. */
-LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, ls_row *row, ls_error *err) LS_NOEXCEPT;
-/* Turn around: the next call returns the row before/after the one last returned. */
-void ls_scan_set_backward(ls_scan *scan, bool backward) LS_NOEXCEPT;
+/* The next visible rows, *count of them in the scan's direction: at least one, at most what one leaf has.  They and their data are
+ * valid until the next call on the scan.  LS_END.  `running` of the snapshot is copied at open. */
+LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count, ls_error *err) LS_NOEXCEPT;
+/* The version of one row that the scan's snapshot sees (LS_NOT_FOUND: none), whatever its range.  As ls_row_fetch does, but from a
+ * copy of the row's leaf, which is kept for the next call: for row ids that come nearly in order.  A scan serves either these calls
+ * or ls_scan_next. */
+LS_NODISCARD ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, ls_row *row, ls_error *err) LS_NOEXCEPT;
+/* Turn around at the row `from`, one of those that the last call returned: the next one returns what is before/after it.  After
+ * LS_END: what is at the end that was reached. */
+void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) LS_NOEXCEPT;
 /* Reposition on a new range, same snapshot. */
 void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) LS_NOEXCEPT;
 void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
@@ -356,7 +420,8 @@ void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
  *
  * `table` is where the row ids point to; both handles of one call belong to files of the same database.
  */
-#define LS_MAX_KEY_BYTES 990u          /* without the row id */
+#define LS_MAX_KEY_BYTES 1300u         /* without the row id */
+#define LS_ENTRY_ROW_ID_BYTES 5u
 /* What fits beside a key: LS_TOO_LARGE beyond.  With a short key about 3,900 bytes. */
 uint32_t ls_index_max_payload(uint32_t key_bytes) LS_NOEXCEPT;
 
@@ -377,7 +442,7 @@ LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_byte
  * *entries, *removed: how many this call has left and removed. */
 typedef struct ls_index_position {
   uint32_t len;
-  uint8_t key[LS_MAX_KEY_BYTES + 5];
+  uint8_t key[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
 } ls_index_position;
 LS_NODISCARD ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves,
                                       ls_index_position *position, uint64_t *entries, uint64_t *removed, ls_error *err) LS_NOEXCEPT;
@@ -404,6 +469,10 @@ void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
 /* Within the range, go on as if `position` (key | row id, or any byte string) had just been returned: forward with the first entry
  * behind it, backward with the last before it.  Cheap when that is in the same leaf. */
 LS_NODISCARD ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) LS_NOEXCEPT;
+/* For searches by an order that only the host can tell: some entry of the range, about in the middle of its entries.  LS_END: it has
+ * none (at one moment of the call).  Afterwards the scan has no place: ls_index_scan_range gives it one. */
+LS_NODISCARD ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to, ls_index_entry *entry,
+                                            ls_error *err) LS_NOEXCEPT;
 /* How often it went down the tree from the root to begin or to seek, since it was opened (not: on to the next leaf). */
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) LS_NOEXCEPT;
 void ls_index_scan_close(ls_index_scan *scan) LS_NOEXCEPT;
@@ -420,12 +489,57 @@ LS_NODISCARD ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry,
 LS_NODISCARD ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) LS_NOEXCEPT;
 void ls_index_build_abandon(ls_index_build *build) LS_NOEXCEPT;
 
+/* ----------------------------------------------------------- range locks -- */
+
+/*
+ * Locks on ranges of keys, for SERIALIZABLE (docs/concurrency.md; "Concurrent Range Locking", chapters 4 and 5).  A range is
+ * from <= key < to in memcmp order within one tree (`to` with data == NULL: no upper bound); trees are told apart by their file.
+ * Shared ranges may overlap, an exclusive one overlaps no range of another owner.  Ranges of one owner never conflict: locking
+ * again is free, shared becomes exclusive when nobody else is in the way (an upgrade waits like any request).
+ *
+ * An owner is a transaction of the host: the slot of the worker that began it, and a number that no other transaction of the slot
+ * has had.  Any worker may lock for it (parallel workers lock for their leader); its end releases everything at once.
+ *
+ * Requests that conflict are served in the order in which they were made.  The engine does not wait: LS_LOCKED leaves the request
+ * in the queue and names an owner in the way; the host waits for that owner's end (so that its deadlock detector sees it) and
+ * makes the same call again, or withdraws.
+ */
+typedef enum ls_range_mode { LS_RANGE_SHARED = 1, LS_RANGE_EXCLUSIVE = 2 } ls_range_mode;
+
+typedef struct ls_range_owner {
+  uint32_t slot;
+  uint32_t number; /* not 0 */
+} ls_range_owner;
+
+/* LS_OK: granted until ls_range_unlock_all.  LS_LOCKED: *holder is in the way.  LS_LIMIT: out of memory for locks, even after
+ * ranges of this owner have been coalesced. */
+LS_NODISCARD ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from, ls_bytes to, ls_range_mode mode,
+                                     ls_range_owner owner, ls_range_owner *holder, ls_error *err) LS_NOEXCEPT;
+/* Take the request that this worker was told to wait for out of the queue.  Nothing queued is fine. */
+void ls_range_withdraw(ls_worker *worker) LS_NOEXCEPT;
+/* Release every range of the owner; its workers make no request any more. */
+void ls_range_unlock_all(ls_worker *worker, ls_range_owner owner) LS_NOEXCEPT;
+
+/* What is locked now, for a view: up to `cap` ranges in no order; returns how many there are.  Keys are cut at 32 bytes. */
+typedef struct ls_range_info {
+  ls_rel_key tree;
+  ls_range_owner owner;
+  ls_range_mode mode;
+  bool granted;
+  bool to_end;            /* no upper bound */
+  uint8_t from_len, to_len;
+  uint8_t from[32], to[32];
+} ls_range_info;
+size_t ls_range_list(const ls_store *store, ls_range_info *out, size_t cap) LS_NOEXCEPT;
+
 /* -------------------------------------------------- statistics, checking -- */
 
 typedef struct ls_stats {
   uint64_t pages_read, pages_written, pages_evicted, frames_total, frames_free, frames_dirty;
   uint64_t page_hits; /* resolves that found the page in memory, inner nodes not counted */
   uint64_t log_bytes, log_rounds, log_fsyncs, log_fsync_ns, log_commits, log_position, log_hardened_gsn;
+  uint64_t log_commits_held; /* written, but to be acknowledged only with a record of another slot that a later round has */
+  uint64_t log_segments;     /* files */
   uint64_t checkpoints, log_redo_position;
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;
@@ -433,6 +547,30 @@ typedef struct ls_stats {
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;
 void ls_store_stats(const ls_store *store, ls_stats *stats) LS_NOEXCEPT;
+
+/*
+ * What is in the log on disk, record by record, while the store runs.  `from`: where a round begins (log_redo_position); rounds that
+ * begin at `to` or later are left out.  Memory is malloc'ed: close it.
+ */
+typedef struct ls_log_scan ls_log_scan;
+typedef struct ls_log_item {   /* a page operation, or a record without any */
+  uint64_t position;     /* of the round */
+  uint64_t gsn, run;
+  uint64_t tn;           /* of the transaction; 0: none, or not known because it began before `from` */
+  uint32_t slot;
+  uint32_t bytes;        /* of the record */
+  const char *kind;      /* of the record; static, as is the next */
+  const char *operation; /* NULL: none */
+  uint32_t page;         /* UINT32_MAX: none */
+  uint32_t operand_bytes;
+  uint32_t file_no;      /* 0: none */
+  bool has_file;         /* the relation of file_no is known */
+  ls_rel_key file;
+} ls_log_item;
+LS_NODISCARD ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to, ls_log_scan **scan, ls_error *err) LS_NOEXCEPT;
+/* LS_OK, LS_END; LS_CORRUPT: no round begins here, be it damaged or truncated away meanwhile. */
+LS_NODISCARD ls_status ls_log_scan_next(ls_log_scan *scan, ls_log_item *item, ls_error *err) LS_NOEXCEPT;
+void ls_log_scan_close(ls_log_scan *scan) LS_NOEXCEPT;
 
 typedef struct ls_check_result {
   uint64_t pages, leaf_pages, inner_pages, free_pages, rows, ghosts, versions;

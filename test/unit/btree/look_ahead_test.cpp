@@ -40,6 +40,12 @@ struct Batch {
   }
 };
 
+// As who has a hint looks up.
+ls_status look_up(BTree &tree, const std::string &key, const LeafHint &hint, u8 *out, u32 *bytes) {
+  if (tree.value_at(hint, out, kPageSize, bytes)) return LS_OK;
+  return code(tree.lookup(test::as_bytes(key), out, kPageSize, bytes));
+}
+
 TEST(LookAhead, finds_what_is_there_and_nothing_else) {
   constexpr u64 kCount = 60'000;  // three levels
   EngineFixture engine({.pool_bytes = u64{32} << 20});
@@ -83,6 +89,35 @@ TEST(LookAhead, several_trees_of_different_height) {
   }
 }
 
+// Keys of one tree, looked for in every frame there is: a frame is where an entry is, or it says nothing.
+TEST(LookAhead, a_guess_may_be_any_frame) {
+  EngineFixture engine({.pool_bytes = u64{4} << 20});
+  EngineFixture::Worker worker(engine, 0);
+  constexpr u64 kCount = 3000;
+  FileSlot *files[2];
+  for (u32 t = 0; t < 2; t++) {
+    files[t] = engine.open(worker.ctx, 1 + t, false);
+    TreeUser user(worker.ctx, *files[t]);
+    for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(int_key(i * (t + 1)), value_of(i + t)));
+  }
+  BTree tree(worker.ctx, *files[0]);
+  std::vector<std::string> keys;
+  for (u64 i = 0; i < kCount + 100; i += 100) keys.push_back(int_key(i));
+  for (u32 f = 0; f < engine.pool().frame_count(); f++) {
+    for (size_t from = 0; from < keys.size(); from += LookAhead::kMax) {
+      const size_t n = std::min<size_t>(LookAhead::kMax, keys.size() - from);
+      LeafHint hints[LookAhead::kMax];
+      LookAhead look_ahead(engine.pool());
+      for (size_t i = 0; i < n; i++) look_ahead.add(*files[0], test::as_bytes(keys[from + i]), &hints[i], engine.pool().frame(f));
+      look_ahead.run();
+      for (size_t i = 0; i < n; i++) {
+        const u64 number = (from + i) * 100;
+        ASSERT_EQ(at_hint(tree, hints[i]), number < kCount ? value_of(number) : "-") << number << " in frame " << f;
+      }
+    }
+  }
+}
+
 TEST(LookAhead, outdated_hints_are_noticed) {
   EngineFixture engine({.pool_bytes = u64{8} << 20});
   EngineFixture::Worker worker(engine, 0);
@@ -96,10 +131,10 @@ TEST(LookAhead, outdated_hints_are_noticed) {
   // and a look-up with such a hint finds what is there now
   u8 out[kPageSize];
   u32 bytes;
-  ASSERT_EQ(code(user.tree.lookup(test::as_bytes(batch.keys[0]), out, sizeof out, &bytes, &batch.hints[0])), LS_OK);
+  ASSERT_EQ(look_up(user.tree, batch.keys[0], batch.hints[0], out, &bytes), LS_OK);
   EXPECT_EQ(std::string(out, out + bytes), "changed");
-  EXPECT_EQ(code(user.tree.lookup(test::as_bytes(batch.keys[1]), out, sizeof out, &bytes, &batch.hints[1])), LS_NOT_FOUND);
-  ASSERT_EQ(code(user.tree.lookup(test::as_bytes(batch.keys[3]), out, sizeof out, &bytes, &batch.hints[3])), LS_OK);
+  EXPECT_EQ(look_up(user.tree, batch.keys[1], batch.hints[1], out, &bytes), LS_NOT_FOUND);
+  ASSERT_EQ(look_up(user.tree, batch.keys[3], batch.hints[3], out, &bytes), LS_OK);
   EXPECT_EQ(std::string(out, out + bytes), value_of(999));
 }
 
@@ -145,7 +180,7 @@ TEST(LookAhead, stable_keys_are_found_among_changes) {
         found += ahead != "-";
         u8 out[kPageSize];
         u32 bytes;
-        ASSERT_EQ(code(tree.lookup(test::as_bytes(batch.keys[i]), out, sizeof out, &bytes, &batch.hints[i])), LS_OK)
+        ASSERT_EQ(look_up(tree, batch.keys[i], batch.hints[i], out, &bytes), LS_OK)
             << last_error().message;
         ASSERT_EQ(std::string(out, out + bytes), value_of(numbers[i]));
       }

@@ -112,6 +112,52 @@ TEST(Node, hints_lead_to_the_right_slot_at_every_count) {
   EXPECT_EQ(node->used_bytes(), 0u);
 }
 
+// All keys have the same head, and many the same twelve bytes; some rests lie at the very end of the page.
+TEST(Node, keys_with_equal_heads_are_told_apart) {
+  std::mt19937_64 random(19);
+  for (const bool fenced : {false, true}) {
+    PageBuffer page;
+    Node *node = page.node();
+    node->init(true, 0, {}, fenced ? as_bytes("t") : Bytes{}, fenced);
+    Model model;
+    const auto some_key = [&] {
+      return "same" + random_bytes(random, random() % 3 * 4 + random() % 4, 2) + random_bytes(random, random() % 9, 2);
+    };
+    for (int i = 0; i < 120; i++) {
+      const std::string key = some_key();
+      if (model.count(key) || !node->fits(as_bytes(key), 0)) continue;
+      node->insert(as_bytes(key), {});
+      model[key] = "";
+      expect_found(node, model, some_key());
+    }
+    expect_same(node, model);
+    for (int i = 0; i < 20000; i++) expect_found(node, model, some_key());
+    for (const char *outside : {"sam", "same", "samf", "a", "szzzzzzzz", ""}) expect_found(node, model, outside);
+  }
+}
+
+// Where a range ends is looked for behind where it begins; it may end outside of the node.
+TEST(Node, end_of_a_range_is_found_from_its_beginning) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, as_bytes("ab"), as_bytes("ac"), true);
+  Model model;
+  std::mt19937_64 random(17);
+  for (int i = 0; i < 120; i++) model["ab" + random_bytes(random, random() % 9, 3)] = "v";
+  for (const auto &entry : model) node->insert(as_bytes(entry.first), as_bytes(entry.second));
+  expect_same(node, model);
+  for (int i = 0; i < 20000; i++) {
+    const std::string from = "ab" + random_bytes(random, random() % 9, 3);
+    const auto first = model.lower_bound(from);
+    std::string to = i % 4 == 0 ? from + std::string(1, '\xff') : i % 4 == 1 ? random_bytes(random, random() % 5, 256)
+                     : i % 4 == 2 && first != model.end() ? first->first : "ab" + random_bytes(random, random() % 9, 3);
+    if (to < from) to = from;
+    bool found;
+    const u16 begin = node->lower_bound(as_bytes(from), &found);
+    ASSERT_EQ(node->position_behind(begin, as_bytes(from), as_bytes(to)), std::distance(model.begin(), model.lower_bound(to)));
+  }
+}
+
 TEST(Node, largest_row_fits_an_empty_leaf_between_two_integer_fences) {
   PageBuffer page;
   Node *node = page.node();
@@ -290,7 +336,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NodeModel,
                          ::testing::Values(Shape{"short_keys", 0, 3, 200, 12}, Shape{"around_the_head", 3, 6, 300, 3},
                                            Shape{"integers", 8, 8, 3900, 2},
                                            Shape{"long_keys", 0, kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes), 2},
-                                           Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes, 900, 1}),
+                                           Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes,
+                                                 Node::max_value_bytes(kMaxKeyBytes), 1}),
                          [](const auto &info) { return info.param.name; });
 
 // Inner nodes: children must follow their separators through splits and merges.
@@ -425,6 +472,7 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
     bool found;
     u16 pos = node->lower_bound(as_bytes(key), &found);
     EXPECT_LE(pos, kPageSize / sizeof(Slot));
+    EXPECT_LE(node->position_behind(static_cast<u16>(random()), as_bytes(key), as_bytes(key + 'x')), kPageSize / sizeof(Slot));
     u8 copy[kMaxKeyBytes];
     EXPECT_LE(node->copy_key(static_cast<u16>(random()), copy), kMaxKeyBytes);
     for (Bytes bytes : {node->value(static_cast<u16>(random())), node->lower_fence(), node->upper_fence(), node->prefix()}) {

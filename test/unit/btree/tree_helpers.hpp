@@ -41,7 +41,7 @@ inline ::testing::AssertionResult same(const Model &a, const Model &b) {
 }
 
 // Operands: u16 key bytes, key, value.
-enum TestOp : u16 { kTestPut = kOpRow | 0x71, kTestRemove = kOpRow | 0x72 };
+enum TestOp : u8 { kTestPut = kOpRow | 0xd, kTestRemove = kOpRow | 0xe };
 
 inline bool put(Node *node, Bytes key, Bytes value) {
   bool found;
@@ -56,7 +56,7 @@ inline bool put(Node *node, Bytes key, Bytes value) {
   return true;
 }
 
-inline void test_redo(u16 op, Bytes operands, u8 *page) {
+inline void test_redo(u8 op, Bytes operands, u8 *page) {
   Node *node = reinterpret_cast<Node *>(page);
   u16 key_bytes;
   std::memcpy(&key_bytes, operands.data(), sizeof key_bytes);
@@ -168,7 +168,7 @@ struct TreeUser {
   // What was done, by GSN (logged trees, when `keep_history`): content at any point of the log.
   struct Change {
     Gsn gsn;
-    u16 op;
+    u8 op;
     std::string key, value;
   };
   static void apply(const Change &change, Model &model) {
@@ -185,7 +185,7 @@ struct TreeUser {
  private:
   bool reserve() { return !file.logged || ok(ctx.log->reserve(kMaxRecordBytes / 2, ctx.interrupt)); }
 
-  void log_and_mark(Frame *frame, u16 op, const std::string &key, const std::string &value) {
+  void log_and_mark(Frame *frame, u8 op, const std::string &key, const std::string &value) {
     Gsn gsn = 0;
     if (file.logged) {
       u16 key_bytes = static_cast<u16>(key.size());

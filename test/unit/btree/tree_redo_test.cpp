@@ -40,23 +40,19 @@ struct Replayed {
 
   void apply(FileNo file_no) {
     for (const LogEntry &entry : log.entries) {
-      RecordHeader header;
-      std::memcpy(&header, entry.data, sizeof header);
-      if (header.kind != RecordKind::kSystem) continue;
-      const u8 *at = entry.data + sizeof header;
-      for (u32 i = 0; i < header.ops; i++) {
-        PageOpHeader op;
-        std::memcpy(&op, at, sizeof op);
-        Bytes operands{at + sizeof op, op.bytes};
-        at += sizeof op + op.bytes;
-        if (op.file == file_no) apply_op(header.gsn, op, operands);
+      const LogRecord record = entry.record();
+      if (record.kind != RecordKind::kSystem) continue;
+      for (Bytes left = record.body; !left.empty();) {
+        LogOp op;
+        ASSERT_EQ(load_op(&left, &op), nullptr);
+        if (op.file == file_no) apply_op(record.gsn, op);
         if (::testing::Test::HasFatalFailure()) return;
       }
     }
   }
 
   // Records of several operations on one page (the meta page) all count: none or all of them are on disk.
-  void apply_op(Gsn gsn, const PageOpHeader &op, Bytes operands) {
+  void apply_op(Gsn gsn, const LogOp &op) {
     if (op.page >= pages.size()) pages.resize(op.page + 1);
     u8 *page = pages[op.page].bytes;
     PageHeader &header = pages[op.page].node()->header;
@@ -64,8 +60,8 @@ struct Replayed {
       skipped++;
       return;
     }
-    if ((op.code & 0xff00) == kOpRow) test::test_redo(op.code, operands, page);
-    else ASSERT_EQ(code(BTree::redo(op.code, operands, page, op.page)), LS_OK) << last_error().message << " gsn " << gsn;
+    if (op_family(op.code) == kOpRow) test::test_redo(op.code, op.operands, page);
+    else ASSERT_EQ(code(BTree::redo(op.code, op.operands, page, op.page)), LS_OK) << last_error().message << " gsn " << gsn;
     header.gsn = gsn;
     replayed_gsn[{op.page, gsn}] = true;
     applied++;
@@ -255,7 +251,7 @@ TEST(TreeRedo, operations_that_do_not_fit_the_page_are_refused) {
   auto operands = [&](const std::string &rest) {
     return std::string(reinterpret_cast<char *>(&position), sizeof position) + rest;
   };
-  for (u16 op = kOpTree; op < kOpTree + 16; op++) {
+  for (u8 op = kOpTree; op < kOpTree + 16; op++) {
     for (const std::string &bytes : {std::string(), operands(""), operands("separator"), operands(std::string(5000, 'x'))}) {
       if (op == kTreeImage && bytes.size() > kPageSize) continue;
       Page target = page;

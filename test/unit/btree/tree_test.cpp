@@ -52,7 +52,7 @@ TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
   test::Model model;
   std::mt19937_64 random(3);
-  BTree::Seen last;
+  BTree::Near last;
   for (u64 step = 0; step < 20000; step++) {
     const u64 number = step / 40 % 100 * 50 + random() % 60;  // stays around, then moves on
     const std::string key = int_key(number);
@@ -70,6 +70,67 @@ TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
     ASSERT_EQ(code(s), it == model.end() ? LS_NOT_FOUND : LS_OK);
     if (it != model.end()) ASSERT_EQ(std::string(out, out + bytes), it->second);
   }
+}
+
+// Whatever frame is guessed, of this tree or another, in use or not, the leaf is the one of the key.
+TEST(Tree, a_guessed_leaf_is_taken_only_if_it_is_the_right_one) {
+  EngineFixture engine({.pool_bytes = u64{4} << 20});
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true)), other(worker.ctx, *engine.open(worker.ctx, 2, true));
+  const std::string value(100, 'v');
+  for (u64 i = 0; i < 10'000; i++) {
+    ASSERT_TRUE(user.insert(test::int_key(i), value));
+    ASSERT_TRUE(other.insert(test::int_key(i), value));
+  }
+  std::mt19937_64 random(5);
+  BufferPool &pool = *worker.ctx.pool;
+  u32 right = 0;
+  Frame *last = nullptr;
+  for (u32 i = 0; i < 20'000; i++) {
+    const u64 number = random() % 10'000;
+    Frame *guess = i % 2 ? last : pool.frame(static_cast<u32>(random() % pool.frame_count()));
+    for (const u64 key : {number, number + 1}) {
+      ExclusiveGuard leaf;
+      ASSERT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(test::int_key(key)), 0, leaf, guess)), LS_OK);
+      const Node *node = reinterpret_cast<const Node *>(leaf.page());
+      ASSERT_EQ(leaf.frame()->file_no.load(), user.tree.file().file_no.load());
+      ASSERT_TRUE(node->is_leaf && node->covers(test::as_bytes(test::int_key(key))));
+      right += leaf.frame() == guess;
+      guess = last = leaf.frame();
+      leaf.reset_unchanged();
+    }
+  }
+  EXPECT_GT(right, 15'000u) << "neighbours mostly share a leaf";
+}
+
+// Index scans go from row to row: the entry beside the last one is looked at first.
+TEST(Tree, look_ups_that_go_from_neighbour_to_neighbour) {
+  EngineFixture engine({.pool_bytes = u64{8} << 20});
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
+  constexpr u64 kCount = 3000;
+  for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(int_key(2 * i), std::to_string(i)));
+  BTree::Near last;
+  auto look = [&](const std::string &key) {
+    u8 out[kPageSize];
+    u32 bytes;
+    const Status s = user.tree.lookup_near(test::as_bytes(key), &last, out, sizeof out, &bytes);
+    EXPECT_TRUE(ok(s) || code(s) == LS_NOT_FOUND);
+    return ok(s) ? std::string(out, out + bytes) : "-";
+  };
+  for (u64 i = 0; i < kCount; i++) {
+    ASSERT_EQ(look(int_key(2 * i)), std::to_string(i));
+    if (i % 7 == 0) {
+      ASSERT_EQ(look(int_key(2 * i + 1)), "-");
+    }
+    // Behind the leaf's prefix it looks like the neighbour.
+    if (i % 5 == 0) {
+      ASSERT_EQ(look(int_key((u64{1} << 56) + 2 * i + 2)), "-");
+      ASSERT_EQ(look(int_key(2 * i)), std::to_string(i));
+      ASSERT_EQ(look(int_key(2 * i + 2).substr(0, 7)), "-");
+    }
+  }
+  for (u64 i = kCount; i-- > 0;) ASSERT_EQ(look(int_key(2 * i)), std::to_string(i));
 }
 
 TEST(Tree, entry_too_large_for_any_page_is_refused) {

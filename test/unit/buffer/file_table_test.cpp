@@ -175,17 +175,16 @@ TEST_F(FileTableTest, the_log_names_each_logged_file_before_it_is_used_and_at_ch
   LogImage image = test_.crash();
   std::vector<Gsn> named;
   for (const LogEntry &entry : image.entries) {
-    RecordHeader header;
+    const LogRecord logged = entry.record();
+    if (logged.kind != RecordKind::kFile) continue;
     FileRecord record;
-    std::memcpy(&header, entry.data, sizeof header);
-    if (header.kind != RecordKind::kFile) continue;
-    std::memcpy(&record, entry.data + sizeof header, sizeof record);
+    LogBytes path;
+    ASSERT_EQ(load_file_record(logged, &record, &path), nullptr);
     EXPECT_EQ(record.file, file_no);
     EXPECT_EQ(record.relation, 7u);
     EXPECT_EQ(record.kind, LS_REL_TABLE);
     EXPECT_EQ(record.logged, 1);
-    std::string path(reinterpret_cast<const char *>(entry.data) + sizeof header + sizeof record, record.path_bytes);
-    EXPECT_EQ(path, "rel7");
+    EXPECT_EQ(std::string(path.begin(), path.end()), "rel7");
     named.push_back(entry.gsn);
   }
   ASSERT_EQ(named.size(), 2u);

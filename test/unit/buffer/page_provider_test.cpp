@@ -278,12 +278,12 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
   LS_ASSERT_OK(ToyTree::open(test, redo.ctx, 7, true, &file, file_no));
   u32 applied = 0;
   for (const LogEntry &entry : image.entries) {
-    PageOpHeader op;
-    if (entry.gsn < redo_from || entry.bytes != sizeof(RecordHeader) + sizeof op + sizeof(u64)) continue;
-    std::memcpy(&op, entry.data + sizeof(RecordHeader), sizeof op);
-    if (op.code != kToyOp) continue;
+    const LogRecord record = entry.record();
+    LogBytes ops = record.body;
+    LogOp op;
+    if (entry.gsn < redo_from || !has_page_operations(record.kind) || load_op(&ops, &op) != nullptr || op.code != kToyOp) continue;
     u64 value;
-    std::memcpy(&value, entry.data + sizeof(RecordHeader) + sizeof op, sizeof value);
+    std::memcpy(&value, op.operands.data(), sizeof value);
     Frame *frame;
     LS_ASSERT_OK(test.pool().recovery_page(redo.ctx, *file, op.page, &frame));
     auto *leaf = reinterpret_cast<ToyLeaf *>(test.pool().page(frame));

@@ -150,7 +150,7 @@ struct TestWorker {
 
 inline constexpr u32 kDirs = 8;
 inline constexpr u32 kFan = 64;
-inline constexpr u16 kToyOp = kOpRow + 1;  // on a leaf: u64 value
+inline constexpr u8 kToyOp = kOpRow + 1;  // on a leaf: u64 value
 
 struct ToyDir {
   PageHeader header;

@@ -123,18 +123,14 @@ TEST_P(SpaceRedoTest, redo_repeats_every_step) {
 
   LogImage image = test_.crash();
   for (const LogEntry &entry : image.entries) {
-    RecordHeader header;
-    std::memcpy(&header, entry.data, sizeof header);
     if (entry.gsn <= begin_gsn) continue;
-    const u8 *at = entry.data + sizeof header;
-    for (u32 i = 0; i < header.ops; i++) {
-      PageOpHeader op;
-      std::memcpy(&op, at, sizeof op);
+    for (LogBytes left = entry.record().body; !left.empty();) {
+      LogOp op;
+      ASSERT_EQ(load_op(&left, &op), nullptr);
       std::vector<u8> &page = pages[op.page];
       page.resize(kPageSize);
-      LS_ASSERT_OK(space_redo(op.code, {at + sizeof op, op.bytes}, page.data(), op.page));
+      LS_ASSERT_OK(space_redo(op.code, op.operands, page.data(), op.page));
       reinterpret_cast<PageHeader *>(page.data())->gsn = entry.gsn;
-      at += sizeof op + op.bytes;
     }
   }
   auto *redone = reinterpret_cast<MetaPage *>(pages[kMetaPageNo].data());
@@ -155,18 +151,18 @@ TEST(SpaceRedoDamageTest, what_does_not_fit_the_page_is_corruption) {
   alignas(8) u8 page[kPageSize] = {};
   auto *meta = reinterpret_cast<MetaPage *>(page);
   u8 operands[1200] = {};
-  auto redo = [&](u16 code, size_t bytes, PageNo page_no = 0) {
+  auto redo = [&](u8 code, size_t bytes, PageNo page_no = 0) {
     return space_redo(code, {operands, bytes}, page, page_no) == make_status(LS_CORRUPT);
   };
   EXPECT_TRUE(redo(kOpSpace + 2, 4)) << "no meta page";
   meta->magic = kMetaMagic;
   meta->page_count = 7;
-  for (u16 code = 0; code < 16; code++) {
+  for (u8 code = 0; code < 16; code++) {
     for (size_t bytes : {0, 3, 4, 5, 11, 12, 13, 1036, 1200}) {
       for (u32 fill : {0u, 0xffffffffu, 6u}) {
         std::vector<u8> before(page, page + kPageSize);
         for (u32 i = 0; i < sizeof operands / 4; i++) std::memcpy(operands + 4 * i, &fill, 4);
-        u16 op = static_cast<u16>(kOpSpace + code);
+        u8 op = static_cast<u8>(kOpSpace + code);
         if (redo(op, bytes)) {
           EXPECT_EQ(std::memcmp(page, before.data(), kPageSize), 0) << "rejected, but changed";
         }

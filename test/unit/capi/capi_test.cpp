@@ -145,7 +145,7 @@ TEST_F(CapiTest, check_finds_a_row_that_makes_no_sense) {
       Node *node = reinterpret_cast<Node *>(page);
       if (node->header.kind != PageKind::kLeaf || node->count != 5) continue;
       RowHeader header = RowHeader::load(node->value_data(2));
-      RowHeader::make(header.tn(), 0x40, 0, header.cid, header.seq).store(node->value_data(2));
+      RowHeader::make(header.tn(), 0x80, 0, header.cid, header.seq).store(node->value_data(2));
       node->header.checksum = page_checksum(page);
       file.seekp(static_cast<std::streamoff>(p) * kPageSize);
       file.write(reinterpret_cast<char *>(page), kPageSize);

@@ -98,6 +98,51 @@ TEST_F(IndexCleanTest, what_a_snapshot_sees_stays) {
   EXPECT_EQ(s.check(), 0u);
 }
 
+TEST_F(IndexCleanTest, entries_of_rows_that_came_and_went_under_a_reader_are_dead) {
+  IndexSession s(store, 0);
+  LS_ASSERT_OK(s.begin());
+  std::vector<u64> seen = insert_rows(s, 100, 1);
+  s.commit();
+  HostSnapshot reader;
+  store.host().take(&reader, 0, 0, true);
+  std::vector<u64> ids = seen;
+  for (u64 round = 1; round <= 5; round++) {
+    LS_ASSERT_OK(s.begin());
+    for (u64 id : ids) LS_ASSERT_OK(s.remove(s.table, id));
+    ids = insert_rows(s, 100, 1, round * 1000);
+    s.commit();
+  }
+  LS_ASSERT_OK(s.begin());  // its end publishes what has ended
+  s.commit();
+  // The cleaner takes ghosts and their versions away at the same time: a row met in the middle of that is left to the next sweep.
+  u64 entries = 0, removed = 0, all = 0;
+  for (int i = 0; i < 2000 && all < 400; i++) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    sweep(s, 10, &entries, &removed);
+    all += removed;
+  }
+  EXPECT_EQ(all, 400u);
+  EXPECT_EQ(entries, 200u);
+  for (int i = 0; i < 2000; i++) {
+    ls_check_result result{};
+    LS_ASSERT_OK(ls_rel_check(s.worker(), s.table, &result, &err));
+    if (result.ghosts == 100) break;
+    EXPECT_GE(result.ghosts, 100u);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (u64 id : seen) {
+    alignas(8) u8 buffer[LS_ROW_BUFFER_BYTES];
+    ls_row row;
+    LS_EXPECT_OK(ls_row_fetch(s.worker(), s.table, id, &reader.s, buffer, &row, nullptr, &err));
+  }
+  store.host().release(reader);
+  LS_ASSERT_OK(s.begin());
+  s.commit();
+  wait_until_purged(s);
+  sweep(s, 10, &entries, &removed);
+  EXPECT_EQ(entries, 100u);
+}
+
 TEST_F(IndexCleanTest, entries_of_insertions_rolled_back_are_dead) {
   IndexSession s(store, 0);
   LS_ASSERT_OK(s.begin());
@@ -129,7 +174,11 @@ TEST_F(IndexCleanTest, swept_leaves_melt_together) {
   s.commit();
   u64 entries, removed;
   sweep(s, 1, &entries, &removed);
-  EXPECT_EQ(removed, 5400u);
+  // What the cleaner was at work on is left to the next one.
+  for (int i = 0; i < 2000 && s.check() > 600; i++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    sweep(s, 1, &entries, &removed);
+  }
   EXPECT_LT(leaves(s), before / 3);
   EXPECT_EQ(s.check(), 600u);
 }

@@ -91,6 +91,14 @@ class IndexScanner {
     if (status != LS_OK) return std::nullopt;
     return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
   }
+  std::optional<Entry> middle(const std::string &from, const std::optional<std::string> &to) {
+    ls_index_entry e{};
+    ls_status status = ls_index_scan_middle(scan_, to_bytes(from), to ? to_bytes(*to) : ls_bytes{nullptr, 0}, &e, &err);
+    if (status == LS_END) return std::nullopt;
+    EXPECT_EQ(status, LS_OK) << to_text(status, err);
+    if (status != LS_OK) return std::nullopt;
+    return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
+  }
   void seek(const std::string &position) { LS_EXPECT_OK(ls_index_scan_seek(scan_, to_bytes(position), &err)); }
   void set_backward(bool backward) { ls_index_scan_set_backward(scan_, backward); }
   u64 searches() const { return ls_index_scan_searches(scan_); }

@@ -45,6 +45,37 @@ class IndexScanTest : public testing::Test {
   ls_error err{};
 };
 
+TEST_F(IndexScanTest, middle_is_in_the_range_and_halves_it) {
+  fill(5000);
+  IndexSession s(store, 0);
+  IndexScanner scan(s.worker(), s.index);
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; i++) {
+    const std::string from = any_bound(random);
+    std::optional<std::string> to;
+    if (random() % 4 != 0) to = any_bound(random);
+    std::vector<Entry> left = between(from, to);
+    std::string low = from;
+    std::optional<std::string> high = to;
+    u32 steps = 0;
+    for (; !left.empty(); steps++) {
+      const auto found = scan.middle(low, high);
+      ASSERT_TRUE(found);
+      const auto at = std::find(left.begin(), left.end(), *found);
+      ASSERT_NE(at, left.end());
+      if (random() % 2) {
+        low = entry_of(found->key, found->row_id + 1);
+        left.erase(left.begin(), at + 1);
+      } else {
+        high = entry_of(found->key, found->row_id);
+        left.erase(at, left.end());
+      }
+    }
+    EXPECT_EQ(scan.middle(low, high), std::nullopt);
+    EXPECT_LE(steps, 30u);
+  }
+}
+
 TEST_F(IndexScanTest, ranges_in_both_directions) {
   fill(2000);
   IndexSession s(store, 0);

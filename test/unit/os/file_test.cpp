@@ -249,29 +249,6 @@ TEST_P(FileTest, a_batch_tells_which_write_failed) {
   io_ring_destroy(ring);
 }
 
-TEST_P(FileTest, the_ring_writes_plain_files_too) {
-  std::string path = directory_ / "plain", bytes(300'000, 'r'), got(bytes.size(), 0);
-  File file;
-  ASSERT_TRUE(ok(file.open(path.c_str(), O_CREAT)));
-  IoRing *ring = io_ring_create(1);
-  auto as_bytes = [&] { return std::span(reinterpret_cast<const u8 *>(bytes.data()), bytes.size()); };
-  auto expect_written = [&] {
-    size_t n = 0;
-    ASSERT_TRUE(ok(file.read_at(77, got.data(), got.size(), &n)));
-    EXPECT_EQ(n, got.size());
-    EXPECT_TRUE(got == bytes);
-  };
-  ASSERT_TRUE(ok(file.write_at(ring, 77, as_bytes())));
-  expect_written();
-  fault_add({.op = FaultOp::kWrite, .path_part = "plain", .nth = 1, .error = ENOSPC});
-  EXPECT_EQ(code(file.write_at(ring, 77, as_bytes())), LS_NO_SPACE);
-  fault_clear();
-  bytes.assign(bytes.size(), 's');
-  ASSERT_TRUE(ok(file.write_at(nullptr, 77, as_bytes()))) << "without a ring";
-  expect_written();
-  io_ring_destroy(ring);
-}
-
 TEST_P(FileTest, faults_hit_the_call_they_were_made_for) {
   FileRef file = make(1, "a"), other = make(2, "b");
   ASSERT_TRUE(ok(file_extend(file, 4)));

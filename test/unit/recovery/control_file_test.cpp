@@ -25,6 +25,7 @@ ControlFile sample() {
   c.next_file_no = 5;
   c.tn_offset = 17;
   c.xid_limit = 3;
+  c.log_end = 4;
   return c;
 }
 
@@ -84,6 +85,7 @@ TEST_F(ControlFileTest, what_is_written_is_read) {
   EXPECT_EQ(c.next_file_no, expected.next_file_no);
   EXPECT_EQ(c.tn_offset, expected.tn_offset);
   EXPECT_EQ(c.xid_limit, expected.xid_limit);
+  EXPECT_EQ(c.log_end, expected.log_end);
   EXPECT_EQ(c.page_size, kPageSize);
 }
 

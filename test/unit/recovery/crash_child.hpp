@@ -307,9 +307,16 @@ class CrashChild {
   }
 
   void insert_junk(Session &s, ls_rel *rel, const MarkerId &id, WorkerState &state, std::vector<u64> *rows) {
-    for (int i = 0; i < 3; i++) {
-      u64 row_id;
-      check(s.insert(rel, pack(id, state.pick(900)), &row_id), s.err, "insert junk");
+    u64 first = 0;
+    const bool many = state.pick(2);
+    if (many) {
+      std::vector<std::string> data;
+      for (int i = 0; i < 3; i++) data.push_back(pack(id, state.pick(900)));
+      check(s.insert_many(rel, data, &first), s.err, "insert junk");
+    }
+    for (u64 i = 0; i < 3; i++) {
+      u64 row_id = first + i;
+      if (!many) check(s.insert(rel, pack(id, state.pick(900)), &row_id), s.err, "insert junk");
       ls_rel *index = s.open(kJunkIndex, true, LS_REL_INDEX);
       check(ls_index_insert(s.worker(), index, rel, as_bytes(key_of(id)), row_id, {}, &s.err), s.err, "insert an entry");
       rows->push_back(row_id);

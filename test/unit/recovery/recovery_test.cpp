@@ -158,16 +158,19 @@ TEST_F(RecoveryTest, decisions_about_prepared_transactions_outlive_the_next_cras
   EXPECT_EQ(texts(contents(store, kTable, 100)), (std::set<std::string>{"committed"}));
 }
 
+// Killed with transaction 60 prepared, of which the host's log then knows nothing.
+void lose_prepared_60(StoreLife &store, Host &host) {
+  for (int i = 0; i < 10; i++) host.end(host.begin());
+  Session a(store.store(), &host, 0);
+  prepare_row(a, a.open(kTable), "lost");
+  EXPECT_EQ(a.xid(), 60u);
+  die_at_once();
+}
+
 // The host's log has lost its tail, so it hands the id of the prepared transaction out again, and commits.  The first start
 // after the crash knows that; if it crashes, the second must still know.
 TEST_F(RecoveryTest, prepared_transaction_unknown_to_the_host_stays_lost_when_its_id_comes_back) {
-  ASSERT_TRUE(crash_after(50, [&](StoreLife &store, Host &host) {
-    for (int i = 0; i < 10; i++) host.end(host.begin());
-    Session a(store.store(), &host, 0);
-    prepare_row(a, a.open(kTable), "lost");
-    EXPECT_EQ(a.xid(), 60u);
-    die_at_once();
-  }));
+  ASSERT_TRUE(crash_after(50, lose_prepared_60));
   ASSERT_TRUE(in_child([&] {
     StoreLife store(config_);
     ls_in_doubt *doubts = nullptr;
@@ -184,6 +187,46 @@ TEST_F(RecoveryTest, prepared_transaction_unknown_to_the_host_stays_lost_when_it
   ASSERT_EQ(control_read(config_.data_dir, &control, &exists), kOk);
   EXPECT_EQ(control.xid_limit, 0u) << "recovered: no more doubts of that time";
 }
+
+// A start that is refused is a start of the host all the same: it hands ids out.
+TEST_F(RecoveryTest, prepared_transaction_unknown_to_the_host_stays_lost_after_a_refused_start) {
+  ASSERT_TRUE(crash_after(50, lose_prepared_60));
+  fault_add({.op = FaultOp::kRead, .path_part = "/wal/"});
+  {
+    StoreLife refused(config_);
+    EXPECT_EQ(refused.recover(55), LS_IO_ERROR);
+    EXPECT_NE(std::strstr(refused.err.path, "/wal/"), nullptr) << refused.err.path;
+  }
+  fault_clear();
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(70, [](const ls_in_doubt &) { return true; }));
+  EXPECT_TRUE(store.doubts().empty()) << "60 is another transaction by now";
+  EXPECT_TRUE(contents(store, kTable, 70).empty());
+}
+
+TEST_F(RecoveryTest, redo_can_be_cancelled_and_begins_again) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    for (int i = 0; i < 20; i++) commit_row(a, a.open(kTable), "row " + std::to_string(i));
+    die_at_once();
+  }));
+  {
+    StoreLife store(config_);
+    ls_recovery_cancel(store.store());
+    EXPECT_EQ(store.recover(100), LS_INTERRUPTED);
+    EXPECT_TRUE(ls_store_stopped(store.store()));
+  }
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(100));
+  EXPECT_EQ(contents(store, kTable, 100).size(), 20u);
+  ls_recovery_progress progress;
+  ls_recovery_get_progress(store.store(), &progress);
+  EXPECT_GT(progress.log_bytes, 0u);
+  EXPECT_EQ(progress.redone_bytes, progress.log_bytes);
+  EXPECT_GT(progress.records, 20u);
+}
+
+// ---- what the host did not decide
 
 TEST_F(RecoveryTest, undecided_doubt_is_refused) {
   ASSERT_TRUE(crash_after(50, [&](StoreLife &store, Host &host) {

@@ -93,7 +93,8 @@ class StoreLife {
   StoreLife(const StoreLife &) = delete;
   StoreLife &operator=(const StoreLife &) = delete;
 
-  using Decide = std::function<bool(const ls_in_doubt &)>;
+  // Whether it is committed; may set `prepared`.
+  using Decide = std::function<bool(ls_in_doubt &)>;
   ls_status recover(u64 next_full_xid, const Decide &decide = {}) {
     if (status_ != LS_OK) return status_;
     ls_in_doubt *doubts = nullptr;
@@ -147,13 +148,19 @@ class Host {
     running_.erase(xid);
     publish_horizon();
   }
+  // A transaction of an earlier start that is prepared still.
+  void resume(u64 xid) {
+    std::lock_guard lock(mutex_);
+    running_.insert(xid);
+    publish_horizon();
+  }
   u64 tn(u64 xid) const { return xid + offset_; }
   u64 next_xid() const {
     std::lock_guard lock(mutex_);
     return next_xid_;
   }
-  // own_xid 0: none.  The caller releases it.
-  void take(HostSnapshot *snapshot, u64 own_xid, u32 curcid) {
+  // own_xid 0: none.  The caller releases it.  exact: it is published as it is, not only its xmin.
+  void take(HostSnapshot *snapshot, u64 own_xid, u32 curcid, bool exact = false) {
     std::lock_guard lock(mutex_);
     snapshot->running.clear();
     for (u64 xid : running_)
@@ -167,10 +174,12 @@ class Host {
     s.curcid = curcid;
     s.own_tn = own_xid ? own_xid + offset_ : 0;
     xmins_.insert(s.xmin);
+    if (exact) pins_.insert(snapshot);
   }
   void release(const HostSnapshot &snapshot) {
     std::lock_guard lock(mutex_);
     xmins_.erase(xmins_.find(snapshot.s.xmin));
+    pins_.erase(&snapshot);
   }
 
  private:
@@ -180,7 +189,14 @@ class Host {
     u64 xmax = next_xid_ + offset_;
     ls_plain_snapshot now{running.empty() ? xmax : running.front(), xmax, running.data(), static_cast<u32>(running.size())};
     u64 horizon = xmins_.empty() ? now.xmin : std::min(now.xmin, *xmins_.begin());
-    ls_store_publish_horizon(store_, horizon, horizon, &now, nullptr, 0);
+    std::multiset<u64> others = xmins_;
+    std::vector<ls_plain_snapshot> pins;
+    for (const HostSnapshot *pin : pins_) {
+      others.erase(others.find(pin->s.xmin));
+      pins.push_back({pin->s.xmin, pin->s.xmax, pin->s.running, pin->s.n_running});
+    }
+    u64 floor = others.empty() ? now.xmin : std::min(now.xmin, *others.begin());
+    ls_store_publish_horizon(store_, horizon, floor, &now, pins.data(), static_cast<u32>(pins.size()));
   }
 
   ls_store *store_;
@@ -189,6 +205,7 @@ class Host {
   u64 next_xid_;
   std::set<u64> running_;
   std::multiset<u64> xmins_;
+  std::set<const HostSnapshot *> pins_;
 };
 
 // One backend: a worker and at most one transaction.
@@ -228,7 +245,7 @@ class Session {
     ls_txn_precommit(worker_);
     host_->end(xid_);
     xid_ = 0;
-    return ls_txn_commit(worker_);
+    return ls_txn_commit(worker_, false);
   }
   void commit() { ls_wait_hardened(worker_, commit_unhardened()); }
   // The host counts a transaction as running until its changes are undone (visibility.hpp, V1).
@@ -244,7 +261,17 @@ class Session {
     commit_record(xid_);
     host_->end(xid_);
     xid_ = 0;
-    ls_wait_hardened(worker_, ls_txn_commit(worker_));
+    ls_wait_hardened(worker_, ls_txn_commit(worker_, true));
+    return LS_OK;
+  }
+
+  // Two-phase commit: the transaction goes on without this session; the host has it as running.  prepare_record: the host's own log.
+  ls_status hand_over(const std::function<void()> &prepare_record = {}) {
+    ls_status status = ls_txn_prepare(worker_, xid_, &err);
+    if (status != LS_OK) return status;
+    if (prepare_record) prepare_record();
+    ls_txn_hand_over(worker_);
+    xid_ = 0;
     return LS_OK;
   }
 
@@ -252,6 +279,15 @@ class Session {
     ls_status status = ls_row_ids(worker_, rel, 1, row_id, &err);
     if (status != LS_OK) return status;
     return ls_row_insert(worker_, rel, *row_id, cid_++, 0, bytes(data), static_cast<u32>(data.size()), &err);
+  }
+  // One behind the other, as COPY has them.
+  ls_status insert_many(ls_rel *rel, const std::vector<std::string> &data, u64 *first) {
+    ls_status status = ls_row_ids(worker_, rel, static_cast<u32>(data.size()), first, &err);
+    if (status != LS_OK) return status;
+    std::vector<ls_bytes> rows;
+    for (const std::string &row : data) rows.push_back({bytes(row), static_cast<u32>(row.size())});
+    u32 inserted = 0;
+    return ls_row_insert_many(worker_, rel, *first, static_cast<u32>(rows.size()), cid_++, rows.data(), &inserted, &err);
   }
   ls_status fetch(ls_rel *rel, u64 row_id, std::string *data) {
     HostSnapshot snapshot;
@@ -291,9 +327,10 @@ class Session {
     ls_scan *scan = nullptr;
     ls_status status = ls_scan_open(worker_, rel, &snapshot.s, 0, LS_MAX_ROW_ID, false, &scan, &err);
     while (status == LS_OK) {
-      ls_row row{};
-      status = ls_scan_next(scan, &row, &err);
-      if (status == LS_OK) each(row);
+      const ls_row *rows = nullptr;
+      u32 count = 0;
+      status = ls_scan_next(scan, &rows, &count, &err);
+      for (u32 i = 0; i < count; i++) each(rows[i]);
     }
     if (scan) ls_scan_close(scan);
     host_->release(snapshot);

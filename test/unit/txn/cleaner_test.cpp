@@ -75,6 +75,147 @@ TEST_F(Cleaner, the_middle_of_a_hot_rows_chain_goes_while_readers_are_open) {
   EXPECT_EQ(b.contents(table).at(7), "change " + std::to_string(kReaders * kChanges - 2));
 }
 
+// A queue under old readers: what has come and gone between them leaves nothing behind.
+TEST_F(Cleaner, rows_born_and_deleted_while_readers_are_open_go) {
+  constexpr u64 kLength = 40, kTurns = 400;
+  u64 first = 1, next = 1;
+  auto put = [&] { TXN_ASSERT_OK(a.insert(table, next++, "job")); };
+  a.begin();
+  while (next <= kLength) put();
+  a.commit();
+  std::vector<decltype(b.snapshot())> readers;
+  std::vector<std::map<u64, std::string>> seen;
+  for (int reader = 0; reader < 2; reader++) {
+    readers.push_back(b.snapshot());
+    seen.push_back(b.scan(table, readers.back()->s));
+    for (u64 turn = 0; turn < kTurns; turn++) {
+      a.begin();
+      put();
+      if (turn % 3 == 0) TXN_ASSERT_OK(a.update(table, next - 1, "changed"));
+      TXN_ASSERT_OK(a.remove(table, first++));
+      if (turn % 7 == 0) {
+        a.abort();
+        first--;
+        next--;
+      } else {
+        a.commit();
+      }
+      if (turn % 20 == 0) clean();
+    }
+    clean();
+  }
+  EXPECT_EQ(engine.verify(table), 3 * kLength) << "those of the readers, and the queue";
+  EXPECT_LE(version_entries(), 3 * kLength) << "a deletion for each that is seen, and updates of what is still there";
+  for (size_t i = 0; i < readers.size(); i++) {
+    EXPECT_EQ(b.scan(table, readers[i]->s), seen[i]);
+    EXPECT_EQ(b.scan(table, readers[i]->s, true), seen[i]);
+    b.release(readers[i]);
+  }
+  clean();
+  EXPECT_EQ(engine.verify(table), kLength);
+  EXPECT_EQ(version_entries(), 0u);
+  EXPECT_EQ(b.contents(table).size(), kLength);
+}
+
+TEST_F(Cleaner, a_row_that_one_of_the_readers_sees_stays) {
+  auto before = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "first"));
+  a.commit();
+  auto between = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "second"));
+  a.commit();
+  a.begin();
+  TXN_ASSERT_OK(a.remove(table, 1));
+  a.commit();
+  EXPECT_EQ(clean(), 0u);
+  bool dead = true;
+  auto now = b.snapshot();
+  std::string data;
+  EXPECT_EQ(code(b.fetch(table, 1, now->s, &data, &dead)), LS_NOT_FOUND);
+  EXPECT_FALSE(dead);
+  b.release(now);
+  EXPECT_EQ(b.read_with(table, 1, between->s), "first");
+  EXPECT_EQ(b.read_with(table, 1, before->s), "-");
+  b.release(between);
+  host.publish_horizon();
+  EXPECT_EQ(code(b.fetch(table, 1, before->s, &data, &dead)), LS_NOT_FOUND);
+  EXPECT_TRUE(dead);
+  clean();
+  EXPECT_EQ(engine.verify(table), 0u);
+  EXPECT_EQ(version_entries(), 0u);
+  b.release(before);
+}
+
+// The reader's row has moved: what it has moved to may be gone, but not what leads on.
+TEST_F(Cleaner, a_row_on_the_way_from_one_that_a_reader_sees_stays) {
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "one"));
+  a.commit();
+  auto reader = b.snapshot();
+  for (u64 id = 1; id < 3; id++) {
+    a.begin();
+    TXN_ASSERT_OK(a.move(table, id, id + 1, "next"));
+    a.commit();
+  }
+  clean();
+  EXPECT_EQ(engine.verify(table), 3u);
+  b.begin();
+  TXN_EXPECT_OK(b.lock_with(table, reader->s, 1, LS_LOCK_KEY_SHARE));
+  EXPECT_EQ(code(a.remove(table, 3)), LS_INVALID) << "no transaction";
+  a.begin();
+  EXPECT_EQ(code(a.remove(table, 3)), LS_LOCKED);
+  a.abort();
+  b.commit();
+  a.begin();
+  TXN_ASSERT_OK(a.remove(table, 3));
+  a.commit();
+  clean();
+  EXPECT_EQ(engine.verify(table), 2u) << "the end has gone";
+  b.begin();
+  EXPECT_EQ(code(b.lock_with(table, reader->s, 1, LS_LOCK_KEY_SHARE)), LS_DELETED);
+  b.abort();
+  EXPECT_EQ(b.read_with(table, 1, reader->s), "one");
+  b.release(reader);
+  clean();
+  EXPECT_EQ(engine.verify(table), 0u);
+}
+
+// The host does not list it any more, and what it has deleted is not back yet.
+TEST_F(Cleaner, a_deletion_being_undone_is_none) {
+  auto reader = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "row"));
+  a.commit();
+  a.begin();
+  TXN_ASSERT_OK(a.remove(table, 1));
+  host.abort(a.tn());
+  EXPECT_EQ(clean(), 0u);
+  txn_abort(a.worker());
+  clean();
+  EXPECT_EQ(b.contents(table), (std::map<u64, std::string>{{1, "row"}}));
+  b.release(reader);
+}
+
+TEST_F(Cleaner, undo_of_transactions_that_have_ended_goes_while_a_reader_is_open) {
+  auto reader = b.snapshot();
+  a.begin();
+  for (u64 i = 1; i <= 200; i++) TXN_ASSERT_OK(a.insert(table, i * 2, "apart"));
+  Session c{engine, host, 2};
+  c.begin();
+  for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(c.insert(table, 1000 + i * 2, "apart"));
+  a.commit();
+  clean();
+  EXPECT_GE(version_entries(), 49u) << "of the one that is running";
+  EXPECT_LE(version_entries(), 50u);
+  c.abort();
+  clean();
+  EXPECT_EQ(version_entries(), 0u);
+  EXPECT_EQ(b.contents(table).size(), 200u);
+  b.release(reader);
+}
+
 TEST_F(Cleaner, leaves_running_and_aborting_transactions_alone) {
   a.begin();
   for (u64 i = 1; i <= 50; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));

@@ -118,11 +118,99 @@ TEST_F(RowInsert, raw_row_has_the_writer_given_and_no_undo) {
   const Tn old_writer = a.tn();
   a.commit();
   a.begin();
-  TXN_ASSERT_OK(row_insert_raw(a.worker(), table, 9, old_writer, bytes_of("rewritten")));
+  TXN_ASSERT_OK(row_insert_raw(a.worker(), table, 9, raw_row(old_writer, "rewritten")));
   EXPECT_TRUE(a.worker().has_log) << "a commit must harden it";
   EXPECT_EQ(b.read(table, 9), "rewritten");
   a.abort();
   EXPECT_EQ(b.read(table, 9), "rewritten");
+}
+
+// What a rewrite into another file does, row by row; here the copy has the same file and another row id.
+class RowCopy : public RowInsert {
+ protected:
+  void copy(FileSlot &to, u64 row_id, u64 new_id) {
+    alignas(8) u8 buffer[LS_ROW_BUFFER_BYTES];
+    ls_row row{};
+    ls_snapshot any{};
+    any.kind = LS_SNAPSHOT_ANY;
+    TXN_ASSERT_OK(row_fetch(a.worker(), table, row_id, any, buffer, &row, nullptr));
+    TXN_ASSERT_OK(row_insert_raw(a.worker(), to, new_id, row));
+  }
+  FileSlot &other{*engine.open("other")};
+};
+
+TEST_F(RowCopy, leads_old_snapshots_to_the_versions_of_its_original) {
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "first"));
+  TXN_ASSERT_OK(a.insert(table, 2, "to be deleted"));
+  a.commit();
+  auto old = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "second"));
+  a.commit();
+  auto middle = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "third"));
+  TXN_ASSERT_OK(a.remove(table, 2));
+  a.commit();
+
+  a.begin();
+  copy(other, 1, 11);
+  copy(other, 2, 12);
+  a.commit();
+  EXPECT_EQ(b.scan(other, old->s), (std::map<u64, std::string>{{11, "first"}, {12, "to be deleted"}}));
+  EXPECT_EQ(b.scan(other, middle->s), (std::map<u64, std::string>{{11, "second"}, {12, "to be deleted"}}));
+  EXPECT_EQ(b.contents(other), (std::map<u64, std::string>{{11, "third"}}));
+
+  a.begin();
+  TXN_ASSERT_OK(a.update(other, 11, "fourth"));
+  a.commit();
+  EXPECT_EQ(b.read_with(other, 11, old->s), "first") << "also behind a version that the copy got later";
+  EXPECT_EQ(b.read_with(other, 11, middle->s), "second");
+  b.release(old);
+  b.release(middle);
+}
+
+TEST_F(RowCopy, ghost_goes_with_a_scan_once_nobody_needs_it) {
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "row"));
+  a.commit();
+  auto old = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.remove(table, 1));
+  a.commit();
+  a.begin();
+  copy(other, 1, 11);
+  a.commit();
+  host.publish_horizon();
+  EXPECT_TRUE(b.contents(other).empty());
+  EXPECT_EQ(b.read_with(other, 11, old->s), "row");
+  b.release(old);
+  host.publish_horizon();
+  EXPECT_TRUE(b.contents(other).empty());
+  EXPECT_EQ(engine.verify(other), 0u) << "the ghost is gone";
+}
+
+// Its versions are gone with the row that it was copied from.
+TEST_F(RowCopy, a_ghost_that_nobody_needed_when_its_original_went_is_none) {
+  auto old = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "row"));
+  a.commit();
+  a.begin();
+  TXN_ASSERT_OK(a.remove(table, 1));
+  a.commit();
+  a.begin();
+  copy(other, 1, 11);
+  a.commit();
+  host.publish_horizon();
+  u64 removed = 0;
+  TXN_ASSERT_OK(clean_round(engine.own(), &removed));
+  EXPECT_EQ(engine.verify(table), 0u);
+  EXPECT_EQ(engine.verify(other), 1u);
+  EXPECT_EQ(b.read_with(other, 11, old->s), "-");
+  EXPECT_TRUE(b.scan(other, old->s).empty());
+  b.release(old);
 }
 
 TEST_F(RowInsert, many_at_once_span_leaves_and_roll_back_as_one_range) {
@@ -168,7 +256,7 @@ TEST_F(RowInsert, unlogged_table_logs_nothing) {
   EXPECT_TRUE(a.worker().wrote_unlogged);
   txn_precommit(a.worker());
   host.end(a.tn());
-  EXPECT_EQ(txn_commit(a.worker()), 0u);
+  EXPECT_EQ(txn_commit(a.worker(), false), 0u);
   EXPECT_EQ(b.read(unlogged, 1), "y");
 }
 

@@ -1,4 +1,6 @@
 // Scans: order, bounds, turning around, and what changes under them.
+#include <random>
+
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -47,23 +49,24 @@ TEST_F(RowScanTest, turning_around_returns_the_neighbour) {
   auto s = b.snapshot();
   RowScan *scan = nullptr;
   TXN_ASSERT_OK(scan_open(b.worker(), table, s->s, 10, 491, false, &scan));
+  OneByOne rows{scan};
   ls_row row{};
   for (u64 i = 10; i <= 200; i++) {
-    TXN_ASSERT_OK(scan_next(*scan, &row));
+    TXN_ASSERT_OK(rows.next(&row));
     ASSERT_EQ(row.row_id, i);
   }
-  scan_set_backward(*scan, true);
+  rows.set_backward(true);
   for (u64 i = 199; i >= 10; i--) {
-    TXN_ASSERT_OK(scan_next(*scan, &row));
+    TXN_ASSERT_OK(rows.next(&row));
     ASSERT_EQ(row.row_id, i);
   }
-  EXPECT_EQ(code(scan_next(*scan, &row)), LS_END);
-  EXPECT_EQ(code(scan_next(*scan, &row)), LS_END);
-  scan_set_backward(*scan, false);
-  TXN_ASSERT_OK(scan_next(*scan, &row));
+  EXPECT_EQ(code(rows.next(&row)), LS_END);
+  EXPECT_EQ(code(rows.next(&row)), LS_END);
+  rows.set_backward(false);
+  TXN_ASSERT_OK(rows.next(&row));
   EXPECT_EQ(row.row_id, 10u) << "from the end that was reached";
-  scan_rescan(*scan, 400, 500, true);
-  TXN_ASSERT_OK(scan_next(*scan, &row));
+  rows.rescan(400, 500, true);
+  TXN_ASSERT_OK(rows.next(&row));
   EXPECT_EQ(row.row_id, 499u);
   scan_close(scan);
   b.release(s);
@@ -74,10 +77,11 @@ TEST_F(RowScanTest, split_and_merge_under_a_scan_neither_hide_nor_repeat_rows) {
   auto s = b.snapshot();
   RowScan *scan = nullptr;
   TXN_ASSERT_OK(scan_open(b.worker(), table, s->s, 0, LS_MAX_ROW_ID, false, &scan));
+  OneByOne rows{scan};
   ls_row row{};
   u64 expected = 0;
   for (int i = 0; i < 200; i++) {
-    TXN_ASSERT_OK(scan_next(*scan, &row));
+    TXN_ASSERT_OK(rows.next(&row));
     ASSERT_EQ(row.row_id, expected += 10);
   }
   a.begin();
@@ -85,7 +89,7 @@ TEST_F(RowScanTest, split_and_merge_under_a_scan_neither_hide_nor_repeat_rows) {
     if (i % 10 != 0) TXN_ASSERT_OK(a.insert(table, i, std::string(100, 'n')));
   }
   a.abort();  // and merge again
-  while (ok(scan_next(*scan, &row))) ASSERT_EQ(row.row_id, expected += 10);
+  while (ok(rows.next(&row))) ASSERT_EQ(row.row_id, expected += 10);
   EXPECT_EQ(expected, 4000u);
   scan_close(scan);
   b.release(s);
@@ -139,12 +143,13 @@ TEST_F(RowScanTest, each_snapshot_finds_its_link_of_the_chain_whichever_way_it_g
     // To and fro within a leaf and across its ends.
     RowScan *scan = nullptr;
     TXN_ASSERT_OK(scan_open(b.worker(), table, snapshots[k]->s, 0, LS_MAX_ROW_ID, false, &scan));
+    OneByOne rows{scan};
     u64 at = 0;
     for (const i64 steps : {40, -17, 300, -200, 500, -90}) {
-      scan_set_backward(*scan, steps < 0);
+      rows.set_backward(steps < 0);
       for (i64 n = 0; n < std::abs(steps); n++) {
         ls_row row{};
-        TXN_ASSERT_OK(scan_next(*scan, &row));
+        TXN_ASSERT_OK(rows.next(&row));
         at = steps < 0 ? at - 1 : at + 1;
         ASSERT_EQ(row.row_id, at);
         ASSERT_EQ(text_of(row), expected[k].at(at)) << k;
@@ -155,6 +160,31 @@ TEST_F(RowScanTest, each_snapshot_finds_its_link_of_the_chain_whichever_way_it_g
   for (auto &snapshot : snapshots) b.release(snapshot);
 }
 
+// More than there is room for at a time, some in two pieces of a chain, and rows that the snapshot does not know in between.
+TEST_F(RowScanTest, older_versions_of_all_sizes_between_rows_that_came_later) {
+  constexpr u64 kRows = 300;
+  std::mt19937 random(5);
+  const auto big = [&](char c) { return std::string(1 + random() % 1500, c); };
+  a.begin();
+  for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.insert(table, 3 * i, big('o')));
+  a.commit();
+  auto old = b.snapshot();
+  const auto before = b.scan(table, old->s);
+  ASSERT_EQ(before.size(), kRows);
+  for (int round = 0; round < 3; round++) {
+    a.begin();
+    for (u64 i = 1; i <= kRows; i++) {
+      if (round == 0) TXN_ASSERT_OK(a.insert(table, 3 * i + 1, big('n')));
+      if (i % 4 != 0) TXN_ASSERT_OK(a.update(table, 3 * i, big('p')));
+      TXN_ASSERT_OK(a.update(table, 3 * i + 1, big('q')));
+    }
+    a.commit();
+    for (const bool backward : {false, true}) EXPECT_EQ(b.scan(table, old->s, backward), before) << round;
+  }
+  EXPECT_EQ(b.contents(table).size(), 2 * kRows);
+  b.release(old);
+}
+
 TEST_F(RowScanTest, rows_rolled_back_under_a_scan_are_read_again) {
   fill(60);
   auto s = b.snapshot();
@@ -163,14 +193,58 @@ TEST_F(RowScanTest, rows_rolled_back_under_a_scan_are_read_again) {
   for (u64 i = 1; i <= 60; i++) TXN_ASSERT_OK(a.update(table, i, "uncommitted"));
   RowScan *scan = nullptr;
   TXN_ASSERT_OK(scan_open(b.worker(), table, s->s, 0, LS_MAX_ROW_ID, false, &scan));
+  OneByOne rows{scan};
   ls_row row{};
-  TXN_ASSERT_OK(scan_next(*scan, &row));  // the leaf is copied with the uncommitted rows
+  TXN_ASSERT_OK(rows.next(&row));  // the leaf is copied with the uncommitted rows
   std::map<u64, std::string> seen{{row.row_id, text_of(row)}};
   a.abort();
-  while (ok(scan_next(*scan, &row))) seen[row.row_id] = text_of(row);
+  while (ok(rows.next(&row))) seen[row.row_id] = text_of(row);
   EXPECT_EQ(seen, before);
   scan_close(scan);
   b.release(s);
+}
+
+// What index scans do: rows by their ids, nearly in order, while others change and split what has been copied.
+TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_happens_meanwhile) {
+  constexpr u64 kRows = 600;
+  fill(kRows, 2);
+  auto old = b.snapshot();
+  const auto expected = b.scan(table, old->s);
+  RowScan *scan = nullptr;
+  TXN_ASSERT_OK(scan_open(b.worker(), table, old->s, 0, LS_MAX_ROW_ID, false, &scan));
+  std::mt19937_64 random(7);
+  u64 at = 1;
+  bool open = false;
+  for (int step = 0; step < 6000; step++) {
+    switch (random() % 40) {
+      case 0: at = random() % (2 * kRows + 50); break;
+      case 1: case 2: case 3: case 4: case 5: case 6: at -= at > 0; break;
+      default: at += 1 + random() % 2;
+    }
+    ls_row row{};
+    const Status s = scan->fetch(at, &row);
+    const auto found = expected.find(at);
+    ASSERT_EQ(code(s), found == expected.end() ? LS_NOT_FOUND : LS_OK) << at;
+    if (found != expected.end()) {
+      ASSERT_EQ(row.row_id, at);
+      ASSERT_EQ(text_of(row), found->second) << at;
+    }
+    if (random() % 4 != 0) continue;
+    if (!open) a.begin();
+    open = true;
+    const u64 near = std::min(at + random() % 4, 2 * kRows);
+    const u64 even = std::max<u64>(near / 2 * 2, 2);
+    switch (random() % 8) {
+      case 0: (void)a.remove(table, even); break;                                           // perhaps gone already
+      case 1: (void)a.insert(table, near | 1, std::string(200 + random() % 1000, 'n')); break;  // splits
+      case 2: case 3: a.abort(); open = false; break;
+      case 4: a.commit(); open = false; break;
+      default: (void)a.update(table, even, "new");
+    }
+  }
+  if (open) a.abort();
+  scan_close(scan);
+  b.release(old);
 }
 
 TEST_F(RowScanTest, ghosts_of_an_earlier_run_are_purged_in_passing) {

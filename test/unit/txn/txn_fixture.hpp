@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -37,7 +38,49 @@ inline constexpr Tn kFirstTn = 1000;
   } while (0)
 
 inline Bytes bytes_of(const std::string &s) { return Bytes(reinterpret_cast<const u8 *>(s.data()), s.size()); }
+// A row as another file has it, for row_insert_raw.
+inline ls_row raw_row(Tn writer, const char *data, u32 flags = 0, u64 moved_to = 0) {
+  ls_row row{};
+  row.writer_tn = writer;
+  row.seq = 1;
+  row.flags = flags;
+  row.moved_to = moved_to;
+  row.data = reinterpret_cast<const u8 *>(data);
+  row.len = static_cast<u32>(std::strlen(data));
+  return row;
+}
+
 inline std::string text_of(const ls_row &row) { return std::string(reinterpret_cast<const char *>(row.data), row.len); }
+
+// The rows of a scan one by one, as a host takes them.
+class OneByOne {
+ public:
+  explicit OneByOne(RowScan *scan) : scan_(scan) {}
+  Status next(ls_row *row) {
+    if (at_ + 1 >= rows_.size()) {
+      rows_ = {};
+      LS_TRY(scan_->next(&rows_));
+      at_ = 0;
+    } else {
+      at_++;
+    }
+    *row = rows_[at_];
+    return kOk;
+  }
+  void set_backward(bool backward) {
+    scan_->set_backward(backward, rows_.empty() ? 0 : rows_[at_].row_id);
+    rows_ = {};
+  }
+  void rescan(u64 lo, u64 hi, bool backward) {
+    scan_->rescan(lo, hi, backward);
+    rows_ = {};
+  }
+
+ private:
+  RowScan *scan_;
+  std::span<const ls_row> rows_;
+  size_t at_ = 0;
+};
 
 struct EngineConfig {
   u32 slots = 12;
@@ -138,6 +181,8 @@ class Engine {
     txns_ = std::make_unique<TxnShared>();
     txns_->slots = config_.slots;
     txns_->version_trees = config_.version_trees;
+    version_leaves_ = arena(VersionLeaves::bytes_for(config_.frames));
+    txns_->version_leaves.init(version_leaves_.get(), config_.frames, config_.version_trees);
     active_ = std::make_unique<TxnShared::Active[]>(config_.slots);
     attached_ = std::make_unique<std::atomic<u32>[]>(config_.slots);
     txns_->active = active_.get();
@@ -151,7 +196,7 @@ class Engine {
 
   EngineConfig config_;
   test::TempDirectory directory_;
-  Arena log_arena_, pool_arena_;
+  Arena log_arena_, pool_arena_, version_leaves_;
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<TxnShared> txns_;
   std::unique_ptr<TxnShared::Active[]> active_;
@@ -283,7 +328,7 @@ class Session {
     txn_precommit(*worker_);
     const Tn tn = worker_->tn;
     host_.end(tn);
-    const Gsn gsn = txn_commit(*worker_);
+    const Gsn gsn = txn_commit(*worker_, false);
     if (!wait || gsn == 0) return;
     EXPECT_TRUE(worker_->log.log().wait_hardened(gsn, nullptr));
   }
@@ -376,7 +421,8 @@ class Session {
     ls_row r{};
     Status status;
     u64 last = backward ? ~u64{0} : 0;
-    while (ok(status = scan_next(*scan, &r))) {
+    OneByOne rows_of{scan};
+    while (ok(status = rows_of.next(&r))) {
       EXPECT_TRUE(rows.empty() || (backward ? r.row_id < last : r.row_id > last)) << "out of order at " << r.row_id;
       last = r.row_id;
       rows[r.row_id] = text_of(r);

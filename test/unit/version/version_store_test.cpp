@@ -38,6 +38,30 @@ class VersionStoreTest : public ::testing::Test {
   }
 };
 
+// Small transactions: whoever looks for their entries mostly comes to the leaf at once.
+TEST_F(VersionStoreTest, the_leaf_of_an_entry_is_remembered) {
+  constexpr Tn kTransactions = 1500;
+  u32 right = 0, all = 0;
+  std::vector<VersionLocator> entries;
+  for (Tn tn = 2; tn < 2 + kTransactions; tn++) {
+    VersionStore own = version_store(engine.own(), tn);
+    for (u32 seq = 1; seq <= 3; seq++) {
+      VersionEntry entry{};
+      entry.op = VersionOp::kUpdate;
+      TXN_ASSERT_OK(own.put({tn, seq}, entry, {}));
+      entries.push_back({tn, seq});
+    }
+  }
+  for (const VersionLocator &at : entries) {
+    VersionStore own = version_store(engine.own(), at.tn);
+    BTree::Seen seen;
+    TXN_ASSERT_OK(own.tree().read_leaf(VersionKey(at.tn, at.seq), BTree::Aim::kAt, [](const Node &) {}, &seen));
+    right += own.guess(at) == seen.frame;
+    all++;
+  }
+  EXPECT_GT(right, all * 8 / 10);
+}
+
 TEST_F(VersionStoreTest, keys_sort_by_transaction_and_sequence) {
   std::string last;
   for (Tn tn : {Tn{0}, Tn{255}, Tn{256}, Tn{1} << 40, (Tn{1} << 48) - 1}) {

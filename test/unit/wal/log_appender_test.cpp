@@ -15,13 +15,13 @@ TEST(LogAppender, records_come_back_as_built) {
   LogAppender appender(t.log(), 3);
   ASSERT_TRUE(ok(appender.reserve(1000, nullptr)));
   const u8 a[] = {1, 2}, b[] = {3}, c[] = {4, 5, 6};
-  appender.start(RecordKind::kRow);
+  appender.start(RecordKind::kFirstRow);
+  appender.number(77);
   appender.op(7, 8, kOpRow, a, b, c);
   appender.op(9, 10, kOpIndex, {});
   EXPECT_EQ(appender.finish(), 1u);
-  appender.start(RecordKind::kBegin);
-  Tn tn = 77;
-  appender.raw({reinterpret_cast<const u8 *>(&tn), sizeof tn});
+  appender.start(RecordKind::kTwoPhaseEnd);
+  for (u64 number : {u64{78}, ~u64{0}, u64{1}}) appender.number(number);
   EXPECT_EQ(appender.finish(), 2u);
   EXPECT_EQ(t.log().last_gsn(), 2u);
   EXPECT_EQ(t.log().hardened(), 0u);
@@ -37,27 +37,24 @@ TEST(LogAppender, records_come_back_as_built) {
   EXPECT_EQ(row.slot, 3u);
   EXPECT_EQ(row.run, 1u);
   EXPECT_EQ(row.lsn, 0u);
-  RecordHeader header;
-  std::memcpy(&header, row.data, sizeof header);
-  EXPECT_EQ(header.kind, RecordKind::kRow);
-  EXPECT_EQ(header.ops, 2u);
-  EXPECT_EQ(header.gsn, 1u);
-  ASSERT_EQ(header.bytes, sizeof(RecordHeader) + 2 * sizeof(PageOpHeader) + 6);
-  PageOpHeader op;
-  std::memcpy(&op, row.data + sizeof header, sizeof op);
-  EXPECT_EQ(op.file, 7u);
-  EXPECT_EQ(op.page, 8u);
-  EXPECT_EQ(op.code, kOpRow);
-  ASSERT_EQ(op.bytes, 6u);
-  const u8 all[] = {1, 2, 3, 4, 5, 6};
-  EXPECT_EQ(std::memcmp(row.data + sizeof header + sizeof op, all, 6), 0);
-  std::memcpy(&op, row.data + sizeof header + sizeof op + 6, sizeof op);
-  EXPECT_EQ(op.file, 9u);
-  EXPECT_EQ(op.bytes, 0u);
-  Tn read_tn;
-  std::memcpy(&read_tn, image.entries[1].data + sizeof(RecordHeader), sizeof read_tn);
-  EXPECT_EQ(read_tn, 77u);
-  EXPECT_EQ(appender.bytes_appended(), row.bytes + image.entries[1].bytes);
+  const LogRecord first = row.record();
+  EXPECT_EQ(first.kind, RecordKind::kFirstRow);
+  EXPECT_EQ(first.gsn, 1u);
+  EXPECT_EQ(first.tn(), 77u);
+  const std::vector<LogOp> ops = test::ops_of(row);
+  ASSERT_EQ(ops.size(), 2u);
+  EXPECT_EQ(ops[0].file, 7u);
+  EXPECT_EQ(ops[0].page, 8u);
+  EXPECT_EQ(ops[0].code, kOpRow);
+  EXPECT_EQ(std::vector<u8>(ops[0].operands.begin(), ops[0].operands.end()), (std::vector<u8>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(ops[1].file, 9u);
+  EXPECT_TRUE(ops[1].operands.empty());
+  const LogRecord second = image.entries[1].record();
+  EXPECT_EQ(second.tn(), 78u);
+  EXPECT_EQ(second.full_xid(), ~u64{0});
+  EXPECT_TRUE(second.committed());
+  EXPECT_TRUE(second.body.empty());
+  EXPECT_EQ(appender.counts().bytes, first.bytes + second.bytes);
 }
 
 TEST(LogAppender, records_wrap_around_the_ring) {
@@ -66,7 +63,7 @@ TEST(LogAppender, records_wrap_around_the_ring) {
   LogAppender appender(t.log(), 0);
   std::vector<size_t> sizes;
   // Three times around, with record sizes that put the seam in headers and payloads alike.
-  for (u64 i = 1; appender.bytes_appended() < 3 * test::kBuffer; i++) {
+  for (u64 i = 1; appender.counts().bytes < 3 * test::kBuffer; i++) {
     sizes.push_back(i * 37 % 1500);
     ASSERT_EQ(test::reserve_append(appender, i, sizes.back()), i);
     if (i % 16 == 0) t.round();
@@ -151,6 +148,25 @@ TEST(LogAppender, reserve_can_be_interrupted) {
   EXPECT_TRUE(ok(appender.reserve(test::kBuffer / 2, &interrupt)));
 }
 
+TEST(LogAppender, a_wait_for_space_is_shown_to_the_host) {
+  TestLog t;
+  ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
+  LogAppender appender(t.log(), 0);
+  u32 word = 5;
+  HostWaits waits{&word, {}};
+  waits.codes[LS_WAIT_LOG_SPACE] = 77;
+  appender.report_waits(&waits);
+  for (u64 i = 0; i < 3; i++) test::reserve_append(appender, i, 15000);
+  EXPECT_EQ(word, 5u) << "nothing to wait for";
+  std::thread committer([&] {
+    while (__atomic_load_n(&word, __ATOMIC_RELAXED) != 77) std::this_thread::yield();
+    t.round();
+  });
+  EXPECT_TRUE(ok(appender.reserve(test::kBuffer / 2, nullptr)));
+  committer.join();
+  EXPECT_EQ(word, 5u) << "what the host had there";
+}
+
 TEST(LogAppender, a_reservation_survives_those_of_callees) {
   TestLog t;
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
@@ -183,10 +199,10 @@ TEST(LogAppenderDeathTest, contract_is_checked) {
   // Fill the ring to the last record that fits; one more must not overwrite what nobody has drained.
   ASSERT_TRUE(ok(appender.reserve(test::kBuffer / 2, nullptr)));
   for (int i = 0; i < 4; i++) test::append(appender, 1, kMaxRecordBytes - 28);
-  EXPECT_DEATH(test::append(appender, 1, 0), "log space was not reserved");
+  EXPECT_DEATH(test::append(appender, 1, 100), "log space was not reserved");
   EXPECT_DEATH((void)appender.reserve(test::kBuffer / 2 + 1, nullptr), "log reservation");
   EXPECT_DEATH(appender.finish(), "no log record has been started");
-  EXPECT_DEATH(appender.confirm(1), "confirm without precommit");
+  EXPECT_DEATH(appender.confirm(1, false), "confirm without precommit");
   t.round();
   ASSERT_TRUE(ok(appender.reserve(test::kBuffer / 2, nullptr)));
   EXPECT_DEATH(test::append(appender, 1, kMaxRecordBytes), "too large");

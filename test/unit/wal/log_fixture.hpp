@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -105,25 +106,30 @@ inline Gsn append(LogAppender &appender, u64 seed, size_t bytes) {
 }
 
 inline Gsn reserve_append(LogAppender &appender, u64 seed, size_t bytes) {
-  EXPECT_TRUE(ok(appender.reserve(static_cast<u32>(bytes + sizeof(RecordHeader) + sizeof(PageOpHeader)), nullptr)));
+  EXPECT_TRUE(ok(appender.reserve(static_cast<u32>(bytes + kMaxRecordHeadBytes + kMaxOpHeadBytes), nullptr)));
   return append(appender, seed, bytes);
+}
+
+// The operations of a record.
+inline std::vector<LogOp> ops_of(const LogEntry &entry) {
+  std::vector<LogOp> ops;
+  for (LogBytes left = entry.record().body; !left.empty();) {
+    const char *wrong = load_op(&left, &ops.emplace_back());
+    EXPECT_EQ(wrong, nullptr) << wrong << ", gsn " << entry.gsn;
+    if (wrong) break;
+  }
+  return ops;
 }
 
 // What the record of `append` looks like.
 inline ::testing::AssertionResult holds(const LogEntry &entry, u64 seed, size_t bytes) {
-  RecordHeader header;
-  PageOpHeader op;
-  if (entry.bytes != sizeof header + sizeof op + bytes) return ::testing::AssertionFailure() << "size " << entry.bytes;
-  std::memcpy(&header, entry.data, sizeof header);
-  std::memcpy(&op, entry.data + sizeof header, sizeof op);
-  if (header.bytes != entry.bytes || header.kind != RecordKind::kSystem || header.ops != 1 || header.gsn != entry.gsn) {
-    return ::testing::AssertionFailure() << "header of gsn " << entry.gsn;
-  }
-  if (op.file != 1 || op.page != static_cast<PageNo>(seed) || op.code != kOpTree || op.bytes != bytes) {
+  if (entry.record().kind != RecordKind::kSystem) return ::testing::AssertionFailure() << "kind of gsn " << entry.gsn;
+  const std::vector<LogOp> ops = ops_of(entry);
+  if (ops.size() != 1 || ops[0].file != 1 || ops[0].page != static_cast<PageNo>(seed) || ops[0].code != kOpTree) {
     return ::testing::AssertionFailure() << "operation of gsn " << entry.gsn;
   }
-  std::vector<u8> payload = payload_of(seed, bytes);
-  if (bytes > 0 && std::memcmp(entry.data + sizeof header + sizeof op, payload.data(), bytes) != 0) {
+  const std::vector<u8> payload = payload_of(seed, bytes);
+  if (!std::equal(payload.begin(), payload.end(), ops[0].operands.begin(), ops[0].operands.end())) {
     return ::testing::AssertionFailure() << "payload of gsn " << entry.gsn;
   }
   return ::testing::AssertionSuccess();

@@ -26,14 +26,28 @@ class LogSegmentsTest : public testing::Test {
       t_.round();
     }
   }
+  // One record in a round of exactly so many bytes.
+  void exact_round(u64 bytes) {
+    const Lsn begin = t_.log().end();
+    const u64 payload = bytes - overhead(bytes);
+    sizes_.push_back(payload);
+    test::reserve_append(*appender_, ++seed_, payload);
+    t_.round();
+    ASSERT_EQ(t_.log().end() - begin, bytes);
+  }
+  // What a round of so many bytes has beside the payload of its only record.  Sizes are near it, so theirs take as many bytes.
+  u64 overhead(u64 bytes) {
+    u8 head[kMaxChunkHeadBytes];
+    const Gsn next = seed_ + 1;
+    const u32 payload = static_cast<u32>(bytes) - 60;
+    const u32 op = store_op_head(1, static_cast<PageNo>(next), kOpTree, payload, head);
+    const u32 record = store_record_head(RecordKind::kSystem, op + payload, next, seed_, head);
+    return kRoundHeaderBytes + store_chunk_head({0, record + op + payload, seed_}, next, head) + record + op;
+  }
   // A round that ends exactly at lsn.
   void end_at(Lsn lsn) {
-    constexpr u64 kOverhead = sizeof(RoundHeader) + sizeof(ChunkHeader) + sizeof(RecordHeader) + sizeof(PageOpHeader);
     fill_to(lsn - 14000);
-    ASSERT_GE(lsn - t_.log().end(), kOverhead);
-    sizes_.push_back(lsn - t_.log().end() - kOverhead);
-    test::reserve_append(*appender_, ++seed_, sizes_.back());
-    t_.round();
+    exact_round(lsn - t_.log().end());
     ASSERT_EQ(t_.log().end(), lsn);
   }
   std::set<u64> present() {
@@ -82,7 +96,7 @@ TEST_F(LogSegmentsTest, a_round_may_end_at_the_seam) {
 }
 
 TEST_F(LogSegmentsTest, a_header_may_lie_across_the_seam) {
-  for (u64 before : {1u, 20u, 39u, 41u, 47u}) {
+  for (u64 before : {1u, 12u, 20u, 24u, 31u}) {
     u64 seam = (t_.log().end() / test::kSegment + 1) * test::kSegment;
     end_at(seam - before);
     fill_to(seam + 1);
@@ -131,12 +145,7 @@ TEST_F(LogSegmentsTest, truncation_recycles_and_the_old_contents_are_not_read) {
 
 TEST_F(LogSegmentsTest, whole_rounds_in_a_recycled_segment_are_of_another_position) {
   // All rounds have one size that divides the segment: wherever the log ends, a whole old round follows.
-  constexpr u64 kRound = 8192, kPayload = kRound - 40 - 8 - 16 - 12;
-  auto one_round = [&] {
-    sizes_.push_back(kPayload);
-    test::reserve_append(*appender_, ++seed_, kPayload);
-    ASSERT_EQ(t_.round(), kRound);
-  };
+  auto one_round = [&] { exact_round(8192); };
   while (t_.log().end() < 2 * test::kSegment) one_round();
   Lsn position = t_.log().end();
   ASSERT_TRUE(ok(t_.log().truncate(position)));
@@ -373,7 +382,7 @@ TEST_F(LogSegmentsTest, a_failed_write_ends_the_committer) {
 TEST_F(LogSegmentsTest, a_torn_round_is_dropped_whatever_part_was_written) {
   fill_to(20'000);
   LogImage before = t_.read();
-  constexpr u64 kRound = 300;
+  constexpr u64 kPayload = 250, kRound = kPayload + kRoundHeaderBytes;  // at least
   for (u64 written = 0; written < kRound; written += 7) {
     TestLog t(8, test::kBuffer, false);
     std::filesystem::remove_all(t.dir());
@@ -381,7 +390,7 @@ TEST_F(LogSegmentsTest, a_torn_round_is_dropped_whatever_part_was_written) {
     LogImage image = t.recover();
     ASSERT_EQ(test::gsns(image), test::gsns(before));
     LogAppender appender(t.log(), 0);
-    test::reserve_append(appender, seed_ + 1, kRound - 76);
+    test::reserve_append(appender, seed_ + 1, kPayload);
     fault_add({.op = FaultOp::kWrite, .path_part = t.segment_path(0), .outcome = FaultOutcome::kCrash,
                .first_bytes = written});
     u64 wrote;
@@ -415,6 +424,24 @@ TEST_F(LogSegmentsTest, a_write_that_was_lost_silently_ends_the_log_there) {
   LogImage image = t_.read();
   EXPECT_EQ(image.entries.back().gsn, last);
   EXPECT_EQ(image.end, end);
+}
+
+TEST(LogSync, a_disk_that_lies_is_found_out) {
+  TestLog t;
+  ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
+  LogAppender appender(t.log(), 0);
+  test::reserve_append(appender, 1, 100);
+  t.round();
+  fault_add({.op = FaultOp::kWrite, .path_part = t.segment_path(0), .outcome = FaultOutcome::kSucceed});
+  test::reserve_append(appender, 2, 100);
+  t.round();
+  fault_clear();
+  test::reserve_append(appender, 3, 100);
+  t.round();
+  LogImage image;
+  EXPECT_EQ(code(read_log(t.dir().c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT);
+  EXPECT_NE(std::strstr(last_error().message, "damaged at position"), nullptr) << last_error().message;
+  EXPECT_EQ(last_error().path, t.segment_path(0));
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// node_features.hpp - what of the paper's page layout a build has: all of it.  Benchmarks leave one out at a time to see what it brings
+// (FEATURES=1 bench/engine/run): -DLS_NODE_HINTS=0 and so on, for everything that looks into nodes.  Such builds cannot read each
+// other's files.
+#pragma once
+
+#ifndef LS_NODE_HEADS
+#define LS_NODE_HEADS 1
+#endif
+#ifndef LS_NODE_HINTS
+#define LS_NODE_HINTS 1
+#endif
+#ifndef LS_NODE_PREFIX
+#define LS_NODE_PREFIX 1
+#endif
+#ifndef LS_NODE_SHORT_SEPARATORS
+#define LS_NODE_SHORT_SEPARATORS 1
+#endif
+
+namespace ls {
+
+inline constexpr bool kWithHeads = LS_NODE_HEADS;                      // the first bytes of a key in its slot
+inline constexpr bool kWithHints = LS_NODE_HINTS;                      // sixteen heads in the header
+inline constexpr bool kWithPrefix = LS_NODE_PREFIX;                    // what all keys begin with is stored once
+inline constexpr bool kWithShortSeparators = LS_NODE_SHORT_SEPARATORS; // separators end where they differ
+
+}  // namespace ls

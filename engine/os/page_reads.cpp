@@ -1,0 +1,99 @@
+#include "os/page_reads.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/check.hpp"
+#include "os/fault.hpp"
+
+namespace ls {
+
+PageReads::PageReads(u32 entries) : runs_(entries) { usable_ = io_uring_queue_init(entries, &ring_, 0) == 0; }
+
+PageReads::~PageReads() {
+  for (Ended ended; next(true, &ended);) {
+  }
+  if (usable_) io_uring_queue_exit(&ring_);
+}
+
+// Injected faults act on pread.
+bool PageReads::possible() const { return usable_ && !fault_active(); }
+
+// False: they are not going to be read.
+bool PageReads::queue(const FileRef &file, std::span<const Page> pages) {
+  Run &run = runs_[pages[0].tag];
+  LS_ASSERT(run.tags.empty());
+  for (const Page &page : pages) {
+    run.parts.push_back({page.buffer, kPageSize});
+    run.tags.push_back(page.tag);
+  }
+  const PageNo first = pages[0].page;
+  if (!usable_ || !ok(fd_cache_get(file, first / kPagesPerSegment, SegmentOpen::kExisting, &run.segment))) return false;
+  io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
+  if (!sqe) return false;
+  io_uring_prep_readv(sqe, run.segment->fd(), run.parts.data(), static_cast<unsigned>(run.parts.size()),
+                      u64{first % kPagesPerSegment} * kPageSize);
+  io_uring_sqe_set_data64(sqe, pages[0].tag);
+  queued_.push_back(pages[0].tag);
+  return true;
+}
+
+void PageReads::submit(const FileRef &file) {
+  std::sort(added_.begin(), added_.end(), [](const Page &a, const Page &b) { return a.page < b.page; });
+  for (size_t begin = 0; begin < added_.size();) {
+    size_t end = begin + 1;
+    while (end < added_.size() && added_[end].page == added_[end - 1].page + 1 && added_[end].page % kPagesPerSegment != 0) end++;
+    if (!queue(file, std::span(added_).subspan(begin, end - begin))) this->end(runs_[added_[begin].tag], 0);
+    begin = end;
+  }
+  added_.clear();
+  u32 submitted = 0;
+  while (submitted < queued_.size()) {
+    const int n = io_uring_submit(&ring_);
+    if (n > 0) submitted += static_cast<u32>(n);
+    if (n < 0 && n != -EINTR && n != -EAGAIN && n != -EBUSY) return give_up(submitted);
+  }
+  under_way_ += submitted;
+  queued_.clear();
+}
+
+// The kernel takes nothing more: what it has taken ends, the rest has failed.
+void PageReads::give_up(u32 submitted) {
+  under_way_ += submitted;
+  const std::vector<u32> rest(queued_.begin() + submitted, queued_.end());
+  queued_.clear();
+  std::vector<Ended> all;
+  for (Ended ended; next(true, &ended);) all.push_back(ended);
+  io_uring_queue_exit(&ring_);
+  usable_ = false;
+  ended_ = std::move(all);
+  for (u32 run : rest) end(runs_[run], 0);
+}
+
+void PageReads::end(Run &run, size_t bytes) {
+  for (size_t i = 0; i < run.tags.size(); i++) ended_.push_back({run.tags[i], bytes >= (i + 1) * kPageSize});
+  run.segment.reset();
+  run.parts.clear();
+  run.tags.clear();
+}
+
+bool PageReads::next(bool wait, Ended *ended) {
+  while (ended_.empty()) {
+    if (under_way_ == 0) return false;
+    io_uring_cqe *cqe;
+    const int result = wait ? io_uring_wait_cqe(&ring_, &cqe) : io_uring_peek_cqe(&ring_, &cqe);
+    if (!wait && result == -EAGAIN) return false;
+    if (result == -EINTR || result == -EAGAIN) continue;
+    LS_CHECK(result == 0, "io_uring wait");
+    Run &run = runs_[io_uring_cqe_get_data64(cqe)];
+    const size_t bytes = cqe->res > 0 ? static_cast<size_t>(cqe->res) : 0;
+    io_uring_cqe_seen(&ring_, cqe);
+    under_way_--;
+    end(run, bytes);
+  }
+  *ended = ended_.back();
+  ended_.pop_back();
+  return true;
+}
+
+}  // namespace ls

@@ -1,0 +1,41 @@
+// two_phase.hpp - what a start does with transactions that were prepared for two-phase commit, from their files
+// (txn/prepared_file.hpp); the log need not reach back to them.
+//
+// W1  One that is still prepared is taken over under a TN of this start: its undo entries are put back into the version store,
+//     its rows name the new TN, its row locks are in the lock table, and it has a slot (txn/prepared.hpp).
+// W2  Repeatable: the new TN is in the file, durable, before the first row carries it.  So whatever TN of the file a row
+//     carries, it is a change of this transaction, if it has the sequence number, too.
+// W3  The file names all rows that have a lock by now: a lock follows a row that has moved, and the ghost that leads there may
+//     be gone at the next start (P3 in txn/prepared.hpp).
+#pragma once
+#include <map>
+
+#include "txn/prepared_file.hpp"
+
+namespace ls {
+
+class TwoPhaseRecovery {
+ public:
+  // The committer runs, the version trees are open.  `w`: the worker of the recovery slot, no transaction open.
+  TwoPhaseRecovery(Worker &w, PreparedFile &file) : w_(w), file_(file) {}
+
+  // After losers have been undone: a lock follows only moves that count.
+  Status take_over(Tn tn);
+  Status undo();
+
+ private:
+  Status open_relations();
+  FileSlot *relation(FileNo file_no) const;
+  Status follow_locks();
+  Status rewrite(Tn tn);
+  VersionEntry entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const;
+  Status put_change(const PreparedFile::Change &change, Tn tn);
+  Status name_row(FileSlot &file, u64 row_id, u32 seq, bool has_previous, Tn tn);
+  Status put_lock(const PreparedLock &lock, Tn tn);
+
+  Worker &w_;
+  PreparedFile &file_;
+  std::map<FileNo, FileSlot *> relations_;   // as the file numbers them; null: gone
+};
+
+}  // namespace ls

@@ -1,0 +1,316 @@
+#include "txn/prepared.hpp"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/interrupt.hpp"
+#include "os/futex.hpp"
+#include "txn/prepared_file.hpp"
+#include "txn/rollback.hpp"
+#include "txn/row_lock_table.hpp"
+
+namespace ls {
+
+namespace {
+
+u32 value(PreparedState state) { return static_cast<u32>(state); }
+
+// Release: whoever finds the state finds what was written before.
+void set_state(PreparedSlot &slot, PreparedState state) {
+  slot.state.store(value(state), std::memory_order_release);
+  futex_wake_all(&slot.state);
+}
+
+bool change_state(PreparedSlot &slot, PreparedState from, PreparedState to) {
+  u32 expected = value(from);
+  return slot.state.compare_exchange_strong(expected, value(to), std::memory_order_acq_rel);
+}
+
+PreparedSlot *reserve_slot(TxnShared &t) {
+  for (u32 i = 0; i < t.prepared_slots; i++) {
+    PreparedSlot &slot = t.prepared[i];
+    if (!change_state(slot, PreparedState::kFree, PreparedState::kReserved)) continue;
+    u32 used = t.prepared_used.load(std::memory_order_relaxed);
+    while (used <= i && !t.prepared_used.compare_exchange_weak(used, i + 1, std::memory_order_acq_rel)) {
+    }
+    return &slot;
+  }
+  return nullptr;
+}
+
+void free_slot(PreparedSlot &slot) {
+  slot.keep.store(0, std::memory_order_release);
+  slot.full_xid = 0;
+  set_state(slot, PreparedState::kFree);
+}
+
+void log_two_phase(LogAppender &log, Tn tn, u64 full_xid, Gsn *gsn) {
+  log.start(RecordKind::kTwoPhase);
+  log.number(tn);
+  log.number(full_xid);
+  *gsn = log.finish();
+}
+
+// Without an interrupt flag: what must not be refused.
+void reserve_end(LogAppender &log) { LS_CHECK(ok(log.reserve(kTwoPhaseRoom, nullptr)), last_error().message); }
+
+// Writes the transaction's undo entries and row locks; each relation file is named before it is first used.
+class Collector {
+ public:
+  Collector(Worker &w, PreparedFileWriter &out) : w_(w), out_(out) {}
+
+  Status run() {
+    LS_TRY(out_.tn(w_.tn));
+    LS_TRY(version_store(w_, w_.tn).for_each(w_.tn, this, [](void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
+      return static_cast<Collector *>(arg)->change(seq, entry, payload);
+    }));
+    if (!has_locks_) return kOk;
+    return RowLockTable(w_).locks_of(w_.tn, this, [](void *arg, FileNo file_no, u64 row_id, const LockValue &lock) {
+      return static_cast<Collector *>(arg)->lock(file_no, row_id, lock);
+    });
+  }
+
+ private:
+  Status change(u32 seq, const VersionEntry &entry, Bytes payload) {
+    bool known;
+    LS_TRY(relation(entry, &known));
+    if (!known) return kOk;
+    if (entry.op == VersionOp::kLock) {
+      has_locks_ = true;
+      return kOk;
+    }
+    PreparedChange change{};
+    change.seq = seq;
+    change.op = entry.op;
+    change.file = entry.file_no;
+    change.count = entry.count;
+    change.row_id = entry.row_id;
+    change.previous = entry.previous;
+    change.older_seq = entry.older_tn == w_.tn ? entry.older_seq : 0;
+    change.payload_bytes = static_cast<u32>(payload.size());
+    return out_.change(change, payload);
+  }
+
+  // A row that somebody has moved has its lock in the same file.
+  Status lock(FileNo file_no, u64 row_id, const LockValue &lock) {
+    if (lock.state != LockState::kGranted || !relations_[file_no]) return kOk;
+    return out_.lock({row_id, file_no, lock.mode});
+  }
+
+  // *known false: the file was forgotten, and its rows are gone with it.
+  Status relation(const VersionEntry &entry, bool *known) {
+    const auto [at, is_new] = relations_.try_emplace(entry.file_no, false);
+    *known = at->second;
+    if (!is_new) return kOk;
+    const FileSlot &file = w_.pool->file(entry.file_slot);
+    if (file.file_no.load(std::memory_order_acquire) != entry.file_no ||
+        file.state.load(std::memory_order_acquire) != FileState::kActive) {
+      return kOk;
+    }
+    *known = at->second = true;
+    const FileRecord record{entry.file_no, file.key.tablespace, file.key.database, file.key.relation, file.key.owner, file.kind,
+                            file.logged, static_cast<u16>(std::strlen(file.path))};
+    return out_.file(record, file.path);
+  }
+
+  Worker &w_;
+  PreparedFileWriter &out_;
+  std::map<FileNo, bool> relations_;
+  bool has_locks_ = false;
+};
+
+Status write_file(Worker &w, u64 full_xid) {
+  PreparedFileWriter out;
+  LS_TRY(out.open(w.txns->prepared_dir, full_xid));
+  LS_TRY(Collector(w, out).run());
+  return out.finish();
+}
+
+// The file is gone, or stays: then the next start removes it.
+void remove_file(const TxnShared &t, u64 full_xid) {
+  [[maybe_unused]] const Status ignored = prepared_file_remove(t.prepared_dir, full_xid);
+}
+
+// Undone for good: without its file a start could not undo it once more.  The log that has stopped without a failure leaves that
+// to the next start.
+void remove_file_of_undone(Worker &w, u64 full_xid, Gsn end) {
+  if (w.log.wait_hardened(end, nullptr)) remove_file(*w.txns, full_xid);
+}
+
+// Rolls back for another transaction than the worker's own.
+void undo_for(Worker &w, Tn tn, u32 next_seq) {
+  const Tn own_tn = std::exchange(w.tn, tn);
+  const u32 own_seq = std::exchange(w.next_seq, next_seq);
+  const InsertRange own_inserts = std::exchange(w.inserts, InsertRange{});
+  roll_back(w, 0);
+  w.tn = own_tn;
+  w.next_seq = own_seq;
+  w.inserts = own_inserts;
+}
+
+// Claimed by this worker.
+void finish_claimed(Worker &w, PreparedSlot &slot, Tn tn, bool committed) {
+  const u64 full_xid = slot.full_xid;
+  if (!committed) undo_for(w, tn, slot.next_seq);
+  reserve_end(w.log);
+  Gsn end;
+  {
+    FutexGuard guard(w.txns->prepared_mutex);
+    end = log_two_phase_end(w.log, tn, full_xid, committed);
+    slot.tn.store(0, std::memory_order_release);  // as in txn_leave
+  }
+  set_state(slot, PreparedState::kEnded);
+  if (committed) {
+    remove_file(*w.txns, full_xid);  // the host says so for ever
+  } else {
+    remove_file_of_undone(w, full_xid, end);
+  }
+  free_slot(slot);
+}
+
+PreparedSlot *find_slot(TxnShared &t, Tn tn) {
+  const u32 n = t.prepared_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < n; i++) {
+    if (t.prepared[i].tn.load(std::memory_order_acquire) == tn) return &t.prepared[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Gsn log_two_phase_end(LogAppender &log, Tn tn, u64 full_xid, bool committed) {
+  log.start(RecordKind::kTwoPhaseEnd);
+  log.number(tn);
+  log.number(full_xid);
+  log.number(committed);
+  return log.finish();
+}
+
+Status txn_prepare(Worker &w, u64 full_xid) {
+  if (w.tn == 0 || w.two_phase != nullptr || w.prepared || w.commit_gsn != 0)
+    return fail(LS_INVALID, "a transaction is prepared at the wrong moment");
+  LS_TRY(close_range(w));
+  log_begin(w);
+  PreparedSlot *slot = reserve_slot(*w.txns);
+  if (slot == nullptr) return fail(LS_LIMIT, "no room for another prepared transaction, there are %u", w.txns->prepared_slots);
+  slot->full_xid = full_xid;
+  slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);  // before the locks are collected
+  w.two_phase = slot;
+  LS_TRY(write_file(w, full_xid));
+  LS_TRY(w.log.reserve(kTwoPhaseRoom, w.ctx.interrupt));
+  Gsn gsn;
+  log_two_phase(w.log, w.tn, full_xid, &gsn);
+  w.two_phase_logged = true;
+  w.log.set_writing(false);
+  if (!w.log.wait_hardened(gsn, w.ctx.interrupt)) {
+    return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
+  }
+  return kOk;
+}
+
+void txn_hand_over(Worker &w) {
+  LS_CHECK(w.two_phase != nullptr && w.two_phase_logged, "a transaction is handed over that is not prepared");
+  PreparedSlot &slot = *w.two_phase;
+  slot.next_seq = w.next_seq;
+  slot.tn.store(w.tn, std::memory_order_release);
+  set_state(slot, PreparedState::kHeld);
+  txn_leave(w);
+}
+
+void prepared_give_up(Worker &w) {
+  PreparedSlot &slot = *w.two_phase;
+  const u64 full_xid = slot.full_xid;
+  Gsn end = 0;
+  reserve_end(w.log);
+  if (w.two_phase_logged) {
+    end = log_two_phase_end(w.log, w.tn, full_xid, false);
+  } else {
+    w.log.start(RecordKind::kAborted);
+    w.log.number(w.tn);
+    w.log.finish();
+  }
+  txn_leave(w);
+  remove_file_of_undone(w, full_xid, end);
+  free_slot(slot);
+}
+
+Status prepared_finish(Worker &w, Tn tn, bool committed) {
+  if (tn == 0) return kOk;
+  for (;;) {
+    PreparedSlot *slot = find_slot(*w.txns, tn);
+    if (slot == nullptr) return kOk;
+    if (change_state(*slot, PreparedState::kHeld, PreparedState::kFinishing)) {
+      if (slot->tn.load(std::memory_order_acquire) == tn) {
+        finish_claimed(w, *slot, tn, committed);
+        return kOk;
+      }
+      set_state(*slot, PreparedState::kHeld);  // another one's by now
+      continue;
+    }
+    if (interrupt_pending(w.ctx.interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was being finished");
+    futex_wait_interruptible(&slot->state, value(PreparedState::kFinishing), kInterruptPollUs);
+  }
+}
+
+size_t prepared_tns(const TxnShared &t, Tn *out, size_t cap) {
+  size_t found = 0;
+  const u32 n = t.prepared_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < n; i++) {
+    const Tn tn = t.prepared[i].tn.load(std::memory_order_acquire);
+    if (tn == 0) continue;
+    if (found < cap) out[found] = tn;
+    found++;
+  }
+  return found;
+}
+
+bool prepared_contains(const TxnShared &t, Tn tn) {
+  const u32 n = t.prepared_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < n; i++) {
+    if (t.prepared[i].tn.load(std::memory_order_acquire) == tn) return tn != 0;
+  }
+  return false;
+}
+
+Tn prepared_keep(const TxnShared &t, Tn settled) {
+  const u32 n = t.prepared_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < n; i++) {
+    const PreparedSlot &slot = t.prepared[i];
+    for (const Tn bound : {slot.tn.load(std::memory_order_acquire), slot.keep.load(std::memory_order_seq_cst)}) {
+      if (bound != 0 && bound < settled) settled = bound;
+    }
+  }
+  return settled;
+}
+
+Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnShared &t, u32 *n) {
+  *n = 0;
+  const u32 used = t.prepared_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < used; i++) {
+    LS_TRY(log.reserve(kTwoPhaseRoom, interrupt));
+    FutexGuard guard(t.prepared_mutex);
+    const Tn tn = t.prepared[i].tn.load(std::memory_order_acquire);
+    if (tn == 0) continue;
+    Gsn gsn;
+    log_two_phase(log, tn, t.prepared[i].full_xid, &gsn);
+    (*n)++;
+  }
+  return kOk;
+}
+
+Status prepared_restore(TxnShared &t, Tn tn, u64 full_xid, u32 next_seq) {
+  PreparedSlot *slot = reserve_slot(t);
+  if (slot == nullptr)
+    return fail(LS_LIMIT, "there are more prepared transactions than the %u that the host allows now", t.prepared_slots);
+  slot->full_xid = full_xid;
+  slot->next_seq = next_seq;
+  slot->keep.store(t.tn_base.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  slot->tn.store(tn, std::memory_order_release);
+  set_state(*slot, PreparedState::kHeld);
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,43 @@
+#include "wal/log_files.hpp"
+
+#include <algorithm>
+
+#include "wal/log_segments.hpp"
+
+namespace ls {
+
+Status LogFiles::get(u64 number, File **out) {
+  File &file = files_[number];
+  if (!file.is_open()) LS_TRY(file.open(log_segment_path(dir_, number).c_str(), 0));
+  *out = &file;
+  return kOk;
+}
+
+Status LogFiles::write(Lsn lsn, std::span<const u8> bytes) {
+  while (!bytes.empty()) {
+    const u64 offset = lsn % segment_bytes_;
+    const size_t n = static_cast<size_t>(std::min<u64>(bytes.size(), segment_bytes_ - offset));
+    File *file;
+    LS_TRY(get(lsn / segment_bytes_, &file));
+    LS_TRY(file->write_at(offset, bytes.data(), n));
+    lsn += n;
+    bytes = bytes.subspan(n);
+  }
+  return kOk;
+}
+
+Status LogFiles::sync(Lsn from, Lsn to, u32 *files_synced) {
+  *files_synced = 0;
+  const u64 last = to / segment_bytes_;
+  for (u64 number = from / segment_bytes_; fsync_ && from < to && number * segment_bytes_ < to; number++) {
+    File *file;
+    LS_TRY(get(number, &file));
+    LS_TRY(file->sync_data());
+    ++*files_synced;
+  }
+  // Files before that will not be written again; the same name never comes back.
+  files_.erase(files_.begin(), files_.lower_bound(last));
+  return kOk;
+}
+
+}  // namespace ls

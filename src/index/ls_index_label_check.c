@@ -1,0 +1,107 @@
+/*
+ * ls_index_label_check.c - leanstore_check: do labels order as the values do?
+ *
+ * Neighbours are compared by the procedure that the operator class has now.  After
+ * another version of a collation was installed, for one, it may say something else
+ * than when the labels were given.
+ */
+#include "ls_index_label.h"
+#include "ls_index_scan.h"
+
+#include "utils/memutils.h"
+
+struct LsLabelCheck
+{
+	LsLabelSearch search;
+	MemoryContext scratch;
+
+	/* The entry before: key | row id, and what is beside it. */
+	uint64		row_id;			/* 0: there is none */
+	StringInfoData position;
+	StringInfoData payload;
+};
+
+LsLabelCheck *
+ls_label_check_begin(Relation index)
+{
+	LsLabelCheck *check = palloc0_object(LsLabelCheck);
+
+	ls_label_search_init(&check->search, index);
+	check->scratch = AllocSetContextCreate(CurrentMemoryContext, "leanstore label check", ALLOCSET_SMALL_SIZES);
+	initStringInfo(&check->position);
+	initStringInfo(&check->payload);
+	return check;
+}
+
+/* Is one of the columns with labels, up to the first that differs, not as it has to be? */
+static bool
+differs_from_procedure(const LsLabelCheck *check, const ls_index_entry *last, const ls_index_entry *entry)
+{
+	const LsIndexShape *shape = check->search.shape;
+	bool		same = true;
+	Size		at = 0;
+
+	for (int c = 0; c < shape->n_keys && same; c++)
+	{
+		const LsKeyColumn *column = &shape->keys[c];
+		Size		last_len = ls_key_column_length(column, last->key.data + at, last->key.len - at);
+		Size		len = ls_key_column_length(column, entry->key.data + at, entry->key.len - at);
+
+		if (len == 0 || last_len == 0)
+			ls_key_damaged();
+		same = len == last_len && memcmp(last->key.data + at, entry->key.data + at, len) == 0;
+		if (ls_key_has_labels(column) && last->key.data[at] == LS_KEY_VALUE && entry->key.data[at] == LS_KEY_VALUE)
+		{
+			int			order = ls_key_compare(column, column->compare,
+											   ls_index_stored_value(check->search.index, last, c),
+											   ls_index_stored_value(check->search.index, entry, c));
+
+			if (same ? order != 0 : order >= 0)
+				return true;
+		}
+		at += len;
+	}
+	return false;
+}
+
+void
+ls_label_check_entry(LsLabelCheck *check, const ls_index_entry *entry)
+{
+	Relation	index = check->search.index;
+
+	if (check->row_id != 0)
+	{
+		ls_index_entry last = {
+			.row_id = check->row_id,
+			.key = {(const uint8_t *) check->position.data, check->position.len - LS_ENTRY_ROW_ID_BYTES},
+			.payload = {(const uint8_t *) check->payload.data, check->payload.len}
+		};
+		MemoryContext old = MemoryContextSwitchTo(check->scratch);
+		bool		differs = differs_from_procedure(check, &last, entry);
+
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(check->scratch);
+
+		/* an entry that is removed says nothing of labels given afterwards; one that is not was there with this one */
+		if (differs && ls_label_still_there(&check->search, ls_bytes_of(&check->position)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" has the entries for rows (%u,%u) and (%u,%u) in another order than its comparison function",
+							RelationGetRelationName(index),
+							ls_row_to_block(last.row_id), ls_row_to_offset(last.row_id),
+							ls_row_to_block(entry->row_id), ls_row_to_offset(entry->row_id)),
+					 errdetail("The function, or the collation, may have changed since the index was built."),
+					 errhint("REINDEX the index.")));
+	}
+	check->row_id = entry->row_id;
+	ls_index_entry_position(entry, &check->position);
+	resetStringInfo(&check->payload);
+	appendBinaryStringInfo(&check->payload, entry->payload.data, entry->payload.len);
+}
+
+void
+ls_label_check_end(LsLabelCheck *check)
+{
+	ls_label_search_end(&check->search);
+	MemoryContextDelete(check->scratch);
+}

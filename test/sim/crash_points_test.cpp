@@ -1,0 +1,240 @@
+// A crash at every single change that a store makes to its files, and in the middle of each, during a short history of everything
+// (crash_history.hpp): killed, or power lost in four ways.  After each the store is recovered and compared with what the client
+// knows; some of the recoveries are crashed at their own changes, too.
+//
+// LS_CRASH_STEP=n leaves out all but every n-th place.
+#include <cstdio>
+#include <cstdlib>
+
+#include "sim/crash_history.hpp"
+
+namespace ls::test {
+namespace {
+
+using Keep = DiskImage::Keep;
+
+constexpr const char *kKeepNames[] = {"killed", "power cut, only the log kept", "power cut, all but the log kept",
+                                      "power cut, only what was synced kept"};
+
+#if defined(__SANITIZE_THREAD__)
+constexpr u64 kDefaultStep = 40;  // what is looked for here is no race, and takes ten times as long
+#else
+constexpr u64 kDefaultStep = 1;
+#endif
+constexpr size_t kRecoveriesToCrash = 12;   // of all, evenly
+constexpr size_t kCrashesInRecovery = 10;
+
+u64 step() {
+  const char *value = std::getenv("LS_CRASH_STEP");
+  return value ? std::strtoull(value, nullptr, 10) : kDefaultStep;
+}
+
+// In memory if it can be had: files are made anew thousands of times.
+std::filesystem::path fast_directory() {
+  return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+}
+
+class CrashPointsTest : public ::testing::Test {
+ protected:
+  CrashPointsTest() : original_(fast_directory()), scratch_(fast_directory()) {}
+  ~CrashPointsTest() override {
+    file_observer.store(nullptr);
+    fault_clear();
+  }
+
+  // A moment of the history.
+  struct Moment {
+    size_t position;
+    const char *how;
+    std::string describe() const { return "crash before change " + std::to_string(position) + ", " + how; }
+  };
+
+  std::string root() const { return scratch_ / "root"; }
+
+  // Recover what is under root() and compare.  *state: which one it is.
+  void recover(const Moment &moment, std::optional<size_t> *state, DiskRecorder *recorder = nullptr) {
+    ls_config config = history_config(root());
+    config.fsync = recorder != nullptr;
+    StoreLife store(config);
+    if (recorder) recorder->start();
+    ls_status status = store.recover(CrashHistory::kNextXid, [&](ls_in_doubt &d) {
+      for (const PreparedInHistory &p : history_->prepared()) d.prepared |= p.xid == d.full_xid && p.held(moment.position);
+      return history_->host_committed(d.full_xid, moment.position);
+    });
+    if (recorder) recorder->stop();
+    ASSERT_EQ(status, LS_OK) << to_text(status, store.err);
+    Host host(store.store(), CrashHistory::kNextXid);
+    for (const PreparedInHistory &p : history_->prepared()) {
+      if (p.held(moment.position)) host.resume(p.xid);
+    }
+    {
+      Session s(store.store(), &host, 0);
+      compare(s, moment, state);
+      if (*state) finish_prepared(store, s, host, moment, **state);
+    }
+    ls_error err{};
+    LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+    recoveries_++;
+  }
+
+  // Contents of the tables that there are.
+  TableRows rows(Session &s, const Moment &moment) {
+    TableRows found;
+    ls_error &err = s.err;
+    for (u32 table : kTables) {
+      if (gone(table, moment.position)) continue;
+      found[table] = s.contents(s.open(table));
+      ls_check_result result;
+      LS_EXPECT_OK(ls_rel_check(s.worker(), s.open(table), &result, &err));
+    }
+    return found;
+  }
+
+  // What the host has prepared the store has, whole: it can be committed, and rolled back.
+  void finish_prepared(StoreLife &store, Session &s, Host &host, const Moment &moment, size_t state) {
+    TableRows expected = history_->state(state);
+    bool commit = moment.position % 2 == 0;
+    for (const PreparedInHistory &p : history_->prepared()) {
+      ASSERT_EQ(ls_prepared_has(store.store(), host.tn(p.xid)), p.held(moment.position)) << "transaction " << p.xid;
+      if (!p.held(moment.position)) continue;
+      if (commit) apply_changes(p.changes, &expected);
+      if (commit) host.end(p.xid);
+      ASSERT_EQ(ls_prepared_finish(s.worker(), host.tn(p.xid), commit, &s.err), LS_OK) << s.err.message;
+      if (!commit) host.end(p.xid);
+      commit = !commit;
+    }
+    std::erase_if(expected, [&](auto &entry) { return gone(entry.first, moment.position); });
+    ASSERT_EQ(rows(s, moment), expected) << "after the prepared transactions' ends";
+  }
+
+  void compare(Session &s, const Moment &moment, std::optional<size_t> *state) {
+    TableRows found = rows(s, moment);
+    size_t first = history_->acknowledged(moment.position), last = history_->begun(moment.position);
+    state->reset();
+    for (size_t n = first; n <= last && !*state; n++) {
+      TableRows expected = history_->state(n);
+      std::erase_if(expected, [&](auto &entry) { return !found.contains(entry.first); });
+      if (found == expected) *state = n;
+    }
+    ASSERT_TRUE(*state) << "of what was committed between " << first << " (acknowledged) and " << last << " (begun) it is nothing";
+    compare_index(s, kRowIndex, found[kRows]);
+    if (!history_->built(moment.position)) return;
+    std::map<u64, std::string> built = history_->built_rows();
+    std::erase_if(built, [&](auto &row) { return !found[kRows].contains(row.first); });
+    compare_index(s, kBuiltIndex, built);
+  }
+
+  // Whether the host has no such table (any more): the files were made before all else.
+  bool gone(u32 table, size_t position) const { return table == kDropped && history_->dropped(position); }
+
+  void compare_index(Session &s, u32 relation, std::map<u64, std::string> rows) {
+    ls_error &err = s.err;
+    ls_rel *index = s.open(relation, true, LS_REL_INDEX);
+    ls_check_result result;
+    LS_ASSERT_OK(ls_rel_check(s.worker(), index, &result, &err));
+    ls_index_scan *scan = nullptr;
+    LS_ASSERT_OK(ls_index_scan_open(s.worker(), index, &scan, &err));
+    LS_EXPECT_OK(ls_index_scan_range(scan, {nullptr, 0}, {nullptr, 0}, false, &err));
+    ls_index_entry entry;
+    while (ls_index_scan_next(scan, &entry, &err) == LS_OK) {
+      auto row = rows.find(entry.row_id);
+      if (row == rows.end()) continue;  // of a row that is gone
+      EXPECT_EQ(key_of_row(row->second), std::string(reinterpret_cast<const char *>(entry.key.data), entry.key.len));
+      rows.erase(row);
+    }
+    ls_index_scan_close(scan);
+    ASSERT_TRUE(rows.empty()) << "row " << rows.begin()->first << " has no entry";
+  }
+
+  // Crash a recovery of `image` here and there, and look whether the next finds the same.
+  void crash_recovery(const DiskImage &image, Keep keep, const Moment &moment) {
+    image.make(root(), keep);
+    DiskRecorder recorder(root());
+    std::optional<size_t> first, again;
+    ASSERT_NO_FATAL_FAILURE(recover(moment, &first, &recorder));
+    fault_clear();
+    const size_t n = recorder.events().size();
+    DiskImage during(recorder.beginning());
+    for (size_t i = 0, next = 0; i <= n; i++) {
+      if (i == next || i == n) {
+        for (Keep kept : {Keep::kAll, Keep::kSynced}) {
+          during.make(root(), kept);
+          SCOPED_TRACE("recovery crashed before its change " + std::to_string(i) + " of " + std::to_string(n));
+          ASSERT_NO_FATAL_FAILURE(recover(moment, &again));
+        }
+        next += std::max<size_t>(1, n / kCrashesInRecovery);
+      }
+      if (i < n) during.apply(recorder.events()[i]);
+    }
+    EXPECT_EQ(again, first) << "what a recovery has decided stays";
+  }
+
+  // The store as it would be found now.
+  void look(const DiskImage &image, Keep keep, Moment moment) {
+    moment.how = moment.how ? moment.how : kKeepNames[static_cast<int>(keep)];
+    SCOPED_TRACE(moment.describe());
+    std::optional<size_t> state;
+    image.make(root(), keep);
+    ASSERT_NO_FATAL_FAILURE(recover(moment, &state));
+  }
+
+  // The next change is a write: a part of it has reached the disk.
+  void look_at_torn(const DiskImage &image, const DiskEvent &event, size_t position) {
+    constexpr u64 kSector = 512;
+    const u64 bytes = event.bytes.size(), sectors = (bytes + kSector - 1) / kSector;
+    const u64 cut = sectors > 1 ? (1 + position * 7 % (sectors - 1)) * kSector : bytes / 2;
+    DiskImage torn = image;
+    if (position % 3 == 0) {
+      torn.write(event, cut, bytes);
+    } else {
+      torn.write(event, 0, cut);
+    }
+    look(torn, Keep::kAll, {position, "in the middle of the write"});
+  }
+
+  void look_everywhere(const DiskRecorder &disk) {
+    const std::vector<DiskEvent> &events = disk.events();
+    const u64 every = step();
+    DiskImage image(disk.beginning());
+    for (size_t i = 0; i <= events.size(); i++) {
+      const bool here = i % every == 0, end = i == events.size();
+      if (here && (end || !events[i].is_sync())) {
+        ASSERT_NO_FATAL_FAILURE(look(image, Keep::kAll, {i, nullptr}));
+        const bool log = image.unsynced(true), others = image.unsynced(false);
+        if (log && others) {
+          ASSERT_NO_FATAL_FAILURE(look(image, Keep::kLog, {i, nullptr}));
+          ASSERT_NO_FATAL_FAILURE(look(image, Keep::kOthers, {i, nullptr}));
+        }
+      }
+      if (here && (end || events[i].is_sync())) ASSERT_NO_FATAL_FAILURE(look(image, Keep::kSynced, {i, nullptr}));
+      if (here && !end && events[i].kind == DiskEvent::Kind::kWrite) ASSERT_NO_FATAL_FAILURE(look_at_torn(image, events[i], i));
+      if (i % (events.size() / kRecoveriesToCrash) == 0) {
+        Keep keep = static_cast<Keep>(i % 4);
+        Moment moment{i, kKeepNames[i % 4]};
+        SCOPED_TRACE(moment.describe());
+        ASSERT_NO_FATAL_FAILURE(crash_recovery(image, keep, moment));
+      }
+      if (!end) image.apply(events[i]);
+    }
+  }
+
+  TempDirectory original_, scratch_;
+  std::optional<CrashHistory> history_;
+  size_t recoveries_ = 0;
+};
+
+TEST_F(CrashPointsTest, every_change_of_a_short_history) {
+  HostDirectory directory(original_.path());
+  for (u32 relation : {kRows, kWide, kDropped, kRowIndex}) directory.create_file(relation);
+  DiskRecorder disk(original_.path());
+  history_.emplace(original_.path(), disk);
+  ASSERT_NO_FATAL_FAILURE(history_->run());
+  ASSERT_FALSE(HasFailure());
+  fault_clear();
+  ASSERT_GT(disk.events().size(), 500u);
+  ASSERT_NO_FATAL_FAILURE(look_everywhere(disk));
+  std::printf("%zu changes, %zu recoveries\n", disk.events().size(), recoveries_);
+}
+
+}  // namespace
+}  // namespace ls::test

@@ -1,0 +1,63 @@
+# FaultyDisk: a server whose system calls on chosen files fail as long as a test
+# wants them to.
+#
+#   my $disk = FaultyDisk->new;
+#   my $node = LeanstoreTest->prepare_node('main');
+#   $disk->start($node);
+#   $disk->fail(fallocate => ENOSPC, 'base/');
+#   ...
+#   $disk->heal;
+#
+# Calls: pread, pwrite, fallocate, fdatasync.  See fault_preload.c.
+package FaultyDisk;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Carp;
+use File::Basename qw(dirname);
+use PostgreSQL::Test::Utils;
+
+sub new
+{
+	my ($class) = @_;
+	my $directory = PostgreSQL::Test::Utils::tempdir();
+	my $self = bless { library => "$directory/fault_preload.so", rules => "$directory/faults", lines => [] }, $class;
+
+	system('cc', '-shared', '-fPIC', '-O1', '-o', $self->{library}, dirname(__FILE__) . '/fault_preload.c', '-ldl') == 0
+	  or croak 'cannot compile fault_preload.c';
+	return $self;
+}
+
+# Starts the server so that it can be made to fail.
+sub start
+{
+	my ($self, $node, %parameters) = @_;
+	local $ENV{LD_PRELOAD} = $self->{library};
+	local $ENV{LS_FAULTS} = $self->{rules};
+
+	return $node->start(%parameters);
+}
+
+# From now on CALL on files whose path contains PART gives ERROR, too.
+sub fail
+{
+	my ($self, $call, $error, $part) = @_;
+
+	push @{ $self->{lines} }, sprintf("%s %d %s\n", $call, $error, $part);
+	# By a new name: nobody reads half a rule.
+	append_to_file("$self->{rules}.new", join('', @{ $self->{lines} }));
+	rename "$self->{rules}.new", $self->{rules} or croak "cannot rename: $!";
+	return;
+}
+
+sub heal
+{
+	my ($self) = @_;
+
+	$self->{lines} = [];
+	unlink $self->{rules};
+	return;
+}
+
+1;

@@ -1,0 +1,152 @@
+// Rounds written by the workers that wait for them.  Without a committer thread, unless a test says so: then a wait that
+// nobody ends lasts kUninterruptedSleepUs.
+#include <thread>
+
+#include "os/clock.hpp"
+#include "os/thread.hpp"
+#include "unit/wal/log_fixture.hpp"
+#include "wal/log_writer.hpp"
+
+namespace ls {
+namespace {
+
+using test::TestLog;
+
+class WorkerRoundTest : public testing::Test {
+ protected:
+  WorkerRoundTest() { EXPECT_TRUE(ok(t_.log().open_for_append(0, 0, 1))); }
+
+  Gsn commit(LogAppender &a, u64 seed) {
+    a.set_writing(true);
+    test::reserve_append(a, seed, 50);
+    EXPECT_TRUE(ok(a.reserve(64, nullptr)));
+    a.precommit();
+    Gsn gsn = a.confirm(seed, true);
+    a.set_writing(false);
+    return gsn;
+  }
+
+  TestLog t_;
+};
+
+TEST_F(WorkerRoundTest, a_worker_hardens_its_commit) {
+  LogAppender a(t_.log(), 0);
+  for (u64 i = 1; i <= 3; i++) {
+    Gsn gsn = commit(a, i);
+    EXPECT_LT(t_.log().hardened(), gsn);
+    ASSERT_TRUE(a.wait_hardened(gsn, nullptr));
+    EXPECT_GE(t_.log().hardened(), gsn);
+    EXPECT_EQ(t_.read().entries.size(), 2 * i);
+  }
+  EXPECT_EQ(t_.log().stats().rounds, 3u);
+  EXPECT_EQ(t_.log().stats().fsyncs, 3u);
+}
+
+// Rounds of workers and of the committing process continue each other.
+TEST_F(WorkerRoundTest, rounds_are_one_stream_whoever_writes_them) {
+  LogAppender a(t_.log(), 0), b(t_.log(), 1);
+  for (u64 i = 1; i <= 6; i++) {
+    LogAppender &x = i % 2 ? a : b;
+    Gsn gsn = commit(x, i);
+    if (i % 3 == 0) {
+      t_.round();
+    } else {
+      ASSERT_TRUE(x.wait_hardened(gsn, nullptr));
+    }
+  }
+  EXPECT_EQ(t_.read().entries.size(), 12u);
+  EXPECT_EQ(t_.log().stats().rounds, 6u);
+}
+
+TEST_F(WorkerRoundTest, workers_wake_each_other) {
+  constexpr u32 kWorkers = 8, kCommits = 300;
+  const u64 begin = now_ms();
+  std::vector<std::thread> threads;
+  for (u32 slot = 0; slot < kWorkers; slot++) {
+    threads.emplace_back([this, slot] {
+      LogAppender a(t_.log(), slot);
+      for (u64 i = 0; i < kCommits; i++) {
+        const Gsn gsn = commit(a, u64{slot} << 20 | i);
+        ASSERT_TRUE(a.wait_hardened(gsn, nullptr));
+        ASSERT_GE(t_.log().hardened(), gsn);
+      }
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(t_.read().entries.size(), 2u * kWorkers * kCommits);
+  EXPECT_EQ(t_.log().stats().commits, u64{kWorkers} * kCommits);
+  // A twentieth of the waits that sleep until their limit would take longer.
+  EXPECT_LT(now_ms() - begin, 120'000u);
+}
+
+TEST_F(WorkerRoundTest, the_end_of_a_hold_wakes_who_was_passed_over) {
+  LogAppender a(t_.log(), 0), b(t_.log(), 1);
+  const u64 begin = now_ms();
+  for (u64 i = 0; i < 20; i++) {
+    ASSERT_TRUE(ok(a.reserve(64, nullptr)));
+    a.precommit();
+    Gsn behind = test::reserve_append(b, i, 10);
+    std::thread waiter([&] { EXPECT_TRUE(b.wait_hardened(behind, nullptr)); });
+    if (i % 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    Gsn gsn = a.confirm(1, true);
+    EXPECT_LT(t_.log().hardened(), gsn) << "confirmed only now";
+    EXPECT_TRUE(a.wait_hardened(gsn, nullptr));
+    waiter.join();
+  }
+  EXPECT_LT(now_ms() - begin, 15'000u);
+}
+
+TEST_F(WorkerRoundTest, room_is_made_by_the_committer) {
+  LogAppender a(t_.log(), 0);
+  // Up to less than what comes now before the end of the only segment.
+  u64 seed = 0;
+  while (t_.log().end() + 20'000 < test::kSegment) {
+    test::reserve_append(a, ++seed, 10'000);
+    t_.round();
+  }
+  ASSERT_EQ(t_.log().shared()->ready_until.load(), test::kSegment);
+  const Lsn end = t_.log().end();
+  std::atomic<bool> back{false};
+  Gsn gsn = 0;
+  for (int i = 0; i < 3; i++) gsn = test::reserve_append(a, ++seed, 10'000);
+  std::thread waiter([&] {
+    EXPECT_TRUE(a.wait_hardened(gsn, nullptr));
+    back = true;
+  });
+  while (t_.log().shared()->kick.load() != kCommitterKicked) std::this_thread::yield();
+  EXPECT_FALSE(back);
+  EXPECT_EQ(t_.log().end(), end);
+  t_.round();
+  waiter.join();
+  EXPECT_EQ(t_.log().shared()->ready_until.load(), 2 * test::kSegment);
+  EXPECT_EQ(t_.read().entries.size(), seed);
+}
+
+TEST_F(WorkerRoundTest, a_failed_sync_is_final_and_reported_by_the_committer) {
+  LogAppender a(t_.log(), 0), b(t_.log(), 1);
+  ASSERT_TRUE(a.wait_hardened(commit(a, 1), nullptr));
+  const Gsn hardened = t_.log().hardened();
+  fault_add({.op = FaultOp::kSync, .path_part = t_.segment_path(0), .error = EIO});
+  const Gsn lost = commit(a, 2);
+  volatile int interrupt = 0;
+  std::thread waiter([&] { EXPECT_FALSE(a.wait_hardened(lost, &interrupt)); });
+  while (!t_.log().failed()) std::this_thread::yield();
+  fault_clear();
+  Status result = kOk;
+  ls_error error{};
+  Thread committer;
+  ASSERT_TRUE(ok(committer.start("committer", [&] {
+    result = t_.log().run_committer(5);
+    error = last_error();
+  })));
+  committer.join();
+  EXPECT_EQ(code(result), LS_IO_ERROR);
+  EXPECT_EQ(error.sys_errno, EIO) << "the first failure, not that there was one";
+  EXPECT_STREQ(error.path, t_.segment_path(0).c_str());
+  EXPECT_EQ(t_.log().hardened(), hardened);
+  __atomic_store_n(&interrupt, 1, __ATOMIC_RELAXED);
+  waiter.join();
+}
+
+}  // namespace
+}  // namespace ls
