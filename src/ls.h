@@ -43,6 +43,7 @@ typedef enum LsDefaultIndex
 } LsDefaultIndex;
 
 extern int	ls_default_index;	/* LsDefaultIndex */
+extern bool ls_count_remote_waits;
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */
@@ -81,6 +82,7 @@ extern void ls_xact_install_callbacks(void);
 /* The backend's engine worker; attaches (and waits for recovery) on first use. */
 extern ls_worker *ls_reader(void);
 
+extern void ls_assign_count_remote_waits(bool newval, void *extra);
 extern bool ls_reader_attached(void);
 
 /* The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it attaches. */

@@ -19,6 +19,7 @@ int			ls_version_trees = 16;
 int			ls_range_lock_memory_kb = 16 * 1024;
 bool		ls_direct_io = true;
 int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
+bool		ls_count_remote_waits = false;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -93,10 +94,16 @@ ls_define_settings(void)
 							PGC_POSTMASTER, GUC_UNIT_KB, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("leanstore.direct_io",
-							 "Reads and writes pages past the operating system's cache.",
-							 "Pages are then cached once, in the buffer pool; file systems without direct I/O are used buffered.",
+							 "Reads and writes pages, and writes the log, past the operating system's cache.",
+							 "Pages are then cached once, in the buffer pool; the log is written so, too.  File systems without direct I/O are used buffered.",
 							 &ls_direct_io, true,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("leanstore.count_remote_waits",
+							 "Counts commits that would wait for another session's log, were each log flushed alone.",
+							 "See leanstore_stat_wal.log_remote_by_page and log_remote_by_transaction; takes a little time per row.",
+							 &ls_count_remote_waits, false,
+							 PGC_SUSET, 0, NULL, ls_assign_count_remote_waits, NULL);
 
 	DefineCustomEnumVariable("leanstore.default_index",
 							 "Access method of keys and indexes of leanstore tables for which none is named.",

@@ -35,6 +35,7 @@
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
@@ -270,8 +271,16 @@ attach(void)
 		ls_raise(&error, NULL);
 	ls_pages_attach(worker);
 	ls_worker_report_waits(worker, my_wait_event_info, engine_wait_events);
+	ls_worker_count_dependencies(worker, ls_count_remote_waits);
 	ls_interrupt = ls_worker_interrupt(worker);
 	on_shmem_exit(detach, 0);
+}
+
+void
+ls_assign_count_remote_waits(bool newval, void *extra)
+{
+	if (worker != NULL)
+		ls_worker_count_dependencies(worker, newval);
 }
 
 ls_worker *
@@ -334,6 +343,8 @@ end_of_transaction(void)
 	ls_horizon_at_eoxact();
 	ls_mixed_at_eoxact();
 	ls_serializable_at_eoxact();
+	if (ls_count_remote_waits && worker != NULL)
+		ls_worker_forget_dependencies(worker);
 	begun_tn = 0;
 	mixed = false;
 	n_savepoints = 0;
@@ -513,6 +524,13 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 	}
 }
 
+/* What the server's setting means for heap, too: company is worth waiting for only if somebody is there. */
+static uint32
+commit_delay(void)
+{
+	return CommitDelay > 0 && enableFsync && MinimumActiveBackends(CommitSiblings) ? CommitDelay : 0;
+}
+
 /* Locks are gone: now wait for durability, the last thing before the client hears of the commit. */
 static void
 release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
@@ -523,7 +541,7 @@ release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, 
 
 		wait_gsn = 0;
 		pgstat_report_wait_start(wait_event_commit);
-		ls_wait_hardened(worker, gsn);
+		ls_wait_hardened(worker, gsn, commit_delay());
 		pgstat_report_wait_end();
 	}
 }

@@ -139,6 +139,12 @@ bool BTree::try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
 }
 
 Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
+  LS_TRY(latch_leaf(key, need, leaf, guess));
+  use_page(node_of(leaf.frame())->header.gsn);
+  return kOk;
+}
+
+Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
   if (key.size() > kMaxKeyBytes) return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
   if (guess && try_leaf(key, need, leaf, guess)) return kOk;
   for (Retry retry(ctx_);; retry.again()) {
@@ -196,6 +202,7 @@ Step BTree::copy_beside(Aim aim, Hook *hook, u8 *out) {
   }
   std::memcpy(out, leaf.page(), kPageSize);
   if (!leaf.valid()) return Step::kRestart;
+  use_page(reinterpret_cast<const Node *>(out)->header.gsn);
   hook->index = static_cast<u16>(index);
   return Step::kOk;
 }
@@ -326,10 +333,10 @@ Status BTree::lookup_near(Bytes key, Near *last, u8 *out, u32 capacity, u32 *byt
       if (next || (pos > 0 && node.key_is(pos - 1, key))) {
         last->pos = static_cast<u16>(next ? pos + 1 : pos - 1);
         *bytes = copy_value(&node, last->pos, out, capacity);
-        if (leaf.valid()) return kOk;
+        if (valid_use(leaf)) return kOk;
       } else if (node.covers(key)) {
         find(node);
-        if (leaf.valid()) return found ? kOk : make_status(LS_NOT_FOUND);
+        if (valid_use(leaf)) return found ? kOk : make_status(LS_NOT_FOUND);
       }
     }
   }

@@ -19,6 +19,7 @@
 #include "btree/read_ahead.hpp"
 #include "btree/retry.hpp"
 #include "buffer/page_guard.hpp"
+#include "wal/dependencies.hpp"
 
 namespace ls {
 
@@ -163,6 +164,7 @@ class BTree {
   // ---- tree.cpp
   Step descend(Bytes key, Aim aim, u8 level, Path &path);
   Step descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path);
+  Status latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
   bool try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
   // T2; the frame is latched, or what this says is validated.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
@@ -173,6 +175,17 @@ class BTree {
   Status read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen, Hook *hook = nullptr);
   ExclusiveGuard lock_in_tree(Frame *frame);
   bool latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path);
+  static Gsn gsn_of(const Node &node) { return __atomic_load_n(&node.header.gsn, __ATOMIC_RELAXED); }
+  void use_page(Gsn gsn) {
+    if (ctx_.dependencies) [[unlikely]] ctx_.dependencies->use_page(gsn);
+  }
+  // The page as it has been read is one, and counts as used.
+  bool valid_use(const OptimisticGuard &page) {
+    const Gsn gsn = gsn_of(*reinterpret_cast<const Node *>(page.page()));
+    if (!page.valid()) return false;
+    use_page(gsn);
+    return true;
+  }
   Status reserve_log();
   void log_image(const Node *node);
   void log_page_op(u8 code, Frame *page, Bytes a, Bytes b = {});
@@ -219,11 +232,12 @@ Status BTree::read_node(Bytes key, Aim aim, u8 level, Read &&read, Seen *seen, H
       SharedGuard guard = SharedGuard::lock(pool(), frame);
       if (!node_is(frame, key, aim, level)) continue;
       read(*reinterpret_cast<const Node *>(guard.page()));
+      use_page(gsn_of(*reinterpret_cast<const Node *>(guard.page())));
       if (seen) *seen = {frame, frame->latch.version_wait()};
       return kOk;
     }
     read(*reinterpret_cast<const Node *>(path.node.page()));
-    if (!path.node.valid()) continue;
+    if (!valid_use(path.node)) continue;
     if (seen) *seen = {path.node.frame(), path.node.version()};
     return kOk;
   }

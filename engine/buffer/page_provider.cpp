@@ -46,8 +46,6 @@ bool has_swizzled_children(u8 *page) {
   return found;
 }
 
-bool in_tree(FrameState state) { return state == FrameState::kHot || state == FrameState::kCool; }
-
 }  // namespace
 
 struct PageProvider::State {
@@ -76,7 +74,7 @@ struct PageProvider::State {
 // A consistent copy of a page that is in a tree of `file`.
 bool PageProvider::State::copy_page(Frame *frame, FileSlot *file) {
   if (!frame->latch.try_lock_shared()) return false;
-  bool good = in_tree(frame->state.load(std::memory_order_relaxed)) &&
+  bool good = frame->in_tree() &&
               frame->file_slot.load(std::memory_order_relaxed) == file->index &&
               frame->file_no.load(std::memory_order_relaxed) == file->file_no.load(std::memory_order_relaxed);
   if (good) std::memcpy(copy, pool.page(frame), kPageSize);
@@ -180,7 +178,7 @@ void PageProvider::State::drop_meta(Frame *frame, FileSlot &file) {
 
 bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
   if (!frame->latch.try_lock_exclusive()) return false;
-  bool good = file_is(file, FileState::kForgotten) && in_tree(frame->state.load(std::memory_order_relaxed)) &&
+  bool good = file_is(file, FileState::kForgotten) && frame->in_tree() &&
               frame->file_slot.load(std::memory_order_relaxed) == file.index &&
               frame->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed) &&
               !frame->writing.load(std::memory_order_relaxed);
@@ -193,9 +191,8 @@ bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
 }
 
 void PageProvider::State::drop_forgotten(Frame *frame, FileSlot &file) {
-  FrameState state = frame->state.load(std::memory_order_acquire);
-  if (state == FrameState::kLoaded) return drop_loaded(frame, true);
-  if (!in_tree(state)) return;
+  if (frame->state.load(std::memory_order_acquire) == FrameState::kLoaded) return drop_loaded(frame, true);
+  if (!frame->in_tree()) return;
   if (file.meta.load(std::memory_order_relaxed) == frame) return drop_meta(frame, file);
   if (evict(frame, true)) return;
   u8 visits = frame->visits.load(std::memory_order_relaxed);

@@ -41,6 +41,7 @@ struct Ctx {
   HostWaits waits{};                       // what the host shows of waits
   u64 random = 0x9e3779b97f4a7c15;         // state of a private generator
   ls_page_counts pages{};                  // for whoever shows what a query has used
+  Dependencies *dependencies = nullptr;    // null: not counted
   PageNo just_read = kInvalidPageNo;       // its next resolve is no hit
 };
 

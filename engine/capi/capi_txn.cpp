@@ -40,6 +40,14 @@ void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const ui
   std::copy(codes, codes + LS_WAITS, waits.codes);
 }
 
+void ls_worker_count_dependencies(ls_worker *worker, bool count) noexcept {
+  wall::call_sure([&] { txn_count_dependencies(wall::worker(worker), count); });
+}
+
+void ls_worker_forget_dependencies(ls_worker *worker) noexcept {
+  if (wall::worker(worker).dependencies) wall::worker(worker).dependencies->forget();
+}
+
 const ls_page_counts *ls_worker_page_counts(const ls_worker *worker) noexcept { return &wall::worker(worker).ctx.pages; }
 
 const ls_log_counts *ls_worker_log_counts(const ls_worker *worker) noexcept { return &wall::worker(worker).ctx.log->counts(); }
@@ -73,12 +81,12 @@ uint64_t ls_txn_commit(ls_worker *worker, bool will_wait) noexcept {
   return wall::call_sure([&] { return txn_commit(wall::worker(worker), will_wait); });
 }
 
-void ls_wait_hardened(ls_worker *worker, uint64_t gsn) noexcept {
+void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) noexcept {
   wall::call_sure([&] {
     LogAppender &log = wall::worker(worker).log;
     // Not interruptible: returning early would acknowledge what is not durable.  When the log has stopped under us the engine
     // has failed and the host ends us.
-    while (!log.wait_hardened(gsn, nullptr)) usleep(kFailedPollUs);
+    while (!log.wait_hardened(gsn, nullptr, delay_us)) usleep(kFailedPollUs);
   });
 }
 

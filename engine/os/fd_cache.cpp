@@ -125,6 +125,8 @@ void fd_cache_setup(const char *root_dir, bool direct_io, u32 max_fds) {
   c.by_key.clear();
 }
 
+bool fd_cache_direct() { return g_direct; }
+
 const char *fd_cache_root() { return g_root; }
 
 Status fd_cache_get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {

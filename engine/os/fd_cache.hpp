@@ -28,6 +28,7 @@ using SegmentRef = std::shared_ptr<OpenSegment>;
 enum class SegmentOpen : u8 { kExisting, kCreate };
 
 void fd_cache_setup(const char *root_dir, bool direct_io, u32 max_fds);
+bool fd_cache_direct();
 const char *fd_cache_root();
 // Absolute path of a segment.
 struct SegmentPath {

@@ -56,6 +56,8 @@ class File {
   ~File();
   // flags as open(2) without the access mode; created 0600.
   Status open(const char *path, int flags);
+  // Past the page cache if file_setup says so and the file system can: write_at takes only multiples of 4096 then, everywhere.
+  Status open_direct(const char *path);
   void close();
   bool is_open() const { return fd_ >= 0; }
   Status read_at(u64 offset, void *buffer, size_t bytes, size_t *got);  // short only at the end of the file
@@ -66,6 +68,7 @@ class File {
   const char *path() const { return path_; }
 
  private:
+  Status opened(int fd, const char *path);
   int fd_ = -1;
   char path_[640] = "";
 };

@@ -29,14 +29,23 @@ File &File::operator=(File &&other) noexcept {
 
 File::~File() { close(); }
 
-Status File::open(const char *path, int flags) {
+Status File::open(const char *path, int flags) { return opened(sys_open(path, flags | O_RDWR), path); }
+
+Status File::open_direct(const char *path) {
+  int fd = sys_open(path, fd_cache_direct() ? O_RDWR | O_DIRECT : O_RDWR);
+  if (fd < 0 && errno == EINVAL) fd = sys_open(path, O_RDWR);
+  return opened(fd, path);
+}
+
+Status File::opened(int fd, const char *path) {
+  const int error = errno;
   close();
+  fd_ = fd;
   if (std::strlen(path) >= sizeof path_) return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
   std::strcpy(path_, path);
-  fd_ = sys_open(path, flags | O_RDWR);
   if (fd_ >= 0) return kOk;
-  if (errno == ENOENT) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path);
-  return fail_errno(errno, path, "could not open file");
+  if (error == ENOENT) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path);
+  return fail_errno(error, path, "could not open file");
 }
 
 void File::close() {

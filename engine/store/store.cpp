@@ -161,6 +161,9 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->log_fsync_ns = log.fsync_ns;
   stats->log_commits = log.commits;
   stats->log_commits_held = log.commits_held;
+  stats->log_counted = log.counted;
+  stats->log_remote_by_page = log.remote_by_page;
+  stats->log_remote_by_transaction = log.remote_by_transaction;
   std::set<u64> segments;
   if (ok(log_segments_present(log_config(store.config).dir, segments))) stats->log_segments = segments.size();
   stats->log_position = process.log.end();

@@ -203,7 +203,6 @@ Status txn_prepare(Worker &w, u64 full_xid) {
   Gsn gsn;
   log_two_phase(w.log, w.tn, full_xid, &gsn);
   w.two_phase_logged = true;
-  w.log.set_writing(false);
   if (!w.log.wait_hardened(gsn, w.ctx.interrupt)) {
     return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
   }

@@ -43,6 +43,7 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
                     Found *found, RowVersion *version) {
   RowParts parts;
   if (!split_row(value, &parts)) return fail_row(file, row_id, "shorter than its header");
+  use_row_of(w, parts.header.tn());
   *version = RowVersion{parts.header, parts.payload, parts.moved_to};
   VersionLocator next{parts.header.tn(), parts.header.seq};
   Tn running = 0;
@@ -93,6 +94,7 @@ Status copy_row(Worker &w, FileSlot &file, u64 row_id, u8 *copy, RowParts *parts
   BTree tree(w.ctx, file);
   LS_TRY(tree.lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), copy, kPageSize, bytes));
   if (!split_row(Bytes(copy, *bytes), parts)) return fail_row(file, row_id, "shorter than its header");
+  use_row_of(w, parts->header.tn());
   return kOk;
 }
 

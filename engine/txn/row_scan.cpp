@@ -334,7 +334,9 @@ Status RowScan::copy_leaf_at(Bytes bound) {
   const RowKey end(backward_ ? lo_ : hi_);
   hook_.end = end;
   ahead_from_ = ahead_to_ = 0;
-  LS_TRY(backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_) : tree.leaf_copy(bound, leaf_, &hook_));
+  const Status status = backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_) : tree.leaf_copy(bound, leaf_, &hook_);
+  hook_.end = {};
+  LS_TRY(status);
   pos_ = node()->position_of(bound);
   if (backward_) pos_--;
   const Bytes prefix = node()->prefix();

@@ -51,7 +51,6 @@ void txn_leave(Worker &w) {
   TxnShared::Active &active = w.txns->active[w.slot];
   active.tn.store(0, std::memory_order_release);
   active.first_gsn.store(0, std::memory_order_release);
-  w.log.set_writing(false);
   w.tn = 0;
   w.next_seq = 1;
   w.has_log = w.named = false;
@@ -61,6 +60,25 @@ void txn_leave(Worker &w) {
   w.two_phase = nullptr;
   w.two_phase_logged = false;
   w.inserts = InsertRange{};
+  if (w.dependencies) w.dependencies->forget();
+}
+
+void txn_count_dependencies(Worker &w, bool count) {
+  w.dependencies = count ? std::make_unique<Dependencies>(w.log.log()) : nullptr;
+  w.ctx.dependencies = w.dependencies.get();
+  w.log.report_draws(w.dependencies.get());
+}
+
+// A worker that waits for its commits begins nothing before the last one is durable: who is not the last is.
+void use_row_of(Worker &w, Tn tn) {
+  if (!w.dependencies || tn == w.tn || tn < w.txns->tn_base.load(std::memory_order_relaxed)) return;
+  const u32 n = slots_in_use(*w.txns);
+  for (u32 i = 0; i < n; i++) {
+    TxnShared::Active &active = w.txns->active[i];
+    if (i != w.slot && active.last_tn.load(std::memory_order_acquire) == tn) {
+      w.dependencies->use_row(active.last_commit.load(std::memory_order_relaxed));
+    }
+  }
 }
 
 Status txn_begin(Worker &w, Tn tn) {
@@ -86,7 +104,6 @@ void log_begin(Worker &w) {
   // A lower bound of the first record's GSN, published before it is drawn: a checkpoint that does not see it has read the
   // counter before, so it does not truncate what follows.
   w.txns->active[w.slot].first_gsn.store(w.log.log().last_gsn() + 1, std::memory_order_seq_cst);
-  w.log.set_writing(true);
   w.has_log = true;
 }
 
@@ -115,7 +132,6 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
     // The host's commit must not outlive what it has seen here.
     gsn = w.log.log().last_gsn();
   }
-  w.log.set_writing(false);
   if (!w.log.wait_hardened(gsn, w.ctx.interrupt)) {
     return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
   }
@@ -130,6 +146,12 @@ Gsn txn_commit(Worker &w, bool will_wait) {
   } else if (w.has_log) {
     txn_precommit(w);
     gsn = w.log.confirm(w.tn, will_wait);
+  }
+  if (gsn != 0) {
+    TxnShared::Active &active = w.txns->active[w.slot];
+    active.last_commit.store(gsn, std::memory_order_relaxed);
+    active.last_tn.store(w.tn, std::memory_order_release);   // pairs with use_row_of
+    if (w.dependencies) w.dependencies->count_commit();
   }
   txn_leave(w);
   return gsn;

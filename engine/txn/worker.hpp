@@ -17,11 +17,13 @@
 // T2  Sequence numbers are used once within a transaction, whatever is rolled back.
 #pragma once
 #include <atomic>
+#include <memory>
 
 #include "base/spare_memory.hpp"
 #include "version/horizon.hpp"
 #include "version/version_store.hpp"
 #include "version/visibility.hpp"
+#include "wal/dependencies.hpp"
 
 namespace ls {
 
@@ -57,7 +59,12 @@ struct TxnShared {
   std::atomic<u32> cleaner_pauses{0};          // CleanerPauses in force
   std::atomic<u32> cleaner_busy{0};            // 1 during a round; futex
   // active TN per slot, and a GSN not after its first record's (log must be kept from there); 0: none
-  struct alignas(16) Active { std::atomic<Tn> tn; std::atomic<Gsn> first_gsn; };
+  struct alignas(32) Active {
+    std::atomic<Tn> tn;
+    std::atomic<Gsn> first_gsn;
+    std::atomic<Tn> last_tn;          // the one before that has committed, and
+    std::atomic<Gsn> last_commit;     // where: stored before, with release
+  };
   Active *active;                              // array[slots] in the arena
   std::atomic<u32> *attached;                  // array[slots]
   u32 prepared_slots{0};
@@ -142,6 +149,7 @@ struct Worker {
   bool prepared = false;
   PreparedSlot *two_phase = nullptr;   // between txn_prepare and its hand-over or abort
   bool two_phase_logged = false;
+  std::unique_ptr<Dependencies> dependencies;   // ctx points at it, too; null: not counted
   InsertRange inserts;
   LastLeaves last_leaves;
   SpareMemory scan_memory;
@@ -168,6 +176,10 @@ Tn txn_horizon(const TxnShared &t);
 Tn settled_below(const TxnShared &t);
 // The worker's transaction is over, or somebody else's by now.
 void txn_leave(Worker &w);
+// Count from now on, or no more, whose logs the worker's commits depend on.
+void txn_count_dependencies(Worker &w, bool count);
+// The worker has read a row whose newest version tn has written.
+void use_row_of(Worker &w, Tn tn);
 
 // For the folder's other files: announce the first logged change; a fresh sequence number;
 // the partition of a transaction; the eyes of a snapshot (take it before reading rows).

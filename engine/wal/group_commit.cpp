@@ -39,11 +39,13 @@ constexpr u32 kBlockedYields = 32;
 constexpr u32 kBlockedSleepUs = 100;
 // Each attempt on a full disk fills what is left and gives it back.
 constexpr u32 kSpareRetryMs = 1000;
-// gather(): a yield that comes back sooner had nobody to give way to; and what all of them together may take.
-constexpr u64 kEmptyYieldNs = 3'000;
+// gather(): what it may take, however long rounds take; and after how many rounds without a commit somebody is no company any more.
 constexpr u64 kMostGatherNs = 1'000'000;
-// Company that has left is forgotten by one in so many rounds.
-constexpr u32 kCompanyRounds = 4;
+constexpr u32 kCompanyRounds = 8;
+// What happened lately: the last so many rounds count most.
+constexpr u32 kRoundsLately = 16;
+// Where nobody joins, it is tried again in one round of so many.
+constexpr u32 kTryAgainRounds = 16;
 // Rounds are synced when they have so much together, asked for or not: what a commit behind them has to wait for is bounded.
 constexpr u64 kMostUnsynced = 16 << 20;
 
@@ -119,16 +121,31 @@ void LogWriter::stage(const Collected &part, Gsn complete) {
   inspect(slot, LogBytes(staging_).last(bytes));
 }
 
+Status LogWriter::open_block() {
+  const u32 before = state_.end.load(std::memory_order_relaxed) % kLogBlockBytes;
+  if (before == 0) return kOk;
+  LogBlocks block(kLogBlockBytes);
+  LS_TRY(files_.read_block(state_.end.load(std::memory_order_relaxed) - before, block.data()));
+  std::memcpy(state_.block, block.data(), before);
+  return kOk;
+}
+
+// A device writes a sector or does not, so the bytes before the round, which are there already, stay what they are.
 Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
-  staging_.assign(kRoundHeaderBytes, 0);
+  const u32 before = end_ % kLogBlockBytes;
+  staging_.assign(before + kRoundHeaderBytes, 0);
+  std::memcpy(staging_.data(), state_.block, before);
   round_max_ = 0;
   for (const Collected &part : parts) stage(part, complete);
-  store_round_header({end_, static_cast<u32>(staging_.size()), 0, complete, state_.run, durable_}, staging_.data());
+  const u32 bytes = static_cast<u32>(staging_.size()) - before;
+  store_round_header({end_, bytes, 0, complete, state_.run, durable_}, staging_.data() + before);
   log_add_position(shared_->positions, end_, state_.max_written);
-  LS_TRY(files_.write(end_, staging_));
-  end_ += staging_.size();
+  staging_.resize((staging_.size() + kLogBlockBytes - 1) / kLogBlockBytes * kLogBlockBytes);
+  LS_TRY(files_.write(end_ - before, staging_));
+  end_ += bytes;
+  if (const u32 behind = end_ % kLogBlockBytes) std::memcpy(state_.block, staging_.data() + staging_.size() - kLogBlockBytes, behind);
   state_.max_written = std::max(state_.max_written, round_max_);
-  shared_->stat_bytes.fetch_add(staging_.size(), std::memory_order_relaxed);
+  shared_->stat_bytes.fetch_add(bytes, std::memory_order_relaxed);
   shared_->stat_rounds.fetch_add(1, std::memory_order_relaxed);
   return kOk;
 }
@@ -223,6 +240,8 @@ Status LogWriter::run(bool harden, u64 *wrote) {
     publish_hardened(complete);
     return kOk;
   }
+  const u64 started = now_ns();
+  state_.number.fetch_add(1, std::memory_order_relaxed);
   // Room first: nothing has left the buffers when there is none.
   u64 most = kRoundHeaderBytes;
   for (const Collected &part : collected_) most += kRoundHeaderBytes + kMaxChunkHeadBytes + (part.to - part.from);
@@ -251,6 +270,7 @@ Status LogWriter::run(bool harden, u64 *wrote) {
   status = sync();
   if (!ok(status)) return fail_log(status);
   publish(complete);
+  state_.lately_ns += (now_ns() - started) / kRoundsLately - state_.lately_ns / kRoundsLately;
   return kOk;
 }
 
@@ -264,31 +284,32 @@ void pause_for_append(u32 times) {
   }
 }
 
-// Transactions that have logged something and are still on their way to their commit.
-u32 LogWriter::writers_to_come() const {
-  u32 n = 0;
+// A sync costs the same for one commit and for many, much of it CPU.  So who is about to write a round sleeps until most of those who
+// have waited for a commit lately are in line for this one, and the others have the CPU meanwhile; at most for as long as a round takes.
+// Who commits alone never waits, where CPUs are to spare most are in line already when a round ends, and where on average less than
+// one has joined lately it is not worth it: to wait makes a commit later, to be joined by one spares a sync.
+// delay_us: in any case, for all of them and for one at least.
+void LogWriter::gather(u32 delay_us) {
+  const u32 number = state_.number.load(std::memory_order_relaxed);
   const u32 slots = shared_->slots_used.load(std::memory_order_acquire);
-  for (u32 i = 0; i < slots; i++) n += shared_->slots()[i].writing.load(std::memory_order_relaxed);
-  return n;
-}
-
-// A sync costs the same for one commit and for many, much of it CPU.  So while others can use this CPU, they get it first,
-// until half of those who have been committing lately wait for this round; the other half works while it is written.  With a CPU to
-// spare this ends at once: nobody waits for company there.
-void LogWriter::gather() {
-  const u64 begin = now_ns();
-  u64 before = begin;
-  for (;;) {
-    const u32 waiting = shared_->waiters.load(std::memory_order_relaxed);
-    const u32 present = waiting + writers_to_come();
-    if (state_.company < present) state_.company = present;
-    if (2 * waiting >= state_.company) break;
-    sched_yield();
-    const u64 now = now_ns();
-    if (now - before < kEmptyYieldNs || now - begin > kMostGatherNs) break;
-    before = now;
+  u32 company = 0;
+  for (u32 i = 0; i < slots; i++) {
+    const u32 waited_in = shared_->slots()[i].waited_in.load(std::memory_order_relaxed);
+    company += waited_in != 0 && number - waited_in < kCompanyRounds;
   }
-  if (++state_.rounds_of_company % kCompanyRounds == 0 && state_.company > 0) state_.company--;
+  const u32 wanted = delay_us ? std::max(company, 2u) : company * 3 / 4;
+  const i64 patience_us = delay_us ? delay_us : static_cast<i64>(std::min(state_.lately_ns, kMostGatherNs) / 1000);
+  if (wanted < 2 || patience_us == 0) return;
+  if (delay_us == 0 && state_.joined < kRoundsLately && number % kTryAgainRounds != 0) return;
+  // Sequentially consistent, as LogAppender::join_line.
+  shared_->company_wanted.store(wanted, std::memory_order_seq_cst);
+  const u32 before = shared_->in_line.load(std::memory_order_seq_cst);
+  if (before < wanted) {
+    futex_wait(&shared_->company_wanted, wanted, patience_us);
+    const u32 now = std::max(before, shared_->in_line.load(std::memory_order_relaxed));   // who is interrupted leaves
+    state_.joined += now - before - state_.joined / kRoundsLately;
+  }
+  shared_->company_wanted.store(0, std::memory_order_relaxed);
 }
 
 // Everybody whose wait is over; and one whose record came too late for this round (or was held up by an append that had not
@@ -308,6 +329,7 @@ void LogWriter::wake_waiters(Gsn collected_to, bool blocked_by_append, const Log
     if (gsn > hardened) {
       if (gsn > collected_to || blocked_by_append) next = &slot;
     } else if (slot.wait_gsn.compare_exchange_strong(gsn, 0, std::memory_order_seq_cst)) {
+      shared_->in_line.fetch_sub(1, std::memory_order_relaxed);
       slot.wake.fetch_add(1, std::memory_order_seq_cst);
       futex_wake(&slot.wake, 1);
     }
@@ -319,6 +341,7 @@ void LogWriter::wake_waiters(Gsn collected_to, bool blocked_by_append, const Log
 }
 
 Status LogWriter::round(bool harden, u64 *wrote) {
+  if (shared_->company_wanted.exchange(0, std::memory_order_relaxed) != 0) futex_wake(&shared_->company_wanted, 1);   // enough waited
   futex_lock(state_.mutex);
   const Status status = run(harden, wrote);
   const Gsn collected_to = collected_to_;
@@ -328,9 +351,9 @@ Status LogWriter::round(bool harden, u64 *wrote) {
   return status;
 }
 
-bool LogWriter::try_round(const LogSlot *self) {
+bool LogWriter::try_round(const LogSlot *self, u32 delay_us) {
   if (!futex_try_lock(state_.mutex)) return false;
-  gather();
+  gather(delay_us);
   u64 wrote;
   const Status status = run(true, &wrote);
   futex_unlock(state_.mutex);

@@ -168,7 +168,9 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
     shared_->positions.max_written = gsn;
   }
   log_add_position(shared_->positions, lsn, gsn);
-  set_writer(shared_, std::make_shared<LogWriter>(shared_, std::move(segments)));
+  auto writer = std::make_shared<LogWriter>(shared_, std::move(segments));
+  LS_TRY(writer->open_block());
+  set_writer(shared_, std::move(writer));
   return kOk;
 }
 
@@ -198,7 +200,14 @@ Log::Stats Log::stats() const {
   constexpr auto relaxed = std::memory_order_relaxed;
   return {shared_->stat_bytes.load(relaxed), shared_->stat_rounds.load(relaxed), shared_->stat_fsyncs.load(relaxed),
           shared_->stat_fsync_ns.load(relaxed), shared_->stat_commits.load(relaxed),
-          shared_->stat_commits_held.load(relaxed)};
+          shared_->stat_commits_held.load(relaxed), shared_->stat_counted.load(relaxed), shared_->stat_remote_by_page.load(relaxed),
+          shared_->stat_remote_by_transaction.load(relaxed)};
+}
+
+void Log::count_dependencies(bool by_page, bool by_transaction) {
+  shared_->stat_counted.fetch_add(1, std::memory_order_relaxed);
+  if (by_page) shared_->stat_remote_by_page.fetch_add(1, std::memory_order_relaxed);
+  if (by_transaction) shared_->stat_remote_by_transaction.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace ls

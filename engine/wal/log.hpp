@@ -28,6 +28,7 @@
 
 namespace ls {
 
+class Dependencies;  // dependencies.hpp
 class LogWriter;   // log_writer.hpp
 struct LogSlot;    // log_slot.hpp: ring buffer and the words above, in the arena
 struct LogShared;  // in the arena: counter, hardened watermark, LSNs, futexes, segment table, counters
@@ -83,8 +84,10 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // Remove or recycle segments wholly before lsn (<= end()).
   Status truncate(Lsn lsn);
 
-  struct Stats { u64 bytes, rounds, fsyncs, fsync_ns, commits, commits_held; };
+  struct Stats { u64 bytes, rounds, fsyncs, fsync_ns, commits, commits_held, counted, remote_by_page, remote_by_transaction; };
   Stats stats() const;
+  // Of a commit, by those who are asked to (dependencies.hpp).
+  void count_dependencies(bool by_page, bool by_transaction);
 
   LogShared *shared() const { return shared_; }
   LogSlot *slot(u32 i) const;
@@ -110,6 +113,8 @@ class LogAppender {
   void set_urgent(bool urgent) { urgent_ = urgent; }
   // Lives as long as the appender; null: nobody wants to know what it waits for.
   void report_waits(const HostWaits *waits) { waits_ = waits; }
+  // The same, of what it depends on.
+  void report_draws(Dependencies *dependencies) { dependencies_ = dependencies; }
 
   // Build one record: start, the numbers of its kind, any number of op()/raw(), finish.  Never waits, never fails after reserve().
   void start(RecordKind kind);
@@ -125,10 +130,9 @@ class LogAppender {
   // Appends kCommit with that GSN; returns it.  will_wait: the caller goes on to wait_hardened with it.
   Gsn confirm(Tn tn, bool will_wait);
   void cancel_precommit();              // abort after precommit: the GSN stays unused
-  // The worker's transaction has begun to log (until its commit or abort): a round may wait a moment for its commit.
-  void set_writing(bool writing);
-  // As Log::wait_hardened, but writes the round itself when nobody else does.
-  bool wait_hardened(Gsn gsn, const volatile int *interrupt);
+  // As Log::wait_hardened, but writes the round itself when nobody else does; after waiting for other commits so long (0: see
+  // LogWriter::gather).
+  bool wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us = 0);
 
   const ls_log_counts &counts() const { return counts_; }
   const Log &log() const { return log_; }
@@ -141,7 +145,8 @@ class LogAppender {
   Status wait_for_space(u64 need, const volatile int *interrupt, bool refusable);
   u64 space() const;       // ring bytes behind position_ that the committer has drained
   void end_hold(bool will_wait);
-  bool take_turn(Gsn gsn, u32 *blocked);
+  void join_line(Gsn gsn);
+  bool take_turn(Gsn gsn, u32 delay_us, u32 *blocked);
 
   Log log_;
   std::unique_ptr<LogWriter> writer_;  // from the first wait on
@@ -156,6 +161,7 @@ class LogAppender {
   u64 kicked_at_ = 0;      // position_ when reserve() last woke the committer ahead of need
   ls_log_counts counts_{};  // appended so far
   const HostWaits *waits_ = nullptr;
+  Dependencies *dependencies_ = nullptr;
   Gsn held_ = 0;
   RecordKind kind_{};
   bool building_ = false;

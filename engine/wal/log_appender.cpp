@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "base/interrupt.hpp"
 #include "os/futex.hpp"
+#include "wal/dependencies.hpp"
 #include "wal/log.hpp"
 #include "wal/log_slot.hpp"
 #include "wal/log_writer.hpp"
@@ -136,6 +137,7 @@ void LogAppender::publish(Gsn gsn) {
   std::memcpy(ring_ + offset, begin, first);
   if (first < bytes) std::memcpy(ring_, begin + first, bytes - first);
   slot_->last_gsn = gsn;
+  if (dependencies_) dependencies_->draw(gsn);
   position_ += bytes;
   counts_.records++;
   counts_.bytes += bytes;
@@ -191,26 +193,35 @@ void LogAppender::cancel_precommit() {
   end_hold(false);
 }
 
-void LogAppender::set_writing(bool writing) { slot_->writing.store(writing, std::memory_order_relaxed); }
-
 // ---- waiting for the own commit
 
 // True: there was a round, by us; look again whether the wait is over.
-bool LogAppender::take_turn(Gsn gsn, u32 *blocked) {
+bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
   if (log_.failed()) return false;
   if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
-  if (!writer_->try_round(slot_)) return false;
+  if (!writer_->try_round(slot_, delay_us)) return false;
   if (log_.hardened() >= gsn) return true;
   if (!writer_->blocked_by_append()) return false;
   pause_for_append((*blocked)++);
   return true;
 }
 
+// Sequentially consistent, as LogWriter::gather: either it sees that we are in line, or we see that it wants company.
+void LogAppender::join_line(Gsn gsn) {
+  LogShared *shared = log_.shared();
+  slot_->waited_in.store(shared->round.number.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  const u32 line = shared->in_line.fetch_add(1, std::memory_order_seq_cst) + 1;
+  slot_->wait_gsn.store(gsn, std::memory_order_seq_cst);
+  const u32 wanted = shared->company_wanted.load(std::memory_order_seq_cst);
+  if (wanted == 0 || line < wanted) return;
+  if (shared->company_wanted.exchange(0, std::memory_order_seq_cst) != 0) futex_wake(&shared->company_wanted, 1);
+}
+
 // wait_gsn first, then the mutex (in take_turn); a round's end the other way round: either it sees us, or we get the mutex.
-bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt) {
+bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us) {
   if (log_.hardened() >= gsn) return true;
   LogShared *shared = log_.shared();
-  slot_->wait_gsn.store(gsn, std::memory_order_seq_cst);
+  join_line(gsn);
   shared->waiters.fetch_add(1, std::memory_order_seq_cst);
   bool done;
   u32 blocked = 0;
@@ -218,10 +229,10 @@ bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt) {
     const u32 seq = slot_->wake.load(std::memory_order_seq_cst);
     done = log_.hardened() >= gsn;
     if (done || interrupt_pending(interrupt) || shared->stopped.load(std::memory_order_acquire)) break;
-    if (take_turn(gsn, &blocked)) continue;
+    if (take_turn(gsn, delay_us, &blocked)) continue;
     futex_wait_interruptible(&slot_->wake, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
   }
-  slot_->wait_gsn.store(0, std::memory_order_seq_cst);
+  if (slot_->wait_gsn.exchange(0, std::memory_order_seq_cst) != 0) shared->in_line.fetch_sub(1, std::memory_order_relaxed);
   shared->waiters.fetch_sub(1, std::memory_order_relaxed);
   return done;
 }

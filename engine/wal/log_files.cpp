@@ -2,18 +2,29 @@
 
 #include <algorithm>
 
+#include "base/check.hpp"
 #include "wal/log_segments.hpp"
 
 namespace ls {
 
 Status LogFiles::get(u64 number, File **out) {
   File &file = files_[number];
-  if (!file.is_open()) LS_TRY(file.open(log_segment_path(dir_, number).c_str(), 0));
+  if (!file.is_open()) LS_TRY(file.open_direct(log_segment_path(dir_, number).c_str()));
   *out = &file;
   return kOk;
 }
 
+Status LogFiles::read_block(Lsn lsn, u8 *block) {
+  File *file;
+  LS_TRY(get(lsn / segment_bytes_, &file));
+  size_t got;
+  LS_TRY(file->read_at(lsn % segment_bytes_, block, kLogBlockBytes, &got));
+  if (got == kLogBlockBytes) return kOk;
+  return fail(LS_CORRUPT, "log segment \"%s\" is too short", file->path());
+}
+
 Status LogFiles::write(Lsn lsn, std::span<const u8> bytes) {
+  LS_ASSERT(lsn % kLogBlockBytes == 0 && bytes.size() % kLogBlockBytes == 0);
   while (!bytes.empty()) {
     const u64 offset = lsn % segment_bytes_;
     const size_t n = static_cast<size_t>(std::min<u64>(bytes.size(), segment_bytes_ - offset));

@@ -20,7 +20,7 @@ struct LogSlot {
   std::atomic<Gsn> appending{0};   // L1
   std::atomic<Gsn> precommit{0};   // L3
   std::atomic<u32> space_waiting{0};
-  std::atomic<u32> writing{0};     // its transaction has logged something and has not ended: see LogWriter::gather
+  std::atomic<u32> waited_in{0};   // the round in which its owner last began to wait for a commit; 0: never did
   // Who waits for a commit to be hardened, and is woken alone.  wait_gsn: set by the owner; zeroed by whoever wakes it for good.
   std::atomic<Gsn> wait_gsn{0};
   std::atomic<u32> wake{0};        // futex
@@ -33,6 +33,9 @@ struct LogSlot {
 static_assert(sizeof(LogSlot) == 2 * kCacheLine);
 
 enum KickState : u32 { kCommitterAwake = 0, kCommitterKicked, kCommitterSleeping };
+
+// The log is written in such blocks: a multiple of what any device writes at once, or tears.
+inline constexpr u32 kLogBlockBytes = 4096;
 
 inline constexpr u32 kPositionSamples = 1024;
 inline constexpr u64 kPositionInterval = 1 << 20;  // bytes of log between samples, doubled when the table is full
@@ -59,9 +62,11 @@ struct RoundState {
   Gsn complete{0};            // as computed last; never decreases
   Gsn persisted{0};           // in the last round written
   Gsn max_written{0};         // in all rounds
-  u32 company{0};             // transactions that have been under way to their commits together lately
-  u32 rounds_of_company{0};
+  std::atomic<u32> number{1}; // of rounds so far that had something to write
+  u64 lately_ns{0};           // how long they take, the last few counting most
+  u32 joined{0};              // how many commits joined one while it was waited for them, times kRoundsLately, the last few counting most
   ls_error failure{};         // why `failed`
+  u8 block[kLogBlockBytes];   // what is before `end` in its block: written once more with what comes behind it
 };
 
 struct LogShared {
@@ -81,10 +86,13 @@ struct LogShared {
   std::atomic<u32> harden_wanted{0};                 // the kick was not only for room
   alignas(kCacheLine) std::atomic<u32> waiters{0};   // in wait_hardened, of Log or LogAppender
   std::atomic<u32> watchers{0};                      // those of Log, who sleep on hardened_seq
+  std::atomic<u32> in_line{0};                       // slots with a wait_gsn: commits that no round has covered yet
+  std::atomic<u32> company_wanted{0};                // futex: wake who is about to write a round when so many are in line; 0: nobody asks
   alignas(kCacheLine) RoundState round;
   std::atomic<Lsn> ready_until{0};                   // G2 in log_segments.hpp
   alignas(kCacheLine) std::atomic<u64> stat_bytes{0};
   std::atomic<u64> stat_rounds{0}, stat_fsyncs{0}, stat_fsync_ns{0}, stat_commits{0}, stat_commits_held{0};
+  std::atomic<u64> stat_counted{0}, stat_remote_by_page{0}, stat_remote_by_transaction{0};
   PositionTable positions;
 
   LogSlot *slots() { return reinterpret_cast<LogSlot *>(reinterpret_cast<u8 *>(this) + slots_offset()); }

@@ -26,8 +26,10 @@ class LogWriter {
   // Wait for the mutex, one round, wake.  harden: synced, too; without, when nobody waits for that.
   Status round(bool harden, u64 *wrote);
   // A worker's turn: false when somebody else has the mutex; he wakes us when our wait is over, or it is our turn.  Failures go to
-  // the committer, who reports them.
-  bool try_round(const LogSlot *self);
+  // the committer, who reports them.  delay_us: how long to wait for other commits, 0: see gather().
+  bool try_round(const LogSlot *self, u32 delay_us = 0);
+  // Before the first round: what is in the file already of the block in which the log goes on.
+  Status open_block();
   LogSegments &segments() { return *segments_; }
   // The last round could not complete a record already written because some worker was between drawing a GSN and
   // publishing: that ends by itself in an instant, nobody will kick.
@@ -40,8 +42,7 @@ class LogWriter {
   };
   Status run(bool harden, u64 *wrote);
   bool must_sync() const;
-  u32 writers_to_come() const;
-  void gather();
+  void gather(u32 delay_us);
   Gsn collect();
   bool is_ours(u64 most) const;
   Status write_collected(Gsn complete);
@@ -60,7 +61,7 @@ class LogWriter {
   // Under the mutex:
   LogFiles files_;
   std::vector<Collected> collected_;
-  std::vector<u8> staging_;     // the round being built
+  LogBlocks staging_;           // the round being built, behind what its first block has already
   Lsn end_ = 0;
   Lsn durable_ = 0;             // on disk when this round began; without fsync nothing is known to be
   bool commits_ = false;        // this round has some

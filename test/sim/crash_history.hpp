@@ -184,7 +184,7 @@ inline void CrashHistory::commit(Client &c, bool wait) {
   begun_.emplace_back(disk_.position(), state);
   u64 gsn = c.session.commit_unhardened();
   if (!wait) return;
-  ls_wait_hardened(c.session.worker(), gsn);
+  ls_wait_hardened(c.session.worker(), gsn, 0);
   acknowledged_.emplace_back(disk_.position(), state);
 }
 

@@ -58,6 +58,24 @@ is($node->safe_psql('postgres', qq{
 	FROM leanstore_stat_wal}), 't|t|t|t|t|t|t|t', 'the counters make sense');
 is($node->safe_psql('postgres', 'SELECT log_segments FROM leanstore_stat_wal'), scalar(() = glob $node->data_dir . '/leanstore/wal/????????????????'), 'segments are counted');
 
+# Whose logs commits would wait for, were each flushed alone.
+my $counted = sub { $node->safe_psql('postgres', 'SELECT log_counted, log_remote_by_page, log_remote_by_transaction FROM leanstore_stat_wal') };
+is($counted->(), '0|0|0', 'counted only on demand');
+my $other = $node->background_psql('postgres');
+my $counting = $node->background_psql('postgres');
+$other->query_safe('SET synchronous_commit = off');
+$counting->query_safe('SET leanstore.count_remote_waits = on');
+$counting->query_safe("UPDATE t SET v = 'alone' WHERE id = 1");
+like($counted->(), qr/^1\|[01]\|0$/, 'no transaction to wait for');   # the cleaner may have changed a page
+my $tries = 0;
+do
+{
+	$other->query_safe("UPDATE t SET v = 'soon durable' WHERE id = 1");
+	$counting->query_safe("UPDATE t SET v = 'behind it' WHERE id = 1");
+} until $counted->() =~ /^\d+\|[1-9]\d*\|[1-9]/ || ++$tries == 200;
+cmp_ok($tries, '<', 200, 'a row that is not durable yet');
+$_->quit foreach $other, $counting;
+
 # Not for everybody.
 foreach my $what ('leanstore_wal_inspect()', 'leanstore_stat_wal')
 {

@@ -65,8 +65,10 @@ $node->safe_psql('postgres', q{INSERT INTO t SELECT i, repeat('x', 1000) FROM ge
 note(huge_kilobytes() . ' kB of it are in huge pages');
 rows_ok(40000, 'while pages become huge');
 
+# The server's whole segment may begin on a huge page by chance, one time in 512.
 $node->set_config(huge_pages => 'off');
-$node->restart;
+my $starts = 0;
+do { $node->restart } until arenas() == 0 || ++$starts == 3;
 is(arenas(), 0, 'not with huge_pages = off') unless $node->safe_psql('postgres', 'SHOW huge_pages_status') eq 'on';
 rows_ok(40000, 'nor is anything lost there');
 $node->stop('fast');

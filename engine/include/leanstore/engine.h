@@ -196,6 +196,10 @@ typedef enum ls_wait {
 } ls_wait;
 /* While a call sleeps for one, *word holds its code; then again what it held before. */
 void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const uint32_t codes[LS_WAITS]) LS_NOEXCEPT;
+/* Count for each commit of this worker whether it would depend on another worker's log, were each flushed alone: ls_stats::log_remote_*.
+ * At the end of a transaction, also of one that only read: what it has used is forgotten. */
+void ls_worker_count_dependencies(ls_worker *worker, bool count) LS_NOEXCEPT;
+void ls_worker_forget_dependencies(ls_worker *worker) LS_NOEXCEPT;
 
 /* ---------------------------------------------------------- transactions -- */
 
@@ -217,8 +221,9 @@ LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xi
 /* Step 2, after the host made the effects visible.  Returns the GSN to wait for (0: nothing).  will_wait: step 3 follows
  * at once (otherwise others who wait for what is ordered behind this commit are taken care of here). */
 uint64_t ls_txn_commit(ls_worker *worker, bool will_wait) LS_NOEXCEPT;
-/* Step 3, when locks are released: wait until everything up to gsn is hardened. */
-void ls_wait_hardened(ls_worker *worker, uint64_t gsn) LS_NOEXCEPT;
+/* Step 3, when locks are released: wait until everything up to gsn is hardened.  delay_us: a round that this worker writes for it
+ * may wait so long for other commits; 0: the engine chooses. */
+void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) LS_NOEXCEPT;
 /* Abort: undo in place, then free the slot's TN. Also right after precommit/prepare_commit. */
 void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
 
@@ -540,6 +545,8 @@ typedef struct ls_stats {
   uint64_t log_bytes, log_rounds, log_fsyncs, log_fsync_ns, log_commits, log_position, log_hardened_gsn;
   uint64_t log_commits_held; /* written, but to be acknowledged only with a record of another slot that a later round has */
   uint64_t log_segments;     /* files */
+  /* Commits of workers that count dependencies; those that used a page, or a row, whose last writer was another worker and not durable. */
+  uint64_t log_counted, log_remote_by_page, log_remote_by_transaction;
   uint64_t checkpoints, log_redo_position;
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;

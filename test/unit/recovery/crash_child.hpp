@@ -381,7 +381,7 @@ class CrashChild {
     }
     u64 gsn = s.commit_unhardened();
     if (state.pick(4) == 0) return;  // asynchronous commit
-    ls_wait_hardened(s.worker(), gsn);
+    ls_wait_hardened(s.worker(), gsn, 0);
     report(ReportKind::kAcknowledged, m, 0);
   }
 

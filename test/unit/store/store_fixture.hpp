@@ -247,7 +247,7 @@ class Session {
     xid_ = 0;
     return ls_txn_commit(worker_, false);
   }
-  void commit() { ls_wait_hardened(worker_, commit_unhardened()); }
+  void commit() { ls_wait_hardened(worker_, commit_unhardened(), 0); }
   // The host counts a transaction as running until its changes are undone (visibility.hpp, V1).
   void abort() {
     ls_txn_abort(worker_);
@@ -261,7 +261,7 @@ class Session {
     commit_record(xid_);
     host_->end(xid_);
     xid_ = 0;
-    ls_wait_hardened(worker_, ls_txn_commit(worker_, true));
+    ls_wait_hardened(worker_, ls_txn_commit(worker_, true), 0);
     return LS_OK;
   }
 

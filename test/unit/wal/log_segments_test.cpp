@@ -416,7 +416,7 @@ TEST_F(LogSegmentsTest, a_write_that_was_lost_silently_ends_the_log_there) {
   Gsn last = seed_;
   Lsn end = t_.log().end();
   fault_add({.op = FaultOp::kWrite, .path_part = t_.segment_path(0), .outcome = FaultOutcome::kSucceed});
-  test::reserve_append(*appender_, ++seed_, 100);
+  test::reserve_append(*appender_, ++seed_, 2 * kLogBlockBytes);   // more than what the next round writes once more
   t_.round();
   fault_clear();
   test::reserve_append(*appender_, ++seed_, 100);
@@ -433,7 +433,7 @@ TEST(LogSync, a_disk_that_lies_is_found_out) {
   test::reserve_append(appender, 1, 100);
   t.round();
   fault_add({.op = FaultOp::kWrite, .path_part = t.segment_path(0), .outcome = FaultOutcome::kSucceed});
-  test::reserve_append(appender, 2, 100);
+  test::reserve_append(appender, 2, 2 * kLogBlockBytes);   // more than what the next round writes once more
   t.round();
   fault_clear();
   test::reserve_append(appender, 3, 100);

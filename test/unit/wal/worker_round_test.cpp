@@ -17,17 +17,21 @@ class WorkerRoundTest : public testing::Test {
   WorkerRoundTest() { EXPECT_TRUE(ok(t_.log().open_for_append(0, 0, 1))); }
 
   Gsn commit(LogAppender &a, u64 seed) {
-    a.set_writing(true);
     test::reserve_append(a, seed, 50);
     EXPECT_TRUE(ok(a.reserve(64, nullptr)));
     a.precommit();
-    Gsn gsn = a.confirm(seed, true);
-    a.set_writing(false);
-    return gsn;
+    return a.confirm(seed, true);
+  }
+
+  // Until somebody who is about to write a round waits for others.
+  void await_gathering() {
+    while (t_.log().shared()->company_wanted.load() == 0) std::this_thread::yield();
   }
 
   TestLog t_;
 };
+
+constexpr u32 kVeryLongUs = 600'000'000;
 
 TEST_F(WorkerRoundTest, a_worker_hardens_its_commit) {
   LogAppender a(t_.log(), 0);
@@ -77,6 +81,64 @@ TEST_F(WorkerRoundTest, workers_wake_each_other) {
   EXPECT_EQ(t_.log().stats().commits, u64{kWorkers} * kCommits);
   // A twentieth of the waits that sleep until their limit would take longer.
   EXPECT_LT(now_ms() - begin, 120'000u);
+}
+
+TEST_F(WorkerRoundTest, who_comes_in_time_shares_the_round) {
+  LogAppender a(t_.log(), 0), b(t_.log(), 1);
+  for (u64 i = 1; i <= 3; i++) {
+    const Gsn first = commit(a, 2 * i);
+    std::thread waiter([&] { EXPECT_TRUE(a.wait_hardened(first, nullptr, kVeryLongUs)); });
+    await_gathering();
+    EXPECT_LT(t_.log().hardened(), first);
+    EXPECT_TRUE(b.wait_hardened(commit(b, 2 * i + 1), nullptr));
+    waiter.join();
+    EXPECT_EQ(t_.log().stats().rounds, i);
+    EXPECT_EQ(t_.log().stats().commits, 2 * i);
+  }
+  EXPECT_EQ(t_.log().shared()->in_line.load(), 0u);
+}
+
+TEST_F(WorkerRoundTest, the_committer_waits_for_nobodys_company) {
+  LogAppender a(t_.log(), 0);
+  const Gsn gsn = commit(a, 1);
+  std::thread waiter([&] { EXPECT_TRUE(a.wait_hardened(gsn, nullptr, kVeryLongUs)); });
+  await_gathering();
+  t_.round();
+  waiter.join();
+  EXPECT_GE(t_.log().hardened(), gsn);
+}
+
+// Those who have committed lately are waited for; not for ever, when they have gone, and by nobody who commits alone.
+TEST(WorkerRoundCompany, is_who_has_waited_lately) {
+  TestLog t(4, test::kBuffer, false);
+  ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
+  std::vector<std::unique_ptr<LogAppender>> workers;
+  for (u32 i = 0; i < 4; i++) workers.push_back(std::make_unique<LogAppender>(t.log(), i));
+  auto commit_ns = [&](LogAppender &a) {
+    test::reserve_append(a, 1, 50);
+    EXPECT_TRUE(ok(a.reserve(64, nullptr)));
+    a.precommit();
+    const Gsn gsn = a.confirm(1, true);
+    t.log().shared()->round.lately_ns = 1'000'000'000;
+    const u64 begin = now_ns();
+    EXPECT_TRUE(a.wait_hardened(gsn, nullptr));
+    return now_ns() - begin;
+  };
+  u32 &joined = t.log().shared()->round.joined;
+  for (auto &w : workers) commit_ns(*w);
+  joined = 1000;
+  EXPECT_GE(commit_ns(*workers[0]), 1'000'000u) << "the others do not come";
+  EXPECT_LT(joined, 1000u);
+  for (u32 i = 0; i < 20; i++) commit_ns(*workers[0]);
+  joined = 1000;
+  u64 least = ~u64{0};
+  for (u32 i = 0; i < 200; i++) least = std::min(least, commit_ns(*workers[0]));
+  EXPECT_LT(least, 1'000'000u) << "the others have gone";
+  EXPECT_EQ(joined, 1000u);
+  joined = 0;
+  least = ~u64{0};
+  for (u32 i = 0; i < 200; i++) least = std::min(least, commit_ns(*workers[i % 4]));
+  EXPECT_LT(least, 1'000'000u) << "the others are there, but nobody joins";
 }
 
 TEST_F(WorkerRoundTest, the_end_of_a_hold_wakes_who_was_passed_over) {
