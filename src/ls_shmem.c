@@ -17,6 +17,7 @@
 #include "common/controldata_utils.h"
 #include "common/file_perm.h"
 #include "miscadmin.h"
+#include "postmaster/bgwriter.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/pg_shmem.h"
@@ -43,6 +44,7 @@ ls_fill_config(ls_config *config)
 	config->log_segment_bytes = (uint64) ls_wal_segment_size_mb * 1024 * 1024;
 	config->max_log_bytes = (uint64) ls_max_wal_size_mb * 1024 * 1024;
 	config->checkpoint_seconds = ls_checkpoint_timeout_s;
+	config->checkpoint_spread = (uint32) (CheckPointCompletionTarget * 100);
 	config->page_providers = ls_page_providers;
 	config->version_trees = ls_version_trees;
 	config->range_lock_bytes = (uint64) ls_range_lock_memory_kb * 1024;

@@ -54,15 +54,20 @@ std::vector<Candidate> collect(const BufferPool &pool, const FlushFilter &filter
   return found;
 }
 
-Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Candidate> pages) {
+Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Candidate> pages, const FlushPace &pace) {
   PageWriter writer(pool);
+  const size_t total = pages.size();
+  size_t done = 0;
   while (!pages.empty()) {
     std::vector<Candidate> busy;
     for (const Candidate &c : pages) {
+      done++;
       // The frame may hold another page by now: then that is written, or nothing.
       if (!filter.wants(pool.file(c.frame->file_slot.load(std::memory_order_relaxed)))) continue;
       if (writer.add(c.frame, filter.up_to, PageWriter::Patience::kWait) == PageWriter::Added::kBusy) busy.push_back(c);
-      if (writer.full()) LS_TRY(writer.write(ctx.interrupt));
+      if (!writer.full()) continue;
+      LS_TRY(writer.write(ctx.interrupt));
+      if (pace && done < total) pace(done, total);
     }
     LS_TRY(writer.write(ctx.interrupt));
     pages = std::move(busy);
@@ -88,15 +93,15 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   return kOk;
 }
 
-Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter) {
-  LS_TRY(write_all(pool, ctx, filter, collect(pool, filter)));
+Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const FlushPace &pace = {}) {
+  LS_TRY(write_all(pool, ctx, filter, collect(pool, filter), pace));
   return filter.include_unlogged ? sync_unlogged(pool, filter) : kOk;
 }
 
 }  // namespace
 
-Status BufferPool::flush(Ctx &ctx, Gsn up_to, bool include_unlogged) {
-  return flush_all(*this, ctx, {.up_to = up_to, .include_unlogged = include_unlogged});
+Status BufferPool::flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace) {
+  return flush_all(*this, ctx, {.up_to = up_to, .include_unlogged = include_unlogged}, pace);
 }
 
 Status BufferPool::flush_database(Ctx &ctx, u32 database) {

@@ -6,6 +6,7 @@
 // Latch order: file table mutex < FileSlot::mutex < meta page < parent < child < right sibling < I/O partition mutex.
 // Against it only try.  No I/O, no wait for a frame or for the log with an exclusive latch held.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "base/status.hpp"
@@ -50,6 +51,9 @@ struct Ctx {
 enum class Step : u8 { kOk, kRestart, kError };
 
 struct PoolStats { u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges, reads_ahead, batches_ahead; };
+
+// Called by a flush between two batches, no latch held, when `done` of `total` pages are written: may sleep.
+using FlushPace = std::function<void(size_t done, size_t total)>;
 
 class BufferPool {
  public:
@@ -126,7 +130,7 @@ class BufferPool {
   // Write every page that is dirty now and whose dirty_since <= up_to; include_unlogged: those of unlogged trees too
   // (shutdown; never the version store).  Syncs the files written.
   // Waits until what it writes is hardened: the committer must run, or everything be hardened already.
-  Status flush(Ctx &ctx, Gsn up_to, bool include_unlogged);
+  Status flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace = {});
   // The same for all pages of a database's files, those of unlogged trees too.
   Status flush_database(Ctx &ctx, u32 database);
   // Min dirty_since over logged dirty pages, ~0 when none.  How to get a redo bound from it:

@@ -43,7 +43,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   LS_TRY(ctx.pool->log_files(ctx));                        // C3
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
-  LS_TRY(ctx.pool->flush(ctx, hardened, false));  // C4
+  LS_TRY(ctx.pool->flush(ctx, hardened, false, env.pace));  // C4
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
   result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();

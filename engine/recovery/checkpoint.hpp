@@ -25,6 +25,7 @@ struct CheckpointEnv {
   u64 run;
   u64 segment_bytes;
   Lsn redo_lsn;   // of the control file that is valid now: a lower bound for every later one
+  FlushPace pace{};   // of C4, fuzzy
 };
 
 struct CheckpointResult {

@@ -76,6 +76,21 @@ bool StoreThreads::checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *
   return now_ns() - last_ns >= u64{store.config.checkpoint_seconds} * 1'000'000'000;
 }
 
+// Spreads the writes of a checkpoint that nobody waits for over the time, or the log, until the next one is due: a burst of them is
+// felt by every commit.
+void StoreThreads::pace_checkpoint(const CheckpointStart &start, size_t done, size_t total) {
+  ls_store &store = process_.store;
+  const double spread = store.config.checkpoint_spread / 100.0;
+  const double seconds = spread * store.config.checkpoint_seconds, bytes = spread * static_cast<double>(store.config.max_log_bytes) / 2;
+  const double part = static_cast<double>(done) / static_cast<double>(total);
+  while (stop_keepers_.load(std::memory_order_acquire) == 0 &&
+         store.checkpoint_requested.load(std::memory_order_acquire) == start.serving) {
+    const double left = part * seconds - static_cast<double>(now_ns() - start.ns) / 1e9;
+    if (left <= 0 || static_cast<double>(process_.log.end() - start.end) >= part * bytes) return;
+    futex_wait(&store.checkpoint_requested, start.serving, std::min(static_cast<i64>(left * 1e6) + 1, kCheckpointerPollUs));
+  }
+}
+
 Status StoreThreads::run_checkpointer() {
   ls_store &store = process_.store;
   Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
@@ -93,8 +108,14 @@ Status StoreThreads::run_checkpointer() {
       futex_wait(&store.checkpoint_requested, serving, kCheckpointerPollUs);
       continue;
     }
-    Status status = checkpoint_fuzzy(w.ctx, env, &result);
     last_ns = now_ns();
+    const CheckpointStart started{last_ns, process_.log.end(), serving};
+    const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
+    env.pace = nullptr;
+    if (!requested && store.config.checkpoint_spread > 0) {
+      env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
+    }
+    Status status = checkpoint_fuzzy(w.ctx, env, &result);
     if (ok(status)) {
       env.redo_lsn = result.redo_lsn;
       store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);

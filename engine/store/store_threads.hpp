@@ -36,6 +36,12 @@ class StoreThreads {
   Status run_checkpointer();
   Status run_cleaner();
   bool checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const;
+  struct CheckpointStart {
+    u64 ns;
+    Lsn end;       // of the log
+    u32 serving;   // requests so far
+  };
+  void pace_checkpoint(const CheckpointStart &start, size_t done, size_t total);
 
   StoreProcess &process_;
   std::vector<std::unique_ptr<Thread>> writers_, keepers_;

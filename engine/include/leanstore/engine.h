@@ -78,6 +78,7 @@ typedef struct ls_config {
   uint64_t log_segment_bytes;
   uint64_t max_log_bytes;       /* soft: a checkpoint is due before it is reached */
   uint32_t checkpoint_seconds;
+  uint32_t checkpoint_spread;   /* over how many percent of the time, or the log, to the next one its writes are spread; 0: at once */
   uint32_t page_providers;      /* threads */
   uint32_t version_trees;       /* partitions of the version store, power of two */
   uint64_t range_lock_bytes;    /* shared memory for range locks, 0: 16 MB; about 128 bytes a range with short keys */

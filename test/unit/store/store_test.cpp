@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "os/clock.hpp"
 #include "recovery/control_file.hpp"
 
 namespace ls::test {
@@ -224,6 +225,50 @@ TEST_F(StoreTest, log_volume_brings_checkpoints_and_the_log_is_truncated) {
   ls_store_stats(store.store(), &stats);
   EXPECT_GT(stats.log_redo_position, first);
   EXPECT_FALSE(std::filesystem::exists(std::string(config_.data_dir) + "/wal/0000000000000000"));
+}
+
+// With hours for it, and far more log than comes, a checkpoint ends only when somebody asks for one.
+TEST_F(StoreTest, a_checkpoint_takes_its_time_until_one_is_wanted) {
+  config_.buffer_pool_bytes = 4096 * 4096;
+  config_.max_log_bytes = 4 << 20;
+  config_.checkpoint_seconds = 600;
+  config_.checkpoint_spread = 10'000;
+  u64 written = 0;
+  {
+    StoreLife store(config_);
+    LS_ASSERT_OK(store.recover(3));
+    Host host(store.store(), 3);
+    Session s(store.store(), &host, 0);
+    ls_rel *rel = s.open(kTable);
+    ls_stats stats, before;
+    ls_store_stats(store.store(), &before);
+    // More than a batch of pages, and enough log for a checkpoint to be due.
+    do {
+      fill(s, rel, 500);
+      ls_store_stats(store.store(), &stats);
+    } while (stats.log_position - before.log_position < (u64{3} << 20));
+    written = s.contents(rel).size();
+    for (int i = 0; i < 2000 && stats.pages_written == before.pages_written; i++) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ls_store_stats(store.store(), &stats);
+    }
+    EXPECT_GT(stats.pages_written, before.pages_written) << "it has begun";
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    ls_store_stats(store.store(), &stats);
+    EXPECT_EQ(stats.checkpoints, before.checkpoints);
+    EXPECT_GT(stats.frames_dirty, 100u);
+    const u64 asked = now_ms();
+    LS_ASSERT_OK(ls_store_checkpoint(store.store(), &err));
+    EXPECT_LT(now_ms() - asked, 60'000u);
+    ls_store_stats(store.store(), &stats);
+    EXPECT_GE(stats.checkpoints, before.checkpoints + 2) << "that one, and the one asked for";
+    fill(s, rel, 500);
+  }
+  StoreLife again(config_);
+  LS_ASSERT_OK(again.recover(100'000));
+  Host host(again.store(), 100'000);
+  Session s(again.store(), &host, 0);
+  EXPECT_EQ(s.contents(s.open(kTable)).size(), written + 500);
 }
 
 TEST_F(StoreTest, forgotten_relation_starts_empty_after_the_host_truncated_it) {
