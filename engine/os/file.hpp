@@ -68,7 +68,6 @@ class File {
   const char *path() const { return path_; }
 
  private:
-  Status opened(int fd, const char *path);
   int fd_ = -1;
   char path_[640] = "";
 };

@@ -29,23 +29,20 @@ File &File::operator=(File &&other) noexcept {
 
 File::~File() { close(); }
 
-Status File::open(const char *path, int flags) { return opened(sys_open(path, flags | O_RDWR), path); }
-
-Status File::open_direct(const char *path) {
-  int fd = sys_open(path, fd_cache_direct() ? O_RDWR | O_DIRECT : O_RDWR);
-  if (fd < 0 && errno == EINVAL) fd = sys_open(path, O_RDWR);
-  return opened(fd, path);
-}
-
-Status File::opened(int fd, const char *path) {
-  const int error = errno;
+Status File::open(const char *path, int flags) {
   close();
-  fd_ = fd;
   if (std::strlen(path) >= sizeof path_) return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
   std::strcpy(path_, path);
+  fd_ = sys_open(path, flags | O_RDWR);
   if (fd_ >= 0) return kOk;
-  if (error == ENOENT) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path);
-  return fail_errno(error, path, "could not open file");
+  if (errno == ENOENT) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path);
+  return fail_errno(errno, path, "could not open file");
+}
+
+Status File::open_direct(const char *path) {
+  if (!fd_cache_direct()) return open(path, 0);
+  const Status status = open(path, O_DIRECT);
+  return !ok(status) && last_error().sys_errno == EINVAL ? open(path, 0) : status;
 }
 
 void File::close() {

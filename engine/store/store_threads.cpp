@@ -112,9 +112,7 @@ Status StoreThreads::run_checkpointer() {
     const CheckpointStart started{last_ns, process_.log.end(), serving};
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
     env.pace = nullptr;
-    if (!requested && store.config.checkpoint_spread > 0) {
-      env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
-    }
+    if (!requested) env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
     Status status = checkpoint_fuzzy(w.ctx, env, &result);
     if (ok(status)) {
       env.redo_lsn = result.redo_lsn;
