@@ -58,6 +58,7 @@ bool ReadAhead::wanted() {
 }
 
 u32 ReadAhead::to_ask(PageNo now) {
+  if (ctx_.pool->in_io_stage(file_, now)) return 0;
   if (reads_ && asked_ > 0 && reads_->find(now)) {
     asked_--;
     return 0;
@@ -77,7 +78,7 @@ void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
   }
   u32 began = 0, place = 0;
   for (const PageNo page : pages) {
-    if (reads_->find(page)) continue;
+    if (reads_->find(page) || ctx_.pool->in_io_stage(file_, page)) continue;
     while (place < kMost && reads_->entries[place].state != Reads::State::kFree) place++;
     if (place == kMost) break;
     Reads::Entry &e = reads_->entries[place];

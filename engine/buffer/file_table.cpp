@@ -130,7 +130,7 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   auto *meta = reinterpret_cast<MetaPage *>(pool.page(frame));
   bool good = meta->magic == kMetaMagic && meta->header.kind == PageKind::kMeta && meta->kind == slot.kind;
   // Absent: the file is empty, or it was extended and the crash came before its first page was written.  During recovery
-  // redo fills the page, or recovery_end closes the file again.
+  // redo fills the page, or its end closes the file again.
   bool use = *absent ? recovering : good;
   if (use) {
     take_row_ids(slot, *meta);

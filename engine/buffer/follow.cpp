@@ -244,6 +244,10 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
   return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
 }
 
+bool BufferPool::in_io_stage(const FileSlot &file, PageNo page_no) const {
+  return IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() != nullptr;
+}
+
 void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *bytes) {
   // A file of more than a quarter of the pool gets frames that nobody else is going to want soon.
   const bool large = file.pages_allocated.load(std::memory_order_relaxed) > shared_->frame_count / 4;
@@ -270,6 +274,15 @@ void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *loca
   if (!taken) release_frame(*shared_, frame);
 }
 
+Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame, bool *absent) {
+  const Status status = read_page(ctx, *pool.shared(), file, page_no, pool.page(frame));
+  ctx.pages.read++;
+  *absent = code(status) == LS_END;
+  if (!*absent) return status;
+  std::memset(pool.page(frame), 0, kPageSize);
+  return kOk;
+}
+
 Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame, bool *absent) {
   Frame *f;
   LS_TRY(free_list_take(ctx, *pool.shared(), &f));
@@ -278,12 +291,8 @@ Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, 
     f->latch.unlock_exclusive();
     return make_status(LS_NOT_FOUND);
   }
-  Status status = read_page(ctx, *pool.shared(), file, page_no, pool.page(f));
-  ctx.pages.read++;
-  *absent = code(status) == LS_END;
-  if (*absent) {
-    std::memset(pool.page(f), 0, kPageSize);
-  } else if (!ok(status)) {
+  const Status status = read_or_zero(pool, ctx, file, page_no, f, absent);
+  if (!ok(status)) {
     f->latch.unlock_exclusive();
     release_frame(*pool.shared(), f);
     return status;

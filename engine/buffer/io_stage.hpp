@@ -4,7 +4,8 @@
 // A frame is in it (chained by Frame::next_free)
 //   kLoading                while somebody reads it; others sleep on its io_event
 //   kLoaded                 read, but no swip refers to it yet: whoever meets the evicted swip takes it out and swizzles
-//   kLoaded, dirty          a freed page: its last image has still to be written (frame.hpp, F4)
+//   kLoaded, dirty          a freed page: its last image has still to be written (frame.hpp, F4); or one that recovery has redone, which
+//                           is in a tree like any page that was read
 //   kLoaded, superseded     a freed page whose number is in use again, and whose write is under way
 // I1  a page that is being read or has been read has an evicted swip: the reader enters the frame while the parent's version,
 //     taken before, still holds; and the swip changes only after the frame was taken out, under the parent's exclusive latch.

@@ -116,15 +116,10 @@ class BufferPool {
   // A page that was read past the pool enters it, cool, if that takes no frame from pages that are in use: `page` is what `location`, an
   // evicted swip in the page of `parent`, refers to, as long as the parent has this version.  *version follows.  No latch held.
   void take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
-  // Read a page into a frame without a tree around it (meta pages, recovery): exclusively latched, state kLoaded.
+  // Is a frame of the page there, which no swip refers to?
+  bool in_io_stage(const FileSlot &file, PageNo page_no) const;
+  // Read a page into a frame without a tree around it (meta pages): exclusively latched, state kLoaded.
   Status load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
-
-  // ---- recovery: all pages by number.  Single-threaded use before the store is open; pages have no swips then.
-  // Find in the recovery map or read; a page beyond the end of file comes zeroed.  Exclusively latched; the caller releases it
-  // after mark_dirty, and may hold those of one record at a time.  recovery_end() (no latch held) writes every dirty page and
-  // empties the pool, so that trees are descended normally afterwards; it forgets files whose meta page redo has left empty.
-  Status recovery_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
-  Status recovery_end(Ctx &ctx);
 
   // ---- flushing (checkpointer, host threads holding no latch)
   // Write every page that is dirty now and whose dirty_since <= up_to; include_unlogged: those of unlogged trees too

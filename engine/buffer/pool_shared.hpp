@@ -97,6 +97,8 @@ void release_frame(PoolShared &pool, Frame *frame);
 // ---- follow.cpp
 // As BufferPool::load_page, but a page that is not on disk comes as zeros.
 Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame, bool *absent);
+// The same into a frame that is the caller's alone.
+Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame, bool *absent);
 
 // ---- file_table.cpp
 // What the meta page says about row ids.

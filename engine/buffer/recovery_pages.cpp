@@ -1,135 +1,152 @@
-// Pages by number, for redo: a private map from (file, page) to frame instead of a tree, whose swips mean nothing yet.
-//
-// One thread, before the store is open; no page provider runs.  When the frames run out, all but the pages used last are written
-// (guarded against tearing like any other write: recovery may crash as well) and dropped.
+#include "buffer/recovery_pages.hpp"
+
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <unordered_map>
-#include <vector>
 
 #include "base/check.hpp"
+#include "buffer/io_stage.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/page_writer.hpp"
 
 namespace ls {
 
-namespace {
-
-// Pages handed out most recently stay where they are, to be found again soon.  Latched ones stay anyway: the caller is at work on
-// a record that touches them.
-constexpr u64 kKeepRecent = 8;
-
-struct RecoveryMap {
-  struct Entry {
-    Frame *frame;
-    u64 used;
-  };
-  PoolShared *pool = nullptr;
-  std::unordered_map<u64, Entry> entries;
-  u64 clock = 0;
-};
-
-std::unique_ptr<RecoveryMap> recovery_map;
-
-u64 key_of(const FileSlot &file, PageNo page_no) { return u64{file.index} << 32 | page_no; }
-
-bool is_meta(BufferPool &pool, Frame *frame) {
-  return pool.file(frame->file_slot.load(std::memory_order_relaxed)).meta.load(std::memory_order_relaxed) == frame;
+bool RecoveryPages::room() const {
+  return pool_.shared()->free_count.load(std::memory_order_relaxed) > pool_.shared()->low_water;
 }
 
-// Write the dirty pages not used since `before`.
-Status write_dirty(BufferPool &pool, Ctx &ctx, u64 before) {
-  std::vector<std::pair<u64, Frame *>> dirty;
-  for (auto &[key, entry] : recovery_map->entries) {
-    if (entry.used >= before || entry.frame->latch.is_exclusive()) continue;
-    if (entry.frame->dirty_since.load(std::memory_order_relaxed)) dirty.push_back({key, entry.frame});
+bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
+  const u64 key = u64{file.index} << 32 | page_no;
+  if (auto found = index_.find(key); found != index_.end()) {
+    *index = found->second;
+    return true;
   }
-  std::sort(dirty.begin(), dirty.end());
-  PageWriter writer(pool);
-  for (auto &[key, frame] : dirty) {
+  PoolShared &shared = *pool_.shared();
+  Frame *frame = page_no == kMetaPageNo ? file.meta.load(std::memory_order_relaxed) : nullptr;
+  const bool meta = frame != nullptr;
+  if (!meta) {
+    if (!room()) return false;
+    frame = free_list_pop(shared);
+    LS_CHECK(frame && claim_frame(shared, file, frame, page_no), "somebody else uses the pool during recovery");
+  }
+  *index = count();
+  pages_.push_back({&file, page_no, frame, meta});
+  index_.emplace(key, *index);
+  return true;
+}
+
+Status RecoveryPages::write_dirty(const volatile int *interrupt) {
+  std::vector<const Page *> dirty;
+  for (const Page &page : pages_) {
+    if (page.frame->dirty_since.load(std::memory_order_relaxed)) dirty.push_back(&page);
+  }
+  std::sort(dirty.begin(), dirty.end(), [](const Page *a, const Page *b) {
+    return a->file != b->file ? a->file->index < b->file->index : a->page_no < b->page_no;
+  });
+  PageWriter writer(pool_);
+  for (const Page *page : dirty) {
     // Nothing is added for a file that was forgotten meanwhile.
-    LS_CHECK(writer.add(frame, ~Gsn{0}, PageWriter::Patience::kWait) != PageWriter::Added::kBusy,
+    LS_CHECK(writer.add(page->frame, ~Gsn{0}, PageWriter::Patience::kWait) != PageWriter::Added::kBusy,
              "somebody else writes pages during recovery");
-    if (writer.full()) LS_TRY(writer.write(ctx.interrupt));
+    if (writer.full()) LS_TRY(writer.write(interrupt));
   }
-  return writer.write(ctx.interrupt);
+  return writer.write(interrupt);
 }
 
-// Drop the pages not used since `before`, all clean or of forgotten files; meta pages belong to their slots.
-void drop_pages(BufferPool &pool, u64 before) {
-  auto &entries = recovery_map->entries;
-  for (auto it = entries.begin(); it != entries.end();) {
-    Frame *frame = it->second.frame;
-    if (it->second.used >= before || frame->latch.is_exclusive() || is_meta(pool, frame)) {
-      ++it;
-      continue;
-    }
-    release_frame(*pool.shared(), frame);
-    it = entries.erase(it);
+Status RecoveryPages::make_room(const volatile int *interrupt) {
+  LS_TRY(write_dirty(interrupt));
+  for (const Page &page : pages_) {
+    if (!is_meta(page)) release_frame(*pool_.shared(), page.frame);
   }
-}
-
-// A meta page that redo has left empty: the file's creation did not become durable.
-void settle_files(BufferPool &pool) {
-  for (u32 i = 0; i < pool.shared()->max_files; i++) {
-    FileSlot &slot = pool.file(i);
-    if (!file_is(slot, FileState::kActive)) continue;
-    Frame *frame = slot.meta.load(std::memory_order_relaxed);
-    auto *meta = reinterpret_cast<const MetaPage *>(pool.page(frame));
-    if (meta->magic == kMetaMagic) {
-      take_row_ids(slot, *meta);
-    } else {
-      ls_rel_key key = slot.key;
-      pool.forget_file(key);
-    }
-  }
-}
-
-}  // namespace
-
-Status BufferPool::recovery_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame) {
-  if (!recovery_map) {
-    recovery_map = std::make_unique<RecoveryMap>();
-    recovery_map->pool = shared_;
-  }
-  LS_CHECK(recovery_map->pool == shared_, "recovery of two pools at once");
-  RecoveryMap &map = *recovery_map;
-  u64 key = key_of(file, page_no);
-  auto found = map.entries.find(key);
-  if (found != map.entries.end()) {
-    found->second.used = ++map.clock;
-    *frame = found->second.frame;
-    (*frame)->latch.lock_exclusive();
-    return kOk;
-  }
-  Frame *f = file.meta.load(std::memory_order_relaxed);
-  if (page_no != kMetaPageNo || f == shared_->empty_meta()) {
-    // Not to the last frame: files opened on the way need one each.
-    if (shared_->free_count.load(std::memory_order_relaxed) <= shared_->low_water) {
-      u64 before = map.clock > kKeepRecent ? map.clock - kKeepRecent : 0;
-      LS_TRY(write_dirty(*this, ctx, before));
-      drop_pages(*this, before);
-    }
-    bool absent;
-    LS_TRY(load_or_zero(*this, ctx, file, page_no, &f, &absent));
-    f->state.store(FrameState::kHot, std::memory_order_release);
-  } else {
-    f->latch.lock_exclusive();
-  }
-  map.entries[key] = {f, ++map.clock};
-  *frame = f;
+  pages_.clear();
+  index_.clear();
   return kOk;
 }
 
-Status BufferPool::recovery_end(Ctx &ctx) {
-  if (recovery_map) {
-    LS_CHECK(recovery_map->pool == shared_, "recovery of two pools at once");
-    LS_TRY(write_dirty(*this, ctx, ~u64{0}));
-    drop_pages(*this, ~u64{0});
-    recovery_map.reset();
+void RecoveryPages::finish() {
+  for (const Page &page : pages_) {
+    if (is_meta(page)) continue;
+    if (page.frame->dirty_since.load(std::memory_order_relaxed) == 0 || !file_is(*page.file, FileState::kActive)) {
+      release_frame(*pool_.shared(), page.frame);
+      continue;
+    }
+    IoStageLock stage(*pool_.shared(), page.file->file_no.load(std::memory_order_relaxed), page.page_no);
+    page.frame->state.store(FrameState::kLoaded, std::memory_order_release);
+    stage.insert(page.frame);
   }
-  settle_files(*this);
+  pages_.clear();
+  index_.clear();
+  settle_files();
+}
+
+void RecoveryPages::settle_files() {
+  for (u32 i = 0; i < pool_.shared()->max_files; i++) {
+    FileSlot &slot = pool_.file(i);
+    if (!file_is(slot, FileState::kActive)) continue;
+    Frame *frame = slot.meta.load(std::memory_order_relaxed);
+    auto *meta = reinterpret_cast<const MetaPage *>(pool_.page(frame));
+    if (meta->magic == kMetaMagic) {
+      take_row_ids(slot, *meta);
+    } else {
+      const ls_rel_key key = slot.key;
+      pool_.forget_file(key);
+    }
+  }
+}
+
+void RecoveryReads::ask(std::span<const u32> pages) {
+  LS_ASSERT(room() && pages.size() <= kBatch);
+  FileSlot *file = nullptr;
+  const u32 before = on_their_way_;
+  for (u32 index : pages) {
+    const RecoveryPages::Page &page = pages_.page(index);
+    if (page.read) {
+      here_.push_back(index);
+    } else if (!ring_.possible()) {
+      alone_.push_back(index);
+    } else {
+      if (file && file != page.file) ring_.submit(file->ref());
+      file = page.file;
+      u32 tag = tags_used_;
+      if (free_tags_.empty()) {
+        tags_used_++;
+      } else {
+        tag = free_tags_.back();
+        free_tags_.pop_back();
+      }
+      asked_[tag] = index;
+      on_their_way_++;
+      ring_.add(page.page_no, pages_.pool().page(page.frame), tag);
+    }
+  }
+  if (file) ring_.submit(file->ref());
+  if (on_their_way_ > before) pages_.pool().count_read_ahead(on_their_way_ - before);
+}
+
+Status RecoveryReads::next(u32 *page, bool *none) {
+  *none = false;
+  if (here_.empty() && alone_.empty()) {
+    PageReads::Ended ended;
+    if (!ring_.next(true, &ended)) {
+      *none = true;
+      return kOk;
+    }
+    on_their_way_--;
+    free_tags_.push_back(ended.tag);
+    const u32 index = asked_[ended.tag];
+    const RecoveryPages::Page &read = pages_.page(index);
+    const bool good = ended.whole && !page_fault(pages_.pool().page(read.frame), read.page_no);
+    // What is not there, or damaged, is read again the ordinary way, which has the words for it.
+    (good ? here_ : alone_).push_back(index);
+    if (good) ctx_.pages.read++;
+  }
+  std::vector<u32> &from = here_.empty() ? alone_ : here_;
+  *page = from.back();
+  from.pop_back();
+  RecoveryPages::Page &found = pages_.page(*page);
+  bool absent;
+  if (&from == &alone_) LS_TRY(read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent));
+  if (!found.read) found.frame->state.store(FrameState::kHot, std::memory_order_release);
+  found.read = true;
   return kOk;
 }
 

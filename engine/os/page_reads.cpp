@@ -8,6 +8,13 @@
 
 namespace ls {
 
+namespace {
+
+// To read so many pages more takes less than another read.
+constexpr PageNo kGap = 4;
+
+}  // namespace
+
 PageReads::PageReads(u32 entries) : runs_(entries) { usable_ = io_uring_queue_init(entries, &ring_, 0) == 0; }
 
 PageReads::~PageReads() {
@@ -23,11 +30,15 @@ bool PageReads::possible() const { return usable_ && !fault_active(); }
 bool PageReads::queue(const FileRef &file, std::span<const Page> pages) {
   Run &run = runs_[pages[0].tag];
   LS_ASSERT(run.tags.empty());
+  const PageNo first = pages[0].page;
   for (const Page &page : pages) {
+    for (PageNo between = first + static_cast<PageNo>(run.parts.size()); between < page.page; between++) {
+      run.parts.push_back({nowhere_, kPageSize});
+      run.tags.push_back(kNobody);
+    }
     run.parts.push_back({page.buffer, kPageSize});
     run.tags.push_back(page.tag);
   }
-  const PageNo first = pages[0].page;
   if (!usable_ || !ok(fd_cache_get(file, first / kPagesPerSegment, SegmentOpen::kExisting, &run.segment))) return false;
   io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
   if (!sqe) return false;
@@ -42,7 +53,10 @@ void PageReads::submit(const FileRef &file) {
   std::sort(added_.begin(), added_.end(), [](const Page &a, const Page &b) { return a.page < b.page; });
   for (size_t begin = 0; begin < added_.size();) {
     size_t end = begin + 1;
-    while (end < added_.size() && added_[end].page == added_[end - 1].page + 1 && added_[end].page % kPagesPerSegment != 0) end++;
+    while (end < added_.size() && added_[end].page <= added_[end - 1].page + 1 + kGap &&
+           added_[end].page / kPagesPerSegment == added_[begin].page / kPagesPerSegment) {
+      end++;
+    }
     if (!queue(file, std::span(added_).subspan(begin, end - begin))) this->end(runs_[added_[begin].tag], 0);
     begin = end;
   }
@@ -71,7 +85,9 @@ void PageReads::give_up(u32 submitted) {
 }
 
 void PageReads::end(Run &run, size_t bytes) {
-  for (size_t i = 0; i < run.tags.size(); i++) ended_.push_back({run.tags[i], bytes >= (i + 1) * kPageSize});
+  for (size_t i = 0; i < run.tags.size(); i++) {
+    if (run.tags[i] != kNobody) ended_.push_back({run.tags[i], bytes >= (i + 1) * kPageSize});
+  }
   run.segment.reset();
   run.parts.clear();
   run.tags.clear();

@@ -1,5 +1,5 @@
 // page_reads.hpp - reads of a relation's pages that go on while their caller does something else (io_uring).  Pages that lie beside
-// each other in the file are read as one.
+// each other in the file, or nearly, are read as one; what is between them goes nowhere.
 //
 // For one thread.  They go to memory that is the caller's alone: nobody else waits for one, so the caller may sleep, fail or end at any
 // time.  Where the kernel has no io_uring nothing can be begun: read without it.
@@ -39,16 +39,18 @@ class PageReads {
     u8 *buffer;
     u32 tag;
   };
+  static constexpr u32 kNobody = ~u32{0};
   // Neighbours; in the place of their first one's tag.
   struct Run {
     SegmentRef segment;   // open as long as the read is under way
     std::vector<iovec> parts;
-    std::vector<u32> tags;
+    std::vector<u32> tags;   // of the parts; kNobody: a page between two
   };
   bool queue(const FileRef &file, std::span<const Page> pages);
   void end(Run &run, size_t bytes);
   void give_up(u32 submitted);
 
+  alignas(kPageSize) u8 nowhere_[kPageSize];   // the kernel's, for what nobody wants
   io_uring ring_;
   bool usable_;
   u32 under_way_ = 0;           // runs that the kernel has

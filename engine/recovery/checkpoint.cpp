@@ -8,13 +8,16 @@ namespace ls {
 
 namespace {
 
+// A redo position that has moved lies in what this run has logged.
+u64 redo_run_at(const CheckpointEnv &env, Lsn redo_lsn) { return redo_lsn == env.redo_lsn ? env.redo_run : env.run; }
+
 // Read last: a larger value than necessary does no harm.
 ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool clean) {
   ControlFile control{};
   control.clean = clean;
   control.run = env.run;
   control.redo_lsn = redo_lsn;
-  control.redo_run = env.run;  // redo_lsn is never before the place where this run began
+  control.redo_run = redo_run_at(env, redo_lsn);
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
   control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,
@@ -47,8 +50,16 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
   result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();
+  result->redo_run = redo_run_at(env, result->redo_lsn);
   LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, false)));
   return log.truncate(result->redo_lsn);
+}
+
+Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env) {
+  u32 prepared = 0;
+  LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
+  LS_TRY(wait_all_hardened(ctx));
+  return control_write(env.data_dir, make_control(ctx, env, env.redo_lsn, false));
 }
 
 Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {

@@ -1,6 +1,9 @@
 // checkpoint.hpp - moves the point where recovery would start, and truncates the log behind it.
 //
-// Called by the store's checkpointer thread, by recovery's end and by shutdown; never two at a time.
+// Called by the store's checkpointer thread and by shutdown; never two at a time.
+//
+// Recovery's end writes no page: what it has redone stays in memory, and the log that says so is needed until the first checkpoint, which
+// the checkpointer begins at once.  Until then a crash makes the next start read both runs (README, "A crash in recovery").
 //
 // Order of a fuzzy checkpoint, and what each step relies on:
 //   C1  G := hardened.  All records at or below it are in the log, and their authors had announced themselves before they
@@ -25,17 +28,22 @@ struct CheckpointEnv {
   u64 run;
   u64 segment_bytes;
   Lsn redo_lsn;   // of the control file that is valid now: a lower bound for every later one
+  u64 redo_run;   // of the same
   FlushPace pace{};   // of C4, fuzzy
 };
 
 struct CheckpointResult {
   Lsn redo_lsn = 0;
+  u64 redo_run = 0;
   Lsn end_lsn = 0;   // of the log at C1
   Gsn gsn = 0;       // drawn until C5
 };
 
 // ctx.log: an engine slot's appender; ctx.interrupt ends the waits with LS_INTERRUPTED.
 Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result);
+
+// At recovery's end, all transactions of earlier runs having ended in the log: the redo position stays.  No worker is at work.
+Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env);
 
 // At shutdown: no other worker, no other thread but the committer.  Everything is written, unlogged trees too, and the control
 // file says that there is nothing to replay; with prepared transactions there is a log to be read, which names them and no page.

@@ -175,10 +175,6 @@ Status fail_record(const LogEntry &entry, const char *what) {
               static_cast<unsigned long long>(entry.gsn), what);
 }
 
-RecordKind record_kind(const LogEntry &entry) { return entry.record().kind; }
-
-LogOpReader::LogOpReader(const LogEntry &entry) : entry_(entry), left_(entry.record().body) {}
-
 Status LogOpReader::next(LogOp *op, bool *end) {
   *end = left_.empty();
   if (*end) return kOk;

@@ -24,7 +24,8 @@ namespace ls {
 // Walks the page operations of one record, trusting no length.
 class LogOpReader {
  public:
-  explicit LogOpReader(const LogEntry &entry);
+  explicit LogOpReader(const LogEntry &entry) : LogOpReader(entry, entry.record().body) {}
+  LogOpReader(const LogEntry &entry, Bytes body) : entry_(entry), left_(body) {}
   // Next operation; *end: there is none.  LS_CORRUPT naming position and GSN when the record does not add up.
   Status next(LogOp *op, bool *end);
 
@@ -35,8 +36,6 @@ class LogOpReader {
 
 // LS_CORRUPT about a record, naming it.
 Status fail_record(const LogEntry &entry, const char *what);
-
-RecordKind record_kind(const LogEntry &entry);
 
 enum class TxnFate : u8 { kRunning, kPrepared, kTwoPhase, kCommitted, kAborted };
 

@@ -1,204 +1,152 @@
 #include "recovery/redo.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 #include "base/interrupt.hpp"
-#include "btree/tree.hpp"
-#include "index/index_log.hpp"
-#include "txn/row_log.hpp"
+#include "os/thread.hpp"
+#include "recovery/redo_page.hpp"
+#include "recovery/redo_portion.hpp"
 
 namespace ls {
 
 namespace {
 
-const PageHeader &header_of(const u8 *page) { return *reinterpret_cast<const PageHeader *>(page); }
+constexpr u32 kMostThreads = 8;
+// A thread more is worth while for so many pages.
+constexpr size_t kPagesPerThread = 1024;
 
-// A page of the record being applied, exclusively latched until it is done.
-struct TouchedPage {
-  FileNo file_no;
-  PageNo page_no;
-  Frame *frame;
-  bool apply;    // the page is older than the record
-  bool changed;
-};
+// The pages of a portion, batch by batch taken by whoever has time.
+class PortionRedo {
+ public:
+  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion)
+      : ctx_(ctx), files_(files), pages_(pages), portion_(portion) {}
 
-struct PendingOp {
-  LogOp op;
-  RecoveryFile *file;
-  size_t page;   // index into the touched pages
+  Status run(RedoStats *stats) {
+    const size_t processors = std::max(1u, std::thread::hardware_concurrency());
+    const size_t threads = std::min({processors, size_t{kMostThreads}, portion_.pages().size() / kPagesPerThread});
+    {
+      Thread others[kMostThreads];
+      // The caller is one of them.
+      for (size_t i = 1; i < threads; i++) LS_TRY(others[i].start("ls redo", [this] { work(); }));
+      work();
+    }
+    if (error_) {
+      set_last_error(*error_);
+      return make_status(error_->status);
+    }
+    stats->ops_applied += stats_.ops_applied;
+    stats->ops_skipped += stats_.ops_skipped;
+    return kOk;
+  }
+
+ private:
+  void work() {
+    Ctx ctx;   // the counts in it are a thread's own
+    ctx.pool = ctx_.pool;
+    ctx.slot = ctx_.slot;
+    ctx.interrupt = ctx_.interrupt;
+    RedoStats stats;
+    const Status status = take_pages(ctx, &stats);
+    std::lock_guard guard(mutex_);
+    stats_.ops_applied += stats.ops_applied;
+    stats_.ops_skipped += stats.ops_skipped;
+    if (ok(status) || error_) return;
+    error_ = last_error();
+    failed_.store(true, std::memory_order_relaxed);
+  }
+
+  Status take_pages(Ctx &ctx, RedoStats *stats) {
+    RecoveryReads reads(pages_, ctx);
+    for (bool more = true;;) {
+      while (more && reads.room()) more = ask(reads);
+      u32 index;
+      bool none;
+      LS_TRY(reads.next(&index, &none));
+      if (none && !more) return kOk;
+      if (none) continue;
+      const RecoveryPages::Page &page = pages_.page(index);
+      RecoveryFile &file = files_.at(page.file->file_no.load(std::memory_order_relaxed));
+      bool truncated;
+      LS_TRY(redo_page(pages_.pool(), page, file.started_empty, portion_.ops(index), stats, &truncated));
+      if (truncated) file.truncated.store(true, std::memory_order_relaxed);
+      if (failed_.load(std::memory_order_relaxed)) return kOk;
+      if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
+    }
+  }
+
+  bool ask(RecoveryReads &reads) {
+    const size_t first = taken_.fetch_add(RecoveryReads::kBatch, std::memory_order_relaxed);
+    const std::span<const u32> all = portion_.pages();
+    if (first >= all.size()) return false;
+    reads.ask(all.subspan(first, std::min<size_t>(RecoveryReads::kBatch, all.size() - first)));
+    return true;
+  }
+
+  Ctx &ctx_;
+  RecoveryFiles &files_;   // found only: no file is entered meanwhile
+  RecoveryPages &pages_;
+  const RedoPortion &portion_;
+  std::atomic<size_t> taken_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  RedoStats stats_;                  // under mutex_, as the next one
+  std::optional<ls_error> error_;
 };
 
 class Redo {
  public:
-  Redo(Ctx &ctx, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats)
-      : ctx_(ctx), pool_(*ctx.pool), analysis_(analysis), files_(*files), stats_(*stats) {}
+  Redo(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles &files, RedoStats &stats)
+      : ctx_(ctx), image_(image), analysis_(analysis), files_(files), stats_(stats) {}
 
-  // Files are opened before any page is fetched: their meta pages stay in the pool, so there must be frames.
-  Status open_files(const LogImage &image) {
-    for (const LogEntry &entry : image.entries) {
-      if (!has_ops(entry)) continue;
-      LogOpReader reader(entry);
-      for (;;) {
-        LogOp op;
-        bool end;
-        LS_TRY(reader.next(&op, &end));
-        if (end) break;
-        LS_TRY(open_file(op.file));
-      }
+  Status run(std::atomic<u64> *done_bytes) {
+    RecoveryPages pages(*ctx_.pool);
+    RedoPortion portion(ctx_, image_, analysis_, files_, pages);
+    size_t next = 0;
+    while (next < image_.entries.size()) {
+      if (interrupt_pending(ctx_.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
+      const size_t from = next;
+      const bool all_room = pages.count() == 0;
+      bool no_room;
+      LS_TRY(portion.collect(&next, &no_room));
+      if (no_room && next == from && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
+      LS_TRY(PortionRedo(ctx_, files_, pages, portion).run(&stats_));
+      stats_.records += portion.records();
+      drop_truncated();
+      if (no_room) LS_TRY(pages.make_room(ctx_.interrupt));
+      done_bytes->store(portion.reached() - image_.begin, std::memory_order_relaxed);
     }
+    pages.finish();
+    done_bytes->store(image_.end - image_.begin, std::memory_order_relaxed);
     return kOk;
-  }
-
-  // All pages are fetched before the first is changed: fetching may write dirty pages out, and a page must not be written with
-  // half of a record in it (R1).
-  Status record(const LogEntry &entry, Tn tn) {
-    Status status = fetch(entry);
-    for (const PendingOp &pending : ops_) {
-      if (!ok(status)) break;
-      status = apply(entry, pending, tn);
-    }
-    for (TouchedPage &page : pages_) {
-      if (ok(status) && page.changed) pool_.mark_dirty(page.frame, entry.gsn);
-      page.frame->latch.unlock_exclusive();
-    }
-    pages_.clear();
-    ops_.clear();
-    return status;
-  }
-
-  static bool has_ops(const LogEntry &entry) {
-    return has_page_operations(record_kind(entry));
   }
 
  private:
-  Status fetch(const LogEntry &entry) {
-    LogOpReader reader(entry);
-    for (;;) {
-      LogOp op;
-      bool end;
-      LS_TRY(reader.next(&op, &end));
-      if (end) break;
-      RecoveryFile &file = files_.at(op.file);
-      if (file.state == RecoveryFile::State::kGone) continue;
-      PendingOp pending{op, &file, 0};
-      LS_TRY(touch(entry, pending));
-      ops_.push_back(pending);
+  void drop_truncated() {
+    for (auto &[number, file] : files_) {
+      if (file.state != RecoveryFile::State::kOpen || !file.truncated.load(std::memory_order_relaxed)) continue;
+      const ls_rel_key key = file.slot->key;
+      ctx_.pool->forget_file(key);
+      file.slot = nullptr;
+      file.state = RecoveryFile::State::kGone;
     }
-    if (!ops_.empty()) stats_.records++;
-    return kOk;
-  }
-
-  Status open_file(FileNo file_no) {
-    RecoveryFile &file = files_[file_no];
-    if (file.state != RecoveryFile::State::kUnopened) return kOk;
-    auto known = analysis_.files.find(file_no);
-    // A number without a FileRecord was forgotten before the last checkpoint; its pages were dropped then.
-    if (known == analysis_.files.end() || known->second.superseded) return gone(file);
-    const LoggedFile &logged = known->second;
-    u32 pages = 0;
-    Status status = file_pages({file_no, logged.path.c_str()}, &pages);
-    if (code(status) == LS_NOT_FOUND) return gone(file);
-    LS_TRY(status);
-    file.started_empty = pages == 0;
-    LS_TRY(pool_.open_file(ctx_, logged.key(), logged.path.c_str(), static_cast<ls_rel_kind>(logged.record.kind), true,
-                           file_no, BTree::format, &file.slot));
-    file.state = RecoveryFile::State::kOpen;
-    return kOk;
-  }
-
-  Status gone(RecoveryFile &file) {
-    file.slot = nullptr;
-    file.state = RecoveryFile::State::kGone;
-    stats_.files_missing++;
-    return kOk;
-  }
-
-  // Find the page among those of this record, or fetch it.
-  Status touch(const LogEntry &entry, PendingOp &pending) {
-    const LogOp &op = pending.op;
-    for (pending.page = 0; pending.page < pages_.size(); pending.page++) {
-      if (pages_[pending.page].file_no == op.file && pages_[pending.page].page_no == op.page) return kOk;
-    }
-    Frame *frame = nullptr;
-    LS_TRY(pool_.recovery_page(ctx_, *pending.file->slot, op.page, &frame));
-    pages_.push_back({op.file, op.page, frame, header_of(pool_.page(frame)).gsn < entry.gsn, false});
-    return kOk;
-  }
-
-  Status apply(const LogEntry &entry, const PendingOp &pending, Tn tn) {
-    TouchedPage &page = pages_[pending.page];
-    if (!page.apply) {
-      stats_.ops_skipped++;
-      return kOk;
-    }
-    Status status = dispatch(pending.op, pool_.page(page.frame), tn);
-    if (ok(status)) {
-      page.changed = true;
-      stats_.ops_applied++;
-      return kOk;
-    }
-    if (code(status) != LS_CORRUPT) return status;
-    RecoveryFile &file = *pending.file;
-    // R2: the host has truncated the file; what the log builds on is gone with it.
-    if (file.started_empty && header_of(pool_.page(page.frame)).gsn == 0 && !page.changed) return drop(pending);
-    const ls_error cause = last_error();
-    return fail_page(file.slot->path, pending.op.page, "log record at position %llu, GSN %llu: %.200s",
-                     static_cast<unsigned long long>(entry.lsn), static_cast<unsigned long long>(entry.gsn), cause.message);
-  }
-
-  Status dispatch(const LogOp &op, u8 *page, Tn tn) {
-    switch (op_family(op.code)) {
-      case kOpSpace:
-      case kOpTree:
-        return BTree::redo(op.code, op.operands, page, op.page);
-      case kOpRow:
-        if (header_of(page).kind != (op.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
-          return fail(LS_CORRUPT, "the page is of another kind");
-        return row_redo(op.code, op.operands, page, tn);
-      case kOpIndex:
-        if (header_of(page).kind != PageKind::kLeaf) return fail(LS_CORRUPT, "the page is of another kind");
-        return index_redo(op.code, op.operands, page);
-      default:
-        return fail(LS_CORRUPT, "unknown operation");
-    }
-  }
-
-  Status drop(const PendingOp &pending) {
-    for (TouchedPage &page : pages_) {
-      if (page.file_no != pending.op.file) continue;
-      page.changed = false;
-      page.apply = false;
-    }
-    const ls_rel_key key = pending.file->slot->key;
-    pool_.forget_file(key);
-    return gone(*pending.file);
   }
 
   Ctx &ctx_;
-  BufferPool &pool_;
+  const LogImage &image_;
   const LogAnalysis &analysis_;
   RecoveryFiles &files_;
   RedoStats &stats_;
-  std::vector<TouchedPage> pages_;
-  std::vector<PendingOp> ops_;
 };
 
 }  // namespace
 
 Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
                 std::atomic<u64> *done_bytes) {
-  Redo redo(ctx, analysis, files, stats);
-  LS_TRY(redo.open_files(image));
-  Lsn reached = image.begin;
-  for (size_t i = 0; i < image.entries.size(); i++) {
-    if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
-    if (Redo::has_ops(image.entries[i])) LS_TRY(redo.record(image.entries[i], analysis.entry_tn[i]));
-    // Not all rounds are in the order of the records in them.
-    reached = std::max(reached, image.entries[i].lsn);
-    done_bytes->store(reached - image.begin, std::memory_order_relaxed);
-  }
-  done_bytes->store(image.end - image.begin, std::memory_order_relaxed);
+  LS_TRY(Redo(ctx, image, analysis, *files, *stats).run(done_bytes));
+  for (auto &[number, file] : *files) stats->files_missing += file.state == RecoveryFile::State::kGone;
   return kOk;
 }
 

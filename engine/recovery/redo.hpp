@@ -1,5 +1,5 @@
-// redo.hpp - second pass of recovery: repeat history.  Every page operation of the log, losers' too, in GSN order, on the pages
-// that are older than the record.
+// redo.hpp - second pass of recovery: repeat history.  Every page operation of the log, losers' too, on the pages that are older than
+// the record; on each page in GSN order, the pages by several threads (redo_portion.hpp says why that may be).
 //
 // R1  A page with header.gsn >= the record's GSN has the change already.  All operations of one record on one page are one
 //     step: the comparison is made once per record and page.
@@ -25,13 +25,14 @@ struct RedoStats {
 struct RecoveryFile {
   enum class State : u8 { kUnopened, kOpen, kGone };
   State state = State::kUnopened;
-  FileSlot *slot = nullptr;   // kOpen, until BufferPool::recovery_end
+  FileSlot *slot = nullptr;   // kOpen, until redo has ended
   bool started_empty = false;
+  std::atomic<bool> truncated{false};  // R2: found out by a thread; kGone once all have come back
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
-// Redo everything in `image`.  Changed pages stay in the pool; the caller ends with BufferPool::recovery_end.  *done_bytes: how much
-// of the log is behind it, for who looks on.  ctx.interrupt ends it.
+// Redo everything in `image`.  Changed pages stay in the pool (recovery_pages.hpp), so the log is needed until they are written.
+// *done_bytes: how much of the log is behind it, for who looks on.  ctx.interrupt ends it.
 Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
                 std::atomic<u64> *done_bytes);
 

@@ -46,6 +46,7 @@ struct ls_store {
   std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success (no space)
   std::atomic<ls::u64> checkpoints{0};
   std::atomic<ls::Lsn> redo_lsn{0};
+  ls::u64 redo_run = 0;                // of the same; by whoever makes checkpoints
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};
   std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far

@@ -1,11 +1,12 @@
 // store_start.cpp - from an arena just formatted to a store that takes workers.
 //
 // Order, and what a crash leaves:
-//   redo     versions/ made empty; torn pages repaired; log read; pages redone and written.  All of it can be repeated: the
-//            log and the control file are as they were, but for the run number and xid_limit.
+//   redo     versions/ made empty; torn pages repaired; log read; pages redone.  All of it can be repeated: the log and the
+//            control file are as they were, but for the run number and xid_limit.
 //   finish   fresh or clean start: control file says "not clean" before anything else is written.
-//            Losers undone, fates logged (a new run in the log, behind the old one), checkpoint: from its control file on the old
-//            runs are not read any more.  A crash before it repeats recovery over both runs.
+//            Losers undone, fates logged (a new run in the log, behind the old one), control file without xid_limit: workers may come.
+//            From the first checkpoint's control file on the old runs are not read any more.  A crash before it repeats recovery over
+//            both runs.
 #include "store/store_start.hpp"
 
 #include <fcntl.h>
@@ -165,7 +166,6 @@ class Redoer {
     RedoStats stats;
     if (replay_needed()) store_.log_bytes.store(state_.image.end - state_.control.redo_lsn, std::memory_order_relaxed);
     LS_TRY(redo_log(ctx, state_.image, state_.analysis, &state_.files, &stats, &store_.redone_bytes));
-    LS_TRY(process_.pool.recovery_end(ctx));
     RecoveryReport &report = store_.report;
     report.clean = state_.control.clean;
     report.fresh = state_.fresh;
@@ -218,14 +218,13 @@ class Finisher {
     LS_TRY(settle_two_phase());
     store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
-    CheckpointResult result;
-    // Redo has written and synced all that earlier runs have logged, so nothing before this run is needed.
+    const bool replayed = !state_.fresh && !state_.control.clean;
     const CheckpointEnv env{store_.config.data_dir, store_.txns, store_.run, store_.config.log_segment_bytes,
-                            state_.image.end};
-    LS_TRY(checkpoint_fuzzy(w_.ctx, env, &result));
-    store_.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
-    store_.checkpoints.fetch_add(1, std::memory_order_relaxed);
-    return process_.threads->start_keepers();
+                            replayed ? state_.control.redo_lsn : state_.image.end, replayed ? state_.control.redo_run : store_.run};
+    LS_TRY(checkpoint_recovered(w_.ctx, env));
+    store_.redo_lsn.store(env.redo_lsn, std::memory_order_relaxed);
+    store_.redo_run = env.redo_run;
+    return process_.threads->start_keepers(replayed);
   }
 
  private:

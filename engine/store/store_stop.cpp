@@ -39,7 +39,7 @@ Status write_everything(ls_store &store, StoreProcess &process) {
   LS_TRY(seal_row_ids(store, w));
   CheckpointResult result;
   const CheckpointEnv env{store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes,
-                          store.redo_lsn.load(std::memory_order_relaxed)};
+                          store.redo_lsn.load(std::memory_order_relaxed), store.redo_run};
   return checkpoint_clean(w.ctx, env, &result);
 }
 

@@ -30,7 +30,7 @@ class Reader {
     cut_run();
     out_.end = position_;
     LS_TRY(stream_.sync(from, position_));
-    return sort();
+    return check_order();
   }
 
  private:
@@ -52,10 +52,12 @@ class Reader {
   Status take_round(const RoundHeader &header, const u8 *round) {
     if (have_round_ && header.complete_gsn < out_.complete_gsn) return damaged("goes back in the total order");
     if (have_round_ && header.run != out_.run) cut_run();
+    const size_t before = out_.entries.size();
     LS_TRY(log_round_records(header, round, [&](u32 slot, const LogRecord &record, const u8 *bytes) {
       out_.entries.push_back({record.gsn, bytes, position_, slot, static_cast<u32>(header.run)});
       out_.max_gsn = std::max(out_.max_gsn, record.gsn);
     }));
+    sort_in(before);
     have_round_ = true;
     out_.complete_gsn = header.complete_gsn;
     out_.run = header.run;
@@ -91,9 +93,16 @@ class Reader {
     run_begin_ = out_.entries.size();
   }
 
-  Status sort() {
-    std::sort(out_.entries.begin(), out_.entries.end(),
-              [](const LogEntry &a, const LogEntry &b) { return a.gsn < b.gsn; });
+  // A round's records, slot by slot, go among those of the rounds before: only the last of these may come behind some of them.
+  void sort_in(size_t first) {
+    auto less = [](const LogEntry &a, const LogEntry &b) { return a.gsn < b.gsn; };
+    const auto begin = out_.entries.begin(), middle = begin + static_cast<ptrdiff_t>(first), end = out_.entries.end();
+    std::sort(middle, end, less);
+    if (middle == end || middle == begin || !less(*middle, *(middle - 1))) return;
+    std::inplace_merge(std::upper_bound(begin, middle, *middle, less), middle, end, less);
+  }
+
+  Status check_order() const {
     for (size_t i = 1; i < out_.entries.size(); i++) {
       if (out_.entries[i].gsn != out_.entries[i - 1].gsn) continue;
       return fail(LS_CORRUPT, "the log holds two records at place %llu of the total order",

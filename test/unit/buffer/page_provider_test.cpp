@@ -276,6 +276,7 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
   EXPECT_GT(redo_from, image.entries.size() / 4) << "the bound hardly moved";
   TestWorker redo(test, 0);
   LS_ASSERT_OK(ToyTree::open(test, redo.ctx, 7, true, &file, file_no));
+  PagesOneByOne pages(test.pool(), redo.ctx);
   u32 applied = 0;
   for (const LogEntry &entry : image.entries) {
     const LogRecord record = entry.record();
@@ -285,7 +286,7 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
     u64 value;
     std::memcpy(&value, op.operands.data(), sizeof value);
     Frame *frame;
-    LS_ASSERT_OK(test.pool().recovery_page(redo.ctx, *file, op.page, &frame));
+    LS_ASSERT_OK(pages.get(*file, op.page, &frame));
     auto *leaf = reinterpret_cast<ToyLeaf *>(test.pool().page(frame));
     if (leaf->header.gsn < entry.gsn) {
       EXPECT_EQ(leaf->value + 1, value) << "page " << op.page << " misses a change before GSN " << entry.gsn;
@@ -296,8 +297,8 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
     frame->latch.unlock_exclusive();
   }
   EXPECT_GT(applied, 0u);
-  LS_ASSERT_OK(test.pool().recovery_end(redo.ctx));
-  EXPECT_EQ(test.pool().stats().dirty, 0u);
+  pages.all().finish();
+  EXPECT_GT(test.pool().stats().dirty, 1u) << "what is read again comes from memory, in part";
   test.start_providers(1);
   Load reread(test, *file);
   for (u32 i = 0; i < kLeaves; i++) reread.expected[i].store(run.expected[i].load());

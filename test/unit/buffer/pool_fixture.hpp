@@ -17,6 +17,7 @@
 #include "buffer/page_guard.hpp"
 #include "buffer/page_provider.hpp"
 #include "buffer/pool.hpp"
+#include "buffer/recovery_pages.hpp"
 #include "buffer/space.hpp"
 #include "os/fault.hpp"
 #include "unit/os/temp_directory.hpp"
@@ -35,6 +36,32 @@ struct FreeMemory {
   void operator()(void *p) const { std::free(p); }
 };
 using Memory = std::unique_ptr<void, FreeMemory>;
+
+// Pages one by one as redo gets them; written and dropped when the frames run out.
+class PagesOneByOne {
+ public:
+  explicit PagesOneByOne(BufferPool &pool, Ctx &ctx) : pages_(pool), reads_(pages_, ctx) {}
+  // Exclusively latched.
+  Status get(FileSlot &file, PageNo page_no, Frame **frame) {
+    u32 index, same;
+    if (!pages_.name(file, page_no, &index)) {
+      LS_TRY(pages_.make_room(nullptr));
+      EXPECT_TRUE(pages_.name(file, page_no, &index));
+    }
+    reads_.ask({&index, 1});
+    bool none;
+    LS_TRY(reads_.next(&same, &none));
+    EXPECT_TRUE(!none && same == index);
+    *frame = pages_.page(index).frame;
+    (*frame)->latch.lock_exclusive();
+    return kOk;
+  }
+  RecoveryPages &all() { return pages_; }
+
+ private:
+  RecoveryPages pages_;
+  RecoveryReads reads_;
+};
 
 inline Memory zeroed(size_t bytes) {
   bytes = (bytes + kPageSize - 1) / kPageSize * kPageSize;

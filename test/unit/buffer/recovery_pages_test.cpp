@@ -13,7 +13,7 @@ class RecoveryPagesTest : public ::testing::Test {
     return ToyTree::open(test_, worker_.ctx, relation, true, &file_, file_no);
   }
   u8 *get(PageNo page_no, Frame **frame) {
-    EXPECT_TRUE(ok(test_.pool().recovery_page(worker_.ctx, *file_, page_no, frame))) << last_error().message;
+    EXPECT_TRUE(ok(pages_.get(*file_, page_no, frame))) << last_error().message;
     return test_.pool().page(*frame);
   }
   void change(PageNo page_no, u64 value, Gsn gsn) {
@@ -41,6 +41,7 @@ class RecoveryPagesTest : public ::testing::Test {
 
   TestPool test_{32};
   TestWorker worker_{test_, 0};
+  PagesOneByOne pages_{test_.pool(), worker_.ctx};
   FileSlot *file_ = nullptr;
 };
 
@@ -70,7 +71,8 @@ TEST_F(RecoveryPagesTest, pages_absent_come_as_zeros_and_every_change_reaches_th
     EXPECT_TRUE(leaf->whole());
     frame->latch.unlock_exclusive();
   }
-  LS_ASSERT_OK(test_.pool().recovery_end(worker_.ctx));
+  LS_ASSERT_OK(pages_.all().make_room(nullptr));
+  pages_.all().finish();
   EXPECT_EQ(test_.pool().stats().free, 31u) << "all but the meta page";
   EXPECT_EQ(file_->next_row_id.load(), 99u);
   for (PageNo p = 1; p <= kPages; p++) {
@@ -88,14 +90,14 @@ TEST_F(RecoveryPagesTest, the_meta_page_is_the_slots_own) {
   EXPECT_EQ(frame, file_->meta.load());
   frame->latch.unlock_exclusive();
   make_meta(0);
-  LS_ASSERT_OK(test_.pool().recovery_end(worker_.ctx));
+  pages_.all().finish();
   EXPECT_EQ(file_->meta.load(), frame);
   EXPECT_TRUE(file_is(*file_, FileState::kActive));
 }
 
 TEST_F(RecoveryPagesTest, a_file_whose_creation_was_lost_is_closed_and_made_anew) {
   LS_ASSERT_OK(open(7, 5));
-  LS_ASSERT_OK(test_.pool().recovery_end(worker_.ctx));
+  pages_.all().finish();
   EXPECT_EQ(test_.pool().find_file(ToyTree::key_of(7)), nullptr);
   LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 7, true, &file_));
   EXPECT_EQ(file_->file_no, 6u);
@@ -107,7 +109,7 @@ TEST_F(RecoveryPagesTest, files_forgotten_on_the_way_are_left_out) {
   make_meta(0);
   change(3, 1, 0);
   test_.pool().forget_file(ToyTree::key_of(7));
-  LS_ASSERT_OK(test_.pool().recovery_end(worker_.ctx));
+  pages_.all().finish();
   EXPECT_EQ(std::filesystem::file_size(test_.path("rel7")), 0u);
 }
 
@@ -116,9 +118,9 @@ TEST_F(RecoveryPagesTest, a_damaged_page_is_corruption) {
   std::ofstream(test_.path("rel7"), std::ios::binary) << std::string(kPageSize, '\0') << std::string(kPageSize, 'x');
   LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 7, true, &file_, 3));
   Frame *frame;
-  EXPECT_EQ(code(test_.pool().recovery_page(worker_.ctx, *file_, 1, &frame)), LS_CORRUPT);
+  EXPECT_EQ(code(pages_.get(*file_, 1, &frame)), LS_CORRUPT);
   EXPECT_EQ(last_error().page_no, 1u);
-  LS_EXPECT_OK(test_.pool().recovery_end(worker_.ctx));
+  pages_.all().finish();
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+// recovery_pages.hpp - pages by number, for redo: a private table from (file, page) to frame instead of a tree, whose swips mean
+// nothing yet.
+//
+// Before the store is open: nobody else uses the pool and no page provider runs.  One thread names pages, makes room and ends it; in
+// between any number of threads read the pages that were named and change them, each page by one of them.
+//
+// What was changed stays in memory: finish() leaves it in the I/O stage as read and dirty, where whoever meets the evicted swip finds it.
+// Only when the frames run out pages are written (make_room), guarded against tearing like any other write: recovery may crash as well.
+#pragma once
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "buffer/pool.hpp"
+#include "os/page_reads.hpp"
+
+namespace ls {
+
+class RecoveryPages {
+ public:
+  struct Page {
+    FileSlot *file;
+    PageNo page_no;
+    Frame *frame;
+    bool read;   // the frame has its contents; else only RecoveryReads may touch it
+  };
+
+  explicit RecoveryPages(BufferPool &pool) : pool_(pool) {}
+  // Is there a frame left?  Not the last ones: workers will want some before pages can be written.
+  bool room() const;
+  // Find the page, or give it a frame.  False: there is no frame left for it.
+  bool name(FileSlot &file, PageNo page_no, u32 *index);
+  Page &page(u32 index) { return pages_[index]; }
+  u32 count() const { return static_cast<u32>(pages_.size()); }
+  BufferPool &pool() const { return pool_; }
+
+  // Write every dirty page, and forget all: indexes are given anew.
+  Status make_room(const volatile int *interrupt);
+  // Trees can be descended afterwards.  Files whose meta page was left empty are forgotten: their creation did not become durable.
+  void finish();
+
+ private:
+  bool is_meta(const Page &page) const { return page.file->meta.load(std::memory_order_relaxed) == page.frame; }
+  Status write_dirty(const volatile int *interrupt);
+  void settle_files();
+
+  BufferPool &pool_;
+  std::vector<Page> pages_;
+  std::unordered_map<u64, u32> index_;
+};
+
+// A thread's reads of pages that were named; some are on their way while it changes others.
+class RecoveryReads {
+ public:
+  static constexpr u32 kBatch = 64;
+
+  RecoveryReads(RecoveryPages &pages, Ctx &ctx) : pages_(pages), ctx_(ctx), ring_(kMost), asked_(kMost) {}
+  // The pages are wanted, in the order of their files if possible; there must be room().
+  bool room() const { return on_their_way_ + kBatch <= kMost; }
+  void ask(std::span<const u32> pages);
+  // One that was asked for and is there, whole, or as zeros where the file has no such page.  *none: no more were asked for.
+  Status next(u32 *page, bool *none);
+
+ private:
+  static constexpr u32 kMost = 4 * kBatch;
+
+  RecoveryPages &pages_;
+  Ctx &ctx_;
+  PageReads ring_;
+  std::vector<u32> asked_;         // by tag
+  std::vector<u32> free_tags_;
+  std::vector<u32> here_, alone_;  // read already; to be read one by one
+  u32 tags_used_ = 0, on_their_way_ = 0;
+};
+
+}  // namespace ls

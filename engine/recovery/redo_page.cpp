@@ -1,0 +1,68 @@
+#include "recovery/redo_page.hpp"
+
+#include "btree/tree.hpp"
+#include "buffer/page_guard.hpp"
+#include "index/index_log.hpp"
+#include "txn/row_log.hpp"
+
+namespace ls {
+
+namespace {
+
+Status apply(const RedoOp &op, u8 *page, PageNo page_no) {
+  const Bytes operands(op.operands, op.bytes);
+  const PageKind kind = reinterpret_cast<const PageHeader *>(page)->kind;
+  switch (op_family(op.code)) {
+    case kOpSpace:
+    case kOpTree:
+      return BTree::redo(op.code, operands, page, page_no);
+    case kOpRow:
+      if (kind != (op.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
+        return fail(LS_CORRUPT, "the page is of another kind");
+      return row_redo(op.code, operands, page, op.tn);
+    case kOpIndex:
+      if (kind != PageKind::kLeaf) return fail(LS_CORRUPT, "the page is of another kind");
+      return index_redo(op.code, operands, page);
+    default:
+      return fail(LS_CORRUPT, "unknown operation");
+  }
+}
+
+Status fail_op(const FileSlot &file, PageNo page_no, const RedoOp &op) {
+  const ls_error cause = last_error();
+  return fail_page(file.path, page_no, "log record at position %llu, GSN %llu: %.200s", static_cast<unsigned long long>(op.entry->lsn),
+                   static_cast<unsigned long long>(op.entry->gsn), cause.message);
+}
+
+}  // namespace
+
+Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty, std::span<const RedoOp> ops, RedoStats *stats,
+                 bool *truncated) {
+  ExclusiveGuard guard = ExclusiveGuard::lock(pool, page.frame);
+  u8 *bytes = pool.page(page.frame);
+  const Gsn &page_gsn = reinterpret_cast<const PageHeader *>(bytes)->gsn;
+  *truncated = false;
+  for (size_t i = 0; i < ops.size();) {
+    const Gsn gsn = ops[i].entry->gsn;
+    const size_t record = i;
+    const bool older = page_gsn < gsn;   // R1
+    for (; i < ops.size() && ops[i].entry->gsn == gsn; i++) {
+      if (!older) {
+        stats->ops_skipped++;
+        continue;
+      }
+      const Status status = apply(ops[i], bytes, page.page_no);
+      if (code(status) == LS_CORRUPT) {
+        // R2: what the log builds on is gone with the file's pages.
+        *truncated = started_empty && page_gsn == 0 && i == record;
+        return *truncated ? kOk : fail_op(*page.file, page.page_no, ops[i]);
+      }
+      LS_TRY(status);
+      stats->ops_applied++;
+    }
+    if (older) pool.mark_dirty(page.frame, gsn);
+  }
+  return kOk;
+}
+
+}  // namespace ls

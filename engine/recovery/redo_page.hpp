@@ -1,0 +1,12 @@
+// redo_page.hpp - what the log says about one page, done to it.
+#pragma once
+#include "recovery/redo_portion.hpp"
+
+namespace ls {
+
+// `ops`: all of a portion on that page, which has been read.  *truncated: it is of a file that the host has truncated (R2); only said
+// where started_empty.  LS_CORRUPT names page and record.
+Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty, std::span<const RedoOp> ops, RedoStats *stats,
+                 bool *truncated);
+
+}  // namespace ls

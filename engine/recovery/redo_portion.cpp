@@ -1,0 +1,98 @@
+#include "recovery/redo_portion.hpp"
+
+#include <algorithm>
+
+#include "btree/tree.hpp"
+
+namespace ls {
+
+namespace {
+
+// Memory for what a portion says about them: 64 bytes each.
+constexpr size_t kMostOps = 2048 << 10;
+
+}  // namespace
+
+Status RedoPortion::collect(size_t *next, bool *no_room) {
+  ops_.clear();
+  records_ = 0;
+  *no_room = false;
+  while (*next < image_.entries.size() && ops_.size() < kMostOps) {
+    const LogEntry &entry = image_.entries[*next];
+    const LogRecord record = entry.record();
+    if (has_page_operations(record.kind)) {
+      LS_TRY(add(entry, record, analysis_.entry_tn[*next], no_room));
+      if (*no_room) break;
+    }
+    // Not all rounds are in the order of the records in them.
+    reached_ = std::max(reached_, entry.lsn);
+    ++*next;
+  }
+  sort();
+  return kOk;
+}
+
+// All of a record, or nothing: its operations on one page are one step (R1).
+Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room) {
+  const size_t before = ops_.size();
+  LogOpReader reader(entry, record.body);
+  for (;;) {
+    LogOp op;
+    bool end;
+    LS_TRY(reader.next(&op, &end));
+    if (end) break;
+    RecoveryFile &file = files_[op.file];
+    if (file.state == RecoveryFile::State::kUnopened) LS_TRY(open_file(op.file, file, no_room));
+    if (file.state == RecoveryFile::State::kGone) continue;
+    u32 page;
+    if (*no_room || !pages_.name(*file.slot, op.page, &page)) {
+      ops_.resize(before);
+      *no_room = true;
+      return kOk;
+    }
+    ops_.push_back({&entry, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
+  }
+  records_ += ops_.size() > before;
+  return kOk;
+}
+
+Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room) {
+  const auto known = analysis_.files.find(file_no);
+  u32 pages = 0;
+  Status status = make_status(LS_NOT_FOUND);
+  // A number without a FileRecord was forgotten before the last checkpoint; its pages were dropped then.
+  if (known != analysis_.files.end() && !known->second.superseded) status = file_pages({file_no, known->second.path.c_str()}, &pages);
+  if (code(status) == LS_NOT_FOUND) {
+    file.state = RecoveryFile::State::kGone;
+    return kOk;
+  }
+  LS_TRY(status);
+  const LoggedFile &logged = known->second;
+  // For its meta page.
+  *no_room = !pages_.room();
+  if (*no_room) return kOk;
+  file.started_empty = pages == 0;
+  LS_TRY(ctx_.pool->open_file(ctx_, logged.key(), logged.path.c_str(), static_cast<ls_rel_kind>(logged.record.kind), true, file_no,
+                              BTree::format, &file.slot));
+  file.state = RecoveryFile::State::kOpen;
+  return kOk;
+}
+
+void RedoPortion::sort() {
+  first_.assign(size_t{pages_.count()} + 1, 0);
+  for (const RedoOp &op : ops_) first_[op.page + 1]++;
+  order_.clear();
+  for (u32 page = 0; page < pages_.count(); page++) {
+    if (first_[page + 1] > 0) order_.push_back(page);
+    first_[page + 1] += first_[page];
+  }
+  sorted_.resize(ops_.size());
+  std::vector<u32> place(first_.begin(), first_.end() - 1);
+  for (const RedoOp &op : ops_) sorted_[place[op.page]++] = op;
+  std::sort(order_.begin(), order_.end(), [this](u32 a, u32 b) {
+    const RecoveryPages::Page &x = pages_.page(a), &y = pages_.page(b);
+    return x.file != y.file ? x.file->index < y.file->index : x.page_no < y.page_no;
+  });
+}
+
+}  // namespace ls
