@@ -409,6 +409,11 @@ void Node::choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_b
   }
 }
 
+u16 Node::separator_at(u16 pos, u8 *separator) const {
+  LS_ASSERT(is_leaf && pos > 0 && pos < count);
+  return SplitChooser(*this, {}, separator).separator_at(pos);
+}
+
 // A separator for an empty leaf that leaves new_key with a shorter fence on one side; 0: both are as short as they get.
 u16 Node::cut_beside(Bytes new_key, u8 *separator) const {
   if (lower_bytes > new_key.size()) return shortest_between(lower_fence(), new_key, separator);

@@ -121,6 +121,8 @@ struct Node {
   // entries is cut next to new_key, to get rid of long fences.  *separator_bytes = 0: cannot be split (new_key has the
   // leaf to itself already).  Leaf: separator in (key[pos-1], key[pos]]; inner: key[pos].
   void choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const;
+  // Leaf: what divides it before the entry at `pos` (neither first nor none); its length, 0: a half would not fit its page (N4).
+  u16 separator_at(u16 pos, u8 *separator) const;
   // Keep [0, pos) with upper fence = separator.  Inner: the child left of separator pos becomes upper_child.
   void truncate_right(u16 pos, Bytes separator);
   // Fill `right` (initialised by this) with what truncate_right drops.

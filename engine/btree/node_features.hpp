@@ -1,4 +1,4 @@
-// node_features.hpp - what of the paper's page layout a build has: all of it.  Benchmarks leave one out at a time to see what it brings
+// node_features.hpp - what of the papers' page layout and tree a build has: all of it.  Benchmarks leave one out at a time to see what it brings
 // (FEATURES=1 bench/engine/run): -DLS_NODE_HINTS=0 and so on, for everything that looks into nodes.  Such builds cannot read each
 // other's files.
 #pragma once
@@ -15,6 +15,9 @@
 #ifndef LS_NODE_SHORT_SEPARATORS
 #define LS_NODE_SHORT_SEPARATORS 1
 #endif
+#ifndef LS_CONTENTION_SPLIT
+#define LS_CONTENTION_SPLIT 1
+#endif
 
 namespace ls {
 
@@ -22,5 +25,6 @@ inline constexpr bool kWithHeads = LS_NODE_HEADS;                      // the fi
 inline constexpr bool kWithHints = LS_NODE_HINTS;                      // sixteen heads in the header
 inline constexpr bool kWithPrefix = LS_NODE_PREFIX;                    // what all keys begin with is stored once
 inline constexpr bool kWithShortSeparators = LS_NODE_SHORT_SEPARATORS; // separators end where they differ
+inline constexpr bool kWithContentionSplit = LS_CONTENTION_SPLIT;      // contention.hpp
 
 }  // namespace ls

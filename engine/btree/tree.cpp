@@ -154,14 +154,22 @@ Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess
     if (step == Step::kRestart) continue;
     Frame *frame = path.node.frame();
     path.parent.reset();
+    bool contended = path.node.waited();
     ExclusiveGuard guard(pool(), std::move(path.node));
     if (!guard) {
-      // Contended: wait in line for the frame, then see what has become of it.
+      // Wait in line for the frame, then see what has become of it.
+      contended = true;
       guard = ExclusiveGuard::lock(pool(), frame);
       if (!node_is(frame, key, Aim::kAt, 0)) {
         guard.reset_unchanged();
         continue;
       }
+    }
+    if (const u16 place = kWithContentionSplit && contended ? noted_contention(frame, key) : u16{0}; place > 0) {
+      guard.reset_unchanged();
+      // Without space for another page they go on sharing this one.
+      if (const Status status = split_at(key, place); !ok(status) && code(status) != LS_NO_SPACE) return status;
+      continue;
     }
     if (node_of(frame)->has_room(key, need)) {
       leaf = std::move(guard);

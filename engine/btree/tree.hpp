@@ -192,6 +192,10 @@ class BTree {
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);
+  u16 noted_contention(Frame *frame, Bytes key);
+  Status split_at(Bytes key, u16 place);
+  struct Cut;   // where a node is divided
+  void divide(const Cut &cut, Frame *left, Node *right);
   template <typename Decide, typename Divide>
   Status split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide);
   template <typename Divide>

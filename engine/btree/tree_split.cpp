@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "btree/contention.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/retry.hpp"
 #include "btree/tree.hpp"
@@ -80,26 +81,50 @@ Status BTree::split_node(Bytes key, u8 level, const Decide &decide, const Divide
   }
 }
 
+struct BTree::Cut {
+  u16 pos = 0, bytes = 0;
+  u8 buffer[kMaxKeyBytes];
+  Bytes separator() const { return {buffer, bytes}; }
+};
+
+void BTree::divide(const Cut &cut, Frame *left_frame, Node *right) {
+  Node *left = node_of(left_frame);
+  left->copy_right(cut.pos, cut.separator(), right);
+  left->truncate_right(cut.pos, cut.separator());
+  log_image(right);
+  log_page_op(kTreeTruncate, left_frame, operand(cut.pos), cut.separator());
+}
+
 // Until the node of `key` at `level` has room for `need` bytes of new_key, or was split once.
 Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
-  u16 pos, separator_bytes;
-  u8 separator_buffer[kMaxKeyBytes];
+  Cut cut;
   auto decide = [&](const Node &node, Bytes *separator) {
     if (node.has_room(new_key, need)) return kOk;
-    node.choose_split(new_key, &pos, separator_buffer, &separator_bytes);
-    if (separator_bytes == 0) return fail(LS_TOO_LARGE, "entry with a key of %zu bytes is too large for a page", new_key.size());
-    *separator = {separator_buffer, separator_bytes};
+    node.choose_split(new_key, &cut.pos, cut.buffer, &cut.bytes);
+    if (cut.bytes == 0) return fail(LS_TOO_LARGE, "entry with a key of %zu bytes is too large for a page", new_key.size());
+    *separator = cut.separator();
     return kOk;
   };
-  auto divide = [&](Frame *left_frame, Node *right) {
-    Bytes separator{separator_buffer, separator_bytes};
-    Node *left = node_of(left_frame);
-    left->copy_right(pos, separator, right);
-    left->truncate_right(pos, separator);
-    log_image(right);
-    log_page_op(kTreeTruncate, left_frame, operand(pos), separator);
+  return split_node(key, level, decide, [&](Frame *left, Node *right) { divide(cut, left, right); });
+}
+
+// An entry that is not there yet has no place of its own: who adds to the end of a leaf gets nothing from a cut.
+u16 BTree::noted_contention(Frame *frame, Bytes key) {
+  bool found;
+  const u16 pos = node_of(frame)->lower_bound(key, &found);
+  return found ? note_wait(*frame, frame->latch.held_version(), pos) : 0;
+}
+
+// The leaf of `key`, before the entry at `place` if there still is one.
+Status BTree::split_at(Bytes key, u16 place) {
+  Cut cut;
+  auto decide = [&](const Node &node, Bytes *separator) {
+    cut.pos = place;
+    cut.bytes = place < node.count ? node.separator_at(place, cut.buffer) : u16{0};
+    *separator = cut.separator();
+    return kOk;
   };
-  return split_node(key, level, decide, divide);
+  return split_node(key, 0, decide, [&](Frame *left, Node *right) { divide(cut, left, right); });
 }
 
 Status BTree::fill_last_leaf(const Node &leaf) {

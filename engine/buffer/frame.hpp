@@ -18,7 +18,7 @@
 // F1  a hot or cool frame has exactly one swip, in its parent (the meta frame: in its FileSlot).
 // F2  a frame with swizzled children is neither cooled nor evicted.
 // F3  dirty_since != 0 exactly while the page differs from the file; set with the frame exclusive.
-// F4  frames in the I/O stage (chained by next_free) are those being read, those read that nobody has swizzled yet, and the
+// F4  frames in the I/O stage (chained by next_free) are those being read, those read or redone that nobody has swizzled yet, and the
 //     last image of freed pages that must still be written: redo from a log position between two changes of a page
 //     needs the first of them on disk, whether or not the page was freed later.
 // F5  `writing` is set with the frame shared and its I/O partition's mutex held, and at most one frame of a page has it.
@@ -46,6 +46,7 @@ struct alignas(kCacheLine) Frame {
   std::atomic<Gsn> dirty_next{0};    // the same counted from the copy being written; becomes dirty_since after it
   std::atomic<u32> next_free{0};     // free list, or chain of the I/O stage: index + 1
   std::atomic<u32> io_event{0};      // futex: changes when a load has ended
+  std::atomic<u64> contention{0};    // of those who change the page (btree/contention.hpp); a hint, from the page's last life perhaps
 
   // Under its latch, or validated.
   bool in_tree() const {

@@ -35,22 +35,25 @@ class OptimisticGuard {
   // Waits while exclusively latched.
   OptimisticGuard(BufferPool &pool, Frame *frame) : frame_(frame), page_(pool.page(frame)) {
     if constexpr (kOptimisticIsShared) {
-      frame->latch.lock_shared();
+      waited_ = !frame->latch.try_lock_shared();
+      if (waited_) frame->latch.lock_shared();
       bool even = frame->latch.try_version(version_);
       LS_ASSERT(even);
       (void)even;
     } else {
-      version_ = frame->latch.version_wait();
+      waited_ = !frame->latch.try_version(version_);
+      if (waited_) version_ = frame->latch.version_wait();
     }
   }
   OptimisticGuard(OptimisticGuard &&other) noexcept
-      : frame_(std::exchange(other.frame_, nullptr)), page_(other.page_), version_(other.version_) {}
+      : frame_(std::exchange(other.frame_, nullptr)), page_(other.page_), version_(other.version_), waited_(other.waited_) {}
   OptimisticGuard &operator=(OptimisticGuard &&other) noexcept {
     if (this != &other) {
       reset();
       frame_ = std::exchange(other.frame_, nullptr);
       page_ = other.page_;
       version_ = other.version_;
+      waited_ = other.waited_;
     }
     return *this;
   }
@@ -61,6 +64,8 @@ class OptimisticGuard {
   Frame *frame() const { return frame_; }
   const u8 *page() const { return page_; }
   u64 version() const { return version_; }
+  // Somebody had it exclusively when it was asked for.
+  bool waited() const { return waited_; }
   void reset() {
     if (frame_ && kOptimisticIsShared) frame_->latch.unlock_shared();
     frame_ = nullptr;
@@ -86,6 +91,7 @@ class OptimisticGuard {
   Frame *frame_ = nullptr;
   const u8 *page_ = nullptr;
   u64 version_ = 0;
+  bool waited_ = false;
 };
 
 class ExclusiveGuard {

@@ -47,6 +47,8 @@ class HybridLatch {
   // Release without advancing the version: the holder changed nothing that an optimistic reader could have seen.
   void unlock_exclusive_unchanged();
 
+  // Of the holder: odd, and two more than the last holder's, if that changed something.
+  u64 held_version() const { return version_.load(std::memory_order_relaxed); }
   bool is_exclusive() const { return version_.load(std::memory_order_relaxed) & 1; }
 
  private:

@@ -1,0 +1,40 @@
+// contention.hpp - when a leaf is to be divided because its writers wait for each other, though they want different entries of it
+// ("Contention and Space Management in B-Trees", CIDR 2021, section 3).
+//
+// Counted is in the frame (Frame::contention), only by writers that had to wait, once they have the page: nobody else pays for it.  How many
+// writers there were in all the latch's version tells, which every one of them moves by two.
+#pragma once
+#include <algorithm>
+#include <bit>
+
+#include "buffer/frame.hpp"
+
+namespace ls {
+
+struct Contention {
+  static constexpr u16 kWaits = 16;         // in a period; a period without a decision begins anew
+  static constexpr u32 kAccessesPerWait = 100;   // at most: one writer in a hundred has waited
+
+  u16 waits;
+  u16 place;        // where the last one that waited went
+  u32 version;      // low half of the latch's version when the period began
+};
+static_assert(sizeof(Contention) == sizeof(Frame::contention));
+
+// A writer that has waited for the page goes to the entry at `place`.  Exclusively latched, at `version`.  The place of the first entry
+// of the right half if the leaf is to be divided, else 0.
+inline u16 note_wait(Frame &frame, u64 version, u16 place) {
+  auto now = std::bit_cast<Contention>(frame.contention.load(std::memory_order_relaxed));
+  u16 divide = 0;
+  if (now.waits == 0) now.version = static_cast<u32>(version);
+  if (now.waits > 0 && place != now.place && now.waits + 1 >= Contention::kWaits) divide = std::max(place, now.place);
+  const u32 accesses = (static_cast<u32>(version) - now.version) / 2;
+  const bool seldom = accesses / Contention::kAccessesPerWait > now.waits + 1u;
+  if (seldom) divide = 0;
+  now.waits = divide > 0 || seldom ? 0 : std::min<u16>(now.waits + 1, Contention::kWaits);
+  now.place = place;
+  frame.contention.store(std::bit_cast<u64>(now), std::memory_order_relaxed);
+  return divide;
+}
+
+}  // namespace ls
