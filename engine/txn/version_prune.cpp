@@ -41,9 +41,10 @@ bool droppable(const Worker &w, const VersionEntry &entry, Tn superseded_by) {
   return entry.op == VersionOp::kUpdate && !version_needed(w.txns->snapshots, entry.previous.tn(), superseded_by);
 }
 
-// FOR KEY SHARE looks through changes of other columns only: a key change must not vanish with its version.
-void keep_key_change(RowHeader *newer, const RowHeader &dropped) {
-  const u8 flags = static_cast<u8>(newer->flags() | (dropped.flags() & LS_ROW_KEYS_CHANGED));
+// What must not vanish with a version: that it changed a key (FOR KEY SHARE looks through changes of other columns only), and that the
+// entries behind it are those of the row it was copied from.
+void keep_flags(RowHeader *newer, const RowHeader &dropped) {
+  const u8 flags = static_cast<u8>(newer->flags() | (dropped.flags() & (LS_ROW_KEYS_CHANGED | LS_ROW_COPIED)));
   *newer = RowHeader::make(newer->tn(), flags, newer->generation(), newer->cid, newer->seq);
 }
 
@@ -62,7 +63,7 @@ Status unlink(Worker &w, Link *link, Link *next, Dropped *dropped) {
     LS_TRY(read_link(w, behind, next, &found));
     if (!found) break;
     if (!droppable(w, next->entry, link->entry.previous.tn())) break;
-    keep_key_change(&link->entry.previous, next->entry.previous);
+    keep_flags(&link->entry.previous, next->entry.previous);
     dropped->at[dropped->n++] = behind;
     behind = next->entry.older();
   }

@@ -171,6 +171,29 @@ TEST_F(RowCopy, leads_old_snapshots_to_the_versions_of_its_original) {
   b.release(middle);
 }
 
+TEST_F(RowCopy, leads_there_also_when_the_version_that_was_copied_is_gone) {
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "first"));
+  a.commit();
+  auto old = b.snapshot();
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 1, "second"));
+  a.commit();
+  a.begin();
+  copy(other, 1, 11);
+  a.commit();
+  const u64 removed = engine.txns().versions_removed.load();
+  for (int i = 0; i < 100; i++) {
+    host.publish_horizon();
+    a.begin();
+    TXN_ASSERT_OK(a.update(other, 11, "later " + std::to_string(i)));
+    a.commit();
+  }
+  EXPECT_GT(engine.txns().versions_removed.load(), removed + 50) << "those between are needed by nobody";
+  EXPECT_EQ(b.read_with(other, 11, old->s), "first");
+  b.release(old);
+}
+
 TEST_F(RowCopy, ghost_goes_with_a_scan_once_nobody_needs_it) {
   a.begin();
   TXN_ASSERT_OK(a.insert(table, 1, "row"));
