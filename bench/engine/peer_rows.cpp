@@ -205,12 +205,13 @@ class RowsSession : public Session {
     ls_scan *scan;
     check(ls_scan_open(worker_, store_.rel_, &snapshot_, row_id(from), LS_MAX_ROW_ID, false, &scan, &err_), err_, "scan");
     u32 seen = 0;
-    for (; seen < count; seen++) {
-      ls_row row;
-      const ls_status status = ls_scan_next(scan, &row, &err_);
+    while (seen < count) {
+      const ls_row *rows;
+      u32 n;
+      const ls_status status = ls_scan_next(scan, &rows, &n, &err_);
       if (status == LS_END) break;
       check(status, err_, "scan");
-      *sum += row.data[0];
+      for (u32 i = 0; i < n && seen < count; i++, seen++) *sum += rows[i].data[0];
     }
     ls_scan_close(scan);
     host_.release(thread_);
