@@ -12,12 +12,12 @@
 namespace ls {
 
 struct Contention {
-  static constexpr u16 kWaits = 16;         // in a period; a period without a decision begins anew
-  static constexpr u32 kAccessesPerWait = 100;   // at most: one writer in a hundred has waited
+  static constexpr u16 kWaits = 16;             // before a leaf is divided
+  static constexpr u32 kAccessesPerWait = 100;  // at most: where less than one writer in a hundred waits, counting begins anew
 
   u16 waits;
   u16 place;        // where the last one that waited went
-  u32 version;      // low half of the latch's version when the period began
+  u32 version;      // low half of the latch's version when counting began
 };
 static_assert(sizeof(Contention) == sizeof(Frame::contention));
 
@@ -25,13 +25,11 @@ static_assert(sizeof(Contention) == sizeof(Frame::contention));
 // of the right half if the leaf is to be divided, else 0.
 inline u16 note_wait(Frame &frame, u64 version, u16 place) {
   auto now = std::bit_cast<Contention>(frame.contention.load(std::memory_order_relaxed));
-  u16 divide = 0;
   if (now.waits == 0) now.version = static_cast<u32>(version);
-  if (now.waits > 0 && place != now.place && now.waits + 1 >= Contention::kWaits) divide = std::max(place, now.place);
-  const u32 accesses = (static_cast<u32>(version) - now.version) / 2;
-  const bool seldom = accesses / Contention::kAccessesPerWait > now.waits + 1u;
-  if (seldom) divide = 0;
-  now.waits = divide > 0 || seldom ? 0 : std::min<u16>(now.waits + 1, Contention::kWaits);
+  const u32 waits = now.waits + 1u, accesses = (static_cast<u32>(version) - now.version) / 2;
+  const bool often = accesses / Contention::kAccessesPerWait <= waits;
+  const u16 divide = often && waits >= Contention::kWaits && place != now.place ? std::max(place, now.place) : u16{0};
+  now.waits = often && divide == 0 ? static_cast<u16>(std::min<u32>(waits, Contention::kWaits)) : u16{0};
   now.place = place;
   frame.contention.store(std::bit_cast<u64>(now), std::memory_order_relaxed);
   return divide;

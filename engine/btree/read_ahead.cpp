@@ -58,12 +58,11 @@ bool ReadAhead::wanted() {
 }
 
 u32 ReadAhead::to_ask(PageNo now) {
-  if (ctx_.pool->in_io_stage(file_, now)) return 0;
   if (reads_ && asked_ > 0 && reads_->find(now)) {
     asked_--;
     return 0;
   }
-  return depth_;
+  return ctx_.pool->in_io_stage(file_, now) ? 0 : depth_;
 }
 
 void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {

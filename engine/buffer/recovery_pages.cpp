@@ -1,12 +1,10 @@
 #include "buffer/recovery_pages.hpp"
 
-#include <algorithm>
-#include <cstring>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_guard.hpp"
-#include "buffer/page_writer.hpp"
 
 namespace ls {
 
@@ -15,14 +13,14 @@ bool RecoveryPages::room() const {
 }
 
 bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
-  const u64 key = u64{file.index} << 32 | page_no;
-  if (auto found = index_.find(key); found != index_.end()) {
+  const u64 place = Page::place_of(file, page_no);
+  if (auto found = index_.find(place); found != index_.end()) {
     *index = found->second;
     return true;
   }
   PoolShared &shared = *pool_.shared();
-  Frame *frame = page_no == kMetaPageNo ? file.meta.load(std::memory_order_relaxed) : nullptr;
-  const bool meta = frame != nullptr;
+  const bool meta = page_no == kMetaPageNo;   // read when the file was opened
+  Frame *frame = file.meta.load(std::memory_order_relaxed);
   if (!meta) {
     if (!room()) return false;
     frame = free_list_pop(shared);
@@ -30,30 +28,12 @@ bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
   }
   *index = count();
   pages_.push_back({&file, page_no, frame, meta});
-  index_.emplace(key, *index);
+  index_.emplace(place, *index);
   return true;
 }
 
-Status RecoveryPages::write_dirty(const volatile int *interrupt) {
-  std::vector<const Page *> dirty;
-  for (const Page &page : pages_) {
-    if (page.frame->dirty_since.load(std::memory_order_relaxed)) dirty.push_back(&page);
-  }
-  std::sort(dirty.begin(), dirty.end(), [](const Page *a, const Page *b) {
-    return a->file != b->file ? a->file->index < b->file->index : a->page_no < b->page_no;
-  });
-  PageWriter writer(pool_);
-  for (const Page *page : dirty) {
-    // Nothing is added for a file that was forgotten meanwhile.
-    LS_CHECK(writer.add(page->frame, ~Gsn{0}, PageWriter::Patience::kWait) != PageWriter::Added::kBusy,
-             "somebody else writes pages during recovery");
-    if (writer.full()) LS_TRY(writer.write(interrupt));
-  }
-  return writer.write(interrupt);
-}
-
-Status RecoveryPages::make_room(const volatile int *interrupt) {
-  LS_TRY(write_dirty(interrupt));
+Status RecoveryPages::make_room(Ctx &ctx) {
+  LS_TRY(pool_.flush(ctx, ~Gsn{0}, false));
   for (const Page &page : pages_) {
     if (!is_meta(page)) release_frame(*pool_.shared(), page.frame);
   }
@@ -93,10 +73,15 @@ void RecoveryPages::settle_files() {
   }
 }
 
+RecoveryReads::RecoveryReads(RecoveryPages &pages, Ctx &ctx)
+    : pages_(pages), ctx_(ctx), ring_(kMost), asked_(kMost), free_tags_(kMost) {
+  std::iota(free_tags_.begin(), free_tags_.end(), 0u);
+}
+
 void RecoveryReads::ask(std::span<const u32> pages) {
   LS_ASSERT(room() && pages.size() <= kBatch);
   FileSlot *file = nullptr;
-  const u32 before = on_their_way_;
+  const size_t before = free_tags_.size();
   for (u32 index : pages) {
     const RecoveryPages::Page &page = pages_.page(index);
     if (page.read) {
@@ -106,20 +91,15 @@ void RecoveryReads::ask(std::span<const u32> pages) {
     } else {
       if (file && file != page.file) ring_.submit(file->ref());
       file = page.file;
-      u32 tag = tags_used_;
-      if (free_tags_.empty()) {
-        tags_used_++;
-      } else {
-        tag = free_tags_.back();
-        free_tags_.pop_back();
-      }
+      const u32 tag = free_tags_.back();
+      free_tags_.pop_back();
       asked_[tag] = index;
-      on_their_way_++;
       ring_.add(page.page_no, pages_.pool().page(page.frame), tag);
     }
   }
-  if (file) ring_.submit(file->ref());
-  if (on_their_way_ > before) pages_.pool().count_read_ahead(on_their_way_ - before);
+  if (!file) return;
+  ring_.submit(file->ref());
+  pages_.pool().count_read_ahead(static_cast<u32>(before - free_tags_.size()));
 }
 
 Status RecoveryReads::next(u32 *page, bool *none) {
@@ -130,7 +110,6 @@ Status RecoveryReads::next(u32 *page, bool *none) {
       *none = true;
       return kOk;
     }
-    on_their_way_--;
     free_tags_.push_back(ended.tag);
     const u32 index = asked_[ended.tag];
     const RecoveryPages::Page &read = pages_.page(index);
@@ -139,13 +118,14 @@ Status RecoveryReads::next(u32 *page, bool *none) {
     (good ? here_ : alone_).push_back(index);
     if (good) ctx_.pages.read++;
   }
-  std::vector<u32> &from = here_.empty() ? alone_ : here_;
+  const bool alone = here_.empty();
+  std::vector<u32> &from = alone ? alone_ : here_;
   *page = from.back();
   from.pop_back();
   RecoveryPages::Page &found = pages_.page(*page);
   bool absent;
-  if (&from == &alone_) LS_TRY(read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent));
-  if (!found.read) found.frame->state.store(FrameState::kHot, std::memory_order_release);
+  if (alone) LS_TRY(read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent));
+  found.frame->state.store(FrameState::kHot, std::memory_order_release);
   found.read = true;
   return kOk;
 }

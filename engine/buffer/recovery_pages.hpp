@@ -23,6 +23,8 @@ class RecoveryPages {
     PageNo page_no;
     Frame *frame;
     bool read;   // the frame has its contents; else only RecoveryReads may touch it
+    static u64 place_of(const FileSlot &file, PageNo page_no) { return u64{file.index} << 32 | page_no; }
+    u64 place() const { return place_of(*file, page_no); }   // in the order of the files
   };
 
   explicit RecoveryPages(BufferPool &pool) : pool_(pool) {}
@@ -35,18 +37,17 @@ class RecoveryPages {
   BufferPool &pool() const { return pool_; }
 
   // Write every dirty page, and forget all: indexes are given anew.
-  Status make_room(const volatile int *interrupt);
+  Status make_room(Ctx &ctx);
   // Trees can be descended afterwards.  Files whose meta page was left empty are forgotten: their creation did not become durable.
   void finish();
 
  private:
   bool is_meta(const Page &page) const { return page.file->meta.load(std::memory_order_relaxed) == page.frame; }
-  Status write_dirty(const volatile int *interrupt);
   void settle_files();
 
   BufferPool &pool_;
   std::vector<Page> pages_;
-  std::unordered_map<u64, u32> index_;
+  std::unordered_map<u64, u32> index_;   // by place
 };
 
 // A thread's reads of pages that were named; some are on their way while it changes others.
@@ -54,9 +55,9 @@ class RecoveryReads {
  public:
   static constexpr u32 kBatch = 64;
 
-  RecoveryReads(RecoveryPages &pages, Ctx &ctx) : pages_(pages), ctx_(ctx), ring_(kMost), asked_(kMost) {}
+  RecoveryReads(RecoveryPages &pages, Ctx &ctx);
   // The pages are wanted, in the order of their files if possible; there must be room().
-  bool room() const { return on_their_way_ + kBatch <= kMost; }
+  bool room() const { return free_tags_.size() >= kBatch; }
   void ask(std::span<const u32> pages);
   // One that was asked for and is there, whole, or as zeros where the file has no such page.  *none: no more were asked for.
   Status next(u32 *page, bool *none);
@@ -68,9 +69,8 @@ class RecoveryReads {
   Ctx &ctx_;
   PageReads ring_;
   std::vector<u32> asked_;         // by tag
-  std::vector<u32> free_tags_;
+  std::vector<u32> free_tags_;     // of no read that is on its way
   std::vector<u32> here_, alone_;  // read already; to be read one by one
-  u32 tags_used_ = 0, on_their_way_ = 0;
 };
 
 }  // namespace ls

@@ -8,16 +8,14 @@ namespace ls {
 
 namespace {
 
-// A redo position that has moved lies in what this run has logged.
-u64 redo_run_at(const CheckpointEnv &env, Lsn redo_lsn) { return redo_lsn == env.redo_lsn ? env.redo_run : env.run; }
-
 // Read last: a larger value than necessary does no harm.
 ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool clean) {
   ControlFile control{};
   control.clean = clean;
   control.run = env.run;
   control.redo_lsn = redo_lsn;
-  control.redo_run = redo_run_at(env, redo_lsn);
+  // A position that has moved lies in what this run has logged.
+  control.redo_run = redo_lsn == env.redo_lsn ? env.redo_run : env.run;
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
   control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,
@@ -50,8 +48,9 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
   result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();
-  result->redo_run = redo_run_at(env, result->redo_lsn);
-  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, false)));
+  const ControlFile control = make_control(ctx, env, result->redo_lsn, false);
+  result->redo_run = control.redo_run;
+  LS_TRY(control_write(env.data_dir, control));
   return log.truncate(result->redo_lsn);
 }
 

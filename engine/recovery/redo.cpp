@@ -21,10 +21,10 @@ constexpr size_t kPagesPerThread = 1024;
 // The pages of a portion, batch by batch taken by whoever has time.
 class PortionRedo {
  public:
-  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion)
-      : ctx_(ctx), files_(files), pages_(pages), portion_(portion) {}
+  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion, RedoStats &stats)
+      : ctx_(ctx), files_(files), pages_(pages), portion_(portion), stats_(stats) {}
 
-  Status run(RedoStats *stats) {
+  Status run() {
     const size_t processors = std::max(1u, std::thread::hardware_concurrency());
     const size_t threads = std::min({processors, size_t{kMostThreads}, portion_.pages().size() / kPagesPerThread});
     {
@@ -33,13 +33,9 @@ class PortionRedo {
       for (size_t i = 1; i < threads; i++) LS_TRY(others[i].start("ls redo", [this] { work(); }));
       work();
     }
-    if (error_) {
-      set_last_error(*error_);
-      return make_status(error_->status);
-    }
-    stats->ops_applied += stats_.ops_applied;
-    stats->ops_skipped += stats_.ops_skipped;
-    return kOk;
+    if (!error_) return kOk;
+    set_last_error(*error_);
+    return make_status(error_->status);
   }
 
  private:
@@ -92,60 +88,40 @@ class PortionRedo {
   std::atomic<size_t> taken_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
-  RedoStats stats_;                  // under mutex_, as the next one
+  RedoStats &stats_;                 // under mutex_, as the next one
   std::optional<ls_error> error_;
 };
 
-class Redo {
- public:
-  Redo(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles &files, RedoStats &stats)
-      : ctx_(ctx), image_(image), analysis_(analysis), files_(files), stats_(stats) {}
-
-  Status run(std::atomic<u64> *done_bytes) {
-    RecoveryPages pages(*ctx_.pool);
-    RedoPortion portion(ctx_, image_, analysis_, files_, pages);
-    size_t next = 0;
-    while (next < image_.entries.size()) {
-      if (interrupt_pending(ctx_.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
-      const size_t from = next;
-      const bool all_room = pages.count() == 0;
-      bool no_room;
-      LS_TRY(portion.collect(&next, &no_room));
-      if (no_room && next == from && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
-      LS_TRY(PortionRedo(ctx_, files_, pages, portion).run(&stats_));
-      stats_.records += portion.records();
-      drop_truncated();
-      if (no_room) LS_TRY(pages.make_room(ctx_.interrupt));
-      done_bytes->store(portion.reached() - image_.begin, std::memory_order_relaxed);
-    }
-    pages.finish();
-    done_bytes->store(image_.end - image_.begin, std::memory_order_relaxed);
-    return kOk;
+void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
+  for (auto &[number, file] : files) {
+    if (file.state != RecoveryFile::State::kOpen || !file.truncated.load(std::memory_order_relaxed)) continue;
+    const ls_rel_key key = file.slot->key;
+    pool.forget_file(key);
+    file.slot = nullptr;
+    file.state = RecoveryFile::State::kGone;
   }
-
- private:
-  void drop_truncated() {
-    for (auto &[number, file] : files_) {
-      if (file.state != RecoveryFile::State::kOpen || !file.truncated.load(std::memory_order_relaxed)) continue;
-      const ls_rel_key key = file.slot->key;
-      ctx_.pool->forget_file(key);
-      file.slot = nullptr;
-      file.state = RecoveryFile::State::kGone;
-    }
-  }
-
-  Ctx &ctx_;
-  const LogImage &image_;
-  const LogAnalysis &analysis_;
-  RecoveryFiles &files_;
-  RedoStats &stats_;
-};
+}
 
 }  // namespace
 
 Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
                 std::atomic<u64> *done_bytes) {
-  LS_TRY(Redo(ctx, image, analysis, *files, *stats).run(done_bytes));
+  RecoveryPages pages(*ctx.pool);
+  RedoPortion portion(ctx, image, analysis, *files, pages);
+  for (size_t next = 0; next < image.entries.size();) {
+    if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
+    const size_t from = next;
+    const bool all_room = pages.count() == 0;
+    bool no_room;
+    LS_TRY(portion.collect(&next, &no_room));
+    if (no_room && next == from && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
+    LS_TRY(PortionRedo(ctx, *files, pages, portion, *stats).run());
+    drop_truncated(*ctx.pool, *files);
+    if (no_room) LS_TRY(pages.make_room(ctx));
+    done_bytes->store(portion.reached() - image.begin, std::memory_order_relaxed);
+  }
+  pages.finish();
+  done_bytes->store(image.end - image.begin, std::memory_order_relaxed);
   for (auto &[number, file] : *files) stats->files_missing += file.state == RecoveryFile::State::kGone;
   return kOk;
 }

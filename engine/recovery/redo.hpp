@@ -15,7 +15,6 @@
 namespace ls {
 
 struct RedoStats {
-  u64 records = 0;        // with page operations
   u64 ops_applied = 0;
   u64 ops_skipped = 0;    // page was new enough
   u64 files_missing = 0;

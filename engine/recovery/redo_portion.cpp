@@ -15,7 +15,6 @@ constexpr size_t kMostOps = 2048 << 10;
 
 Status RedoPortion::collect(size_t *next, bool *no_room) {
   ops_.clear();
-  records_ = 0;
   *no_room = false;
   while (*next < image_.entries.size() && ops_.size() < kMostOps) {
     const LogEntry &entry = image_.entries[*next];
@@ -52,7 +51,6 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     }
     ops_.push_back({&entry, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
   }
-  records_ += ops_.size() > before;
   return kOk;
 }
 
@@ -89,10 +87,7 @@ void RedoPortion::sort() {
   sorted_.resize(ops_.size());
   std::vector<u32> place(first_.begin(), first_.end() - 1);
   for (const RedoOp &op : ops_) sorted_[place[op.page]++] = op;
-  std::sort(order_.begin(), order_.end(), [this](u32 a, u32 b) {
-    const RecoveryPages::Page &x = pages_.page(a), &y = pages_.page(b);
-    return x.file != y.file ? x.file->index < y.file->index : x.page_no < y.page_no;
-  });
+  std::sort(order_.begin(), order_.end(), [this](u32 a, u32 b) { return pages_.page(a).place() < pages_.page(b).place(); });
 }
 
 }  // namespace ls

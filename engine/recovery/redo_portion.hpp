@@ -34,7 +34,6 @@ class RedoPortion {
   std::span<const u32> pages() const { return order_; }
   // What is to be done to one of them, in the order of the log.
   std::span<const RedoOp> ops(u32 page) const { return {sorted_.data() + first_[page], first_[page + 1] - first_[page]}; }
-  u64 records() const { return records_; }
   Lsn reached() const { return reached_; }
 
  private:
@@ -50,7 +49,6 @@ class RedoPortion {
   std::vector<RedoOp> ops_, sorted_;
   std::vector<u32> first_;   // by page: its place in sorted_
   std::vector<u32> order_;
-  u64 records_ = 0;
   Lsn reached_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "btree/tree.hpp"
 #include "os/file.hpp"
+#include "recovery/checkpoint.hpp"
 #include "store/store_start.hpp"
 #include "store/store_threads.hpp"
 
@@ -64,6 +65,11 @@ void store_process_forget(const void *arena) {
     delete process;
     return true;
   });
+}
+
+CheckpointEnv checkpoint_env(const ls_store &store) {
+  return {store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes, store.redo_lsn.load(std::memory_order_relaxed),
+          store.redo_run};
 }
 
 LogConfig log_config(const ls_config &config) {

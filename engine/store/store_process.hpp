@@ -9,6 +9,7 @@
 
 namespace ls {
 
+struct CheckpointEnv;  // recovery/checkpoint.hpp
 struct RecoveryState;  // store_start.hpp
 class StoreThreads;    // store_threads.hpp
 
@@ -27,6 +28,9 @@ struct StoreProcess {
 StoreProcess &store_process(ls_store &store);
 // The arena is about to be formatted: views of what was there before are gone.
 void store_process_forget(const void *arena);
+
+// Of the checkpoint that is valid now; by whoever makes the next one.
+CheckpointEnv checkpoint_env(const ls_store &store);
 
 LogConfig log_config(const ls_config &config);
 PoolConfig pool_config(const ls_config &config);

@@ -94,7 +94,7 @@ class Redoer {
     LS_TRY(read(next_full_xid));
     ControlFile &control = state_.control;
     store_.run = std::max(control.run, state_.image.run) + 1;
-    if (replay_needed()) LS_TRY(announce_run());
+    if (state_.replay_needed()) LS_TRY(announce_run());
     Gsn last_gsn = std::max(control.gsn, state_.image.max_gsn);
     LS_TRY(process_.log.open_for_append(state_.image.end, last_gsn, store_.run));
     LS_TRY(analyse_log(state_.image, &state_.analysis));
@@ -106,8 +106,6 @@ class Redoer {
   }
 
  private:
-  bool replay_needed() const { return !state_.fresh && !state_.control.clean; }
-
   Status prepare_files() {
     char path[kPathBytes];
     path_in(store_, "wal", path);
@@ -164,7 +162,7 @@ class Redoer {
     ctx.slot = store_.config.worker_slots + kSlotRecovery;
     ctx.interrupt = &store_.recovery_cancelled;
     RedoStats stats;
-    if (replay_needed()) store_.log_bytes.store(state_.image.end - state_.control.redo_lsn, std::memory_order_relaxed);
+    if (state_.replay_needed()) store_.log_bytes.store(state_.image.end - state_.control.redo_lsn, std::memory_order_relaxed);
     LS_TRY(redo_log(ctx, state_.image, state_.analysis, &state_.files, &stats, &store_.redone_bytes));
     RecoveryReport &report = store_.report;
     report.clean = state_.control.clean;
@@ -218,13 +216,11 @@ class Finisher {
     LS_TRY(settle_two_phase());
     store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
-    const bool replayed = !state_.fresh && !state_.control.clean;
-    const CheckpointEnv env{store_.config.data_dir, store_.txns, store_.run, store_.config.log_segment_bytes,
-                            replayed ? state_.control.redo_lsn : state_.image.end, replayed ? state_.control.redo_run : store_.run};
-    LS_TRY(checkpoint_recovered(w_.ctx, env));
-    store_.redo_lsn.store(env.redo_lsn, std::memory_order_relaxed);
-    store_.redo_run = env.redo_run;
-    return process_.threads->start_keepers(replayed);
+    const bool replayed = state_.replay_needed();
+    store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.image.end, std::memory_order_relaxed);
+    store_.redo_run = replayed ? state_.control.redo_run : store_.run;
+    LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_)));
+    return process_.threads->start_keepers();
   }
 
  private:
@@ -306,7 +302,7 @@ class Finisher {
   }
 
   Status leave_clean_state() {
-    if (!state_.fresh && !state_.control.clean) return kOk;
+    if (state_.replay_needed()) return kOk;
     ControlFile control = state_.control;
     control.clean = 0;
     control.run = store_.run;

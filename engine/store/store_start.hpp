@@ -17,6 +17,8 @@ struct RecoveryState {
   std::vector<Tn> losers;         // without them
   // Transactions prepared for two-phase commit that are undone: the host does not know them, or has rolled them back.
   std::vector<LoggedTxn> undone;
+
+  bool replay_needed() const { return !fresh && !control.clean; }
 };
 
 }  // namespace ls

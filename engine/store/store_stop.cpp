@@ -38,9 +38,7 @@ Status write_everything(ls_store &store, StoreProcess &process) {
   w.ctx.interrupt = process.threads->interrupt();
   LS_TRY(seal_row_ids(store, w));
   CheckpointResult result;
-  const CheckpointEnv env{store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes,
-                          store.redo_lsn.load(std::memory_order_relaxed), store.redo_run};
-  return checkpoint_clean(w.ctx, env, &result);
+  return checkpoint_clean(w.ctx, checkpoint_env(store), &result);
 }
 
 // Sequentially consistent on both sides: either we see a worker that attaches, or it sees that the store is not ready.

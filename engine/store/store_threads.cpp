@@ -46,8 +46,8 @@ Status StoreThreads::start_writers() {
   return kOk;
 }
 
-Status StoreThreads::start_keepers(bool replayed) {
-  LS_TRY(start("ls checkpointer", &keepers_, [this, replayed] { return run_checkpointer(replayed); }));
+Status StoreThreads::start_keepers() {
+  LS_TRY(start("ls checkpointer", &keepers_, [this] { return run_checkpointer(); }));
   return start("ls cleaner", &keepers_, [this] { return run_cleaner(); });
 }
 
@@ -91,19 +91,17 @@ void StoreThreads::pace_checkpoint(const CheckpointStart &start, size_t done, si
   }
 }
 
-Status StoreThreads::run_checkpointer(bool replayed) {
+Status StoreThreads::run_checkpointer() {
   ls_store &store = process_.store;
   Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
   w.ctx.interrupt = &interrupt_;
   w.log.set_urgent(true);  // a full log disk must not refuse what would free it
-  CheckpointEnv env{store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes,
-                    store.redo_lsn.load(std::memory_order_relaxed), store.redo_run};
   CheckpointResult result;
   result.end_lsn = process_.log.end();
   result.gsn = process_.log.last_gsn();
   u64 last_ns = now_ns();
-  // What recovery has redone is in memory only.
-  if (replayed) result.gsn = last_ns = 0;
+  // What recovery has redone, of earlier runs, is in memory only.
+  if (store.redo_run != store.run) result.gsn = last_ns = 0;
   while (stop_keepers_.load(std::memory_order_acquire) == 0) {
     u32 serving = 0;
     if (!checkpoint_due(last_ns, result.end_lsn, result.gsn, &serving)) {
@@ -113,12 +111,11 @@ Status StoreThreads::run_checkpointer(bool replayed) {
     last_ns = now_ns();
     const CheckpointStart started{last_ns, process_.log.end(), serving};
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
-    env.pace = nullptr;
+    CheckpointEnv env = checkpoint_env(store);
     if (!requested) env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
     Status status = checkpoint_fuzzy(w.ctx, env, &result);
     if (ok(status)) {
-      env.redo_lsn = result.redo_lsn;
-      env.redo_run = store.redo_run = result.redo_run;
+      store.redo_run = result.redo_run;
       store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
       store.checkpoints.fetch_add(1, std::memory_order_relaxed);
     } else if (code(status) == LS_NO_SPACE) {

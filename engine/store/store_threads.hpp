@@ -24,8 +24,8 @@ class StoreThreads {
   ~StoreThreads();
   // Committer and page providers.
   Status start_writers();
-  // Checkpointer and cleaner.  replayed: recovery has left pages to be written.
-  Status start_keepers(bool replayed);
+  // Checkpointer and cleaner.
+  Status start_keepers();
   void stop_keepers();
   void stop_writers();
   // Raised when a thread has failed: for the waits of the others, which would not end.
@@ -33,7 +33,7 @@ class StoreThreads {
 
  private:
   Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body);
-  Status run_checkpointer(bool replayed);
+  Status run_checkpointer();
   Status run_cleaner();
   bool checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const;
   struct CheckpointStart {

@@ -40,12 +40,12 @@ using Memory = std::unique_ptr<void, FreeMemory>;
 // Pages one by one as redo gets them; written and dropped when the frames run out.
 class PagesOneByOne {
  public:
-  explicit PagesOneByOne(BufferPool &pool, Ctx &ctx) : pages_(pool), reads_(pages_, ctx) {}
+  PagesOneByOne(BufferPool &pool, Ctx &ctx) : ctx_(ctx), pages_(pool), reads_(pages_, ctx) {}
   // Exclusively latched.
   Status get(FileSlot &file, PageNo page_no, Frame **frame) {
     u32 index, same;
     if (!pages_.name(file, page_no, &index)) {
-      LS_TRY(pages_.make_room(nullptr));
+      LS_TRY(pages_.make_room(ctx_));
       EXPECT_TRUE(pages_.name(file, page_no, &index));
     }
     reads_.ask({&index, 1});
@@ -59,6 +59,7 @@ class PagesOneByOne {
   RecoveryPages &all() { return pages_; }
 
  private:
+  Ctx &ctx_;
   RecoveryPages pages_;
   RecoveryReads reads_;
 };

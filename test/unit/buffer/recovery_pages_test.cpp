@@ -71,7 +71,7 @@ TEST_F(RecoveryPagesTest, pages_absent_come_as_zeros_and_every_change_reaches_th
     EXPECT_TRUE(leaf->whole());
     frame->latch.unlock_exclusive();
   }
-  LS_ASSERT_OK(pages_.all().make_room(nullptr));
+  LS_ASSERT_OK(pages_.all().make_room(worker_.ctx));
   pages_.all().finish();
   EXPECT_EQ(test_.pool().stats().free, 31u) << "all but the meta page";
   EXPECT_EQ(file_->next_row_id.load(), 99u);

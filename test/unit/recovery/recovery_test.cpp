@@ -5,8 +5,7 @@
 
 #include "os/fault.hpp"
 #include "recovery/control_file.hpp"
-#include "unit/recovery/child_process.hpp"
-#include "unit/store/store_fixture.hpp"
+#include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
 namespace {
@@ -21,16 +20,8 @@ class RecoveryTest : public ::testing::Test {
   }
   ~RecoveryTest() override { fault_clear(); }
 
-  // In a child: start, do something, die.
   bool crash_after(u64 next_xid, const std::function<void(StoreLife &, Host &)> &work) {
-    return in_child([&] {
-      StoreLife store(config_);
-      LS_ASSERT_OK(store.recover(next_xid));
-      Host host(store.store(), next_xid);
-      work(store, host);
-      if (::testing::Test::HasFailure()) _exit(3);
-      die_at_once();
-    });
+    return test::crash_after(config_, next_xid, work);
   }
   std::map<u64, std::string> contents(StoreLife &store, u32 table, u64 next_xid) {
     Host host(store.store(), next_xid);

@@ -2,8 +2,7 @@
 #include <string>
 
 #include "recovery/control_file.hpp"
-#include "unit/recovery/child_process.hpp"
-#include "unit/store/store_fixture.hpp"
+#include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
 namespace {
@@ -24,10 +23,7 @@ class RedoTest : public ::testing::TestWithParam<u32> {
 
   // In a child: rows in version "a" on disk, in version "b" in the log only; one transaction has not ended.
   void first_life() {
-    ASSERT_TRUE(in_child([&] {
-      StoreLife store(config_);
-      LS_ASSERT_OK(store.recover(10));
-      Host host(store.store(), 10);
+    ASSERT_TRUE(crash_after(config_, 10, [&](StoreLife &store, Host &host) {
       Session s(store.store(), &host, 0), other(store.store(), &host, 1);
       ls_rel *rel = s.open(kTable);
       std::vector<u64> ids(kRows);
@@ -43,7 +39,7 @@ class RedoTest : public ::testing::TestWithParam<u32> {
       u64 id;
       ASSERT_EQ(other.insert(rel, "never committed", &id), LS_OK);
       s.commit();
-      die_at_once();
+      die_at_once();   // before the other one is rolled back
     }));
   }
   void expect_rows(StoreLife &store, const std::string &version, size_t more) {
@@ -88,10 +84,7 @@ TEST_P(RedoTest, every_page_is_what_the_log_says) {
 TEST_P(RedoTest, a_crash_before_the_first_checkpoint_loses_nothing_of_either_run) {
   first_life();
   const Lsn position = redo_position();
-  ASSERT_TRUE(in_child([&] {
-    StoreLife store(config_);
-    LS_ASSERT_OK(store.recover(100));
-    Host host(store.store(), 100);
+  ASSERT_TRUE(crash_after(config_, 100, [&](StoreLife &store, Host &host) {
     Session s(store.store(), &host, 0), other(store.store(), &host, 1);
     ls_rel *rel = s.open(kTable);
     u64 id;

@@ -4,8 +4,7 @@
 #include <thread>
 
 #include "os/fault.hpp"
-#include "unit/recovery/child_process.hpp"
-#include "unit/store/store_fixture.hpp"
+#include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
 namespace {
@@ -54,14 +53,7 @@ class TwoPhaseTest : public ::testing::Test {
   }
 
   bool crash_after(const std::function<void(StoreLife &, Host &)> &work) {
-    return in_child([&] {
-      StoreLife store(config_);
-      LS_ASSERT_OK(store.recover(kXid));
-      Host host(store.store(), kXid);
-      work(store, host);
-      if (::testing::Test::HasFailure()) _exit(3);
-      die_at_once();
-    });
+    return test::crash_after(config_, kXid, work);
   }
 
   std::vector<std::string> prepared_files() const {

@@ -1,0 +1,21 @@
+// crash_after.hpp - a life of a store that ends by dying, in a child.
+#pragma once
+#include "unit/recovery/child_process.hpp"
+#include "unit/store/store_fixture.hpp"
+
+namespace ls::test {
+
+// Start, do something, die.  True when nothing failed before.
+inline bool crash_after(const ls_config &config, u64 next_xid, const std::function<void(StoreLife &, Host &)> &work) {
+  return in_child([&] {
+    ls_error err{};
+    StoreLife store(config);
+    LS_ASSERT_OK(store.recover(next_xid));
+    Host host(store.store(), next_xid);
+    work(store, host);
+    if (::testing::Test::HasFailure()) _exit(3);
+    die_at_once();   // before the store would be shut down
+  });
+}
+
+}  // namespace ls::test
