@@ -179,7 +179,10 @@ TEST_F(IndexConcurrentTest, sweeping_among_changes) {
   for (const auto &mine : rows) {
     for (const auto &[id, n] : mine) EXPECT_TRUE(entries.contains(entry_of(number_key(n), id))) << "row " << id;
   }
-  EXPECT_EQ(s.check(), entries.size());
+  // The cleaner goes on by itself: entries of rows that are gone become fewer at any moment, and none comes.
+  const u64 checked = s.check();
+  EXPECT_LE(checked, entries.size());
+  EXPECT_GE(checked, s.entries().size());
 }
 
 }  // namespace
