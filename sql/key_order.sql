@@ -455,6 +455,26 @@ CALL run('btarraycmp', 'text[] COLLATE "en-x-icu"', 'some_texts()');
 CALL run('btarraycmp', 'text[] COLLATE accents_ignored', 'some_texts()');
 CALL run('btrecordcmp', 'english_pair', $$ROW(some_text('aAä'), some_text('aAä'))$$);
 CALL run('range_cmp', 'english_range', $$english_range(some_text('ab'), some_text('cd') || 'd', pick(ARRAY['[]', '()', '[)']))$$);
+
+-- Sort keys of ASCII strings are put together from what ICU said of others (with assertions they are compared with
+-- ICU's), but for characters that contract.
+CREATE COLLATION capitals_first (provider = icu, locale = 'en-u-kf-upper');
+CREATE COLLATION danish (provider = icu, locale = 'da');
+CREATE COLLATION czech (provider = icu, locale = 'cs');
+CREATE COLLATION hungarian (provider = icu, locale = 'hu');
+CREATE COLLATION three_at_once (provider = icu, locale = 'und', rules = '& x < bcd');
+CREATE FUNCTION key_learned(text) RETURNS text AS '$libdir/leanstore_am', 'ls_key_sql_learned' LANGUAGE C;
+CALL run('bttextcmp', 'text COLLATE "en-x-icu"', $$some_text('aAzZ09 -_.,;@/$~') || repeat(some_text('aA'), random(1, 8))$$);
+CALL run('bttextcmp', 'text COLLATE capitals_first', $$some_text('aAbB 0') || repeat(some_text('aA'), random(1, 8))$$);
+CALL run('bttextcmp', 'text COLLATE danish', $$some_text('aAbB')$$);
+CALL run('bttextcmp', 'text COLLATE czech', $$some_text('bcCdhH')$$);
+CALL run('bttextcmp', 'text COLLATE hungarian', $$some_text('dDeszZ')$$);
+CALL run('bttextcmp', 'text COLLATE three_at_once', $$some_text('abcdX')$$);
+SELECT key_learned('aAzZ09 -@' COLLATE "en-x-icu") AS english, key_learned('aAzZ09 -@' COLLATE capitals_first) AS capitals_first,
+	   key_learned('abc' COLLATE danish) AS danish, key_learned('abch' COLLATE czech) AS czech,
+	   key_learned('adesxz' COLLATE hungarian) AS hungarian, key_learned('abcdx' COLLATE three_at_once) AS three_at_once;
+SELECT key_learned('ab' COLLATE accents_ignored) AS accents_ignored, key_learned('a0' COLLATE digits) AS digits,
+	   key_learned('ab' COLLATE french) AS french, key_learned('a-' COLLATE shifted) AS shifted;
 \endif
 
 -- ---- several columns: rows in the order of ORDER BY

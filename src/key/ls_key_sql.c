@@ -9,9 +9,10 @@
  */
 #include "postgres.h"
 
-#include "key/ls_key.h"
+#include "key/ls_key_internal.h"
 
 #include "fmgr.h"
+#include "utils/builtins.h"
 #include "varatt.h"
 
 PG_FUNCTION_INFO_V1(ls_key_sql_kind);
@@ -20,6 +21,7 @@ PG_FUNCTION_INFO_V1(ls_key_sql_decode);
 PG_FUNCTION_INFO_V1(ls_key_sql_length);
 PG_FUNCTION_INFO_V1(ls_key_sql_fit);
 PG_FUNCTION_INFO_V1(ls_key_sql_converted);
+PG_FUNCTION_INFO_V1(ls_key_sql_learned);
 
 /* What fn_extra holds. */
 typedef struct CallState
@@ -149,4 +151,27 @@ ls_key_sql_converted(PG_FUNCTION_ARGS)
 					   PG_GETARG_DATUM(4), &converted) == LS_KEY_BELOW_ALL)
 		PG_RETURN_NULL();
 	return converted;
+}
+
+/* (text): of the argument's characters those for which ICU is not asked again, under its collation. */
+Datum
+ls_key_sql_learned(PG_FUNCTION_ARGS)
+{
+	LsKeyCollation *collation = ls_key_collation(pg_newlocale_from_collation(PG_GET_COLLATION()));
+	text	   *string = PG_GETARG_TEXT_PP(0);
+	StringInfoData out;
+	StringInfoData ignored;
+
+	/* The first strings are ICU's. */
+	initStringInfo(&ignored);
+	for (int i = 0; i < 20000 && !ls_key_is_learned(collation, 'x'); i++)
+	{
+		resetStringInfo(&ignored);
+		ls_key_put_sort_key(collation, "x", 1, &ignored);
+	}
+	initStringInfo(&out);
+	for (int i = 0; i < VARSIZE_ANY_EXHDR(string); i++)
+		if (ls_key_is_learned(collation, VARDATA_ANY(string)[i]))
+			appendStringInfoChar(&out, VARDATA_ANY(string)[i]);
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(out.data, out.len));
 }

@@ -105,23 +105,7 @@ decode_name(const LsKeyColumn *column, const uint8 *bytes, Size len)
 static void
 put_sort_key(const LsKeyColumn *column, KeyString s, StringInfo out)
 {
-	/* Sort keys of short strings are rarely longer than this. */
-	Size		room = 4 * s.len + 32;
-
-	for (;;)
-	{
-		int			start = out->len;
-		char	   *to = (char *) ls_key_extend(out, room);
-		Size		len = pg_strnxfrm(to, room, s.bytes, (ssize_t) s.len, (pg_locale_t) column->state);
-
-		if (len < room)
-		{
-			out->len = start + (int) len;
-			return;
-		}
-		out->len = start;
-		room = len + 1;
-	}
+	ls_key_put_sort_key(column->state, s.bytes, s.len, out);
 }
 
 static void
@@ -199,7 +183,7 @@ choose(LsKeyColumn *column, const LsKeyEncoding *sort_key, const LsKeyEncoding *
 		return true;
 	if (!pg_strxfrm_enabled(locale))
 		return false;
-	column->state = locale;
+	column->state = ls_key_collation(locale);
 	column->encoding = locale->deterministic ? both : sort_key;
 	return true;
 }
