@@ -164,4 +164,18 @@ SELECT count(*) AS queries, count(*) FILTER (WHERE shape(text, 'l') ~ 'Index.* u
 \x on
 SELECT * FROM compare_plans();
 \x off
+
+-- At SERIALIZABLE a look-up in a small table takes the index, for a sequential scan locks the whole table; READ ONLY
+-- transactions lock nothing.
+CREATE TABLE small (id int PRIMARY KEY, v int) USING leanstore;
+INSERT INTO small SELECT i, i FROM generate_series(1, 20) i;
+ANALYZE small;
+EXPLAIN (COSTS off) UPDATE small SET v = 0 WHERE id = 5;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+EXPLAIN (COSTS off) UPDATE small SET v = 0 WHERE id = 5;
+EXPLAIN (COSTS off) SELECT sum(v) FROM small;
+COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY;
+EXPLAIN (COSTS off) SELECT v FROM small WHERE id = 5;
+COMMIT;
 DROP SCHEMA index_ls_scan_plans CASCADE;

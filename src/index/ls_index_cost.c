@@ -11,6 +11,7 @@
 
 #include "ls_table.h"
 
+#include "access/xact.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_opfamily_d.h"
 #include "nodes/pathnodes.h"
@@ -55,8 +56,27 @@ ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *path, double
  * - LIKE with the pattern operator classes, by the OID of their families.  Ours have the same operators.
  */
 static void
-present_as_btree(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
+present_as_btree(IndexOptInfo *index)
 {
+	index->relam = BTREE_AM_OID;
+	for (int i = 0; index->sortopfamily != NULL && i < index->nkeycolumns; i++)
+		if (index->sortopfamily[i] == TEXT_PATTERN_BTREE_FAM_OID ||
+			index->sortopfamily[i] == BPCHAR_PATTERN_BTREE_FAM_OID)
+			index->opfamily[i] = index->sortopfamily[i];
+}
+
+/*
+ * At SERIALIZABLE a sequential scan locks the whole table, and who looks up one row of
+ * a small table that others write would rather use its index, which locks a key.  The planner
+ * knows costs of pages only: such a table is told to be large enough that a look-up wins.
+ * (pgbench's branches: without this every transaction waits for every other.)
+ */
+#define MIN_PAGES_SERIALIZABLE 10
+
+static void
+relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
+{
+	bool		ours = false;
 	ListCell   *cell;
 
 	if (previous_relation_info_hook != NULL)
@@ -68,17 +88,16 @@ present_as_btree(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *re
 
 		if (index->amcostestimate != ls_index_amcostestimate)
 			continue;
-		index->relam = BTREE_AM_OID;
-		for (int i = 0; index->sortopfamily != NULL && i < index->nkeycolumns; i++)
-			if (index->sortopfamily[i] == TEXT_PATTERN_BTREE_FAM_OID ||
-				index->sortopfamily[i] == BPCHAR_PATTERN_BTREE_FAM_OID)
-				index->opfamily[i] = index->sortopfamily[i];
+		ours = true;
+		present_as_btree(index);
 	}
+	if (ours && !inhparent && IsolationIsSerializable() && !XactReadOnly)
+		rel->pages = Max(rel->pages, MIN_PAGES_SERIALIZABLE);
 }
 
 void
 ls_index_install_planner_hook(void)
 {
 	previous_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = present_as_btree;
+	get_relation_info_hook = relation_info;
 }
