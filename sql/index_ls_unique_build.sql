@@ -34,6 +34,20 @@ DO $$ BEGIN FOR i IN 1..500 LOOP UPDATE u SET c = 8 WHERE c = 7; UPDATE u SET c 
 DO $$ BEGIN FOR i IN 1..100 LOOP DELETE FROM u WHERE c = 7; INSERT INTO u VALUES (7, NULL, 'x', 7); COMMIT; END LOOP; END $$;
 SELECT * FROM u ORDER BY id;
 SELECT leanstore_check('u');
+-- The old row of an update does not count, but another one that is given its row id later does.
+BEGIN;
+CREATE TABLE again (k int UNIQUE, v int UNIQUE);
+INSERT INTO again VALUES (1, 1), (2, 2);
+UPDATE again SET v = 3 WHERE k = 1;
+UPDATE again SET v = v + 10;
+TRUNCATE again;
+INSERT INTO again VALUES (1, 1), (2, 2);
+SAVEPOINT s;
+INSERT INTO again VALUES (1, 3);
+ROLLBACK TO s;
+INSERT INTO again VALUES (3, 3);
+UPDATE again SET k = 2 WHERE k = 1;
+ROLLBACK;
 -- Deferred.
 CREATE TABLE d (id int PRIMARY KEY DEFERRABLE, k int UNIQUE DEFERRABLE INITIALLY DEFERRED, n int UNIQUE NULLS NOT DISTINCT DEFERRABLE INITIALLY DEFERRED);
 INSERT INTO d SELECT i, i, i FROM generate_series(1, 10) i;

@@ -26,6 +26,7 @@
 #include "access/table.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "storage/predicate.h"
@@ -78,7 +79,13 @@ static RelFileNumber own_rows_of = InvalidRelFileNumber;
 static uint64 own_rows_lo;
 static uint64 own_rows_hi;
 
+/* The statement being run, innermost; and what it does with the table that was asked about last. */
+static const PlannedStmt *running = NULL;
+static Oid	asked_table = InvalidOid;
+static ls_range_mode asked_mode;
+
 static ExecutorStart_hook_type previous_start = NULL;
+static ExecutorRun_hook_type previous_run = NULL;
 
 /* ----------------------------------------------------------------
  * shared memory
@@ -359,6 +366,43 @@ ls_lock_rows(Relation table, uint64 lo, uint64 hi, ls_range_mode range_mode)
 	}
 }
 
+/*
+ * Does the statement change or lock the rows of the table that it finds, waiting for them?  Not what it
+ * inserts, nor what it may skip: who waits for ranges does not skip.
+ */
+static bool
+is_for_change(const PlannedStmt *statement, Oid table)
+{
+	ListCell   *cell;
+
+	if (statement->commandType != CMD_INSERT)
+		foreach(cell, statement->resultRelations)
+			if (rt_fetch(lfirst_int(cell), statement->rtable)->relid == table)
+				return true;
+	foreach(cell, statement->rowMarks)
+	{
+		PlanRowMark *mark = lfirst_node(PlanRowMark, cell);
+
+		if ((mark->markType == ROW_MARK_EXCLUSIVE || mark->markType == ROW_MARK_NOKEYEXCLUSIVE) &&
+			mark->waitPolicy == LockWaitBlock && rt_fetch(mark->rti, statement->rtable)->relid == table)
+			return true;
+	}
+	return false;
+}
+
+ls_range_mode
+ls_read_mode(Relation table)
+{
+	if (running == NULL)
+		return LS_RANGE_SHARED;
+	if (asked_table != RelationGetRelid(table))
+	{
+		asked_table = RelationGetRelid(table);
+		asked_mode = is_for_change(running, asked_table) ? LS_RANGE_EXCLUSIVE : LS_RANGE_SHARED;
+	}
+	return asked_mode;
+}
+
 void
 ls_lock_entries(Relation index, ls_bytes from, ls_bytes to, ls_range_mode range_mode)
 {
@@ -493,9 +537,36 @@ executor_start(QueryDesc *query, int eflags)
 	}
 }
 
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	ExecutorRun_hook_type run = previous_run ? previous_run : standard_ExecutorRun;
+	const PlannedStmt *outer = running;
+
+	if (likely(XactIsoLevel != XACT_SERIALIZABLE))
+	{
+		run(query, direction, count);
+		return;
+	}
+	running = query->plannedstmt;
+	asked_table = InvalidOid;
+	PG_TRY();
+	{
+		run(query, direction, count);
+	}
+	PG_FINALLY();
+	{
+		running = outer;
+		asked_table = InvalidOid;
+	}
+	PG_END_TRY();
+}
+
 void
 ls_serializable_install_hooks(void)
 {
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
 }

@@ -48,6 +48,13 @@ ls_lock_row(Relation table, uint64 row_id, ls_range_mode mode)
 	ls_lock_rows(table, row_id, row_id + 1, mode);
 }
 
+/*
+ * How to lock a row of the table that the running statement has found: exclusively
+ * if it is to be changed or locked for that.  Two that read the same row first and
+ * then change it would wait for each other.
+ */
+extern ls_range_mode ls_read_mode(Relation table);
+
 /* All of them: what a sequential scan reads, or a scan of an index that locks no ranges itself. */
 static inline void
 ls_lock_table(Relation table)

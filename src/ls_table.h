@@ -238,6 +238,22 @@ typedef struct LsSuperseded
 
 extern LsSuperseded ls_superseded;
 
+/*
+ * The row last moved by this backend: whoever inserts an entry for `to` need not ask
+ * whether `from`, which has the same key as a rule, still counts.  Row ids begin anew when a table is
+ * truncated, so it holds for one command.
+ */
+typedef struct LsMoved
+{
+	Oid			relid;
+	CommandId	cid;
+	uint64		tn;
+	uint64		from;
+	uint64		to;
+} LsMoved;
+
+extern LsMoved ls_moved;
+
 /* The row last found by a dirty snapshot: ON CONFLICT is about to lock it. */
 typedef struct LsDirtyMatch
 {

@@ -92,7 +92,7 @@ next_row(LsScanDesc *scan, ls_row *row)
 		uint64		row_id = ls_block_to_row(scan->block) + scan->offsets[scan->next_offset++] - 1;
 
 		if (unlikely(scan->locks))
-			ls_lock_row(scan->base.rs_rd, row_id, LS_RANGE_SHARED);
+			ls_lock_row(scan->base.rs_rd, row_id, ls_read_mode(scan->base.rs_rd));
 		if (ls_fetch(scan->base.rs_rd, row_id, ls_scan_snapshot(scan), ls_fetch_buffer(), row, NULL))
 			return true;
 	}

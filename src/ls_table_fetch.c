@@ -41,7 +41,7 @@ fetch_visible(Relation rel, uint64 row_id, Snapshot snapshot, ls_row *row, bool 
 {
 	if (likely(!ls_locks_reads(rel, snapshot)))
 		return ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), ls_fetch_buffer(), row, all_dead);
-	ls_lock_row(rel, row_id, LS_RANGE_SHARED);
+	ls_lock_row(rel, row_id, ls_read_mode(rel));
 	return ls_fetch(rel, row_id, ls_locked_snapshot(snapshot), ls_fetch_buffer(), row, all_dead);
 }
 

@@ -318,7 +318,13 @@ finish_update(Update *u, TupleTableSlot *slot, TU_UpdateIndexes *update_indexes)
 		ls_slot_set_locked(slot);
 
 	if (!u->plan.in_place)
+	{
 		*update_indexes = TU_All;
+		ls_moved = (LsMoved)
+		{
+			.relid = RelationGetRelid(u->rel), .cid = u->cid, .tn = ls_own_tn(), .from = u->row_id, .to = u->new_row_id
+		};
+	}
 	else
 	{
 		*update_indexes = u->plan.summarized ? TU_Summarizing : TU_None;

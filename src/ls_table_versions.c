@@ -27,6 +27,8 @@
 
 LsSuperseded ls_superseded = {InvalidOid, 0, 0};
 
+LsMoved		ls_moved = {InvalidOid};
+
 LsDirtyMatch ls_dirty_match = {InvalidOid, 0};
 LsConflictLock ls_conflict_lock = {0};
 

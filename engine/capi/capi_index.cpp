@@ -77,6 +77,10 @@ ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *e
   });
 }
 
+void ls_index_scan_mark(ls_index_scan *scan) noexcept { scan_of(scan).mark(); }
+
+bool ls_index_scan_confirm(ls_index_scan *scan, ls_index_entry *entry) noexcept { return scan_of(scan).confirm(entry); }
+
 ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to, ls_index_entry *entry,
                                ls_error *err) noexcept {
   return wall::call(err, [&] { return scan_of(scan).middle(bytes_of(from), bytes_of(to), to.data == nullptr, entry); });

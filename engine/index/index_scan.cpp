@@ -24,13 +24,27 @@ void IndexScan::range(Bytes from, Bytes to, bool unbounded, bool backward) {
   unbounded_ = unbounded;
   backward_ = backward;
   has_slice_ = false;
+  crossed_ = false;
   place_ = backward ? Place::kEnd : Place::kBegin;
 }
 
 void IndexScan::seek(Bytes position) {
   sought_.set(position);
   sought_start_ = Start::kSought;
+  crossed_ = false;
   place_ = Place::kSought;
+}
+
+void IndexScan::mark() {
+  marked_place_ = place_;
+  marked_pos_ = pos_;
+}
+
+bool IndexScan::confirm(ls_index_entry *entry) {
+  if (!has_slice_ || crossed_ || !seen_.frame->latch.validate(seen_.version)) return false;
+  place_ = marked_place_;
+  pos_ = marked_pos_;
+  return place_ != Place::kLeaf || ok(current(entry));
 }
 
 Status IndexScan::next(ls_index_entry *entry) {
@@ -155,6 +169,7 @@ Status IndexScan::next_leaf(bool *ended) {
     }
   }
   sought_start_ = Start::kFence;
+  crossed_ = true;
   place_ = Place::kSought;
   return read_at(sought_, Start::kFence);
 }
@@ -177,7 +192,7 @@ Status IndexScan::read_at(Bytes bound, Start start) {
     }
     pos = start != Start::kEdge ? leaf.position_of(bound) : backward_ ? end : begin;
     leaf.copy_slice(begin, end, slice_);
-  });
+  }, &seen_);
   if (code(s) == LS_END) place_ = Place::kBegin;  // nothing is less than nothing
   LS_TRY(s);
   const Bytes prefix = node()->prefix();

@@ -8,6 +8,7 @@
 //
 // Place: on the entry last returned, before the first or behind the last of the range (after LS_END), or at a point sought.
 #pragma once
+#include "btree/tree.hpp"
 #include "index/index.hpp"
 
 namespace ls {
@@ -23,6 +24,10 @@ class IndexScan {
   Status next(ls_index_entry *entry);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
+  // Remember the place; and go back to it, if all that was read since range() or seek() is in one leaf and this one is still as it
+  // was copied.  *entry: there, unless it is an end of the range.
+  void mark();
+  bool confirm(ls_index_entry *entry);
   // Some entry of the range, about in the middle of its entries.  LS_END: there is none.
   Status middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *entry);
   u64 searches() const { return searches_; }
@@ -65,9 +70,13 @@ class IndexScan {
   bool backward_ = false;
   bool unbounded_ = false;
   bool has_slice_ = false;
+  bool crossed_ = false;      // since range() or seek(): to another leaf
   Start sought_start_ = Start::kSought;  // kFence: of the next leaf, which an interrupted read has not got
   i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
   i32 pos_ = 0;               // begin_ - 1 .. end_
+  Place marked_place_ = Place::kEnd;
+  i32 marked_pos_ = 0;
+  BTree::Seen seen_;          // the leaf of the slice
   u64 searches_ = 0;
   Bound from_, to_, sought_;
   u8 key_[kMaxKeyBytes];                 // of the entry last returned; begins with the leaf's prefix

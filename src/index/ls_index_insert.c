@@ -18,6 +18,7 @@
 
 #include "access/tableam.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "storage/lmgr.h"
 #include "utils/snapmgr.h"
@@ -279,10 +280,23 @@ insert_any(Insertion *in)
 	end_insertion(in);
 }
 
+/* The old row of an update does not count: most often it has the same key, and to find that out takes two searches. */
+static void
+ignore_old_row(Insertion *in)
+{
+	if (ls_moved.to != in->row_id || ls_moved.relid != RelationGetRelid(in->table) ||
+		ls_moved.cid != GetCurrentCommandId(false) || ls_moved.tn != ls_own_tn())
+		return;
+	in->max_rivals = 8;
+	in->rivals = palloc_array(uint64, in->max_rivals);
+	in->rivals[in->n_ignored++] = ls_moved.from;
+}
+
 /* Insert if no row with an equal key lives.  False: there may be one, and nothing is inserted. */
 static bool
 insert_unique(Insertion *in, IndexUniqueCheck check)
 {
+	ignore_old_row(in);
 	for (;;)
 	{
 		bool		found_own;

@@ -4,8 +4,9 @@
  * A scan locks, shared, the part of the index that it has read, gaps included: the
  * place of an entry says nothing of what may be inserted before it.  It locks before it
  * reads, but how far it will come is not known, and a scan that stops after three rows
- * shall not lock millions.  So it looks ahead a few entries, locks up to there, and then reads
- * them again, now as they are under the lock; the next step is twice as long.  Look-ups
+ * shall not lock millions.  So it looks ahead a few entries, locks up to there, and then goes back
+ * if their leaf is what it was, or else reads them again, now as they are under the lock; the next step is
+ * twice as long, and one behind a place that was sought is the shortest: of an IN list each value is one entry.  Look-ups
  * by all columns and bitmap scans lock their whole range at once, and so do scans by
  * labels: the ends of that range are entries that stay, those on the way need not
  * (ls_index_label.c).
@@ -20,6 +21,7 @@
 
 /* Entries to lock at a time: at first, and at most. */
 #define FIRST_AHEAD 8
+#define AHEAD_AFTER_SEEK 2
 #define MAX_AHEAD 1024
 
 static void
@@ -72,18 +74,14 @@ is_below(ls_bytes position, const StringInfoData *to)
 }
 
 void
-ls_index_lock_note_place(LsIndexLock *lock, ls_bytes place)
-{
-	set_bytes(&lock->place, place);
-	lock->has_place = true;
-}
-
-void
 ls_index_lock_jump(LsIndexLock *lock, ls_bytes place)
 {
 	/* what has been locked elsewhere stays so, but does not reach to here */
 	if (lock->any && (ls_bytes_compare(place, ls_bytes_of(&lock->from)) < 0 || !is_below(place, &lock->to)))
 		lock->any = false;
+	set_bytes(&lock->place, place);
+	lock->has_place = true;
+	lock->ahead = AHEAD_AFTER_SEEK;
 }
 
 /* Is the answer of the engine's scan, an entry or the end, one that cannot change any more? */
@@ -112,11 +110,11 @@ look_ahead(IndexScanDesc scan)
 	LsIndexScan *so = scan->opaque;
 	LsIndexLock *lock = &so->lock;
 	int			n = lock->ahead;
+	ls_index_entry entry = so->entry;
 
 	lock->ahead = Min(n * 2, MAX_AHEAD);
 	for (int i = 1; i < n; i++)
 	{
-		ls_index_entry entry;
 		ls_error	error;
 		ls_status	status;
 
@@ -124,8 +122,8 @@ look_ahead(IndexScanDesc scan)
 		if (status == LS_END)
 			return true;
 		ls_check(status, error, scan->indexRelation);
-		ls_index_entry_position(&entry, &lock->position);
 	}
+	ls_index_entry_position(&entry, &lock->position);
 	return false;
 }
 
@@ -194,24 +192,30 @@ ls_index_lock_next(IndexScanDesc scan, ls_error *error)
 {
 	LsIndexScan *so = scan->opaque;
 	LsIndexLock *lock = &so->lock;
+	bool		locked = false;
+	ls_status	status;
 
-	for (;;)
+	while (!locked)
 	{
-		ls_status	status;
-
 		LS_CALL(status, ls_index_scan_next(so->engine, &so->entry, error));
 		if (status != LS_OK && status != LS_END)
 			return status;
 		if (status == LS_OK)
 			ls_index_entry_position(&so->entry, &lock->position);
-		if (is_locked(so, status))
+		locked = is_locked(so, status);
+		if (!locked)
 		{
-			lock->has_place = status == LS_OK;
-			if (lock->has_place)
-				set_bytes(&lock->place, ls_bytes_of(&lock->position));
-			return status;
+			ls_index_scan_mark(so->engine);
+			extend(scan, status == LS_END || look_ahead(scan));
+			locked = ls_index_scan_confirm(so->engine, &so->entry);
+			if (!locked)
+				read_again(scan);
+			else if (status == LS_OK)
+				ls_index_entry_position(&so->entry, &lock->position);
 		}
-		extend(scan, status == LS_END || look_ahead(scan));
-		read_again(scan);
 	}
+	lock->has_place = status == LS_OK;
+	if (lock->has_place)
+		set_bytes(&lock->place, ls_bytes_of(&lock->position));
+	return status;
 }

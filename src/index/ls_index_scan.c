@@ -175,7 +175,7 @@ seek(IndexScanDesc scan, ls_bytes position)
 
 	so->moved = true;
 	if (unlikely(so->lock.on))
-		ls_index_lock_note_place(&so->lock, position);
+		ls_index_lock_jump(&so->lock, position);
 	LS_CALL_ON(scan->indexRelation, status, ls_index_scan_seek(so->engine, position, &error));
 	ls_check(status, error, scan->indexRelation);
 }
@@ -209,7 +209,8 @@ skip(IndexScanDesc scan)
 	LsIndexScan *so = scan->opaque;
 	ls_bytes	place = ls_bytes_of(&so->filter.skip_to);
 
-	for (int i = 0; i < STEPS_BEFORE_SEEK; i++)
+	/* what is read on the way would have to be locked */
+	for (int i = so->lock.on ? STEPS_BEFORE_SEEK : 0; i < STEPS_BEFORE_SEEK; i++)
 	{
 		if (!next_entry(scan))
 			return false;
@@ -274,8 +275,6 @@ ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
 	so->coming_back = true;
 	if (so->nothing)
 		return;
-	if (unlikely(so->lock.on))
-		ls_index_lock_jump(&so->lock, position);
 	seek(scan, position);
 }
 

@@ -229,10 +229,7 @@ extern void ls_index_entry_position(const ls_index_entry *entry, StringInfo posi
 /* The scan is about to begin on its range; all: it will read all of it. */
 extern void ls_index_lock_start(IndexScanDesc scan, bool backward, bool all);
 
-/* The engine's scan is told to go on behind a place ... */
-extern void ls_index_lock_note_place(LsIndexLock *lock, ls_bytes place);
-
-/* ... which may be anywhere in the range. */
+/* The engine's scan is told to go on behind a place, anywhere in the range: nothing in between matches, or it has been there. */
 extern void ls_index_lock_jump(LsIndexLock *lock, ls_bytes place);
 
 /* The next entry, in so->entry, from a locked part of the index. */

@@ -475,6 +475,11 @@ void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
 /* Within the range, go on as if `position` (key | row id, or any byte string) had just been returned: forward with the first entry
  * behind it, backward with the last before it.  Cheap when that is in the same leaf. */
 LS_NODISCARD ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) LS_NOEXCEPT;
+/* For a host that locks what it reads, and learns what that is by reading ahead.  Remember where the scan stands; later, with the
+ * locks, go back there: true if everything since it began or sought came from one leaf that has not changed since it was
+ * copied.  *entry: the one it stands on, unless that is an end of the range.  False: begin again. */
+void ls_index_scan_mark(ls_index_scan *scan) LS_NOEXCEPT;
+LS_NODISCARD bool ls_index_scan_confirm(ls_index_scan *scan, ls_index_entry *entry) LS_NOEXCEPT;
 /* For searches by an order that only the host can tell: some entry of the range, about in the middle of its entries.  LS_END: it has
  * none (at one moment of the call).  Afterwards the scan has no place: ls_index_scan_range gives it one. */
 LS_NODISCARD ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to, ls_index_entry *entry,

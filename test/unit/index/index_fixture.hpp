@@ -100,6 +100,15 @@ class IndexScanner {
     return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
   }
   void seek(const std::string &position) { LS_EXPECT_OK(ls_index_scan_seek(scan_, to_bytes(position), &err)); }
+  void mark() { ls_index_scan_mark(scan_); }
+  // The entry confirmed; nothing inside: the end.
+  using Confirmed = std::optional<std::optional<Entry>>;
+  Confirmed confirm() {
+    ls_index_entry e{};
+    if (!ls_index_scan_confirm(scan_, &e)) return std::nullopt;
+    if (e.key.data == nullptr) return Confirmed(std::in_place);
+    return Confirmed(Entry{to_string(e.key), e.row_id, to_string(e.payload)});
+  }
   void set_backward(bool backward) { ls_index_scan_set_backward(scan_, backward); }
   u64 searches() const { return ls_index_scan_searches(scan_); }
   std::vector<Entry> rest() {

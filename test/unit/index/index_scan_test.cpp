@@ -194,6 +194,54 @@ TEST_F(IndexScanTest, what_is_removed_behind_its_back) {
   EXPECT_GT(store.stats().merges, 10u);
 }
 
+TEST_F(IndexScanTest, what_was_read_ahead_is_confirmed) {
+  fill(20);  // one leaf
+  IndexSession s(store, 0);
+  for (bool backward : {false, true}) {
+    IndexScanner scan(s.worker(), s.index);
+    scan.range(number_key(50), number_key(100), backward);
+    const auto first = scan.next();
+    scan.mark();
+    const auto second = scan.next();
+    ASSERT_EQ(scan.confirm(), IndexScanner::Confirmed(first));
+    EXPECT_EQ(scan.next(), second);
+    EXPECT_EQ(scan.searches(), 1u);
+    scan.rest();
+    scan.mark();
+    ASSERT_EQ(scan.confirm(), IndexScanner::Confirmed(std::in_place)) << "the end";
+    EXPECT_EQ(scan.next(), std::nullopt);
+  }
+}
+
+TEST_F(IndexScanTest, what_has_changed_is_not_confirmed) {
+  fill(2000);
+  IndexSession s(store, 0);
+  LS_ASSERT_OK(s.begin());
+  IndexScanner scan(s.worker(), s.index);
+  scan.range(number_key(5000), number_key(5100));
+  ASSERT_TRUE(scan.next());
+  scan.mark();
+  LS_ASSERT_OK(s.add(number_key(5005), 9999));
+  EXPECT_EQ(scan.confirm(), std::nullopt) << "there is another entry by now";
+  scan.range(number_key(5001), number_key(5004));
+  EXPECT_EQ(scan.next(), std::nullopt);
+  scan.mark();
+  LS_ASSERT_OK(s.add(number_key(5002), 9998));
+  EXPECT_EQ(scan.confirm(), std::nullopt) << "nor is the end";
+  s.commit();
+
+  // Entries may have come into the leaves that were left.
+  scan.range({}, std::nullopt);
+  for (int i = 0; i < 1000; i++) ASSERT_TRUE(scan.next());
+  scan.mark();
+  EXPECT_EQ(scan.confirm(), std::nullopt);
+  scan.seek(number_key(5003));
+  const auto sought = scan.next();
+  ASSERT_TRUE(sought);
+  scan.mark();
+  EXPECT_EQ(scan.confirm(), IndexScanner::Confirmed(sought)) << "a place that was sought is a new beginning";
+}
+
 TEST_F(IndexScanTest, an_empty_index) {
   IndexSession s(store, 0);
   IndexScanner scan(s.worker(), s.index);
