@@ -35,7 +35,7 @@ my $ROUND_SECONDS = 20;
 
 # --- Load ---------------------------------------------------------------------
 
-# One operation as SQL; it prints lines  what|table|key|group|version[|replaced].
+# One operation as SQL; it prints lines  what|table|key|group|version[|replaced], and  g|table|groups  before the rows of these.
 sub _operation
 {
 	my ($table, $value, $read_only) = @_;
@@ -43,8 +43,16 @@ sub _operation
 	my $group = int(rand($GROUPS));
 	my $choice = $read_only ? rand(4) : rand(10);
 
-	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key;" if $choice < 2;
-	return "SELECT 'g', '$table', $group; SELECT 'r', '$table', k, g, v FROM $table WHERE g = $group;" if $choice < 4;
+	# of IN lists the scan visits single places
+	my $other = int(rand($GROUPS));
+
+	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key;" if $choice < 1;
+	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k IN ($key, @{[ int(rand($FIXED)) ]});" if $choice < 1.5;
+	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key" . ($read_only ? ';' : ' FOR UPDATE;') if $choice < 2;
+	return "SELECT 'g', '$table', $group; SELECT 'r', '$table', k, g, v FROM $table WHERE g = $group;" if $choice < 3;
+	return "SELECT 'g', '$table', '$group,$other';"
+	  . " SELECT 'r', '$table', k, g, v FROM $table WHERE g IN ($group, $other);"
+	  if $choice < 4;
 	return "UPDATE $table SET v = $value WHERE k = $key RETURNING 'w', '$table', new.k, new.g, new.v, old.v;" if $choice < 7;
 	return "INSERT INTO $table VALUES ($value, $group, $value) RETURNING 'w', '$table', k, g, v, 0;" if $choice < 8;
 	return "UPDATE $table SET v = $value, g = $group WHERE k = $key RETURNING 'w', '$table', new.k, new.g, new.v, old.v;"
@@ -175,10 +183,10 @@ sub _edges
 
 			if ($group_read && ($what ne 'r'))
 			{
-				_add_absent($t, $absences->{$group_read}, \%found, $add);
+				_add_absent($t, $absences->{"$group_read->[0] $_"}, \%found, $add) for split /,/, $group_read->[1];
 				($group_read, %found) = ();
 			}
-			if ($what eq 'g') { $group_read = "$table $key" }
+			if ($what eq 'g') { $group_read = [ $table, $key ] }
 			next if $what ne 'r';
 			my $row = "$table $key";
 			$found{$row} = 1;
