@@ -64,6 +64,9 @@ server_pids() {
 	ps -o pid= --ppid "$pid"
 }
 
+# For the script to replace: when all is over, as who called it.
+after_bench() { :; }
+
 bench_main() {
 	local pg_config=${PG_CONFIG:-${LEANSTORE_CACHE:-/var/cache/leanstore_am}/pg18-release/bin/pg_config}
 	bindir=$("$pg_config" --bindir)
@@ -76,7 +79,7 @@ bench_main() {
 	fi
 	make --no-print-directory -s -C "$repository" PG_CONFIG="$pg_config" all >/dev/null
 	work=$(mktemp -d "${BENCH_DIR:-/tmp}/leanstore_bench.XXXXXX")
-	trap 'rm -rf "$work"' EXIT
+	trap 'rm -rf "$work"; after_bench' EXIT
 	cp -r "$repository"/build/pg-release/stage "$work/stage"
 	cp "$repository/bench/lib.sh" "$0" "$work/"
 	mkdir "$work/bench" && mv "$work/lib.sh" "$work/bench/" && mkdir "$work/bench/x" && mv "$work/$(basename "$0")" "$work/bench/x/"
