@@ -56,6 +56,9 @@ checkpoint() {
 	sql bench 'SELECT leanstore_checkpoint()' >/dev/null
 }
 
+# Of the numbers in stdin, one in a line.
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
 # Process ids of the running server, the postmaster first.
 server_pids() {
 	local pid

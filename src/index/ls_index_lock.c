@@ -101,8 +101,8 @@ is_locked(LsIndexScan *so, ls_status status)
 }
 
 /*
- * Read on, from the entry in lock->position, and leave the place of the last entry read
- * there.  True: the end was met.
+ * Read on, from so->entry, and leave the place of the last entry read in lock->position.
+ * True: the end was met.
  */
 static bool
 look_ahead(IndexScanDesc scan)
@@ -210,12 +210,10 @@ ls_index_lock_next(IndexScanDesc scan, ls_error *error)
 			locked = ls_index_scan_confirm(so->engine, &so->entry);
 			if (!locked)
 				read_again(scan);
-			else if (status == LS_OK)
-				ls_index_entry_position(&so->entry, &lock->position);
 		}
 	}
 	lock->has_place = status == LS_OK;
 	if (lock->has_place)
-		set_bytes(&lock->place, ls_bytes_of(&lock->position));
+		ls_index_entry_position(&so->entry, &lock->place);
 	return status;
 }

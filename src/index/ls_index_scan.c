@@ -209,8 +209,9 @@ skip(IndexScanDesc scan)
 	LsIndexScan *so = scan->opaque;
 	ls_bytes	place = ls_bytes_of(&so->filter.skip_to);
 
-	/* what is read on the way would have to be locked */
-	for (int i = so->lock.on ? STEPS_BEFORE_SEEK : 0; i < STEPS_BEFORE_SEEK; i++)
+	int			steps = so->lock.on ? 0 : STEPS_BEFORE_SEEK;	/* what is read on the way would have to be locked */
+
+	for (int i = 0; i < steps; i++)
 	{
 		if (!next_entry(scan))
 			return false;

@@ -169,12 +169,13 @@ ask_levels(pg_locale_t locale, const char *string, Size len, StringInfo buffer, 
 	for (int i = 0; i < 3; i++)
 	{
 		const uint8 *separator = memchr(from, 0x01, end - from);
+		const uint8 *behind = separator != NULL ? separator : end;
 
 		if ((separator == NULL) != (i == 2))
 			return false;
 		levels->bytes[i] = from;
-		levels->len[i] = (separator != NULL ? separator : end) - from;
-		from = separator + 1;
+		levels->len[i] = behind - from;
+		from = behind + 1;
 	}
 	return true;
 }

@@ -44,14 +44,15 @@ sub _operation
 	my $choice = $read_only ? rand(4) : rand(10);
 
 	# of IN lists the scan visits single places
-	my $other = int(rand($GROUPS));
+	my $other_key = int(rand($FIXED));
+	my $other_group = int(rand($GROUPS));
 
 	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key;" if $choice < 1;
-	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k IN ($key, @{[ int(rand($FIXED)) ]});" if $choice < 1.5;
+	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k IN ($key, $other_key);" if $choice < 1.5;
 	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key" . ($read_only ? ';' : ' FOR UPDATE;') if $choice < 2;
 	return "SELECT 'g', '$table', $group; SELECT 'r', '$table', k, g, v FROM $table WHERE g = $group;" if $choice < 3;
-	return "SELECT 'g', '$table', '$group,$other';"
-	  . " SELECT 'r', '$table', k, g, v FROM $table WHERE g IN ($group, $other);"
+	return "SELECT 'g', '$table', '$group,$other_group';"
+	  . " SELECT 'r', '$table', k, g, v FROM $table WHERE g IN ($group, $other_group);"
 	  if $choice < 4;
 	return "UPDATE $table SET v = $value WHERE k = $key RETURNING 'w', '$table', new.k, new.g, new.v, old.v;" if $choice < 7;
 	return "INSERT INTO $table VALUES ($value, $group, $value) RETURNING 'w', '$table', k, g, v, 0;" if $choice < 8;
