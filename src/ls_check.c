@@ -8,9 +8,9 @@
  *
  * Rows may change meanwhile, so each difference is decided on the row again
  * under the newest state.  Index against table: an entry whose row lives must carry
- * the key that the row has now (an UPDATE of an indexed column takes a new row
- * id, so an entry never lies).  Table against index: every committed
- * row that satisfies the predicate must be found.
+ * the key that the row has now; in an index that is marked for stale entries (index/ls_index_stale.c) one that
+ * does not is left aside.  Table against index: every committed
+ * row that satisfies the predicate must be found, by its present key.
  */
 #include "ls.h"
 #include "index/ls_index_label.h"
@@ -231,10 +231,19 @@ check_unique(IndexCheck *check, LastRow *last, const ls_index_entry *entry)
 	appendBinaryStringInfo(&last->key, entry->key.data, entry->key.len);
 }
 
+/* Asked after an entry or a row was read: the index is marked before it gets the first stale one. */
+static bool
+has_stale(IndexCheck *check)
+{
+	return ls_is_index(check->index) && ls_index_can_be_stale(check->index) &&
+		ls_index_may_be_stale(ls_index_tree(check->index));
+}
+
 static void
 leanstore_entries_against_rows(IndexCheck *check)
 {
 	Form_pg_index form = check->index->rd_index;
+	bool		can_be_stale = ls_index_can_be_stale(check->index);
 	ls_index_scan *scan;
 	LsLabelCheck *labels = NULL;
 	LastRow		last = {0};
@@ -265,11 +274,18 @@ leanstore_entries_against_rows(IndexCheck *check)
 		ls_check(status, error, check->index);
 
 		ls_row_to_tid(entry.row_id, &tid);
-		note_entry(check->seen, &tid);
+		if (!can_be_stale)
+			note_entry(check->seen, &tid);
 		if (labels != NULL)
 			ls_label_check_entry(labels, &entry);
 		if (!lives(check, entry.row_id))
 			continue;			/* dead: the entry waits for cleaning */
+		if (can_be_stale)
+		{
+			if (has_stale(check) && !ls_index_is_key_of(check->index, entry.key, check->slot))
+				continue;		/* stale, and waits for cleaning as well */
+			note_entry(check->seen, &tid);
+		}
 		ResetPerTupleExprContext(check->estate);
 		old = MemoryContextSwitchTo(GetPerTupleMemoryContext(check->estate));
 		check_leanstore_entry(check, &entry, &tid, &has_null);
@@ -335,6 +351,37 @@ no_entry_twice(IndexCheck *check)
 	}
 }
 
+/*
+ * Is there an entry for the row as it is?  That the index was read and none was met means nothing where rows get other
+ * keys meanwhile.
+ */
+static bool
+has_entry_now(IndexCheck *check, ItemPointer tid)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	/* it has to have changed again for each look in vain */
+	for (int looks = 0; looks < 10; looks++)
+	{
+		ls_index_seen seen;
+		ls_error	error;
+		ls_status	status;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!table_tuple_fetch_row_version(check->table, tid, SnapshotSelf, check->slot))
+			return true;		/* it needs none any more */
+		FormIndexDatum(check->info, check->slot, check->estate, values, isnull);
+		LS_CALL(status, ls_index_look(ls_reader(), ls_index_tree(check->index), ls_index_form_key(check->index, values, isnull),
+									  ls_tid_to_row(tid), &seen, &error));
+		if (status == LS_OK)
+			return true;
+		if (status != LS_NOT_FOUND)
+			ls_check(status, error, check->index);
+	}
+	return false;
+}
+
 static void
 rows_against_entries(IndexCheck *check, Snapshot snapshot)
 {
@@ -355,6 +402,8 @@ rows_against_entries(IndexCheck *check, Snapshot snapshot)
 		if (!table_tuple_fetch_row_version(check->table, &tid, SnapshotSelf, check->slot))
 			continue;
 		if (!satisfies_predicate(check))
+			continue;
+		if (has_stale(check) && has_entry_now(check, &tid))
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -393,7 +442,8 @@ check_index(Relation table, Oid index_oid)
 			btree_entries_against_rows(&check);
 		else
 			note_all_entries(&check);
-		if (check.index->rd_rel->relam != GIN_AM_OID)
+		/* a row that has got another key meanwhile has been met with both */
+		if (check.index->rd_rel->relam != GIN_AM_OID && !has_stale(&check))
 			no_entry_twice(&check);
 		rows_against_entries(&check, snapshot);
 

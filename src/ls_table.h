@@ -195,6 +195,10 @@ extern struct IndexFetchTableData *ls_index_fetch_begin(Relation rel);
 
 /* It fetches for a leanstore index, which locks the ranges that it reads (SERIALIZABLE). */
 extern void ls_index_fetch_note_locks(struct IndexFetchTableData *scan);
+
+/* It fetches for a scan of a leanstore index whose entries may be stale. */
+struct LsIndexScan;
+extern void ls_index_fetch_note_scan(struct IndexFetchTableData *scan, struct LsIndexScan *entries);
 extern void ls_index_fetch_reset(struct IndexFetchTableData *scan);
 extern void ls_index_fetch_end(struct IndexFetchTableData *scan);
 extern bool ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,

@@ -11,6 +11,7 @@
 #include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
+#include "index/ls_index.h"
 
 #include "access/relscan.h"
 #include "pgstat.h"
@@ -149,6 +150,7 @@ typedef struct LsIndexFetch
 {
 	IndexFetchTableData base;
 	bool		index_locks;	/* a leanstore index, which locks the ranges that it reads (SERIALIZABLE) */
+	struct LsIndexScan *entries;	/* the scan of a leanstore index that may have stale entries */
 	uint64		last_row;
 	int			n_near;			/* rows fetched that were near the one before */
 	int			n_wanted;		/* rows found in a row that some other snapshot may want, though this one does not */
@@ -268,6 +270,12 @@ ls_index_fetch_note_locks(struct IndexFetchTableData *scan)
 	((LsIndexFetch *) scan)->index_locks = true;
 }
 
+void
+ls_index_fetch_note_scan(struct IndexFetchTableData *scan, struct LsIndexScan *entries)
+{
+	((LsIndexFetch *) scan)->entries = entries;
+}
+
 /* The next scan may want a single row. */
 void
 ls_index_fetch_reset(struct IndexFetchTableData *scan)
@@ -317,6 +325,15 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	if (!found)
 		return false;
 	ls_slot_store(slot, rel, &row);
+	/* who asks with a dirty snapshot waits for changes in progress, and looks again */
+	if (fetch->entries != NULL &&
+		!(snapshot->snapshot_type == SNAPSHOT_DIRTY &&
+		  (TransactionIdIsValid(snapshot->xmin) || TransactionIdIsValid(snapshot->xmax))) &&
+		ls_index_entry_is_stale(fetch->entries, slot))
+	{
+		ExecClearTuple(slot);
+		return false;
+	}
 	return true;
 }
 

@@ -3,7 +3,9 @@
  *
  * In place means that TID and index entries stay: right when no index has the
  * columns that change (summarizing indexes are told, they keep ranges and not
- * entries).  Otherwise the new row gets a row id of its own and index entries of
+ * entries), and also when those that have them can tell entries for the old key from
+ * those for the new (index/ls_index_stale.c): the row gets one more entry in each of them.  Otherwise
+ * the new row gets a row id of its own and index entries of
  * its own, and the old one ends with a pointer to it, as in a heap update.
  *
  * A row that is changed in place has one TID for all its versions.  AFTER ROW
@@ -19,6 +21,7 @@
 #include "ls_serializable.h"
 #include "ls_slot.h"
 #include "ls_table.h"
+#include "index/ls_index.h"
 
 #include "access/sysattr.h"
 #include "access/xact.h"
@@ -34,6 +37,7 @@ typedef struct UpdatePlan
 	bool		in_place;
 	bool		summarized;		/* a column of a summarizing index changes */
 	bool		keys;			/* a column that a foreign key may refer to changes */
+	List	   *rekeyed;		/* indexes, opened, in which the row that stays gets another entry */
 } UpdatePlan;
 
 static bool
@@ -58,18 +62,28 @@ attribute_changes(Relation rel, AttrNumber attnum, HeapTuple old, HeapTuple new)
 	return !datumIsEqual(old_value, new_value, att->attbyval, att->attlen);
 }
 
+/* Which columns of this kind change? */
+static Bitmapset *
+changed_attributes(Relation rel, IndexAttrBitmapKind kind, HeapTuple old, HeapTuple new)
+{
+	Bitmapset  *attrs = RelationGetIndexAttrBitmap(rel, kind);
+	int			x = -1;
+
+	while ((x = bms_next_member(attrs, x)) >= 0)
+		if (!attribute_changes(rel, x + FirstLowInvalidHeapAttributeNumber, old, new))
+			attrs = bms_del_member(attrs, x);
+	return attrs;
+}
+
 /* Does a column of this kind change? */
 static bool
 indexed_attribute_changes(Relation rel, IndexAttrBitmapKind kind, HeapTuple old, HeapTuple new)
 {
-	Bitmapset  *attrs = RelationGetIndexAttrBitmap(rel, kind);
-	int			x = -1;
-	bool		changes = false;
+	Bitmapset  *attrs = changed_attributes(rel, kind, old, new);
+	bool		any = attrs != NULL;
 
-	while (!changes && (x = bms_next_member(attrs, x)) >= 0)
-		changes = attribute_changes(rel, x + FirstLowInvalidHeapAttributeNumber, old, new);
 	bms_free(attrs);
-	return changes;
+	return any;
 }
 
 /* Does a column change that is part of a foreign key of this table? */
@@ -130,25 +144,32 @@ triggers_need_versions(Relation rel, bool old_is_own, HeapTuple old, HeapTuple n
 static void
 plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, UpdatePlan *plan)
 {
-	plan->in_place = true;
-	plan->summarized = false;
-	plan->keys = false;
+	*plan = (UpdatePlan) {.in_place = true};
 
 	if (rel->rd_rel->relhasindex)
 	{
-		/* key columns are columns of an index that blocks updates in place */
-		if (indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING, old, new))
-		{
-			plan->in_place = false;
-			plan->keys = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_KEY, old, new);
-		}
-		else
-			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old, new);
-	}
+		Bitmapset  *changed = changed_attributes(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING, old, new);
 
-	if (plan->in_place &&
-		triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new))
+		/* key columns are columns of an index that blocks updates in place */
+		if (changed != NULL)
+			plan->keys = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_KEY, old, new);
+		if (triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new))
+			plan->in_place = false;
+		else if (changed != NULL)
+			plan->rekeyed = ls_index_open_rekeyed(rel, changed, &plan->in_place);
+		if (plan->in_place)
+			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old, new);
+		bms_free(changed);
+	}
+	else if (triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new))
 		plan->in_place = false;
+}
+
+static void
+forget_plan(UpdatePlan *plan)
+{
+	ls_index_close_rekeyed(plan->rekeyed);
+	plan->rekeyed = NIL;
 }
 
 /*
@@ -269,6 +290,7 @@ try_update(Update *u, bool *again)
 		change.crosscheck = &checked;
 	}
 
+	forget_plan(&u->plan);
 	u->plan = (UpdatePlan) {.in_place = true};
 	if (rel->rd_rel->relhasindex || rel->trigdesc != NULL || OidIsValid(rel->rd_rel->reltoastrelid))
 	{
@@ -291,6 +313,8 @@ try_update(Update *u, bool *again)
 			ls_toast_delete_wide(rel, &old_row, false);
 	}
 
+	foreach_ptr(RelationData, index, u->plan.rekeyed)
+		ls_index_expect_stale(index);
 	payload = ls_row_encode(rel, stored, &len);
 	if (u->plan.in_place)
 		LS_CALL_ON(rel, status, ls_row_update(worker, ls_open(rel), &change, payload, len, &u->conflict, &u->error));
@@ -300,6 +324,22 @@ try_update(Update *u, bool *again)
 	if (stored != u->new)
 		heap_freetuple(stored);
 	return status;
+}
+
+/* The row has another key: an entry for it, and one that is left behind. */
+static void
+rekey(Update *u, Relation index)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	ls_index_key_columns(index, u->rel, u->new, values, isnull);
+	ls_index_insert_entry(index, u->rel, values, isnull, u->row_id);
+	/* values that the new version has no more have gone from the TOAST table */
+	if (HeapTupleHasExternal(&u->old))
+		return;
+	ls_index_key_columns(index, u->rel, &u->old, values, isnull);
+	ls_index_note_left_behind(index, u->rel, ls_index_form_key(index, values, isnull), u->row_id);
 }
 
 /* Tell the executor what was done. */
@@ -327,15 +367,17 @@ finish_update(Update *u, TupleTableSlot *slot, TU_UpdateIndexes *update_indexes)
 	}
 	else
 	{
+		foreach_ptr(RelationData, index, u->plan.rekeyed)
+			rekey(u, index);
 		*update_indexes = u->plan.summarized ? TU_Summarizing : TU_None;
 		ls_superseded = (LsSuperseded)
 		{
 			.relid = RelationGetRelid(u->rel), .cid = u->cid, .row_id = row_id
 		};
 	}
-	pgstat_count_heap_update(u->rel, u->plan.in_place, false);
-	/* that counts a dead row, for VACUUM to come and get: here is none */
-	if (u->plan.in_place)
+	pgstat_count_heap_update(u->rel, u->plan.in_place && u->plan.rekeyed == NIL, false);
+	/* that counts a dead row, for VACUUM to come and get: here is none, but perhaps an entry */
+	if (u->plan.in_place && u->plan.rekeyed == NIL)
 		pgstat_update_heap_dead_tuples(u->rel, 1);
 }
 
@@ -401,6 +443,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 
 	if (result == TM_Ok)
 		finish_update(&u, slot, update_indexes);
+	forget_plan(&u.plan);
 
 	if (u.old_space != NULL)
 		pfree(u.old_space);

@@ -133,7 +133,7 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   // redo fills the page, or its end closes the file again.
   bool use = *absent ? recovering : good;
   if (use) {
-    take_row_ids(slot, *meta);
+    take_meta(slot, *meta);
     frame->state.store(FrameState::kHot, std::memory_order_release);
     slot.meta.store(frame, std::memory_order_release);
     frame->latch.unlock_exclusive();
@@ -154,7 +154,7 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
   LS_TRY(format(ctx, slot));
   Frame *frame = slot.meta.load(std::memory_order_acquire);
   LS_CHECK(frame != pool.shared()->empty_meta(), "formatting a tree set no meta page");
-  take_row_ids(slot, *reinterpret_cast<MetaPage *>(pool.page(frame)));
+  take_meta(slot, *reinterpret_cast<MetaPage *>(pool.page(frame)));
   return kOk;
 }
 
@@ -186,10 +186,11 @@ void forget_rest(PoolShared &pool, FileSlot &slot, FileNo file_no) {
 
 }  // namespace
 
-void take_row_ids(FileSlot &file, const MetaPage &meta) {
+void take_meta(FileSlot &file, const MetaPage &meta) {
   file.next_row_id.store(meta.row_id_high, std::memory_order_relaxed);
   file.row_id_reserved.store(meta.row_id_high, std::memory_order_relaxed);
   file.row_id_durable.store(meta.row_id_high, std::memory_order_relaxed);
+  file.stale_entries.store(meta.stale_entries != 0, std::memory_order_relaxed);
 }
 
 bool pin_file(FileSlot &file, FileNo file_no) {

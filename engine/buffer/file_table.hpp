@@ -40,6 +40,7 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<u32> table_slot{0};
   std::atomic<FileNo> table_no{0};
   std::atomic<u64> rows_gone_swept{0};
+  std::atomic<bool> stale_entries{false};   // indexes: MetaPage::stale_entries
   std::atomic<Frame *> last_leaf{nullptr};  // version trees: where new entries mostly go; a guess
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
   std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation

@@ -32,6 +32,7 @@ struct MetaPage {
   u32 free_total;       // free pages including those in trunks and trunks themselves
   u32 free_count;       // entries of free_pages
   PageNo free_pages[960];
+  u32 stale_entries;    // index: 1 when an entry may have a key that its row has no more (index_stale.hpp)
 };
 static_assert(sizeof(MetaPage) <= kPageSize);
 inline constexpr u32 kMetaMagic = 0x4c534d31;  // "LSM1"

@@ -102,7 +102,7 @@ Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, 
 
 // ---- file_table.cpp
 // What the meta page says about row ids.
-void take_row_ids(FileSlot &file, const struct MetaPage &meta);
+void take_meta(FileSlot &file, const struct MetaPage &meta);
 // Keeps the file from being forgotten while it is written: forget waits.  False: it is forgotten already.
 bool pin_file(FileSlot &file, FileNo file_no);
 void unpin_file(FileSlot &file);

@@ -65,7 +65,7 @@ void RecoveryPages::settle_files() {
     Frame *frame = slot.meta.load(std::memory_order_relaxed);
     auto *meta = reinterpret_cast<const MetaPage *>(pool_.page(frame));
     if (meta->magic == kMetaMagic) {
-      take_row_ids(slot, *meta);
+      take_meta(slot, *meta);
     } else {
       const ls_rel_key key = slot.key;
       pool_.forget_file(key);

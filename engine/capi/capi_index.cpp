@@ -47,6 +47,31 @@ ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32
   });
 }
 
+ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index, ls_error *err) noexcept {
+  return wall::call(err, [&] { return index_note_stale(wall::worker(worker), wall::file(index)); });
+}
+
+bool ls_index_may_be_stale(const ls_rel *index) noexcept {
+  return reinterpret_cast<const FileSlot *>(index)->stale_entries.load(std::memory_order_acquire);
+}
+
+ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_index_seen *out, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    BTree::Seen seen;
+    LS_TRY(index_look(wall::worker(worker), wall::file(index), bytes_of(key), row_id, &seen));
+    *out = {seen.frame, seen.version};
+    return kOk;
+  });
+}
+
+ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, const ls_index_seen *seen, bool *removed,
+                               ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return index_remove_seen(wall::worker(worker), wall::file(index), bytes_of(key), row_id,
+                             {static_cast<Frame *>(seen->leaf), seen->version}, removed);
+  });
+}
+
 ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **out, ls_error *err) noexcept {
   *out = nullptr;
   return wall::call(err, [&] {

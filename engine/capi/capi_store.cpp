@@ -74,6 +74,12 @@ void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor,
 
 uint64_t ls_store_horizon(const ls_store *store) noexcept { return store->txns->horizon.load(std::memory_order_acquire); }
 
+static_assert(LS_NO_PIN == kLatestTn);
+
+bool ls_version_needed(const ls_store *store, uint64_t writer, uint64_t next) noexcept {
+  return version_needed(store->txns->snapshots, writer, next);
+}
+
 void ls_store_stats(const ls_store *store, ls_stats *stats) noexcept {
   wall::call_sure([&] { store_stats(*const_cast<ls_store *>(store), stats); });
 }

@@ -16,19 +16,6 @@ constexpr u32 kSampledEntries = 8;
 
 bool is_small(const Node &leaf) { return leaf.used_bytes() < kPageSize / 4; }
 
-// An exclusively latched leaf loses these entries.  *small: it should be merged when the latch is gone.
-void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf, std::span<const u16> positions, bool *small) {
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  const Gsn gsn = log_entries_remove(w, index, *node, positions);
-  remove_entries(node, positions);
-  w.pool->mark_dirty(leaf.frame(), gsn);
-  *small = is_small(*node);
-  leaf.reset();
-}
-
-// Best effort: the leaf just stays small.
-void merge_small(BTree &tree, Bytes key) { [[maybe_unused]] const Status ignored = tree.try_merge(key); }
-
 class LeafCleaner {
  public:
   LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no) : w_(w), at_(at), table_no_(table_no), tree_(w.ctx, at.index) {}
@@ -77,7 +64,6 @@ class LeafCleaner {
     }
     remove_and_close(w_, at_.index, leaf, std::span<const u16>(dead_, n_dead_), small);
     *removed = n_dead_;
-    w_.txns->index_entries_removed.fetch_add(n_dead_, std::memory_order_relaxed);
     return kOk;
   }
 
@@ -120,6 +106,18 @@ class LeafCleaner {
 
 }  // namespace
 
+void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf, std::span<const u16> positions, bool *small) {
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  const Gsn gsn = log_entries_remove(w, index, *node, positions);
+  remove_entries(node, positions);
+  w.pool->mark_dirty(leaf.frame(), gsn);
+  w.txns->index_entries_removed.fetch_add(positions.size(), std::memory_order_relaxed);
+  *small = is_small(*node);
+  leaf.reset();
+}
+
+void merge_small(BTree &tree, Bytes key) { [[maybe_unused]] const Status ignored = tree.try_merge(key); }
+
 Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id) {
   if (key.size() > LS_MAX_KEY_BYTES || row_id > LS_MAX_ROW_ID) return kOk;  // there is no such entry
   BTree tree(w.ctx, index);
@@ -134,7 +132,6 @@ Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id) {
     return kOk;
   }
   remove_and_close(w, index, leaf, std::span<const u16>(&pos, 1), &small);
-  w.txns->index_entries_removed.fetch_add(1, std::memory_order_relaxed);
   if (small) merge_small(tree, entry);
   return kOk;
 }

@@ -8,6 +8,11 @@ namespace ls {
 // likely that there are some.
 Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed);
 
+// An exclusively latched leaf loses these entries, and its latch.  *small: it should be merged then.
+void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf, std::span<const u16> positions, bool *small);
+// Best effort: the leaf just stays small.
+void merge_small(BTree &tree, Bytes key);
+
 // index_sweep for a table with this file number; when the table's slot has another by now, nothing is removed.
 Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves, ls_index_position *position, u64 *entries,
                     u64 *removed);

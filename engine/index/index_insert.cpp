@@ -54,6 +54,8 @@ class Insertion {
     return true;
   }
   void close_unchanged() { leaf_.reset_unchanged(); }
+  // As if it had changed: who has looked at the entry and is about to remove it has to look again.
+  void close_claimed() { leaf_.reset(); }
 
   bool found() const { return found_; }
   bool has_room() const { return node()->has_room(key_, need_); }
@@ -207,7 +209,7 @@ Status index_insert(Worker &w, const IndexAt &at, const NewEntry &entry) {
   for (;;) {
     LS_TRY(insertion.open());
     if (insertion.found()) {
-      insertion.close_unchanged();
+      insertion.close_claimed();
       return make_status(LS_EXISTS);
     }
     if (insertion.has_room()) break;

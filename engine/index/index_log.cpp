@@ -1,5 +1,6 @@
 #include "index/index_log.hpp"
 
+#include "buffer/page.hpp"
 #include "index/index_entry.hpp"
 
 namespace ls {
@@ -64,6 +65,8 @@ Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf, std::s
   return append(w, file, leaf.header.page_no, kIndexRemove, operand(leaf.count), list);
 }
 
+Gsn log_stale_entries(Worker &w, const FileSlot &file) { return append(w, file, kMetaPageNo, kIndexStale, {}, {}); }
+
 void remove_entries(Node *leaf, std::span<const u16> positions) {
   for (size_t i = positions.size(); i-- > 0;) leaf->remove(positions[i]);
 }
@@ -73,6 +76,9 @@ Status index_redo(u8 code, Bytes operands, u8 *page) {
   switch (code) {
     case kIndexInsert: return redo_insert(node, code, operands);
     case kIndexRemove: return redo_remove(node, code, operands);
+    case kIndexStale:
+      reinterpret_cast<MetaPage *>(page)->stale_entries = 1;
+      return kOk;
     default: return bad(code, "unknown");
   }
 }

@@ -21,7 +21,8 @@ Status apply(const RedoOp &op, u8 *page, PageNo page_no) {
         return fail(LS_CORRUPT, "the page is of another kind");
       return row_redo(op.code, operands, page, op.tn);
     case kOpIndex:
-      if (kind != PageKind::kLeaf) return fail(LS_CORRUPT, "the page is of another kind");
+      if (kind != (op.code == kIndexStale ? PageKind::kMeta : PageKind::kLeaf))
+        return fail(LS_CORRUPT, "the page is of another kind");
       return index_redo(op.code, operands, page);
     default:
       return fail(LS_CORRUPT, "unknown operation");

@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "os/futex.hpp"
+#include "txn/meta_page.hpp"
 #include "txn/row.hpp"
 #include "txn/row_log.hpp"
 
@@ -11,18 +12,6 @@ namespace {
 
 // What unlogged tables have in row_id_reserved and row_id_durable: beyond every row id, far from overflow.
 constexpr u64 kNoReservation = u64{1} << 62;
-
-// The meta page, latched exclusively; LS_NOT_FOUND when the file was forgotten.  FileSlot::mutex may be held.
-Status latch_meta(Worker &w, FileSlot &file, ExclusiveGuard *meta) {
-  *meta = ExclusiveGuard::lock(*w.pool, file.meta.load(std::memory_order_acquire));
-  const MetaPage *page = reinterpret_cast<const MetaPage *>(meta->page());
-  if (file.state.load(std::memory_order_acquire) == FileState::kActive && page->magic == kMetaMagic &&
-      meta->frame()->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed)) {
-    return kOk;
-  }
-  meta->reset_unchanged();
-  return fail(LS_NOT_FOUND, "relation file \"%s\" was dropped", file.path);
-}
 
 // Log space is reserved.
 Gsn store_high(Worker &w, const FileSlot &file, ExclusiveGuard &meta, u64 high) {

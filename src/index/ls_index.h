@@ -67,6 +67,40 @@ extern ls_rel *ls_index_tree(Relation index);
 extern bool ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
 							  IndexUniqueCheck check, bool unchanged, IndexInfo *info);
 
+/* Insert an entry into an index that is not unique. */
+extern void ls_index_insert_entry(Relation index, Relation table, const Datum *values, const bool *isnull, uint64 row_id);
+
+/* ---- ls_index_stale.c */
+
+/* May an update leave entries of this index behind, and the row where it is? */
+extern bool ls_index_can_be_stale(Relation index);
+
+/*
+ * The indexes, opened, that need another entry for a row when these columns change (in pull_varattnos()'s numbers), if
+ * the row can stay; *possible false: it can not.
+ */
+extern List *ls_index_open_rekeyed(Relation table, const Bitmapset *changed, bool *possible);
+extern void ls_index_close_rekeyed(List *rekeyed);
+
+/* An entry of this index is about to become stale. */
+extern void ls_index_expect_stale(Relation index);
+
+/* The values of an index on plain columns. */
+extern void ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *values, bool *isnull);
+
+/* Is this the key of the version in the slot? */
+extern bool ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot);
+
+/* The version in the slot was found through the entry that the scan has returned last: has it another key? */
+struct LsIndexScan;
+extern bool ls_index_entry_is_stale(struct LsIndexScan *so, TupleTableSlot *slot);
+
+/* Remove an entry that has another key than its row, if nobody needs it any more. */
+extern bool ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_id);
+
+/* This transaction has just made an entry stale: remove it when that is possible. */
+extern void ls_index_note_left_behind(Relation index, Relation table, ls_bytes key, uint64 row_id);
+
 /* ---- ls_index_build.c */
 extern IndexBuildResult *ls_index_ambuild(Relation table, Relation index, IndexInfo *info);
 extern void ls_index_ambuildempty(Relation index);

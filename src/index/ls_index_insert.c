@@ -357,6 +357,16 @@ has_null_key(const LsIndexShape *shape, const bool *isnull)
 	return false;
 }
 
+void
+ls_index_insert_entry(Relation index, Relation table, const Datum *values, const bool *isnull, uint64 row_id)
+{
+	Insertion	in = {.index = index, .table = table, .values = values, .isnull = isnull, .row_id = row_id};
+
+	Assert(ls_index_shape(index)->n_labels == 0);
+	take_key(&in, ls_index_form_key(index, values, isnull));
+	insert_any(&in);
+}
+
 bool
 ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
 				  IndexUniqueCheck check, bool unchanged, IndexInfo *info)

@@ -7,8 +7,9 @@
  * and plan nodes that are never run cost nothing, and what it holds belongs to the
  * resource owner of the execution.  A rescan keeps it.
  *
- * Entries never lie about their keys, so nothing is rechecked but what labels leave open; whether
- * an entry counts is asked of its row by the executor.
+ * Entries never lie about the keys that rows had when they were inserted, so nothing is rechecked but what labels leave open;
+ * whether an entry counts is asked of its row by the executor, and in an index with stale entries (ls_index_stale.c) so
+ * is whether the row still has the key.
  */
 #include "ls_index_scan.h"
 
@@ -19,8 +20,11 @@
 #include "pgstat.h"
 #include "utils/memutils.h"
 
-/* Dead entries are removed this many at a time. */
-#define DEAD_ENTRIES 64
+/* Dead and stale entries are removed this many at a time. */
+#define NOTED_ENTRIES 64
+
+/* Of stale entries that others need not all are looked at: at least one of so many and one. */
+#define MAX_PASSES 255
 
 /*
  * A place that lies further than this many entries ahead is sought; a nearer one is cheaper to reach by reading on.
@@ -37,6 +41,7 @@ ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
 
 	so->context = context;
 	ls_index_filter_init(&so->filter, index);
+	so->can_be_stale = ls_index_can_be_stale(index);
 	initStringInfoExt(&so->mark, 128);
 	scan->opaque = so;
 	MemoryContextSwitchTo(old_context);
@@ -48,28 +53,60 @@ ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
  * ----------------------------------------------------------------
  */
 
+/* Add the entry returned last. */
+static void
+note_entry(LsIndexScan *so, LsEntryList *list)
+{
+	if (list->rows == NULL)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(so->context);
+
+		list->rows = palloc_array(uint64, NOTED_ENTRIES);
+		list->ends = palloc_array(uint32, NOTED_ENTRIES);
+		initStringInfo(&list->keys);
+		MemoryContextSwitchTo(old_context);
+	}
+	appendBinaryStringInfo(&list->keys, so->entry.key.data, so->entry.key.len);
+	list->rows[list->n] = so->entry.row_id;
+	list->ends[list->n] = list->keys.len;
+	list->n++;
+}
+
+static ls_bytes
+noted_key(const LsEntryList *list, int i)
+{
+	uint32		begin = i > 0 ? list->ends[i - 1] : 0;
+
+	return (ls_bytes)
+	{
+		(const uint8_t *) list->keys.data + begin, list->ends[i] - begin
+	};
+}
+
+static void
+forget_noted(LsEntryList *list)
+{
+	if (list->n == 0)
+		return;
+	list->n = 0;
+	resetStringInfo(&list->keys);
+}
+
 static void
 remove_dead(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
-	ls_rel	   *tree;
-	uint32		begin = 0;
 
-	if (so->n_dead == 0)
-		return;
-	tree = ls_index_tree(scan->indexRelation);
-	for (int i = 0; i < so->n_dead; i++)
+	for (int i = 0; i < so->dead.n; i++)
 	{
-		ls_bytes	key = {(const uint8_t *) so->dead_keys.data + begin, so->dead_ends[i] - begin};
 		ls_error	error;
 		ls_status	status;
 
-		LS_CALL(status, ls_index_remove(ls_reader(), tree, key, so->dead_rows[i], &error));
+		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(scan->indexRelation), noted_key(&so->dead, i), so->dead.rows[i],
+										&error));
 		ls_check(status, error, scan->indexRelation);
-		begin = so->dead_ends[i];
 	}
-	so->n_dead = 0;
-	resetStringInfo(&so->dead_keys);
+	forget_noted(&so->dead);
 }
 
 /*
@@ -83,19 +120,40 @@ note_dead(IndexScanDesc scan)
 
 	if (!so->on_entry)
 		return;
-	if (so->dead_rows == NULL)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(so->context);
+	note_entry(so, &so->dead);
+	if (so->dead.n == NOTED_ENTRIES)
+		remove_dead(scan);
+}
 
-		so->dead_rows = palloc_array(uint64, DEAD_ENTRIES);
-		so->dead_ends = palloc_array(uint32, DEAD_ENTRIES);
-		initStringInfo(&so->dead_keys);
-		MemoryContextSwitchTo(old_context);
-	}
-	appendBinaryStringInfo(&so->dead_keys, so->entry.key.data, so->entry.key.len);
-	so->dead_rows[so->n_dead] = so->entry.row_id;
-	so->dead_ends[so->n_dead] = so->dead_keys.len;
-	so->n_dead++;
+/* Where others need them, fewer and fewer are looked at. */
+static void
+remove_stale(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	int			removed = 0;
+
+	if (so->stale.n == 0)
+		return;
+	for (int i = 0; i < so->stale.n; i++)
+		if (ls_index_remove_stale(scan->indexRelation, scan->heapRelation, noted_key(&so->stale, i), so->stale.rows[i]))
+			removed++;
+	so->passes = removed > 0 ? 0 : Min(2 * so->passes + 1, MAX_PASSES);
+	forget_noted(&so->stale);
+}
+
+/* The entry returned last is stale to this scan. */
+static void
+note_stale(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	so->met_stale = false;
+	if (!so->on_entry || so->n_passed++ < so->passes)
+		return;
+	so->n_passed = 0;
+	note_entry(so, &so->stale);
+	if (so->stale.n == NOTED_ENTRIES)
+		remove_stale(scan);
 }
 
 /* ----------------------------------------------------------------
@@ -289,7 +347,10 @@ ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	LsIndexScan *so = scan->opaque;
 
+	if (so->met_stale)
+		note_stale(scan);
 	remove_dead(scan);
+	remove_stale(scan);
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memcpy(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	so->started = false;
@@ -338,10 +399,13 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 	bool		backward = ScanDirectionIsBackward(direction);
 
 	if (scan->kill_prior_tuple)
-	{
 		note_dead(scan);
-		if (so->n_dead == DEAD_ENTRIES)
-			remove_dead(scan);
+	if (unlikely(so->met_stale))
+		note_stale(scan);
+	if (so->can_be_stale && !so->fetch_asks && scan->xs_heapfetch != NULL)
+	{
+		ls_index_fetch_note_scan(scan->xs_heapfetch, so);
+		so->fetch_asks = true;
 	}
 
 	if (!(scan->parallel_scan != NULL ? ls_index_parallel_advance(scan, backward) : ls_index_scan_advance(scan, backward)))
@@ -351,6 +415,15 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 	if (scan->xs_want_itup)
 		form_tuple(scan);
 	return true;
+}
+
+/* Asked after entries were read: it is marked before it gets the first one. */
+static bool
+has_stale(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	return so->can_be_stale && ls_index_may_be_stale(ls_index_tree(scan->indexRelation));
 }
 
 int64
@@ -370,12 +443,12 @@ ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		if (n == lengthof(tids))
 		{
 			CHECK_FOR_INTERRUPTS();
-			tbm_add_tuples(bitmap, tids, n, so->recheck);
+			tbm_add_tuples(bitmap, tids, n, so->recheck || has_stale(scan));
 			n = 0;
 		}
 	}
 	if (n > 0)
-		tbm_add_tuples(bitmap, tids, n, so->recheck);
+		tbm_add_tuples(bitmap, tids, n, so->recheck || has_stale(scan));
 	return total;
 }
 
@@ -384,7 +457,10 @@ ls_index_amendscan(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 
+	if (so->met_stale)
+		note_stale(scan);
 	remove_dead(scan);
+	remove_stale(scan);
 	if (so->engine != NULL)
 		ls_index_scan_close_owned(so->engine);
 	ls_index_filter_end(&so->filter);

@@ -176,6 +176,15 @@ typedef struct LsIndexLock
 /* ---- ls_index_scan.c */
 typedef struct LsIndexParallelBatch LsIndexParallelBatch;
 
+/* Entries to be removed. */
+typedef struct LsEntryList
+{
+	int			n;
+	uint64	   *rows;
+	uint32	   *ends;			/* of their keys in `keys` */
+	StringInfoData keys;
+} LsEntryList;
+
 typedef struct LsIndexScan
 {
 	MemoryContext context;		/* of this struct and everything it points to */
@@ -200,11 +209,14 @@ typedef struct LsIndexScan
 	bool		marked;
 	StringInfoData mark;		/* key | row id of the marked entry */
 
-	/* entries found dead, not yet removed */
-	int			n_dead;
-	uint64	   *dead_rows;
-	uint32	   *dead_ends;		/* of their keys in dead_keys */
-	StringInfoData dead_keys;
+	LsEntryList dead;			/* entries found dead, not yet removed */
+
+	bool		can_be_stale;	/* the index may have stale entries */
+	bool		fetch_asks;		/* the table's fetch knows of this scan */
+	bool		met_stale;		/* the entry returned last is one */
+	LsEntryList stale;			/* entries found stale, not yet removed */
+	uint32		n_passed;		/* stale entries passed over since one was noted, */
+	uint32		passes;			/* and how many shall be: others need them */
 
 	/* index-only scans */
 	MemoryContext tuple_context;

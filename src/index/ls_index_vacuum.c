@@ -2,7 +2,8 @@
  * ls_index_vacuum.c - VACUUM of an index, and the entries that others want to see all of.
  *
  * An entry is dead when its row id has no row that anybody could see; the engine finds
- * that out by itself, so VACUUM of a leanstore table only asks for a sweep.
+ * that out by itself, so VACUUM of a leanstore table only asks for a sweep, and then looks
+ * for entries that are stale (ls_index_stale.c), if there are any.
  * ambulkdelete is for who has an opinion of his own: the second phase of a
  * concurrent build lists all entries with it, and deletes none.
  */
@@ -105,6 +106,34 @@ sweep(IndexVacuumInfo *info)
 	return stats;
 }
 
+/* Entries that updates have left behind: here each is held against its row. */
+static void
+remove_stale(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	ls_index_scan *scan = ls_index_scan_open_owned(info->index, ls_index_tree(info->index));
+	ls_index_entry entry;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_index_scan_range(scan, (ls_bytes) {0}, (ls_bytes) {0}, false, &error));
+	ls_check(status, error, info->index);
+	for (uint64 n = 1;; n++)
+	{
+		if (n % ENTRIES_AT_A_TIME == 0)
+			vacuum_delay_point(false);
+		LS_CALL(status, ls_index_scan_next(scan, &entry, &error));
+		if (status == LS_END)
+			break;
+		ls_check(status, error, info->index);
+		if (ls_index_remove_stale(info->index, info->heaprel, entry.key, entry.row_id))
+		{
+			stats->tuples_removed += 1;
+			stats->num_index_tuples -= 1;
+		}
+	}
+	ls_index_scan_close_owned(scan);
+}
+
 IndexBulkDeleteResult *
 ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
@@ -112,6 +141,8 @@ ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		return stats;
 	if (stats == NULL)
 		stats = sweep(info);
+	if (ls_index_can_be_stale(info->index) && ls_index_may_be_stale(ls_index_tree(info->index)))
+		remove_stale(info, stats);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
 }

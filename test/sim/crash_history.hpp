@@ -108,6 +108,10 @@ class CrashHistory {
   u64 insert(Client &c, u32 table, const std::string &data);
   void load(Client &c, u32 from, u32 count);
   void update(Client &c, u32 table, u64 row, const std::string &data);
+  void add_entry(Client &c, u64 row, const std::string &data);
+  // The same with another key, whose old entry becomes stale; and that one goes, when its row has another key for everybody.
+  void rekey(Client &c, u64 row, const std::string &data);
+  void remove_stale(Client &c, u64 row, const std::string &key);
   void remove(Client &c, u32 table, u64 row);
   void begin(Client &c) { ASSERT_EQ(c.session.begin(), LS_OK); }
   void commit(Client &c, bool wait = true);
@@ -121,6 +125,7 @@ class CrashHistory {
 
   void fill(Client &c);
   void change(Client &c, Client &other);
+  void change_keys(Client &c, Client &other);
   void wide_rows(Client &c, StoreLife &store);
   void empty_out(Client &c);
   void build_index(Client &c);
@@ -146,12 +151,33 @@ inline u64 CrashHistory::insert(Client &c, u32 table, const std::string &data) {
   u64 row = 0;
   EXPECT_EQ(c.session.insert(c.session.open(table), data, &row), LS_OK) << c.session.err.message;
   c.changes[{table, row}] = data;
-  if (table != kRows) return row;
+  if (table == kRows) add_entry(c, row, data);
+  return row;
+}
+
+inline void CrashHistory::add_entry(Client &c, u64 row, const std::string &data) {
   const std::string key = key_of_row(data);
   ls_bytes bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())};
   ls_rel *index = c.session.open(kRowIndex, true, LS_REL_INDEX);
-  EXPECT_EQ(ls_index_insert(c.session.worker(), index, c.session.open(table), bytes, row, {}, &c.session.err), LS_OK);
-  return row;
+  const ls_status status = ls_index_insert(c.session.worker(), index, c.session.open(kRows), bytes, row, {}, &c.session.err);
+  EXPECT_TRUE(status == LS_OK || status == LS_EXISTS) << c.session.err.message;
+}
+
+inline void CrashHistory::rekey(Client &c, u64 row, const std::string &data) {
+  EXPECT_EQ(ls_index_note_stale(c.session.worker(), c.session.open(kRowIndex, true, LS_REL_INDEX), &c.session.err), LS_OK);
+  update(c, kRows, row, data);
+  add_entry(c, row, data);
+}
+
+inline void CrashHistory::remove_stale(Client &c, u64 row, const std::string &key) {
+  ls_bytes bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())};
+  ls_rel *index = c.session.open(kRowIndex, true, LS_REL_INDEX);
+  ls_error &err = c.session.err;
+  ls_index_seen seen;
+  bool removed = false;
+  LS_EXPECT_OK(ls_index_look(c.session.worker(), index, bytes, row, &seen, &err));
+  LS_EXPECT_OK(ls_index_remove_seen(c.session.worker(), index, bytes, row, &seen, &removed, &err));
+  EXPECT_TRUE(removed);
 }
 
 inline void CrashHistory::load(Client &c, u32 from, u32 count) {
@@ -269,6 +295,23 @@ inline void CrashHistory::change(Client &c, Client &other) {
   });
 }
 
+// Rows get other keys: one of them back again, one for a transaction that is rolled back.
+inline void CrashHistory::change_keys(Client &c, Client &other) {
+  begin(c);
+  rekey(c, rows_[6], text(806, 120));
+  rekey(c, rows_[7], text(807, 400));
+  begin(other);
+  rekey(other, rows_[8], text(808, 90));
+  commit(c, false);
+  abort(other);
+  remove_stale(c, rows_[7], "000007");
+  begin(other);
+  rekey(other, rows_[6], text(6, 140));
+  commit(other);
+  remove_stale(c, rows_[8], "000808");
+  remove_stale(c, rows_[6], "000806");
+}
+
 // A transaction of several log buffers; more pages than the pool has frames; log over more than a segment; two phases with much
 // in them.
 inline void CrashHistory::wide_rows(Client &c, StoreLife &store) {
@@ -358,6 +401,7 @@ inline void CrashHistory::run() {
     fill(a);
     checkpoint(store);
     change(a, b);
+    change_keys(a, b);
     // Prepared over checkpoints: one is committed, one rolled back.
     begin(b);
     update(b, kRows, rows_[50], text(50, 800));
@@ -396,7 +440,9 @@ inline void CrashHistory::run() {
     update(a, kRows, rows_[1], text(1, 77));
     insert(a, kWide, text(6000, 1000));
     load(a, 7300, 40);
+    rekey(a, rows_[9], text(809, 60));
     insert(b, kRows, text(950, 70));
+    rekey(b, rows_[10], text(810, 60));
     commit(b, false);
     insert(a, kRows, text(951, 70));
     begin(b);

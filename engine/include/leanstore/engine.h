@@ -164,6 +164,10 @@ typedef struct ls_plain_snapshot {
 void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
                               const ls_plain_snapshot *pins, uint32_t n_pins) LS_NOEXCEPT;
 uint64_t ls_store_horizon(const ls_store *store) LS_NOEXCEPT;
+/* May a snapshot need the version that `writer` wrote and `next` superseded?  What was published last decides, so "yes" may be
+ * out of date.  LS_NO_PIN for `writer`: one that none of the pins sees. */
+#define LS_NO_PIN UINT64_MAX
+bool ls_version_needed(const ls_store *store, uint64_t writer, uint64_t next) LS_NOEXCEPT;
 
 /* --------------------------------------------------------------- workers -- */
 
@@ -443,6 +447,24 @@ LS_NODISCARD ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, 
                                               ls_error *err) LS_NOEXCEPT;
 /* Remove an entry that the host knows to be dead; absent is fine. */
 LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) LS_NOEXCEPT;
+/*
+ * Stale entries: a host may give a row another key under its row id, and insert an entry for that.  The old entry stays for
+ * snapshots that see the old version, and has to be told from those of the key that a version has: by the host, in every scan, once the
+ * index has been marked.  Mark it before the row is changed; the mark stays with the file.
+ *
+ * To remove one: look at it (LS_NOT_FOUND: it is gone), find out that no version that anybody may see or fall back to has the
+ * key, remove it as seen.  *removed false: something has changed in its leaf, perhaps it was inserted again.
+ */
+typedef struct ls_index_seen {
+  void *leaf;
+  uint64_t version;
+} ls_index_seen;
+LS_NODISCARD ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index, ls_error *err) LS_NOEXCEPT;
+bool ls_index_may_be_stale(const ls_rel *index) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_index_seen *seen,
+                                     ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, const ls_index_seen *seen,
+                                            bool *removed, ls_error *err) LS_NOEXCEPT;
 /* Look at up to max_leaves leaves from *position on (zero-initialised: the first) and remove what is dead.  LS_END when the last
  * leaf was among them, LS_OK: call again.
  * *entries, *removed: how many this call has left and removed. */

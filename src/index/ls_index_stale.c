@@ -1,0 +1,320 @@
+/*
+ * ls_index_stale.c - rows that get another key and stay where they are, and the entries they leave behind.
+ *
+ * An update of an indexed column leaves the row its row id, where all indexes on changed
+ * columns allow it: the row gets an entry for its new key, and the one for
+ * the old key stays, for snapshots that see the old version.  Such an entry is stale for all
+ * others.  So in an index that has some (ls_index_may_be_stale) each entry is held against the version that was
+ * found through it: of all entries of a row, just one has the key of that version.
+ *
+ * Where more is asked of entries than to lead to rows that are looked at, there are none: in unique indexes and
+ * exclusion constraints, in those whose entries have more than the key (a payload, labels), on expressions or with a
+ * predicate, or not yet valid.  Rows with a new key there move, as ls_table_update.c says.
+ *
+ * A stale entry is removed once no version has its key that anybody may see or fall back to:
+ *
+ * - by the backend that has made it stale, when it next makes others so (note_left_behind);
+ * - by index scans that meet it;
+ * - by VACUUM.
+ */
+#include "ls_index_scan.h"
+
+#include "ls_row.h"
+#include "ls_table.h"
+
+#include "catalog/index.h"
+#include "optimizer/optimizer.h"
+#include "utils/rel.h"
+
+/* Behind the version that is to be replaced; more than so many are not looked at, the entry stays. */
+#define MAX_OLDER_VERSIONS 16
+
+/* ----------------------------------------------------------------
+ * which indexes may have stale entries
+ * ----------------------------------------------------------------
+ */
+
+/* Of the index alone: it stays so as long as the relcache entry. */
+static bool
+shape_allows_stale(Relation index)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+
+	return shape->n_labels == 0 && shape->n_stored == 0;
+}
+
+bool
+ls_index_can_be_stale(Relation index)
+{
+	Form_pg_index form = index->rd_index;
+
+	return ls_is_index(index) && !form->indisunique && !form->indisexclusion &&
+		RelationGetIndexExpressions(index) == NIL && RelationGetIndexPredicate(index) == NIL &&
+		shape_allows_stale(index);
+}
+
+/* Columns of the table that the index is about, in pull_varattnos()'s numbers. */
+static Bitmapset *
+columns_of(Relation index)
+{
+	Bitmapset  *columns = NULL;
+
+	for (int i = 0; i < index->rd_index->indnatts; i++)
+		columns = bms_add_member(columns, index->rd_index->indkey.values[i] - FirstLowInvalidHeapAttributeNumber);
+	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &columns);
+	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &columns);
+	return columns;
+}
+
+List *
+ls_index_open_rekeyed(Relation table, const Bitmapset *changed, bool *possible)
+{
+	List	   *rekeyed = NIL;
+
+	*possible = true;
+	foreach_oid(oid, RelationGetIndexList(table))
+	{
+		Relation	index = index_open(oid, RowExclusiveLock);
+		Bitmapset  *columns = columns_of(index);
+		bool		concerned = !index->rd_indam->amsummarizing && bms_overlap(columns, changed);
+
+		bms_free(columns);
+		/* one that is being built, or going: who builds it counts on rows that stay as they are, or move */
+		if (concerned && !(ls_index_can_be_stale(index) && index->rd_index->indisvalid && index->rd_index->indisready))
+			*possible = false;
+		if (concerned && *possible)
+			rekeyed = lappend(rekeyed, index);
+		else
+			index_close(index, RowExclusiveLock);
+		if (!*possible)
+			break;
+	}
+	if (*possible)
+		return rekeyed;
+	ls_index_close_rekeyed(rekeyed);
+	return NIL;
+}
+
+void
+ls_index_close_rekeyed(List *rekeyed)
+{
+	foreach_ptr(RelationData, index, rekeyed)
+		index_close(index, RowExclusiveLock);
+	list_free(rekeyed);
+}
+
+void
+ls_index_expect_stale(Relation index)
+{
+	ls_rel	   *tree = ls_index_tree(index);
+	ls_error	error;
+	ls_status	status;
+
+	if (ls_index_may_be_stale(tree))
+		return;
+	LS_CALL_ON(index, status, ls_index_note_stale(ls_writer(), tree, &error));
+	ls_check(status, error, index);
+}
+
+/* ----------------------------------------------------------------
+ * keys of versions
+ * ----------------------------------------------------------------
+ */
+
+void
+ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+		values[i] = heap_getattr(tuple, index->rd_index->indkey.values[i], RelationGetDescr(table), &isnull[i]);
+}
+
+static bool
+is_key(Relation index, ls_bytes key, const Datum *values, const bool *isnull)
+{
+	ls_bytes	formed = ls_index_form_key(index, values, isnull);
+
+	return formed.len == key.len && memcmp(formed.data, key.data, key.len) == 0;
+}
+
+bool
+ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+		values[i] = slot_getattr(slot, index->rd_index->indkey.values[i], &isnull[i]);
+	return is_key(index, key, values, isnull);
+}
+
+bool
+ls_index_entry_is_stale(LsIndexScan *so, TupleTableSlot *slot)
+{
+	Relation	index = so->filter.index;
+
+	if (!so->can_be_stale || !ls_index_may_be_stale(ls_index_tree(index)) ||
+		ls_index_is_key_of(index, so->entry.key, slot))
+		return false;
+	so->met_stale = true;
+	return true;
+}
+
+/* Of a version that the engine has; when in doubt, it has the key. */
+static bool
+version_has_key(Relation index, Relation table, ls_bytes key, const ls_row *version)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	HeapTupleData tuple;
+	char	   *space;
+	bool		has;
+
+	/* large values of versions that are on their way out may have gone */
+	if (ls_row_has_external(version))
+		return true;
+	space = palloc(ls_row_tuple_len(version, table));
+	ls_row_lay_out(version, table, &tuple, space);
+	ls_index_key_columns(index, table, &tuple, values, isnull);
+	has = is_key(index, key, values, isnull);
+	pfree(space);
+	return has;
+}
+
+/* ----------------------------------------------------------------
+ * removing
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Has no version of the row the key that anybody may see or fall back to?  A row with a change in progress is left alone, for it
+ * may go back to any of that transaction's own versions.
+ */
+static bool
+nobody_needs(Relation index, Relation table, ls_bytes key, uint64 row_id)
+{
+	uint64		horizon = ls_store_horizon(ls_shared->store);
+	LsVersionWalk walk;
+	uint64		next;
+	ls_row		newest;
+	ls_row		version;
+	ls_row		again;
+	bool		needed = false;
+
+	if (!ls_fetch_newest(table, row_id, ls_fetch_buffer(), &newest))
+		return true;
+	/* its entries go all together */
+	if (newest.flags & LS_ROW_GHOST)
+		return ls_row_is_dead(&newest);
+	if (ls_tn_is_active(ls_shared->store, newest.writer_tn) || version_has_key(index, table, key, &newest))
+		return false;
+
+	next = newest.writer_tn;
+	ls_versions_begin(&walk, table, &newest, horizon);
+	for (int n = 0; !needed && ls_versions_next(&walk, ls_fetch_buffer(), &version); n++)
+	{
+		needed = n == MAX_OLDER_VERSIONS ||
+			(ls_version_needed(ls_shared->store, version.writer_tn, next) && version_has_key(index, table, key, &version));
+		next = version.writer_tn;
+	}
+	ls_versions_end(&walk);
+
+	/* who was found not to be active may have taken its change back before: then it is not there any more */
+	return !needed && ls_fetch_newest(table, row_id, ls_fetch_buffer(), &again) &&
+		again.writer_tn == newest.writer_tn && again.seq == newest.seq && again.flags == newest.flags;
+}
+
+/* Most are asked about who have it, when all are (VACUUM). */
+static bool
+newest_has_key(Relation index, Relation table, ls_bytes key, uint64 row_id)
+{
+	ls_row		newest;
+
+	return ls_fetch_newest(table, row_id, ls_fetch_buffer(), &newest) &&
+		(newest.flags & LS_ROW_GHOST) == 0 && version_has_key(index, table, key, &newest);
+}
+
+bool
+ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_id)
+{
+	ls_rel	   *tree = ls_index_tree(index);
+	ls_index_seen seen;
+	ls_error	error;
+	ls_status	status;
+	bool		removed;
+
+	if (newest_has_key(index, table, key, row_id))
+		return false;
+	LS_CALL_ON(index, status, ls_index_look(ls_reader(), tree, key, row_id, &seen, &error));
+	if (status == LS_NOT_FOUND)
+		return false;
+	ls_check(status, error, index);
+	if (!nobody_needs(index, table, key, row_id))
+		return false;
+	LS_CALL_ON(index, status, ls_index_remove_seen(ls_reader(), ls_index_tree(index), key, row_id, &seen, &removed, &error));
+	ls_check(status, error, index);
+	return removed;
+}
+
+/* ----------------------------------------------------------------
+ * what this backend has left behind
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * They are looked at when the transactions that made them stale are over for everybody, and the backend has the
+ * index open anyway.  Where there are more, or they have longer keys, scans and VACUUM come across them.
+ */
+#define LEFT_BEHIND 64
+#define LEFT_BEHIND_KEY_BYTES 64
+
+/* For one left behind so many are looked at, so that they do not pile up. */
+#define LOOKED_AT 2
+
+typedef struct LeftBehind
+{
+	RelFileLocator file;		/* of the index; a relNumber of 0: free */
+	uint64		tn;
+	uint64		row_id;
+	uint32		key_len;
+	uint8		key[LEFT_BEHIND_KEY_BYTES];
+} LeftBehind;
+
+static LeftBehind left_behind[LEFT_BEHIND];
+static uint32 next_left = 0;	/* the place to be used next */
+
+static void
+clear_away(Relation index, Relation table)
+{
+	int			looked_at = 0;
+
+	for (int i = 0; i < LEFT_BEHIND && looked_at < LOOKED_AT; i++)
+	{
+		LeftBehind	entry;
+
+		if (left_behind[i].file.relNumber != index->rd_locator.relNumber ||
+			!RelFileLocatorEquals(left_behind[i].file, index->rd_locator) ||
+			ls_version_needed(ls_shared->store, LS_NO_PIN, left_behind[i].tn))
+			continue;
+		entry = left_behind[i];
+		left_behind[i].file.relNumber = InvalidRelFileNumber;
+		looked_at++;
+		(void) ls_index_remove_stale(index, table, (ls_bytes) {entry.key, entry.key_len}, entry.row_id);
+	}
+}
+
+void
+ls_index_note_left_behind(Relation index, Relation table, ls_bytes key, uint64 row_id)
+{
+	LeftBehind *entry;
+
+	if (key.len > LEFT_BEHIND_KEY_BYTES)
+		return;
+	entry = &left_behind[next_left];
+	next_left = (next_left + 1) % LEFT_BEHIND;
+	*entry = (LeftBehind)
+	{
+		.file = index->rd_locator, .tn = ls_own_tn(), .row_id = row_id, .key_len = key.len
+	};
+	memcpy(entry->key, key.data, key.len);
+	clear_away(index, table);
+}
