@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "workload.hpp"
@@ -82,15 +83,18 @@ class Stall {
     if (pid_ == 0) {
       close(down[1]);
       close(up[0]);
+      for (const int others : open_) close(others);   // they would not see the end of their tasks
       serve(down[0], up[1], {path_, memory, keys.most(), keys.is_integers(), direct_io}, keys);
     }
     close(down[0]);
     close(up[1]);
     tasks_ = down[1];
+    open_.insert(tasks_);
     answers_ = up[0];
   }
   Stall(const Stall &) = delete;
   ~Stall() {
+    open_.erase(tasks_);
     close(tasks_);   // the end of its tasks
     int state = 0;
     waitpid(pid_, &state, 0);
@@ -130,6 +134,7 @@ class Stall {
   }
 
   static inline u32 next_ = 0;
+  static inline std::set<int> open_;   // where tasks are written, of all stalls
   const Peer &peer_;
   const std::string path_;
   pid_t pid_;
