@@ -2,7 +2,8 @@
 //
 //   engine_bench DIRECTORY OUT.tsv      settings are environment variables, see run
 //
-// A line of the output: workload, threads, store, then the rounds in millions of operations per second.
+// A line of the output: workload, threads, store, then the rounds in millions of operations per second; TPC-C: in thousands of
+// transactions.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "workload.hpp"
@@ -23,6 +25,10 @@ const Peer *const kPeers[] = {&kTree, &kRows, &kRocksDb, &kWiredTiger, &kLmdb,
                               &kOriginal,
 #endif
 };
+
+constexpr u64 kWarehouseBytes = 100'000'000;   // TPC-C's rows and their keys, about
+constexpr u32 kMaxWarehouses = 10'000;
+constexpr u64 kMostRows = 100'000'000;         // of TPC-C
 
 std::string setting(const char *name, const std::string &otherwise) {
   const char *value = std::getenv(name);
@@ -42,7 +48,8 @@ struct Settings {
   u64 duration_us = number("SECONDS_EACH", 5) * 1'000'000;
   u32 rounds = static_cast<u32>(number("ROUNDS", 3));
   u64 growth = number("GROWTH", std::max<u64>(keys, 2'000'000));   // keys that YCSB may insert
-  std::vector<std::string> work = list("WORK", "inserts,points,scans,ycsb,out");
+  Tpcc tpcc{static_cast<u32>(number("WAREHOUSES", 20)), number("AFFINITY", 0) != 0};
+  std::vector<std::string> work = list("WORK", "inserts,points,scans,ycsb,out,tpcc,tpcc_out");
   std::vector<std::string> stores = list("STORES", "");
   std::string label = setting("LABEL", "");
   std::vector<u32> threads;
@@ -50,6 +57,7 @@ struct Settings {
     for (const std::string &text : list("THREADS", "1,2,4,8")) threads.push_back(static_cast<u32>(std::stoul(text)));
     for (const u32 n : threads)
       if (n == 0 || n > kMaxThreads) give_up("THREADS", "1 to " + std::to_string(kMaxThreads));
+    if (tpcc.warehouses == 0 || tpcc.warehouses > kMaxWarehouses) give_up("WAREHOUSES", "1 to " + std::to_string(kMaxWarehouses));
   }
   bool wants(const char *family) const { return std::find(work.begin(), work.end(), family) != work.end(); }
   bool takes_part(const Peer &peer) const {
@@ -63,16 +71,24 @@ struct Settings {
 class Stall {
  public:
   struct Task {
-    enum Kind : u32 { kFill, kWarm, kSettle, kPlay } kind;
+    enum Kind : u32 { kFill, kWarm, kSettle, kPlay, kFillTpcc, kWarmTpcc, kPlayTpcc, kCheckTpcc } kind;
     u32 threads = 2;
     const std::vector<u32> *order = nullptr;   // kFill
     const Mix *mix = nullptr;                  // kPlay
     const Zipf *zipf = nullptr;
+    const Tpcc *tpcc = nullptr;
     u64 duration_us = 0;
+  };
+  struct Answer {
+    double rate = 0, retries = 0;
   };
 
   Stall(const Peer &peer, const std::string &directory, const KeySet &keys, u64 memory, bool direct_io)
-      : peer_(peer), path_(directory + "/" + std::to_string(next_++)) {
+      : Stall(peer, {directory, memory, keys.most(), keys.is_integers(), direct_io, false}, &keys) {}
+  // The store's directory is made in the one of the options.
+  Stall(const Peer &peer, StoreOptions options, const KeySet *keys)
+      : peer_(peer), path_(options.directory + "/" + std::to_string(next_++)) {
+    options.directory = path_;
     std::filesystem::create_directories(path_);
     int down[2], up[2];
     if (pipe(down) != 0 || pipe(up) != 0) give_up(peer.name, "no pipe");
@@ -82,15 +98,18 @@ class Stall {
     if (pid_ == 0) {
       close(down[1]);
       close(up[0]);
-      serve(down[0], up[1], {path_, memory, keys.most(), keys.is_integers(), direct_io}, keys);
+      for (const int others : open_) close(others);   // they would not see the end of their tasks
+      serve(down[0], up[1], options, keys);
     }
     close(down[0]);
     close(up[1]);
     tasks_ = down[1];
+    open_.insert(tasks_);
     answers_ = up[0];
   }
   Stall(const Stall &) = delete;
   ~Stall() {
+    open_.erase(tasks_);
     close(tasks_);   // the end of its tasks
     int state = 0;
     waitpid(pid_, &state, 0);
@@ -100,8 +119,8 @@ class Stall {
   }
 
   const Peer &peer() const { return peer_; }
-  double ask(const Task &task) {
-    double answer;
+  Answer ask(const Task &task) {
+    Answer answer;
     if (write(tasks_, &task, sizeof task) != sizeof task || read(answers_, &answer, sizeof answer) != sizeof answer) {
       std::filesystem::remove_all(path_);
       give_up(peer_.name, "has failed");
@@ -110,18 +129,26 @@ class Stall {
   }
 
  private:
-  [[noreturn]] void serve(int tasks, int answers, const StoreOptions &options, const KeySet &keys) {
+  [[noreturn]] void serve(int tasks, int answers, const StoreOptions &options, const KeySet *keys) {
     {
       std::unique_ptr<Store> store = peer_.open(options);
-      Filled filled{store.get(), &keys, keys.count()};
+      Filled filled{store.get(), keys, keys ? keys->count() : 0};
       Task task;
       while (read(tasks, &task, sizeof task) == sizeof task) {
-        double answer = 0;
+        Answer answer;
         switch (task.kind) {
-          case Task::kFill: answer = measure_inserts(*store, keys, *task.order, task.threads); break;
+          case Task::kFill: answer.rate = measure_inserts(*store, *keys, *task.order, task.threads); break;
           case Task::kWarm: warm(filled, task.threads); break;
           case Task::kSettle: store->settle(); break;
-          case Task::kPlay: answer = measure_mix(filled, *task.mix, *task.zipf, task.threads, task.duration_us); break;
+          case Task::kPlay: answer.rate = measure_mix(filled, *task.mix, *task.zipf, task.threads, task.duration_us); break;
+          case Task::kFillTpcc: load_tpcc(*store, *task.tpcc, task.threads); break;
+          case Task::kWarmTpcc: warm_tpcc(*store); break;
+          case Task::kPlayTpcc: {
+            const TpccRate rate = measure_tpcc(*store, *task.tpcc, task.threads, task.duration_us);
+            answer = {rate.transactions, rate.retries};
+            break;
+          }
+          case Task::kCheckTpcc: check_tpcc(*store, *task.tpcc, peer_.name); break;
         }
         if (write(answers, &answer, sizeof answer) != sizeof answer) break;
       }
@@ -130,6 +157,7 @@ class Stall {
   }
 
   static inline u32 next_ = 0;
+  static inline std::set<int> open_;   // where tasks are written, of all stalls
   const Peer &peer_;
   const std::string path_;
   pid_t pid_;
@@ -167,9 +195,13 @@ class Bench {
       if (settings_.wants("out")) out_of_memory(keys);
     }
     if (settings_.urls != 0) in_memory("URLs", KeySet::urls(settings_.urls, settings_.urls), 63, false);
+    if (settings_.wants("tpcc")) tpcc(settings_.tpcc.affinity ? "TPC-C, own warehouses" : "TPC-C", u64{1} << 30, kWarehouseBytes * 4, false);
+    if (settings_.wants("tpcc_out")) tpcc("TPC-C, four times the pool", 0, kWarehouseBytes / 4, true);
   }
 
  private:
+  using Field = std::vector<std::unique_ptr<Stall>>;   // stores side by side
+
   std::vector<const Peer *> peers(bool integers) const {
     std::vector<const Peer *> chosen;
     for (const Peer *peer : kPeers)
@@ -218,14 +250,37 @@ class Bench {
       for (const u32 threads : settings_.threads)
         take_turns(chosen.size(), [&](size_t i) {
           Stall stall(*chosen[i], directory_, keys, memory, false);
-          const double rate = stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order});
+          const double rate = stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order}).rate;
           results_.add(data + (random ? ", random inserts" : ", ascending inserts"), threads, *chosen[i], rate);
         });
     }
   }
 
-  // Stores side by side.
-  using Field = std::vector<std::unique_ptr<Stall>>;
+  // From turn to turn the data grows, each store's at its own speed.
+  void tpcc(const std::string &name, u64 memory, u64 memory_each, bool direct_io) {
+    Field field;
+    for (const Peer *peer : peers(true))
+      if (peer->has_transactions && (peer->limits_memory || !direct_io))
+        field.push_back(std::make_unique<Stall>(
+            *peer, StoreOptions{directory_, memory + settings_.tpcc.warehouses * memory_each, kMostRows, false, direct_io, true}, nullptr));
+    for (auto &stall : field) {
+      stall->ask({.kind = Stall::Task::kFillTpcc, .tpcc = &settings_.tpcc});
+      stall->ask({.kind = Stall::Task::kSettle});
+    }
+    if (!direct_io)
+      for (auto &stall : field) stall->ask({.kind = Stall::Task::kWarmTpcc});
+    for (const u32 threads : settings_.threads)
+      take_turns(field.size(), [&](size_t i) {
+        const Stall::Answer answer = field[i]->ask(
+            {.kind = Stall::Task::kPlayTpcc, .threads = threads, .tpcc = &settings_.tpcc, .duration_us = settings_.duration_us});
+        results_.add(name, threads, field[i]->peer(), answer.rate);
+        std::printf("%s, %u threads, %s: %.2f of 100 transactions made again\n", name.c_str(), threads, field[i]->peer().name,
+                    100 * answer.retries);
+        std::fflush(stdout);
+        field[i]->ask({.kind = Stall::Task::kSettle});
+      });
+    for (auto &stall : field) stall->ask({.kind = Stall::Task::kCheckTpcc, .tpcc = &settings_.tpcc});
+  }
 
   void fill(Field &field, const std::vector<u32> &order) {
     for (auto &stall : field) {
@@ -237,9 +292,9 @@ class Bench {
   void play(Field &field, const std::string &name, const Mix &mix, const Zipf &zipf) {
     for (const u32 threads : settings_.threads)
       take_turns(field.size(), [&](size_t i) {
-        const double rate = field[i]->ask(
+        const Stall::Answer answer = field[i]->ask(
             {.kind = Stall::Task::kPlay, .threads = threads, .mix = &mix, .zipf = &zipf, .duration_us = settings_.duration_us});
-        results_.add(name, threads, field[i]->peer(), rate);
+        results_.add(name, threads, field[i]->peer(), answer.rate);
         if (mix.updates + mix.inserts + mix.modifications != 0) field[i]->ask({.kind = Stall::Task::kSettle});
       });
   }

@@ -102,7 +102,7 @@ class OriginalStore : public Store {
 
 }  // namespace
 
-const Peer kOriginal{"original LeanStore", "log written without pause (wal_pwrite), not synced, nobody waits", false, true,
+const Peer kOriginal{"original LeanStore", "log written without pause (wal_pwrite), not synced, nobody waits", false, false, true,
                      [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<OriginalStore>(options); }};
 
 }  // namespace ls::bench

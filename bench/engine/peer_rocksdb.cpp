@@ -2,11 +2,16 @@
 //
 // Its log is collected in memory and written by a thread every 5 ms, as ours is: with a system call for each change it would be
 // measured with a stronger promise than the others.
+//
+// Its transactions are those of TransactionDB: they lock what they change, and with a snapshot set at the beginning they meet a
+// conflict where a key has changed since.  A deadlock is a conflict, too.
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/transaction.h>
+#include <rocksdb/utilities/transaction_db.h>
 
 #include <atomic>
 #include <chrono>
@@ -20,6 +25,11 @@ namespace {
 
 void check(const rocksdb::Status &status, const char *what) {
   if (!status.ok()) give_up(kRocksDb.name, std::string(what) + ": " + status.ToString());
+}
+
+void check_conflict(const rocksdb::Status &status, const char *what) {
+  if (status.IsBusy() || status.IsTimedOut() || status.IsTryAgain()) throw Conflict{};
+  check(status, what);
 }
 
 rocksdb::Slice slice(Key key) { return {reinterpret_cast<const char *>(key.data()), key.size()}; }
@@ -52,6 +62,59 @@ class RocksDbSession : public Session {
   rocksdb::PinnableSlice pinned_;
 };
 
+class RocksDbTransactions : public Transactions {
+ public:
+  explicit RocksDbTransactions(rocksdb::TransactionDB *db) : db_(db) {
+    options_.set_snapshot = true;
+    options_.deadlock_detect = true;
+  }
+  void begin(bool) override {
+    transaction_.reset(db_->BeginTransaction(rocksdb::WriteOptions(), options_, transaction_.release()));
+    read_.snapshot = transaction_->GetSnapshot();
+  }
+  void commit() override { check(transaction_->Commit(), "commit"); }
+  void rollback() override { check(transaction_->Rollback(), "rollback"); }
+  // Untracked: whether somebody else has inserted it, too, is not asked.
+  void insert(Key key, Row row) override { check_conflict(transaction_->PutUntracked(slice(key), slice(row)), "put"); }
+  void remove(Key key) override { check_conflict(transaction_->Delete(slice(key)), "delete"); }
+  bool lookup(Key key, std::span<u8> row) override {
+    const rocksdb::Status status = transaction_->Get(read_, db_->DefaultColumnFamily(), slice(key), &pinned_);
+    if (status.IsNotFound()) return false;
+    check(status, "get");
+    take_pinned(row);
+    return true;
+  }
+  void update(Key key, std::span<u8> row, const Change &change) override {
+    check_conflict(transaction_->GetForUpdate(read_, db_->DefaultColumnFamily(), slice(key), &pinned_), "get for update");
+    take_pinned(row);
+    change();
+    constexpr bool kIsLocked = true;
+    check_conflict(transaction_->Put(db_->DefaultColumnFamily(), slice(key), slice(row), kIsLocked), "put");
+  }
+  void scan(Key from, Key to, const Visit &visit) override {
+    const rocksdb::Slice end = slice(to);
+    rocksdb::ReadOptions bounded = read_;
+    bounded.iterate_upper_bound = &end;
+    std::unique_ptr<rocksdb::Iterator> at(transaction_->GetIterator(bounded));
+    for (at->Seek(slice(from)); at->Valid(); at->Next())
+      if (!visit(bytes(at->key()), bytes(at->value()))) return;
+    check(at->status(), "scan");
+  }
+
+ private:
+  static Key bytes(const rocksdb::Slice &slice) { return {reinterpret_cast<const u8 *>(slice.data()), slice.size()}; }
+  void take_pinned(std::span<u8> row) {
+    copy_row(kRocksDb.name, pinned_.data(), pinned_.size(), row);
+    pinned_.Reset();
+  }
+
+  rocksdb::TransactionDB *db_;
+  rocksdb::TransactionOptions options_;
+  rocksdb::ReadOptions read_;
+  rocksdb::PinnableSlice pinned_;
+  std::unique_ptr<rocksdb::Transaction> transaction_;
+};
+
 class RocksDbStore : public Store {
  public:
   explicit RocksDbStore(const StoreOptions &options) {
@@ -73,7 +136,12 @@ class RocksDbStore : public Store {
     table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
     o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     rocksdb::DB *db;
-    check(rocksdb::DB::Open(o, options.directory, &db), "open");
+    if (options.transactions) {
+      check(rocksdb::TransactionDB::Open(o, {}, options.directory, &transaction_db_), "open");
+      db = transaction_db_;
+    } else {
+      check(rocksdb::DB::Open(o, options.directory, &db), "open");
+    }
     db_.reset(db);
     log_writer_ = std::thread([this] {
       while (!stop_.load()) {
@@ -88,6 +156,7 @@ class RocksDbStore : public Store {
     check(db_->Close(), "close");
   }
   std::unique_ptr<Session> session(u32) override { return std::make_unique<RocksDbSession>(db_.get()); }
+  std::unique_ptr<Transactions> transactions(u32) override { return std::make_unique<RocksDbTransactions>(transaction_db_); }
   void settle() override {
     check(db_->Flush(rocksdb::FlushOptions()), "flush");
     u64 busy = 1;
@@ -105,13 +174,14 @@ class RocksDbStore : public Store {
 
  private:
   std::unique_ptr<rocksdb::DB> db_;
+  rocksdb::TransactionDB *transaction_db_ = nullptr;   // the same, where there are transactions
   std::atomic<bool> stop_{false};
   std::thread log_writer_;
 };
 
 }  // namespace
 
-const Peer kRocksDb{"RocksDB", "log written every 5 ms (manual_wal_flush), not synced", false, true,
+const Peer kRocksDb{"RocksDB", "log written every 5 ms (manual_wal_flush), not synced", true, false, true,
                     [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<RocksDbStore>(options); }};
 
 }  // namespace ls::bench

@@ -1,4 +1,5 @@
-// peer_rows.cpp - our tables through engine.h: a row id is the key, a look-up takes a snapshot, a change is a transaction.
+// peer_rows.cpp - our tables through engine.h: a row id is the key, a look-up takes a snapshot, a change is a transaction.  Longer
+// transactions have keys of any kind in an index beside the table, as SQL has them.
 //
 // The host here is the smallest that keeps the contract: it hands out transaction numbers, takes snapshots and publishes what they
 // need (PostgreSQL's process array).  Transactions commit without waiting for the log (synchronous_commit = off).
@@ -18,8 +19,8 @@ namespace ls::bench {
 
 namespace {
 
-constexpr ls_rel_key kTable{1663, 5, 16384, -1};
-constexpr char kTablePath[] = "base/16384";
+constexpr ls_rel_key kTable{1663, 5, 16384, -1}, kIndex{1663, 5, 16385, -1};
+constexpr char kTablePath[] = "base/16384", kIndexPath[] = "base/16385";
 
 void check(ls_status status, const ls_error &err, const char *what) {
   if (status != LS_OK) give_up(kRows.name, std::string(what) + ": " + err.message);
@@ -55,6 +56,12 @@ class Host {
   }
   void end(u32 thread) { seats_[thread].tn = 0; }
 
+  // By somebody who has no transaction.
+  void wait_for_end_of(u64 tn) const {
+    for (const Seat &seat : seats_)
+      while (seat.tn == tn) sched_yield();
+  }
+
   void take(u32 thread, u64 own_tn, u64 *running, ls_snapshot *s) {
     seats_[thread].xmin = kMoving;
     *s = ls_snapshot{};
@@ -63,6 +70,16 @@ class Host {
     look(own_tn, running, &s->n_running, &s->xmin, &s->xmax);
     s->curcid = 1;
     seats_[thread].xmin = s->xmin;
+  }
+  // For several operations, each transaction's snapshot being taken before its number is drawn.  The seats are looked at one after
+  // the other: when two looks see the same, nobody has begun or ended in between, and the snapshot is that of one moment.
+  void take_at_once(u32 thread, u64 *running, ls_snapshot *s) {
+    u64 before[kMaxThreads];
+    ls_snapshot first;
+    do {
+      take(thread, 0, before, &first);
+      take(thread, 0, running, s);
+    } while (first.xmax != s->xmax || !std::equal(before, before + first.n_running, running, running + s->n_running));
   }
   void release(u32 thread) { seats_[thread].xmin.store(0, std::memory_order_release); }
 
@@ -106,7 +123,7 @@ class RowsStore : public Store {
   explicit RowsStore(const StoreOptions &options) {
     mkdir((options.directory + "/leanstore").c_str(), 0700);
     mkdir((options.directory + "/base").c_str(), 0700);
-    std::ofstream(options.directory + "/" + kTablePath, std::ios::app);
+    for (const char *path : {kTablePath, kIndexPath}) std::ofstream(options.directory + "/" + path, std::ios::app);
     ls_config c{};
     c.buffer_pool_bytes = options.memory;
     c.worker_slots = kMaxThreads + 1;
@@ -136,7 +153,10 @@ class RowsStore : public Store {
     ls_worker *worker;
     check(ls_worker_attach(store_, kMaxThreads, &worker, &err), err, "attach");
     check(ls_rel_open(worker, &kTable, kTablePath, LS_REL_TABLE, true, &rel_, &err), err, "table");
-    check(ls_row_ids(worker, rel_, static_cast<u32>(options.most_keys), &first_row_, &err), err, "row ids");
+    if (options.transactions)
+      check(ls_rel_open(worker, &kIndex, kIndexPath, LS_REL_INDEX, true, &index_, &err), err, "index");
+    else
+      check(ls_row_ids(worker, rel_, static_cast<u32>(options.most_keys), &first_row_, &err), err, "row ids");
     ls_worker_detach(worker);
   }
   ~RowsStore() override {
@@ -146,6 +166,7 @@ class RowsStore : public Store {
     munmap(arena_, bytes_);
   }
   std::unique_ptr<Session> session(u32 thread) override;
+  std::unique_ptr<Transactions> transactions(u32 thread) override;
   void settle() override {
     ls_error err;
     check(ls_store_checkpoint(store_, &err), err, "checkpoint");
@@ -153,11 +174,12 @@ class RowsStore : public Store {
 
  private:
   friend class RowsSession;
+  friend class RowsTransactions;
   size_t bytes_;
   void *arena_;
   ls_store *store_ = nullptr;
   std::unique_ptr<Host> host_;
-  ls_rel *rel_ = nullptr;
+  ls_rel *rel_ = nullptr, *index_ = nullptr;
   u64 first_row_ = 0;
 };
 
@@ -245,11 +267,141 @@ class RowsSession : public Session {
   alignas(8) u8 buffer_[LS_ROW_BUFFER_BYTES];
 };
 
+class RowsTransactions : public Transactions {
+ public:
+  RowsTransactions(RowsStore &store, u32 thread) : rel_(store.rel_), index_(store.index_), host_(*store.host_), thread_(thread) {
+    check(ls_worker_attach(store.store_, thread, &worker_, &err_), err_, "attach");
+    check(ls_index_scan_open(worker_, index_, &scan_, &err_), err_, "index scan");
+  }
+  ~RowsTransactions() override {
+    ls_index_scan_close(scan_);
+    ls_worker_detach(worker_);
+  }
+
+  void begin(bool writes) override {
+    host_.take_at_once(thread_, running_, &snapshot_);
+    writes_ = writes;
+    if (!writes) return;
+    snapshot_.own_tn = host_.begin(thread_);
+    check(ls_txn_begin(worker_, snapshot_.own_tn, &err_), err_, "begin");
+  }
+  void commit() override {
+    if (writes_) {
+      ls_txn_precommit(worker_);
+      host_.end(thread_);
+      (void)ls_txn_commit(worker_, false);
+    }
+    host_.release(thread_);
+  }
+  void rollback() override {
+    if (writes_) {
+      ls_txn_abort(worker_);
+      host_.end(thread_);
+    }
+    host_.release(thread_);
+    // Who is in the way would be so again.
+    if (met_ != 0) host_.wait_for_end_of(met_);
+    met_ = 0;
+  }
+
+  void insert(Key key, Row row) override {
+    if (next_row_ == end_of_rows_) {
+      check(ls_row_ids(worker_, rel_, kRowIds, &next_row_, &err_), err_, "row ids");
+      end_of_rows_ = next_row_ + kRowIds;
+    }
+    const u64 row_id = next_row_++;
+    check(ls_row_insert(worker_, rel_, row_id, command(), 0, row.data(), static_cast<u32>(row.size()), &err_), err_, "insert");
+    check(ls_index_insert(worker_, index_, rel_, bytes(key), row_id, {}, &err_), err_, "index entry");
+  }
+  void remove(Key key) override {
+    const ls_change change = change_of(present(key), LS_LOCK_UPDATE);
+    ls_conflict conflict;
+    check_conflict(ls_row_delete(worker_, rel_, &change, 0, &conflict, &err_), conflict, "delete");
+  }
+  bool lookup(Key key, std::span<u8> row) override {
+    ls_row found;
+    if (!find(key, &found)) return false;
+    copy_row(kRows.name, found.data, found.len, row);
+    return true;
+  }
+  void update(Key key, std::span<u8> row, const Transactions::Change &change) override {
+    const ls_row found = present(key);
+    copy_row(kRows.name, found.data, found.len, row);
+    change();
+    const ls_change request = change_of(found, LS_LOCK_NO_KEY_UPDATE);
+    ls_conflict conflict;
+    check_conflict(ls_row_update(worker_, rel_, &request, row.data(), static_cast<u32>(row.size()), &conflict, &err_), conflict,
+                   "update");
+  }
+  void scan(Key from, Key to, const Visit &visit) override {
+    check(ls_index_scan_range(scan_, bytes(from), bytes(to), false, &err_), err_, "scan");
+    ls_index_entry entry;
+    ls_row row;
+    while (next(&entry, &row) && visit({entry.key.data, entry.key.len}, {row.data, row.len})) {
+    }
+  }
+
+ private:
+  static constexpr u32 kRowIds = 256;   // drawn at a time: what one thread inserts stays together
+
+  static ls_bytes bytes(Key key) { return {key.data(), static_cast<u32>(key.size())}; }
+  // What a command changes is seen by those after it.
+  u32 command() { return snapshot_.curcid++; }
+  ls_change change_of(const ls_row &row, ls_lock_mode mode) { return {row.row_id, &snapshot_, nullptr, command(), mode}; }
+  void check_conflict(ls_status status, const ls_conflict &conflict, const char *what) {
+    if (status == LS_UPDATED || status == LS_DELETED) throw Conflict{};
+    if (status == LS_BEING_MODIFIED) {
+      met_ = conflict.tn;
+      throw Conflict{};
+    }
+    check(status, err_, what);
+  }
+  ls_row present(Key key) {
+    ls_row row;
+    if (!find(key, &row)) give_up(kRows.name, "the key to be changed is absent");
+    return row;
+  }
+  bool find(Key key, ls_row *row) {
+    u8 end[kMaxKeyBytes + LS_ENTRY_ROW_ID_BYTES];   // behind the key's entries, whatever their row ids
+    __builtin_memcpy(end, key.data(), key.size());
+    __builtin_memset(end + key.size(), 0xff, LS_ENTRY_ROW_ID_BYTES);
+    check(ls_index_scan_range(scan_, bytes(key), bytes({end, key.size() + LS_ENTRY_ROW_ID_BYTES}), false, &err_), err_, "search");
+    ls_index_entry entry;
+    return next(&entry, row);
+  }
+  // The next entry of the range whose row the snapshot sees.
+  bool next(ls_index_entry *entry, ls_row *row) {
+    for (;;) {
+      ls_status status = ls_index_scan_next(scan_, entry, &err_);
+      if (status == LS_END) return false;
+      check(status, err_, "next entry");
+      bool all_dead = false;
+      status = ls_row_fetch(worker_, rel_, entry->row_id, &snapshot_, buffer_, row, &all_dead, &err_);
+      if (status == LS_OK) return true;
+      if (status != LS_NOT_FOUND) check(status, err_, "fetch");
+      if (all_dead) check(ls_index_remove(worker_, index_, entry->key, entry->row_id, &err_), err_, "dead entry");
+    }
+  }
+
+  ls_rel *const rel_, *const index_;
+  Host &host_;
+  const u32 thread_;
+  ls_worker *worker_;
+  ls_index_scan *scan_;
+  ls_snapshot snapshot_;
+  bool writes_ = false;
+  u64 met_ = 0;   // a running transaction that has changed what this one wanted to
+  u64 running_[kMaxThreads], next_row_ = 0, end_of_rows_ = 0;
+  ls_error err_;
+  alignas(8) u8 buffer_[LS_ROW_BUFFER_BYTES];
+};
+
+std::unique_ptr<Transactions> RowsStore::transactions(u32 thread) { return std::make_unique<RowsTransactions>(*this, thread); }
 std::unique_ptr<Session> RowsStore::session(u32 thread) { return std::make_unique<RowsSession>(*this, thread); }
 
 }  // namespace
 
-const Peer kRows{"leanstore rows", "a transaction each, commit not waited for: log written by group commit, not synced", true, true,
+const Peer kRows{"leanstore rows", "a transaction each, commit not waited for: log written by group commit, not synced", true, true, true,
                  [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<RowsStore>(options); }};
 
 }  // namespace ls::bench

@@ -184,7 +184,7 @@ std::unique_ptr<Session> TreeStore::session(u32 thread) { return std::make_uniqu
 
 }  // namespace
 
-const Peer kTree{"leanstore tree", "log written by group commit within 5 ms, not synced, nobody waits", false, true,
+const Peer kTree{"leanstore tree", "log written by group commit within 5 ms, not synced, nobody waits", false, false, true,
                  [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<TreeStore>(options); }};
 
 }  // namespace ls::bench

@@ -1,4 +1,5 @@
-// workload.hpp - what is measured.  inserts.cpp: filling an empty store; mixed.cpp: look-ups, changes and scans on a filled one.
+// workload.hpp - what is measured.  inserts.cpp: filling an empty store; mixed.cpp: look-ups, changes and scans on a filled one;
+// tpcc*.cpp: TPC-C.
 #pragma once
 #include <atomic>
 
@@ -47,5 +48,20 @@ inline constexpr Mix kOutOfMemoryMixes[] = {
 double measure_mix(Filled &filled, const Mix &mix, const Zipf &zipf, u32 threads, u64 duration_us);
 // Every key looked up once.
 void warm(Filled &filled, u32 threads);
+
+struct Tpcc {
+  u32 warehouses;
+  bool affinity;   // a thread has its own share of the warehouses; otherwise each transaction draws one of all
+};
+struct TpccRate {
+  double transactions;   // thousands per second, all five kinds
+  double retries;        // for each transaction
+};
+void load_tpcc(Store &store, const Tpcc &tpcc, u32 threads);
+// Every row visited once.
+void warm_tpcc(Store &store);
+TpccRate measure_tpcc(Store &store, const Tpcc &tpcc, u32 threads, u64 duration_us);
+// Gives up unless the data is as transactions leave it (consistency conditions 1 to 10 of the standard).
+void check_tpcc(Store &store, const Tpcc &tpcc, const char *name);
 
 }  // namespace ls::bench
