@@ -329,7 +329,7 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	if (fetch->entries != NULL &&
 		!(snapshot->snapshot_type == SNAPSHOT_DIRTY &&
 		  (TransactionIdIsValid(snapshot->xmin) || TransactionIdIsValid(snapshot->xmax))) &&
-		ls_index_entry_is_stale(fetch->entries, slot))
+		ls_index_entry_is_stale(fetch->entries, rel, slot))
 	{
 		ExecClearTuple(slot);
 		return false;

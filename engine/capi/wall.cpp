@@ -9,7 +9,11 @@ void report(Status status, ls_error *err) {
     *err = last_error();
     return;
   }
-  *err = ls_error{code(status), 0, UINT32_MAX, "", ""};
+  // Look-ups end so: not all of its bytes are worth writing.
+  err->status = code(status);
+  err->sys_errno = 0;
+  err->page_no = UINT32_MAX;
+  err->path[0] = err->message[0] = '\0';
 }
 
 }  // namespace ls::wall

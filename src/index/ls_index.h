@@ -93,7 +93,10 @@ extern bool ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slo
 
 /* The version in the slot was found through the entry that the scan has returned last: has it another key? */
 struct LsIndexScan;
-extern bool ls_index_entry_is_stale(struct LsIndexScan *so, TupleTableSlot *slot);
+extern bool ls_index_entry_is_stale(struct LsIndexScan *so, Relation table, TupleTableSlot *slot);
+
+/* Has the row's newest version this key? */
+extern bool ls_index_row_has_key(Relation index, Relation table, ls_bytes key, uint64 row_id);
 
 /* Remove an entry that has another key than its row, if nobody needs it any more. */
 extern bool ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_id);

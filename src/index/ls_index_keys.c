@@ -351,8 +351,8 @@ is_lookup(const LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 	if (filter->lasting)
 		return false;			/* a place in an index with labels, too, when nothing is there */
 	for (int i = 0; i < n_keys; i++)
-		if ((keys[i].sk_flags & ~SK_ISNULL) != 0 || keys[i].sk_strategy != BTEqualStrategyNumber ||
-			keys[i].sk_attno != i + 1 || !ls_index_is_same_type(filter->index, i, keys[i].sk_subtype))
+		if ((keys[i].sk_flags & ~SK_ISNULL) != 0 || keys[i].sk_strategy != BTEqualStrategyNumber || keys[i].sk_attno != i + 1 ||
+			(ls_key_has_labels(&filter->shape->keys[i]) && !ls_index_is_same_type(filter->index, i, keys[i].sk_subtype)))
 			return false;
 	return n_keys > 0;
 }
@@ -364,12 +364,17 @@ build_lookup(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 	for (int i = 0; i < n_keys; i++)
 	{
 		const LsKeyColumn *column = &filter->shape->keys[i];
+		Datum		value = keys[i].sk_argument;
 
 		if (keys[i].sk_flags & SK_ISNULL)
 			return false;
 		if (!ls_key_has_labels(column))
 		{
-			ls_key_append(column, keys[i].sk_argument, false, &filter->from);
+			/* drivers like to send 8 bytes for an int4; what the column's type can not hold nothing is equal to */
+			if (!ls_index_is_same_type(filter->index, i, keys[i].sk_subtype) &&
+				ls_key_convert(column, keys[i].sk_subtype, value, &value) != LS_KEY_EXACT)
+				return false;
+			ls_key_append(column, value, false, &filter->from);
 			continue;
 		}
 		filter->searches = true;

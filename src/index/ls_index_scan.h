@@ -213,7 +213,7 @@ typedef struct LsIndexScan
 
 	bool		can_be_stale;	/* the index may have stale entries */
 	bool		fetch_asks;		/* the table's fetch knows of this scan */
-	bool		met_stale;		/* the entry returned last is one */
+	bool		met_stale;		/* the entry returned last is one, and may go */
 	LsEntryList stale;			/* entries found stale, not yet removed */
 	uint32		n_passed;		/* stale entries passed over since one was noted, */
 	uint32		passes;			/* and how many shall be: others need them */

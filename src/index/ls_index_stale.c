@@ -20,11 +20,13 @@
 #include "ls_index_scan.h"
 
 #include "ls_row.h"
+#include "ls_slot.h"
 #include "ls_table.h"
 
 #include "catalog/index.h"
 #include "optimizer/optimizer.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /* Behind the version that is to be replaced; more than so many are not looked at, the entry stays. */
 #define MAX_OLDER_VERSIONS 16
@@ -147,15 +149,29 @@ ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot)
 	return is_key(index, key, values, isnull);
 }
 
+/* Does every snapshot see this transaction, which has ended?  The server knows of the last ones, the engine of all that it was told. */
+static bool
+everybody_sees(Relation table, uint64 tn)
+{
+	return tn < ls_store_horizon(ls_shared->store) || GlobalVisCheckRemovableXid(table, ls_tn_to_xid(tn));
+}
+
+/* May versions that were superseded by this transaction be garbage? */
+static bool
+supersedes_garbage(Relation table, uint64 tn)
+{
+	return everybody_sees(table, tn) || !ls_version_needed(ls_shared->store, LS_NO_PIN, tn);
+}
+
 bool
-ls_index_entry_is_stale(LsIndexScan *so, TupleTableSlot *slot)
+ls_index_entry_is_stale(LsIndexScan *so, Relation table, TupleTableSlot *slot)
 {
 	Relation	index = so->filter.index;
 
 	if (!so->can_be_stale || !ls_index_may_be_stale(ls_index_tree(index)) ||
 		ls_index_is_key_of(index, so->entry.key, slot))
 		return false;
-	so->met_stale = true;
+	so->met_stale = supersedes_garbage(table, ls_slot_cast(slot)->writer_tn);
 	return true;
 }
 
@@ -185,6 +201,26 @@ version_has_key(Relation index, Relation table, ls_bytes key, const ls_row *vers
  * ----------------------------------------------------------------
  */
 
+/* Behind the newest version: has one the key that some snapshot needs? */
+static bool
+older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *newest, uint64 horizon)
+{
+	uint64		next = newest->writer_tn;
+	bool		needed = false;
+	LsVersionWalk walk;
+	ls_row		version;
+
+	ls_versions_begin(&walk, table, newest, horizon);
+	for (int n = 0; !needed && ls_versions_next(&walk, ls_fetch_buffer(), &version); n++)
+	{
+		needed = n == MAX_OLDER_VERSIONS ||
+			(ls_version_needed(ls_shared->store, version.writer_tn, next) && version_has_key(index, table, key, &version));
+		next = version.writer_tn;
+	}
+	ls_versions_end(&walk);
+	return needed;
+}
+
 /*
  * Has no version of the row the key that anybody may see or fall back to?  A row with a change in progress is left alone, for it
  * may go back to any of that transaction's own versions.
@@ -193,39 +229,28 @@ static bool
 nobody_needs(Relation index, Relation table, ls_bytes key, uint64 row_id)
 {
 	uint64		horizon = ls_store_horizon(ls_shared->store);
-	LsVersionWalk walk;
-	uint64		next;
 	ls_row		newest;
-	ls_row		version;
 	ls_row		again;
-	bool		needed = false;
 
 	if (!ls_fetch_newest(table, row_id, ls_fetch_buffer(), &newest))
 		return true;
 	/* its entries go all together */
 	if (newest.flags & LS_ROW_GHOST)
 		return ls_row_is_dead(&newest);
+	if (newest.writer_tn < horizon)
+		return !version_has_key(index, table, key, &newest);
+
 	if (ls_tn_is_active(ls_shared->store, newest.writer_tn) || version_has_key(index, table, key, &newest))
 		return false;
-
-	next = newest.writer_tn;
-	ls_versions_begin(&walk, table, &newest, horizon);
-	for (int n = 0; !needed && ls_versions_next(&walk, ls_fetch_buffer(), &version); n++)
-	{
-		needed = n == MAX_OLDER_VERSIONS ||
-			(ls_version_needed(ls_shared->store, version.writer_tn, next) && version_has_key(index, table, key, &version));
-		next = version.writer_tn;
-	}
-	ls_versions_end(&walk);
-
+	if (!everybody_sees(table, newest.writer_tn) && older_version_needs(index, table, key, &newest, horizon))
+		return false;
 	/* who was found not to be active may have taken its change back before: then it is not there any more */
-	return !needed && ls_fetch_newest(table, row_id, ls_fetch_buffer(), &again) &&
+	return ls_fetch_newest(table, row_id, ls_fetch_buffer(), &again) &&
 		again.writer_tn == newest.writer_tn && again.seq == newest.seq && again.flags == newest.flags;
 }
 
-/* Most are asked about who have it, when all are (VACUUM). */
-static bool
-newest_has_key(Relation index, Relation table, ls_bytes key, uint64 row_id)
+bool
+ls_index_row_has_key(Relation index, Relation table, ls_bytes key, uint64 row_id)
 {
 	ls_row		newest;
 
@@ -242,8 +267,6 @@ ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_i
 	ls_status	status;
 	bool		removed;
 
-	if (newest_has_key(index, table, key, row_id))
-		return false;
 	LS_CALL_ON(index, status, ls_index_look(ls_reader(), tree, key, row_id, &seen, &error));
 	if (status == LS_NOT_FOUND)
 		return false;
@@ -293,7 +316,7 @@ clear_away(Relation index, Relation table)
 
 		if (left_behind[i].file.relNumber != index->rd_locator.relNumber ||
 			!RelFileLocatorEquals(left_behind[i].file, index->rd_locator) ||
-			ls_version_needed(ls_shared->store, LS_NO_PIN, left_behind[i].tn))
+			!supersedes_garbage(table, left_behind[i].tn))
 			continue;
 		entry = left_behind[i];
 		left_behind[i].file.relNumber = InvalidRelFileNumber;

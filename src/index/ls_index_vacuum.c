@@ -125,7 +125,8 @@ remove_stale(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		if (status == LS_END)
 			break;
 		ls_check(status, error, info->index);
-		if (ls_index_remove_stale(info->index, info->heaprel, entry.key, entry.row_id))
+		if (!ls_index_row_has_key(info->index, info->heaprel, entry.key, entry.row_id) &&
+			ls_index_remove_stale(info->index, info->heaprel, entry.key, entry.row_id))
 		{
 			stats->tuples_removed += 1;
 			stats->num_index_tuples -= 1;

@@ -3,6 +3,7 @@
  */
 #include "key/ls_key_internal.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "parser/parse_coerce.h"
@@ -385,7 +386,9 @@ ls_key_read_column(LsKeyReader *reader, const LsKeyColumn *column, bool *isnull)
 LsKeyFit
 ls_key_convert(const LsKeyColumn *column, Oid type, Datum value, Datum *converted)
 {
-	type = getBaseType(type);
+	/* none of the server's own types is a domain */
+	if (type >= FirstUnpinnedObjectId)
+		type = getBaseType(type);
 	if (column->encoding->convert != NULL && type != column->type)
 		return column->encoding->convert(column, type, value, converted);
 	*converted = value;
