@@ -231,14 +231,6 @@ check_unique(IndexCheck *check, LastRow *last, const ls_index_entry *entry)
 	appendBinaryStringInfo(&last->key, entry->key.data, entry->key.len);
 }
 
-/* Asked after an entry or a row was read: the index is marked before it gets the first stale one. */
-static bool
-has_stale(IndexCheck *check)
-{
-	return ls_is_index(check->index) && ls_index_can_be_stale(check->index) &&
-		ls_index_may_be_stale(ls_index_tree(check->index));
-}
-
 static void
 leanstore_entries_against_rows(IndexCheck *check)
 {
@@ -282,7 +274,7 @@ leanstore_entries_against_rows(IndexCheck *check)
 			continue;			/* dead: the entry waits for cleaning */
 		if (can_be_stale)
 		{
-			if (has_stale(check) && !ls_index_is_key_of(check->index, entry.key, check->slot))
+			if (ls_index_has_stale(check->index) && !ls_index_is_key_of(check->index, entry.key, check->slot))
 				continue;		/* stale, and waits for cleaning as well */
 			note_entry(check->seen, &tid);
 		}
@@ -403,7 +395,7 @@ rows_against_entries(IndexCheck *check, Snapshot snapshot)
 			continue;
 		if (!satisfies_predicate(check))
 			continue;
-		if (has_stale(check) && has_entry_now(check, &tid))
+		if (ls_index_has_stale(check->index) && has_entry_now(check, &tid))
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -443,7 +435,7 @@ check_index(Relation table, Oid index_oid)
 		else
 			note_all_entries(&check);
 		/* a row that has got another key meanwhile has been met with both */
-		if (check.index->rd_rel->relam != GIN_AM_OID && !has_stale(&check))
+		if (check.index->rd_rel->relam != GIN_AM_OID && !ls_index_has_stale(check.index))
 			no_entry_twice(&check);
 		rows_against_entries(&check, snapshot);
 

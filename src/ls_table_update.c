@@ -144,7 +144,7 @@ triggers_need_versions(Relation rel, bool old_is_own, HeapTuple old, HeapTuple n
 static void
 plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, UpdatePlan *plan)
 {
-	*plan = (UpdatePlan) {.in_place = true};
+	*plan = (UpdatePlan) {.in_place = !triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new)};
 
 	if (rel->rd_rel->relhasindex)
 	{
@@ -153,16 +153,12 @@ plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, U
 		/* key columns are columns of an index that blocks updates in place */
 		if (changed != NULL)
 			plan->keys = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_KEY, old, new);
-		if (triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new))
-			plan->in_place = false;
-		else if (changed != NULL)
+		if (plan->in_place && changed != NULL)
 			plan->rekeyed = ls_index_open_rekeyed(rel, changed, &plan->in_place);
 		if (plan->in_place)
 			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old, new);
 		bms_free(changed);
 	}
-	else if (triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new))
-		plan->in_place = false;
 }
 
 static void

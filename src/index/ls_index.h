@@ -75,6 +75,9 @@ extern void ls_index_insert_entry(Relation index, Relation table, const Datum *v
 /* May an update leave entries of this index behind, and the row where it is? */
 extern bool ls_index_can_be_stale(Relation index);
 
+/* Has it some?  To be asked after an entry or a row was read: the index is marked before it gets the first. */
+extern bool ls_index_has_stale(Relation index);
+
 /*
  * The indexes, opened, that need another entry for a row when these columns change (in pull_varattnos()'s numbers), if
  * the row can stay; *possible false: it can not.

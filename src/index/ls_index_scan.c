@@ -156,6 +156,18 @@ note_stale(IndexScanDesc scan)
 		remove_stale(scan);
 }
 
+/* The scan comes to an end, or begins anew. */
+static void
+remove_noted(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	if (so->met_stale)
+		note_stale(scan);
+	remove_dead(scan);
+	remove_stale(scan);
+}
+
 /* ----------------------------------------------------------------
  * entries
  * ----------------------------------------------------------------
@@ -347,10 +359,7 @@ ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	LsIndexScan *so = scan->opaque;
 
-	if (so->met_stale)
-		note_stale(scan);
-	remove_dead(scan);
-	remove_stale(scan);
+	remove_noted(scan);
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memcpy(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	so->started = false;
@@ -417,15 +426,6 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* Asked after entries were read: it is marked before it gets the first one. */
-static bool
-has_stale(IndexScanDesc scan)
-{
-	LsIndexScan *so = scan->opaque;
-
-	return so->can_be_stale && ls_index_may_be_stale(ls_index_tree(scan->indexRelation));
-}
-
 int64
 ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 {
@@ -443,12 +443,12 @@ ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		if (n == lengthof(tids))
 		{
 			CHECK_FOR_INTERRUPTS();
-			tbm_add_tuples(bitmap, tids, n, so->recheck || has_stale(scan));
+			tbm_add_tuples(bitmap, tids, n, so->recheck || ls_index_has_stale(scan->indexRelation));
 			n = 0;
 		}
 	}
 	if (n > 0)
-		tbm_add_tuples(bitmap, tids, n, so->recheck || has_stale(scan));
+		tbm_add_tuples(bitmap, tids, n, so->recheck || ls_index_has_stale(scan->indexRelation));
 	return total;
 }
 
@@ -457,10 +457,7 @@ ls_index_amendscan(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 
-	if (so->met_stale)
-		note_stale(scan);
-	remove_dead(scan);
-	remove_stale(scan);
+	remove_noted(scan);
 	if (so->engine != NULL)
 		ls_index_scan_close_owned(so->engine);
 	ls_index_filter_end(&so->filter);

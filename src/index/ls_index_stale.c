@@ -36,15 +36,6 @@
  * ----------------------------------------------------------------
  */
 
-/* Of the index alone: it stays so as long as the relcache entry. */
-static bool
-shape_allows_stale(Relation index)
-{
-	const LsIndexShape *shape = ls_index_shape(index);
-
-	return shape->n_labels == 0 && shape->n_stored == 0;
-}
-
 bool
 ls_index_can_be_stale(Relation index)
 {
@@ -52,7 +43,13 @@ ls_index_can_be_stale(Relation index)
 
 	return ls_is_index(index) && !form->indisunique && !form->indisexclusion &&
 		RelationGetIndexExpressions(index) == NIL && RelationGetIndexPredicate(index) == NIL &&
-		shape_allows_stale(index);
+		ls_index_shape(index)->n_labels == 0 && ls_index_shape(index)->n_stored == 0;
+}
+
+bool
+ls_index_has_stale(Relation index)
+{
+	return ls_index_can_be_stale(index) && ls_index_may_be_stale(ls_index_tree(index));
 }
 
 /* Columns of the table that the index is about, in pull_varattnos()'s numbers. */
@@ -81,20 +78,21 @@ ls_index_open_rekeyed(Relation table, const Bitmapset *changed, bool *possible)
 		bool		concerned = !index->rd_indam->amsummarizing && bms_overlap(columns, changed);
 
 		bms_free(columns);
-		/* one that is being built, or going: who builds it counts on rows that stay as they are, or move */
-		if (concerned && !(ls_index_can_be_stale(index) && index->rd_index->indisvalid && index->rd_index->indisready))
-			*possible = false;
-		if (concerned && *possible)
-			rekeyed = lappend(rekeyed, index);
-		else
+		if (!concerned)
+		{
 			index_close(index, RowExclusiveLock);
-		if (!*possible)
-			break;
+			continue;
+		}
+		rekeyed = lappend(rekeyed, index);
+		/* one that is being built, or going: who builds it counts on rows that stay as they are, or move */
+		if (!ls_index_can_be_stale(index) || !index->rd_index->indisvalid || !index->rd_index->indisready)
+		{
+			ls_index_close_rekeyed(rekeyed);
+			*possible = false;
+			return NIL;
+		}
 	}
-	if (*possible)
-		return rekeyed;
-	ls_index_close_rekeyed(rekeyed);
-	return NIL;
+	return rekeyed;
 }
 
 void
@@ -168,7 +166,8 @@ ls_index_entry_is_stale(LsIndexScan *so, Relation table, TupleTableSlot *slot)
 {
 	Relation	index = so->filter.index;
 
-	if (!so->can_be_stale || !ls_index_may_be_stale(ls_index_tree(index)) ||
+	Assert(so->can_be_stale);
+	if (!ls_index_may_be_stale(ls_index_tree(index)) ||
 		ls_index_is_key_of(index, so->entry.key, slot))
 		return false;
 	so->met_stale = supersedes_garbage(table, ls_slot_cast(slot)->writer_tn);

@@ -142,7 +142,7 @@ ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		return stats;
 	if (stats == NULL)
 		stats = sweep(info);
-	if (ls_index_can_be_stale(info->index) && ls_index_may_be_stale(ls_index_tree(info->index)))
+	if (ls_index_has_stale(info->index))
 		remove_stale(info, stats);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;

@@ -99,19 +99,19 @@ my %clients = (update => 3, back => 1, part => 2, replace => 1, index => 2, bitm
 
 my $seconds = $ENV{STALE_SECONDS} // 8;
 my $directory = PostgreSQL::Test::Utils::tempdir();
-my (%pgbench, %output);
+my %pgbench;
 for my $name (sort keys %script)
 {
 	PostgreSQL::Test::Utils::append_to_file("$directory/$name", $script{$name});
-	my @command = ($node->installed_command('pgbench'), '-n', '-c', $clients{$name}, '-T', $seconds, '--max-tries=1000',
-		'-f', "$directory/$name", $node->connstr('postgres'));
-	$output{$name} = '';
-	$pgbench{$name} = IPC::Run::start(\@command, '>', \$output{$name}, '2>&1');
+	$pgbench{$name} = $node->start_pgbench('postgres', '-c', $clients{$name}, '-T', $seconds, '--max-tries=1000',
+		'-f', "$directory/$name");
 }
 for my $name (sort keys %pgbench)
 {
-	ok($pgbench{$name}->finish, "$name: nothing fails") or diag $output{$name};
-	unlike($output{$name}, qr/different/, "$name: the same by all plans");
+	my $output = $node->finish_pgbench($pgbench{$name});
+
+	ok($pgbench{$name}{run}->result == 0, "$name: nothing fails") or diag $output;
+	unlike($output, qr/different/, "$name: the same by all plans");
 }
 $node->leanstore_check_ok('after all that');
 is($node->safe_psql('postgres', "SELECT count(*) > $rows - 10 FROM t"), 't', 'the rows are there');
@@ -140,9 +140,8 @@ my $entries = q{SELECT pg_relation_size('c_k')};
 my $before = $node->safe_psql('postgres', $entries);
 $node->safe_psql('postgres', 'UPDATE c SET k = k + 1 WHERE id = 7') for 1 .. 20;
 PostgreSQL::Test::Utils::append_to_file("$directory/many", "\\set id random(1, 1000)\nUPDATE c SET k = k + 1000 WHERE id = :id;\n");
-my ($out, $err) = ('', '');
-ok(IPC::Run::run([ $node->installed_command('pgbench'), '-n', '-c', 1, '-t', 20000, '-M', 'prepared', '-f', "$directory/many", $node->connstr('postgres') ],
-		'>', \$out, '2>', \$err), '20,000 updates of an indexed column') or diag $err;
+like($node->run_pgbench('postgres', '-c', 1, '-t', 20000, '-M', 'prepared', '-f', "$directory/many"), qr{actually processed: 20000/20000},
+	'20,000 updates of an indexed column');
 cmp_ok($node->safe_psql('postgres', $entries), '<', 4 * $before, 'the index of 1,000 rows does not grow');
 my ($ret, $stdout, $stderr) = $node->psql('postgres', 'SELECT pg_sleep(0.2); VACUUM VERBOSE c');
 like($stderr, qr/1000 rows, 0 deleted rows still needed/, 'VACUUM');
