@@ -156,6 +156,6 @@ void each_swip(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip)) {
 
 }  // namespace
 
-TreeOps BTree::ops() { return TreeOps{each_swip, latch_parent}; }
+TreeOps BTree::ops() { return TreeOps{each_swip, latch_parent, is_sparse}; }
 
 }  // namespace ls

@@ -130,6 +130,10 @@ struct Node {
   // Can `right` (its right sibling) be merged into one node; the merged node is built in `out` (a page buffer, header of this).
   bool merge(const Node *right, Bytes separator, Node *out) const;
 
+  // Leaves beside each other: their entries evenly over fewer pages (`to`: page buffers, initialised by this, with the headers of the first
+  // ones).  False: they do not fit.
+  static bool spread(std::span<const Node *const> from, std::span<Node *const> to);
+
   // Every invariant of the page alone; null when good, else what is wrong.  Trusts no byte.
   const char *verify() const;
 

@@ -18,6 +18,9 @@
 #ifndef LS_CONTENTION_SPLIT
 #define LS_CONTENTION_SPLIT 1
 #endif
+#ifndef LS_XMERGE
+#define LS_XMERGE 1
+#endif
 
 namespace ls {
 
@@ -26,5 +29,6 @@ inline constexpr bool kWithHints = LS_NODE_HINTS;                      // sixtee
 inline constexpr bool kWithPrefix = LS_NODE_PREFIX;                    // what all keys begin with is stored once
 inline constexpr bool kWithShortSeparators = LS_NODE_SHORT_SEPARATORS; // separators end where they differ
 inline constexpr bool kWithContentionSplit = LS_CONTENTION_SPLIT;      // contention.hpp
+inline constexpr bool kWithXMerge = LS_XMERGE;                         // tree_xmerge.cpp
 
 }  // namespace ls

@@ -102,6 +102,10 @@ class BTree {
 
   // The leaf around `key` has become small: merge it with a neighbour where that fits.  Best effort.
   Status try_merge(Bytes key);
+  // XMerge, for the leaf of `key`: of two or three leaves around it one is given back where the others have room.  Best effort.
+  Status x_merge(Bytes key, bool *merged);
+  // The same for leaves that page providers have found since (sparse_leaves.hpp), of all files; by one thread.  *merged counts.
+  static Status merge_sparse_leaves(Ctx &ctx, u64 *merged);
   // Unlogged queue use (version store): remove all keys < bound, leaf by leaf, freeing pages.  *removed counts entries;
   // each(arg, key, value) is called on a private copy before; when it returns false this stops and keeps that leaf's entries.
   // Stops after max_leaves.
@@ -207,6 +211,12 @@ class BTree {
   Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small);
   Step collapse_root(Frame *root);
   bool latch_meta(ExclusiveGuard &meta);
+  // ---- tree_xmerge.cpp
+  struct LeafWindow;   // leaves beside each other that have room for one less
+  static bool is_sparse(const FileSlot &file, const u8 *page);
+  Step choose_window(Bytes key, LeafWindow *window);
+  Step merge_window(Bytes key, const LeafWindow &window, bool *merged, bool *parent_small);
+
   void free_page(ExclusiveGuard &page, bool became_trunk, Gsn gsn);
 
   // ---- tree_remove.cpp

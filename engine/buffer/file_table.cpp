@@ -89,6 +89,7 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   }
   slot.table_no.store(0, std::memory_order_relaxed);
   slot.pages_allocated.store(0, std::memory_order_relaxed);
+  slot.reuse.reset();
   // Release: whoever sees the state sees the rest.
   slot.state.store(FileState::kOpening, std::memory_order_release);
   std::atomic<u32> &head = head_of(pool, o.key);

@@ -14,6 +14,7 @@
 
 #include "base/status.hpp"
 #include "buffer/frame.hpp"
+#include "buffer/reuse.hpp"
 #include "os/file.hpp"
 
 namespace ls {
@@ -46,6 +47,7 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
   std::atomic<u32> writes{0};           // pins: batches writing or syncing the file, its extension; forget waits
+  ReuseCount reuse;                     // of its cool pages
   std::atomic<u64> page_writes{0};      // pages written to it, counted before each write: who reads past the pool looks at it
   FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
 };

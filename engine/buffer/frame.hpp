@@ -37,7 +37,9 @@ struct alignas(kCacheLine) Frame {
   std::atomic<FrameState> state{FrameState::kFree};
   std::atomic<u8> writing{0};        // a batch holds a copy of it that is on its way to the file
   std::atomic<u8> superseded{0};     // kLoaded: freed page whose number is in use again; goes when `writing` ends
-  std::atomic<u8> visits{0};         // of page providers, in vain: orphaned loads, frames of forgotten files
+  // Of page providers, in vain: orphaned loads, frames of forgotten files, and since it was cooled, that one included; hot: not 0
+  // means it was wanted since.
+  std::atomic<u8> visits{0};
   std::atomic<u32> file_slot{0};     // index into the file table
   std::atomic<FileNo> file_no{0};    // the slot's number at that time: differs when the slot was reused
   std::atomic<PageNo> page_no{0};

@@ -1,4 +1,5 @@
-// Second chance (LeanStore paper, section 6.2): hot pages met by chance become cool, cool ones met again are evicted.
+// Second chance (LeanStore paper, section 6.2): hot pages met by chance become cool, cool ones met again, some times over where pages of
+// their file are often wanted again (reuse.hpp), are evicted.
 //
 // Latches are only tried, never waited for, and none is held during I/O.  The parent comes from TreeOps::latch_parent, which
 // finds it from the page's own keys: no frame knows its parent.
@@ -23,7 +24,7 @@ namespace ls {
 namespace {
 
 constexpr u32 kSamples = 64;          // frames looked at together (paper, section 6.2)
-constexpr u32 kMaxSamples = 8;        // such looks per round
+constexpr u32 kMaxSamples = 16;       // such looks per round
 constexpr u32 kFramesPerSample = 1024;
 constexpr u8 kOrphanVisits = 2;       // a load whose asker has not come back by then is dropped
 constexpr u8 kUnreachableVisits = 32;
@@ -61,6 +62,8 @@ struct PageProvider::State {
   alignas(64) u8 copy[kPageSize];
 
   bool copy_page(Frame *frame, FileSlot *file);
+  void note_reuse(FileSlot &file, bool wanted);
+  bool has_chances(Frame *frame, FileSlot &file);
   void look_at(Frame *frame);
   void cool(Frame *frame, FileSlot &file);
   bool evict(Frame *frame, bool forgotten);
@@ -82,6 +85,22 @@ bool PageProvider::State::copy_page(Frame *frame, FileSlot *file) {
   return good;
 }
 
+void PageProvider::State::note_reuse(FileSlot &file, bool wanted) {
+  file.reuse.note(wanted, kFileLooks);
+  pool.shared()->reuse.note(wanted, kPoolLooks);
+}
+
+// Of a cool page that is met once more.
+bool PageProvider::State::has_chances(Frame *frame, FileSlot &file) {
+  const u8 visits = frame->visits.load(std::memory_order_relaxed);
+  if (visits == 0) return false;   // read by a scan, and nobody has asked for it
+  note_reuse(file, false);
+  if (visits >= last_look(file.reuse, pool.shared()->reuse)) return false;
+  frame->visits.store(visits + 1, std::memory_order_relaxed);
+  progress = true;
+  return true;
+}
+
 void PageProvider::State::cool(Frame *frame, FileSlot &file) {
   if (frame->page_no.load(std::memory_order_relaxed) == kMetaPageNo) return;
   if (!copy_page(frame, &file) || has_swizzled_children(copy)) return;
@@ -90,8 +109,14 @@ void PageProvider::State::cool(Frame *frame, FileSlot &file) {
   if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return;
   if (swip->raw == Swip::hot(frame).raw) {
     __atomic_store_n(&swip->raw, Swip::cool(frame).raw, __ATOMIC_RELAXED);
+    frame->visits.store(1, std::memory_order_relaxed);
     frame->state.store(FrameState::kCool, std::memory_order_release);
     progress = true;
+    // There is time until it is written.
+    const auto is_sparse = tree_ops().is_sparse;
+    if (is_sparse && frame->dirty_since.load(std::memory_order_relaxed) != 0 && is_sparse(file, copy)) {
+      pool.shared()->sparse_leaves.put(static_cast<u32>(frame - pool.shared()->frames));
+    }
   }
   parent->latch.unlock_exclusive_unchanged();  // readers that know the swip as hot still find the page there
 }
@@ -210,7 +235,14 @@ void PageProvider::State::look_at(Frame *frame) {
   if (file_is(file, FileState::kForgotten)) return drop_forgotten(frame, file);
   if (!file_is(file, FileState::kActive)) return;
   if (state == FrameState::kLoaded) return drop_loaded(frame, false);
-  if (state == FrameState::kHot) return cool(frame, file);
+  if (state == FrameState::kHot) {
+    if (frame->visits.load(std::memory_order_relaxed) != 0) {
+      frame->visits.store(0, std::memory_order_relaxed);
+      note_reuse(file, true);
+    }
+    return cool(frame, file);
+  }
+  if (has_chances(frame, file)) return;
   if (frame->dirty_since.load(std::memory_order_relaxed) != 0) {
     if (writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) != PageWriter::Added::kYes) return;
     progress = true;
@@ -244,7 +276,8 @@ Status PageProvider::round(u32 *freed) {
   s.written.clear();
   // Further samples make the batch worth its syncs; in a small pool they would leave no time for a second chance.
   u32 samples = std::min(kMaxSamples, 1 + pool_.frame_count() / kFramesPerSample);
-  for (u32 n = 0; n < samples && s.written.size() < kSamples && s.freed < kSamples; n++) {
+  const u32 batch = std::clamp(pool_.shared()->low_water / 2, kSamples, kTearPages - kSamples);
+  for (u32 n = 0; n < samples && s.written.size() < batch && s.freed < kSamples; n++) {
     s.evictable.clear();
     for (u32 i = 0; i < kSamples && !s.writer.full(); i++) s.look_at(pool_.frame(next_random(s.random) % pool_.frame_count()));
     for (Frame *frame : s.evictable) s.evict(frame, false);

@@ -2,7 +2,7 @@
 // (LeanStore paper, section 6.2 and 6.3), torn-page protection by double write (tear_guard.hpp).
 //
 // One round: (1) look at 64 random frames, a few times over in a large pool: hot ones without swizzled children become cool,
-// cool clean ones are evicted, cool dirty ones go to phase 2; frames of forgotten files and orphaned loads are freed.
+// cool clean ones are evicted, cool dirty ones go to phase 2 (when they have been met often enough: reuse.hpp); frames of forgotten files and orphaned loads are freed.
 // (2) page_writer.hpp: copy each dirty page under its shared latch, skip pages whose GSN is not hardened (and kick the log);
 // tear guard, io_uring batch, sync; clean if unchanged since the copy.  (3) evict those.  Latches are only tried.
 #pragma once

@@ -163,6 +163,8 @@ struct TreeOps {
   // Latch the page whose swip refers to `child` exclusively (try only).  child_page: a validated private copy of the
   // child's page.  kOk: *parent is latched exclusively and **swip refers to child.
   Step (*latch_parent)(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page, Frame **parent, Swip **swip);
+  // Is the page, a private copy, a leaf that could be merged with others (sparse_leaves.hpp)?  Null: there is no such thing.
+  bool (*is_sparse)(const FileSlot &file, const u8 *page) = nullptr;
 };
 void register_tree_ops(const TreeOps &ops);
 const TreeOps &tree_ops();

@@ -9,6 +9,7 @@
 
 #include "buffer/file_table.hpp"
 #include "buffer/frame.hpp"
+#include "buffer/sparse_leaves.hpp"
 #include "os/futex.hpp"
 
 namespace ls {
@@ -72,6 +73,8 @@ struct PoolShared {
   std::atomic<u64> takeovers;
   std::atomic<Gsn> redo_bound;       // result of the last undisturbed scan: holds for ever
 
+  ReuseCount reuse;                  // of all cool pages
+  SparseLeaves sparse_leaves;
   std::atomic<u64> reads, writes, evictions;
   std::atomic<u64> reads_ahead, batches_ahead;   // of the reads: those made before they were wanted, and how many times some were begun
   PoolCounters counters[kCounterStripes];

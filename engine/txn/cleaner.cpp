@@ -1,5 +1,5 @@
 // cleaner.cpp - removes what no snapshot needs any more: undo entries below the horizon with the ghosts they lead to, those above it
-// that no existing snapshot needs (version_sweep.hpp), and row locks of finished transactions.  One engine thread; bounded work per
+// that no existing snapshot needs (version_sweep.hpp), row locks of finished transactions; and merges sparse leaves (tree_xmerge.cpp).  One engine thread; bounded work per
 // call, so that it stops when asked.
 //
 // A crash loses nothing: entries are not recovered anyway, a ghost that stayed is met by a scan (row_purge.hpp).
@@ -54,8 +54,10 @@ Status clean(Worker &w, u64 *removed, const CleanMore &more) {
   u64 locks = 0;
   LS_TRY(RowLockTable(w).sweep(&w.lock_sweep, kLockLeaves, &locks));
   u64 others = 0;
+  u64 merged = 0;
+  LS_TRY(BTree::merge_sparse_leaves(w.ctx, &merged));
   if (more.clean) LS_TRY(more.clean(more.arg, w, &others));
-  *removed = entries + swept + locks + others;
+  *removed = entries + swept + locks + merged + others;
   return kOk;
 }
 

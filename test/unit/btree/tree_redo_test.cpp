@@ -120,6 +120,10 @@ void change_at_random(TreeUser &user, std::mt19937_64 &random, u64 keys, bool sh
     model->erase(it);
     return;
   }
+  if (random() % 60 == 0) {
+    bool merged;
+    ASSERT_EQ(code(user.tree.x_merge(test::as_bytes(key), &merged)), LS_OK) << last_error().message;
+  }
   std::string value(random() % 400, static_cast<char>(random()));
   ASSERT_TRUE(user.upsert(key, value)) << last_error().message;
   (*model)[key] = value;
@@ -197,7 +201,19 @@ TEST(TreeRedo, concurrent_changes_replay_to_what_the_workers_left) {
         }
       });
     }
+    u64 x_merged = 0;
+    threads.emplace_back([&] {
+      EngineFixture::Worker worker(engine, 8);
+      BTree tree(worker.ctx, *file);
+      std::mt19937_64 random(99);
+      for (int i = 0; i < 3000; i++) {
+        bool merged;
+        ASSERT_EQ(code(tree.x_merge(test::as_bytes(test::int_key(random() % (1000 * kThreads))), &merged)), LS_OK) << last_error().message;
+        x_merged += merged;
+      }
+    });
     for (auto &thread : threads) thread.join();
+    EXPECT_GT(x_merged, 10u);
   }
   engine.crash();
   Replayed replayed;
