@@ -28,11 +28,14 @@ constexpr u32 kFullBytes = kNodeSpace * 92 / 100;
 constexpr u32 kSparseBytes = kNodeSpace * 80 / 100;
 constexpr u32 kMostLeaves = 3;
 constexpr int kTries = 4;
-constexpr u32 kNotInMemory = ~u32{0};
+constexpr u32 kNever = ~u32{0};   // bytes of a leaf that is not in memory, or is the last
 
 u32 image_bytes(const Node &node) {
   return static_cast<u32>(kMaxOpHeadBytes + sizeof(u16) + sizeof(Node) - sizeof(PageHeader) + node.count * sizeof(Slot)) + kPageSize - node.heap_start;
 }
+
+// The last leaf stays alone: it is filled next, and a bulk load (fill_last_leaf) counts on it.
+u32 bytes_to_merge(const Node &leaf) { return leaf.has_upper ? leaf.used_bytes() : kNever; }
 
 }  // namespace
 
@@ -47,7 +50,7 @@ bool BTree::is_sparse(const FileSlot &file, const u8 *page) {
   const Node &node = *reinterpret_cast<const Node *>(page);
   if (!kWithXMerge || node.header.kind != PageKind::kLeaf) return false;
   if (__atomic_load_n(&file.kind, __ATOMIC_RELAXED) == LS_REL_VERSIONS) return false;   // queues: what is left of a leaf goes soon
-  return (node.lower_bytes > 0 || node.has_upper) && node.used_bytes() < kSparseBytes;
+  return node.has_upper && node.used_bytes() < kSparseBytes;
 }
 
 // As few leaves as possible, and of these the emptiest.
@@ -57,10 +60,10 @@ Step BTree::choose_window(Bytes key, LeafWindow *window) {
   if (step != Step::kOk) return step;
   const bool is_root = path.parent.frame() == file_.meta.load(std::memory_order_acquire);
   Frame *const frame = path.node.frame();
-  const u32 used = reinterpret_cast<const Node *>(path.node.page())->used_bytes();
+  const u32 used = bytes_to_merge(*reinterpret_cast<const Node *>(path.node.page()));
   if (!path.node.valid()) return Step::kRestart;
   path.node.reset();   // before its neighbours are looked at
-  if (is_root) return Step::kOk;
+  if (is_root || used == kNever) return Step::kOk;
 
   Node *parent = reinterpret_cast<Node *>(const_cast<u8 *>(path.parent.page()));
   const u32 index = parent->child_index(key), count = load_once(parent->count);
@@ -71,10 +74,10 @@ Step BTree::choose_window(Bytes key, LeafWindow *window) {
   if (!path.parent.valid()) return Step::kRestart;
   u32 bytes[2 * kMostLeaves - 1];
   for (u32 i = low; i <= high; i++) {
-    u32 &of_leaf = bytes[i - low] = i == index ? used : kNotInMemory;
+    u32 &of_leaf = bytes[i - low] = i == index ? used : kNever;
     if (i == index || !swips[i - low].is_swizzled()) continue;
     OptimisticGuard guard(pool(), swips[i - low].frame());
-    of_leaf = reinterpret_cast<const Node *>(guard.page())->used_bytes();
+    of_leaf = bytes_to_merge(*reinterpret_cast<const Node *>(guard.page()));
     if (!guard.valid() || !path.parent.valid()) return Step::kRestart;
   }
   if (swips[index - low].raw != Swip::hot(frame).raw && swips[index - low].raw != Swip::cool(frame).raw) return Step::kRestart;
@@ -123,6 +126,7 @@ Step BTree::merge_window(Bytes key, const LeafWindow &window, bool *merged, bool
     leaves[i] = node_of(window.leaves[i]);
     LS_ASSERT(leaves[i]->level == 0);
   }
+  if (!leaves[stay]->has_upper) return give_up(Step::kRestart);
 
   alignas(64) u8 pages[kMostLeaves - 1][kPageSize];
   Node *nodes[kMostLeaves - 1];

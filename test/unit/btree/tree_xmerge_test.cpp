@@ -165,6 +165,34 @@ TEST_P(XMerge, full_leaves_and_a_tree_of_one_leaf_are_left_alone) {
   EXPECT_EQ(leaf_pages(user), before);
 }
 
+// Whoever loads a tree fills it.
+TEST_P(XMerge, the_last_leaf_is_left_alone) {
+  EngineFixture engine;
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, GetParam()));
+  for (u64 i = 0; i < 5'000; i++) ASSERT_TRUE(user.insert(int_key(i), std::string(40, 'v'))) << last_error().message;
+  alignas(8) u8 page[kPageSize];
+  const Node *node = reinterpret_cast<const Node *>(page);
+  auto shrink = [&](const std::string &before, bool unbounded) {
+    for (;;) {
+      ASSERT_EQ(code(user.tree.leaf_copy_before(as_bytes(before), unbounded, page)), LS_OK);
+      if (node->used_bytes() < kNodeSpace * 46 / 100) return;
+      u8 key[kMaxKeyBytes];
+      ASSERT_TRUE(user.remove(as_string({key, node->copy_key(0, key)})));
+    }
+  };
+  shrink("", true);
+  const std::string last = as_string(node->lower_fence());
+  shrink(last, false);
+  for (const std::string &key : {last, as_string(node->lower_fence())}) {
+    bool merged;
+    ASSERT_EQ(code(user.tree.x_merge(as_bytes(key), &merged)), LS_OK);
+    EXPECT_FALSE(merged);
+  }
+  ASSERT_EQ(code(user.tree.leaf_copy_before({}, true, page)), LS_OK);
+  EXPECT_EQ(as_string(node->lower_fence()), last);
+}
+
 TEST_P(XMerge, keys_and_separators_of_all_lengths) {
   EngineFixture engine({.pool_bytes = u64{16} << 20});
   EngineFixture::Worker worker(engine, 0);
