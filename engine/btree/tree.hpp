@@ -211,13 +211,13 @@ class BTree {
   Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small);
   Step collapse_root(Frame *root);
   bool latch_meta(ExclusiveGuard &meta);
+  void give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Frame *const> changed);
+
   // ---- tree_xmerge.cpp
   struct LeafWindow;   // leaves beside each other that have room for one less
   static bool is_sparse(const FileSlot &file, const u8 *page);
   Step choose_window(Bytes key, LeafWindow *window);
-  Step merge_window(Bytes key, const LeafWindow &window, bool *merged, bool *parent_small);
-
-  void free_page(ExclusiveGuard &page, bool became_trunk, Gsn gsn);
+  Step merge_window(Bytes key, const LeafWindow &window, bool *merged);
 
   // ---- tree_remove.cpp
   Status remove_copied(const Node *copy, u16 count, u64 *removed);

@@ -4,6 +4,7 @@
 //
 // All of it is best effort: neighbours that are not in memory are left alone, what does not fit is left alone.  First look without
 // latches whether it would pay, then latch and look again.
+#include <array>
 #include <cstring>
 
 #include "base/check.hpp"
@@ -128,12 +129,7 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
   log_page_op(kTreeRemoveChild, plan.parent, operand(pos));
   std::memcpy(left, merged, kPageSize);
   remove_child(parent, pos);
-  bool trunk = space_put(ctx_, file_, meta, right_guard);
-  Gsn gsn = logged() ? ctx_.log->finish() : 0;
-  pool().mark_dirty(plan.left, gsn);
-  pool().mark_dirty(plan.parent, gsn);
-  pool().mark_dirty(meta.frame(), gsn);
-  free_page(right_guard, trunk, gsn);
+  give_back(right_guard, meta, std::array{plan.left, plan.parent});
   *parent_small = parent->used_bytes() < kSmallBytes;
   pool().count_merge(ctx_.slot);
   return Step::kOk;
@@ -160,15 +156,16 @@ Step BTree::collapse_root(Frame *root_frame) {
   meta->root = child.raw;  // the one swip of the child has moved
   meta->height--;
   log_page_op(kTreeRoot, meta_guard.frame(), operand(RootOperands{stored_swip(child).page_no(), meta->height}));
-  bool trunk = space_put(ctx_, file_, meta_guard, root_guard);
-  Gsn gsn = logged() ? ctx_.log->finish() : 0;
-  pool().mark_dirty(meta_guard.frame(), gsn);
-  free_page(root_guard, trunk, gsn);
+  give_back(root_guard, meta_guard, {});
   return Step::kOk;
 }
 
-// After space_put and the record.
-void BTree::free_page(ExclusiveGuard &page, bool became_trunk, Gsn gsn) {
+// The end of a structure change that needs a page no more: `changed` are the others, but for the meta page.
+void BTree::give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Frame *const> changed) {
+  const bool became_trunk = space_put(ctx_, file_, meta, page);
+  const Gsn gsn = logged() ? ctx_.log->finish() : 0;
+  for (Frame *frame : changed) pool().mark_dirty(frame, gsn);
+  pool().mark_dirty(meta.frame(), gsn);
   if (became_trunk) {
     pool().mark_dirty(page.frame(), gsn);
     page.reset();

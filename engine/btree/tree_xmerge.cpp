@@ -99,7 +99,7 @@ Step BTree::choose_window(Bytes key, LeafWindow *window) {
 }
 
 // kRestart: things have changed since the leaves were chosen.  kOk: merged, or they do not fit.
-Step BTree::merge_window(Bytes key, const LeafWindow &window, bool *merged, bool *parent_small) {
+Step BTree::merge_window(Bytes key, const LeafWindow &window, bool *merged) {
   ExclusiveGuard meta, parent_guard, guards[kMostLeaves];
   auto give_up = [&](Step step) {
     for (u32 i = kMostLeaves; i-- > 0;) guards[i].reset_unchanged();
@@ -153,21 +153,16 @@ Step BTree::merge_window(Bytes key, const LeafWindow &window, bool *merged, bool
   for (u32 i = 1; i < stay; i++) log_page_op(kTreeInsertChild, window.parent, operand(nodes[i]->header.page_no), nodes[i]->lower_fence());
   for (u32 i = 0; i < stay; i++) std::memcpy(guards[i].page(), nodes[i], kPageSize);
   std::memcpy(parent, new_parent, kPageSize);
-  const bool trunk = space_put(ctx_, file_, meta, guards[stay]);
-  const Gsn gsn = logged() ? ctx_.log->finish() : 0;
-  for (u32 i = 0; i < stay; i++) pool().mark_dirty(window.leaves[i], gsn);
-  pool().mark_dirty(window.parent, gsn);
-  pool().mark_dirty(meta.frame(), gsn);
-  free_page(guards[stay], trunk, gsn);
+  Frame *changed[kMostLeaves];
+  *std::copy_n(window.leaves, stay, changed) = window.parent;
+  give_back(guards[stay], meta, {changed, stay + 1});
   *merged = true;
-  *parent_small = parent->used_bytes() < kNodeSpace * 40 / 100;
   pool().count_merge(ctx_.slot);
   return Step::kOk;
 }
 
 Status BTree::x_merge(Bytes key, bool *merged) {
   *merged = false;
-  bool parent_small = false;
   Retry retry(ctx_);
   for (int i = 0; i < kTries; i++, retry.again()) {
     LeafWindow window;
@@ -175,12 +170,14 @@ Status BTree::x_merge(Bytes key, bool *merged) {
     if (step == Step::kOk) {
       if (window.count == 0) return kOk;
       LS_TRY(reserve_log());
-      step = merge_window(key, window, merged, &parent_small);
+      step = merge_window(key, window, merged);
     }
     if (step == Step::kError) return error();
     if (step == Step::kOk) break;
   }
-  for (u8 level = 1; parent_small; level++) LS_TRY(merge_level(key, level, &parent_small));
+  // The parent may have become small.
+  bool go_up = *merged;
+  for (u8 level = 1; go_up; level++) LS_TRY(merge_level(key, level, &go_up));
   return kOk;
 }
 

@@ -1,6 +1,6 @@
 // cleaner.cpp - removes what no snapshot needs any more: undo entries below the horizon with the ghosts they lead to, those above it
-// that no existing snapshot needs (version_sweep.hpp), row locks of finished transactions; and merges sparse leaves (tree_xmerge.cpp).  One engine thread; bounded work per
-// call, so that it stops when asked.
+// that no existing snapshot needs (version_sweep.hpp), row locks of finished transactions; and merges sparse leaves
+// (btree/tree_xmerge.cpp).  One engine thread; bounded work per call, so that it stops when asked.
 //
 // A crash loses nothing: entries are not recovered anyway, a ghost that stayed is met by a scan (row_purge.hpp).
 #include "base/interrupt.hpp"

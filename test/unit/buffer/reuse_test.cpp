@@ -63,15 +63,8 @@ class ReuseOfTwoFiles : public ::testing::Test {
     u64 value;
     LS_ASSERT_OK(ToyTree(worker_.ctx, file).read(leaf, &value));
   }
-  void steps(u32 count) {
-    for (u32 i = 0; i < count; i++) {
-      make_room();
-      read(*few_, next_random(random_) % kFew);
-      read(*many_, next_random(random_) % kMany);
-    }
-  }
-  // Of the pages read in so many steps, how many were those of the smaller file.
-  u32 misses_of_few(u32 count) {
+  // Returns how many pages of the smaller file were read.
+  u32 steps(u32 count) {
     u32 misses = 0;
     for (u32 i = 0; i < count; i++) {
       make_room();
@@ -94,7 +87,7 @@ TEST_F(ReuseOfTwoFiles, pages_of_the_file_that_is_wanted_more_stay) {
   steps(20'000);
   EXPECT_GT(few_->reuse.wanted.load() * u64{many_->reuse.looks.load()}, 2 * many_->reuse.wanted.load() * u64{few_->reuse.looks.load()});
   EXPECT_GT(last_look(few_->reuse, test_.pool().shared()->reuse), last_look(many_->reuse, test_.pool().shared()->reuse));
-  EXPECT_LT(misses_of_few(10'000), 200u) << "a plain second chance misses it 2,200 times";
+  EXPECT_LT(steps(10'000), 200u) << "a plain second chance misses it 2,200 times";
 }
 
 TEST_F(ReuseOfTwoFiles, pages_of_a_file_that_was_wanted_go_when_it_is_not_any_more) {
