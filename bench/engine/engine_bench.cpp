@@ -49,7 +49,7 @@ struct Settings {
   u32 rounds = static_cast<u32>(number("ROUNDS", 3));
   u64 growth = number("GROWTH", std::max<u64>(keys, 2'000'000));   // keys that YCSB may insert
   Tpcc tpcc{static_cast<u32>(number("WAREHOUSES", 20)), number("AFFINITY", 0) != 0};
-  std::vector<std::string> work = list("WORK", "inserts,points,scans,ycsb,out,tpcc,tpcc_out");
+  std::vector<std::string> work = list("WORK", "inserts,points,scans,ycsb,out,space,tpcc,tpcc_out");
   std::vector<std::string> stores = list("STORES", "");
   std::string label = setting("LABEL", "");
   std::vector<u32> threads;
@@ -71,7 +71,7 @@ struct Settings {
 class Stall {
  public:
   struct Task {
-    enum Kind : u32 { kFill, kWarm, kSettle, kPlay, kFillTpcc, kWarmTpcc, kPlayTpcc, kCheckTpcc } kind;
+    enum Kind : u32 { kFill, kWarm, kSettle, kPlay, kFillTpcc, kWarmTpcc, kPlayTpcc, kCheckTpcc, kSize } kind;
     u32 threads = 2;
     const std::vector<u32> *order = nullptr;   // kFill
     const Mix *mix = nullptr;                  // kPlay
@@ -81,6 +81,7 @@ class Stall {
   };
   struct Answer {
     double rate = 0, retries = 0;
+    u64 bytes = 0;   // kSize
   };
 
   Stall(const Peer &peer, const std::string &directory, const KeySet &keys, u64 memory, bool direct_io)
@@ -148,6 +149,7 @@ class Stall {
             answer = {rate.transactions, rate.retries};
             break;
           }
+          case Task::kSize: answer.bytes = store->data_bytes(); break;
           case Task::kCheckTpcc: check_tpcc(*store, *task.tpcc, peer_.name); break;
         }
         if (write(answers, &answer, sizeof answer) != sizeof answer) break;
@@ -193,6 +195,7 @@ class Bench {
       const KeySet keys = KeySet::integers(settings_.keys, settings_.keys + settings_.growth);
       in_memory("8-byte keys", keys, 8, true);
       if (settings_.wants("out")) out_of_memory(keys);
+      if (settings_.wants("space")) space(keys);
     }
     if (settings_.urls != 0) in_memory("URLs", KeySet::urls(settings_.urls, settings_.urls), 63, false);
     if (settings_.wants("tpcc")) tpcc(settings_.tpcc.affinity ? "TPC-C, own warehouses" : "TPC-C", u64{1} << 30, kWarehouseBytes * 4, false);
@@ -231,9 +234,11 @@ class Bench {
     if (ycsb) for (const Mix &mix : kYcsbMixes) play(field, mix.name, mix, zipf);
   }
 
+  // Of integers.  A page is about nine tenths full after ascending insertions; an entry has 10 bytes beside key and value.
+  static u64 quarter(const KeySet &keys) { return std::max<u64>(u64{16} << 20, keys.count() * (8 + kValueBytes + 10) * 10 / 9 / 4); }
+
   void out_of_memory(const KeySet &keys) {
-    // A page is about nine tenths full after ascending insertions; an entry has 10 bytes beside key and value.
-    const u64 memory = std::max<u64>(u64{16} << 20, keys.count() * (8 + kValueBytes + 10) * 10 / 9 / 4);
+    const u64 memory = quarter(keys);
     const Zipf zipf(1);
     const std::vector<u32> order = insertion_order(keys.count(), false);
     Field field;
@@ -241,6 +246,22 @@ class Bench {
       if (peer->limits_memory) field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, true));
     fill(field, order);
     for (const Mix &mix : kOutOfMemoryMixes) play(field, mix.name, mix, zipf);
+  }
+
+  // Insertions in random order where memory is short: how fast, and how much room they leave in the pages.
+  void space(const KeySet &keys) {
+    const std::vector<u32> order = insertion_order(keys.count(), true);
+    std::vector<const Peer *> chosen = peers(true);
+    std::erase_if(chosen, [](const Peer *peer) { return !peer->limits_memory; });
+    for (const u32 threads : settings_.threads)
+      take_turns(chosen.size(), [&](size_t i) {
+        Stall stall(*chosen[i], directory_, keys, quarter(keys), true);
+        const double rate = stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order}).rate;
+        results_.add("four times the pool, random inserts", threads, *chosen[i], rate);
+        stall.ask({.kind = Stall::Task::kSettle});
+        const double bytes = static_cast<double>(stall.ask({.kind = Stall::Task::kSize}).bytes);
+        if (bytes != 0) results_.add("Space after random inserts", threads, *chosen[i], bytes / static_cast<double>(keys.count() * (8 + kValueBytes)));
+      });
   }
 
   void inserts(const std::string &data, const KeySet &keys, u64 memory) {

@@ -157,6 +157,11 @@ class RocksDbStore : public Store {
   }
   std::unique_ptr<Session> session(u32) override { return std::make_unique<RocksDbSession>(db_.get()); }
   std::unique_ptr<Transactions> transactions(u32) override { return std::make_unique<RocksDbTransactions>(transaction_db_); }
+  u64 data_bytes() override {
+    uint64_t bytes = 0;
+    db_->GetIntProperty("rocksdb.live-sst-files-size", &bytes);
+    return bytes;
+  }
   void settle() override {
     check(db_->Flush(rocksdb::FlushOptions()), "flush");
     u64 busy = 1;

@@ -171,6 +171,15 @@ class RowsStore : public Store {
     ls_error err;
     check(ls_store_checkpoint(store_, &err), err, "checkpoint");
   }
+  u64 data_bytes() override {
+    ls_error err;
+    ls_worker *worker;
+    ls_rel_info info;
+    check(ls_worker_attach(store_, kMaxThreads, &worker, &err), err, "attach");
+    check(ls_rel_get_info(worker, rel_, &info, &err), err, "size");
+    ls_worker_detach(worker);
+    return info.pages * kPageSize;
+  }
 
  private:
   friend class RowsSession;

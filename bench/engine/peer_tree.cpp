@@ -123,8 +123,9 @@ class TreeSession : public Session {
     const Bytes bytes(value.bytes, kValueBytes);
     check(worker_.log.reserve(record_room(key), nullptr), "log space");
     ExclusiveGuard leaf;
-    check(tree_.leaf_exclusive(key, Node::most_entry_bytes(static_cast<u32>(key.size()), kValueBytes), leaf), "insert");
-    node(leaf)->insert(key, bytes);
+    check(tree_.leaf_exclusive(key, Node::most_entry_bytes(static_cast<u32>(key.size()), kValueBytes), leaf, appended_), "insert");
+    const u16 pos = node(leaf)->insert(key, bytes);
+    appended_ = pos + 1 == node(leaf)->count ? leaf.frame() : nullptr;   // as index/index_insert.cpp
     log_put(leaf, key, bytes);
   }
   void update(Key key, const Value &value) override {
@@ -178,6 +179,7 @@ class TreeSession : public Session {
 
   TreeStore::Worker worker_;
   BTree tree_;
+  Frame *appended_ = nullptr;   // a leaf whose last entry we have inserted last
 };
 
 std::unique_ptr<Session> TreeStore::session(u32 thread) { return std::make_unique<TreeSession>(*this, thread); }

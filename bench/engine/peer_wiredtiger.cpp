@@ -3,6 +3,7 @@
 #include <wiredtiger.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "store.hpp"
 
@@ -164,7 +165,7 @@ class WiredTigerTransactions : public Transactions {
 
 class WiredTigerStore : public Store {
  public:
-  explicit WiredTigerStore(const StoreOptions &options) {
+  explicit WiredTigerStore(const StoreOptions &options) : data_path_(options.directory + "/data.wt") {
     std::string config = "create,cache_size=" + std::to_string(options.memory) +
                          ",log=(enabled=true,file_max=256MB),transaction_sync=(enabled=false),session_max=64,"
                          "eviction=(threads_min=1,threads_max=2),statistics=(none)";
@@ -177,8 +178,10 @@ class WiredTigerStore : public Store {
   std::unique_ptr<Session> session(u32) override { return std::make_unique<WiredTigerSession>(connection_); }
   std::unique_ptr<Transactions> transactions(u32) override { return std::make_unique<WiredTigerTransactions>(connection_); }
   void settle() override { check(session_->checkpoint(session_, nullptr), "checkpoint"); }
+  u64 data_bytes() override { return std::filesystem::file_size(data_path_); }
 
  private:
+  const std::string data_path_;
   WT_CONNECTION *connection_;
   WT_SESSION *session_;
 };

@@ -78,6 +78,8 @@ class Store {
   virtual std::unique_ptr<Transactions> transactions(u32 /*thread*/) { return nullptr; }
   // Work put off so far is done now, so that it is not done during somebody else's turn.  No session works.
   virtual void settle() {}
+  // What its files take after settle(), log apart; 0: not known.
+  virtual u64 data_bytes() { return 0; }
 };
 
 struct Peer {

@@ -41,7 +41,7 @@ class Insertion {
   // Latch the leaf of the entry.
   Status open() {
     LS_TRY(reserve());
-    LS_TRY(tree_.leaf_exclusive(key_, 0, leaf_));
+    LS_TRY(tree_.leaf_exclusive(key_, 0, leaf_, w_.appended_leaves.of(at_.index)));
     find();
     return kOk;
   }
@@ -66,6 +66,7 @@ class Insertion {
   void insert() {
     Node *leaf = reinterpret_cast<Node *>(leaf_.page());
     leaf->insert(key_, payload_);
+    w_.appended_leaves.note(at_.index, pos_ + 1 == leaf->count ? leaf_.frame() : nullptr);
     w_.pool->mark_dirty(leaf_.frame(), log_entry_insert(w_, at_.index, leaf->header.page_no, key_, payload_));
     leaf_.reset();
   }

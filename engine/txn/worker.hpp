@@ -127,6 +127,28 @@ class LastLeaves {
   Entry entries_[kEntries];
 };
 
+// The leaves at whose ends a worker has last inserted, by index: where keys ascend, the next one belongs there, too, and needs no descent.
+// After an insertion anywhere else none is remembered, so that keys in random order do not pay for a wrong guess.  (COPY of 2 million rows
+// with an ascending primary key: 0.86 of the CPU time.)
+class AppendedLeaves {
+ public:
+  Frame *of(const FileSlot &file) const {
+    const Entry &entry = entries_[file.index % kEntries];
+    return entry.file_no == file.file_no.load(std::memory_order_relaxed) ? entry.leaf : nullptr;
+  }
+  void note(const FileSlot &file, Frame *leaf) {
+    entries_[file.index % kEntries] = {file.file_no.load(std::memory_order_relaxed), leaf};
+  }
+
+ private:
+  static constexpr u32 kEntries = 8;
+  struct Entry {
+    FileNo file_no = 0;
+    Frame *leaf = nullptr;
+  };
+  Entry entries_[kEntries];
+};
+
 // Private to a process/thread; one per attached slot.
 struct Worker {
   Worker(BufferPool *pool, Log log, TxnShared *txns, u32 slot);
@@ -152,6 +174,7 @@ struct Worker {
   std::unique_ptr<Dependencies> dependencies;   // ctx points at it, too; null: not counted
   InsertRange inserts;
   LastLeaves last_leaves;
+  AppendedLeaves appended_leaves;
   SpareMemory scan_memory;
   LockSweep lock_sweep;     // cleaner only
   VersionSweep version_sweep;

@@ -14,6 +14,10 @@
 // contain but did not cover.  When there is no such record (a cancelled precommit) `hardened` moves without a write:
 // no record lies between.
 //
+// The mutex is held while a round is collected and written, not while it is synced: the next one is collected, and waits for company,
+// meanwhile, and may be synced at the same time.  That cannot acknowledge too much: a round is written when all before it have been, so its
+// sync, begun after that, covers them; and after a failure `failed` keeps everybody from starting another.
+//
 // A round that only makes room in the buffers (a bulk load) is written and not synced: the next one that somebody waits for is synced
 // with all before it, and only then `hardened`, `end` and the position table move.  A crash may tear any of them; none proves
 // anything about another (StoredRoundHeader's durable_lsn is that of the last sync), so the log ends at the first that is not whole.
@@ -61,7 +65,6 @@ LogWriter::LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments)
 Gsn LogWriter::collect() {
   collected_.clear();
   Gsn limit = shared_->counter.load(std::memory_order_acquire);  // pairs with finish() and precommit(); comes first
-  collected_to_ = limit;
   Gsn append_limit = std::numeric_limits<Gsn>::max();
   // A slot attached later draws its first GSN after the counter was read.
   u32 slots = shared_->slots_used.load(std::memory_order_acquire);
@@ -152,7 +155,6 @@ Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
 
 // One round, or several when there is much: all but the last carry the old complete_gsn, which they keep true.
 Status LogWriter::write_collected(Gsn complete) {
-  target_ = complete;
   std::span<const Collected> left(collected_);
   for (;;) {
     size_t n = 0;
@@ -182,24 +184,30 @@ Status LogWriter::sync() {
   return kOk;
 }
 
+// Two rounds may be synced at a time, and end in any order: the maximum counts.  A sync covers all that was written before it began.
 void LogWriter::publish_hardened(Gsn complete) {
-  if (shared_->hardened.load(std::memory_order_relaxed) >= complete) return;
-  shared_->hardened.store(complete, std::memory_order_seq_cst);  // pairs with Log::hardened
+  Gsn before = shared_->hardened.load(std::memory_order_relaxed);
+  do {
+    if (before >= complete) return;
+  } while (!shared_->hardened.compare_exchange_weak(before, complete, std::memory_order_seq_cst));  // pairs with Log::hardened
   shared_->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
   if (shared_->watchers.load(std::memory_order_seq_cst) > 0) futex_wake_all(&shared_->hardened_seq);
 }
 
 void LogWriter::publish(Gsn complete) {
   {
-    FutexGuard guard(shared_->positions.mutex);
-    shared_->positions.end = end_;
-    shared_->positions.max_written = state_.max_written;
+    PositionTable &positions = shared_->positions;
+    FutexGuard guard(positions.mutex);
+    positions.end = std::max(positions.end, end_);
+    positions.max_written = std::max(positions.max_written, written_max_);
+    shared_->end.store(positions.end, std::memory_order_release);
   }
-  shared_->end.store(end_, std::memory_order_release);
   publish_hardened(complete);
 }
 
+// Under the mutex.  The first failure is what is reported.
 Status LogWriter::fail_log(Status status) {
+  if (shared_->failed.load(std::memory_order_relaxed)) return status;
   state_.failure = last_error();
   state_.failure.status = code(status);
   shared_->failed.store(1, std::memory_order_release);
@@ -223,8 +231,10 @@ bool LogWriter::must_sync() const {
          shared_->waiters.load(std::memory_order_seq_cst) > 0;
 }
 
-Status LogWriter::run(bool harden, u64 *wrote) {
+// Under the mutex: one round, up to its sync.
+Status LogWriter::write(bool harden, u64 *wrote) {
   *wrote = 0;
+  must_finish_ = only_made_room_ = false;
   if (shared_->failed.load(std::memory_order_relaxed)) {
     set_last_error(state_.failure);
     return Status(state_.failure.status);
@@ -233,14 +243,16 @@ Status LogWriter::run(bool harden, u64 *wrote) {
   const Lsn begin = end_ = state_.end.load(std::memory_order_relaxed);
   durable_ = shared_->config.fsync ? durable : 0;
   commits_ = false;
-  Gsn complete = collect();
+  const Gsn complete = target_ = collect();
   bool uncovered = state_.max_written > state_.persisted && complete > state_.persisted;
   const bool writes = !collected_.empty() || uncovered;
   if (!writes && begin == durable) {
     publish_hardened(complete);
     return kOk;
   }
-  const u64 started = now_ns();
+  // Somebody syncs it already, and wakes who waits for it.  Before the log ends it is not relied on.
+  if (!writes && state_.syncing_to.load(std::memory_order_relaxed) >= begin && !shared_->stop.load(std::memory_order_acquire)) return kOk;
+  started_ns_ = now_ns();
   state_.number.fetch_add(1, std::memory_order_relaxed);
   // Room first: nothing has left the buffers when there is none.
   u64 most = kRoundHeaderBytes;
@@ -256,6 +268,7 @@ Status LogWriter::run(bool harden, u64 *wrote) {
     if (code(status) == LS_NO_SPACE) {
       // What is in the files already need not wait for room.
       if (begin != durable && !ok(sync())) return fail_log(make_status(last_error().status));
+      written_max_ = state_.max_written;
       publish(state_.persisted);
       return status;
     }
@@ -263,15 +276,31 @@ Status LogWriter::run(bool harden, u64 *wrote) {
   if (ok(status) && writes) status = write_collected(complete);
   if (!ok(status)) return fail_log(status);
   *wrote = end_ - begin;
-  if (!harden && !must_sync()) {
-    collected_to_ = 0;  // who has come meanwhile waits for the next round
-    return kOk;
-  }
-  status = sync();
-  if (!ok(status)) return fail_log(status);
-  publish(complete);
-  state_.lately_ns += (now_ns() - started) / kRoundsLately - state_.lately_ns / kRoundsLately;
+  only_made_room_ = !harden && !must_sync();
+  if (only_made_room_) return kOk;
+  must_finish_ = true;
+  written_max_ = state_.max_written;
+  // Sequentially consistent, as LogAppender::wait_hardened: who finds his commit under way is woken by us.
+  state_.syncing.fetch_add(1, std::memory_order_seq_cst);
+  state_.syncing_gsn.store(complete, std::memory_order_seq_cst);
+  state_.syncing_to.store(end_, std::memory_order_relaxed);
   return kOk;
+}
+
+// Without the mutex: the sync, while somebody else may write the next round.
+Status LogWriter::finish() {
+  hand_over();
+  Status status = sync();
+  if (!ok(status)) {
+    FutexGuard guard(state_.mutex);
+    status = fail_log(status);
+  } else if (!shared_->failed.load(std::memory_order_acquire)) {   // else all wait for the host's PANIC
+    publish(target_);
+    const u64 lately = state_.lately_ns.load(std::memory_order_relaxed);
+    state_.lately_ns.store(lately + (now_ns() - started_ns_) / kRoundsLately - lately / kRoundsLately, std::memory_order_relaxed);
+  }
+  state_.syncing.fetch_sub(1, std::memory_order_seq_cst);
+  return status;
 }
 
 // ---- whose turn it is
@@ -285,7 +314,8 @@ void pause_for_append(u32 times) {
 }
 
 // A sync costs the same for one commit and for many, much of it CPU.  So who is about to write a round sleeps until most of those who
-// have waited for a commit lately are in line for this one, and the others have the CPU meanwhile; at most for as long as a round takes.
+// have waited for a commit lately, and are not in the round that is being synced, are in line for this one; the others have the CPU
+// meanwhile.  At most for as long as a round takes.
 // Who commits alone never waits, where CPUs are to spare most are in line already when a round ends, and where on average less than
 // one has joined lately it is not worth it: to wait makes a commit later, to be joined by one spares a sync.
 // delay_us: in any case, for all of them and for one at least.
@@ -294,11 +324,12 @@ void LogWriter::gather(u32 delay_us) {
   const u32 slots = shared_->slots_used.load(std::memory_order_acquire);
   u32 company = 0;
   for (u32 i = 0; i < slots; i++) {
-    const u32 waited_in = shared_->slots()[i].waited_in.load(std::memory_order_relaxed);
-    company += waited_in != 0 && number - waited_in < kCompanyRounds;
+    const LogSlot &slot = shared_->slots()[i];
+    const u32 waited_in = slot.waited_in.load(std::memory_order_relaxed);
+    company += waited_in != 0 && number - waited_in < kCompanyRounds && !(slot.wait_gsn.load(std::memory_order_relaxed) & kUnderWay);
   }
-  const u32 wanted = delay_us ? std::max(company, 2u) : company * 3 / 4;
-  const i64 patience_us = delay_us ? delay_us : static_cast<i64>(std::min(state_.lately_ns, kMostGatherNs) / 1000);
+  const u32 wanted = delay_us ? std::max(company, 2u) : company - company / 8;
+  const i64 patience_us = delay_us ? delay_us : static_cast<i64>(std::min(state_.lately_ns.load(std::memory_order_relaxed), kMostGatherNs) / 1000);
   if (wanted < 2 || patience_us == 0) return;
   if (delay_us == 0 && state_.joined < kRoundsLately && number % kTryAgainRounds != 0) return;
   // Sequentially consistent, as LogAppender::join_line.
@@ -312,12 +343,38 @@ void LogWriter::gather(u32 delay_us) {
   shared_->company_wanted.store(0, std::memory_order_relaxed);
 }
 
+// The round is written and its sync begins: who is in it leaves the line, and one who came too late for it may begin the next.
+void LogWriter::hand_over() {
+  if (shared_->in_line.load(std::memory_order_seq_cst) == 0) return;
+  LogSlot *next = nullptr;
+  const u32 slots = shared_->slots_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < slots; i++) {
+    LogSlot &slot = shared_->slots()[i];
+    Gsn gsn = slot.wait_gsn.load(std::memory_order_seq_cst);
+    if (gsn == 0 || (gsn & kUnderWay)) continue;
+    if (gsn > target_) {
+      if (!slot.is_drained() || blocked_by_append_) next = &slot;
+    } else if (slot.wait_gsn.compare_exchange_strong(gsn, gsn | kUnderWay, std::memory_order_seq_cst)) {
+      shared_->in_line.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  wake_next(next);
+}
+
+// Who has begun the next round already, or is to end one before that, looks again.
+void LogWriter::wake_next(LogSlot *next) {
+  if (!next || state_.mutex.load(std::memory_order_seq_cst) != 0) return;
+  if (state_.syncing.load(std::memory_order_seq_cst) >= kMostSyncing) return;
+  next->wake.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(&next->wake, 1);
+}
+
 // Everybody whose wait is over; and one whose record came too late for this round (or was held up by an append that had not
 // ended), for it to write the next one.  Who waits behind a commit that its host has not confirmed is left alone: the end of
 // that hold brings a round (LogAppender::end_hold).
-// wait_gsn: sequentially consistent on both sides, after the mutex was released: a waiter that we do not see here sees
-// the mutex free.
-void LogWriter::wake_waiters(Gsn collected_to, bool blocked_by_append, const LogSlot *self) {
+// wait_gsn: sequentially consistent on both sides, after the mutex was released and the sync has ended: a waiter that we do not
+// see here sees that.
+void LogWriter::wake_waiters(const LogSlot *self) {
   if (shared_->waiters.load(std::memory_order_seq_cst) == 0) return;
   const Gsn hardened = shared_->hardened.load(std::memory_order_seq_cst);
   LogSlot *next = nullptr;
@@ -326,38 +383,36 @@ void LogWriter::wake_waiters(Gsn collected_to, bool blocked_by_append, const Log
     LogSlot &slot = shared_->slots()[i];
     Gsn gsn = slot.wait_gsn.load(std::memory_order_seq_cst);
     if (gsn == 0 || &slot == self) continue;
-    if (gsn > hardened) {
-      if (gsn > collected_to || blocked_by_append) next = &slot;
+    if ((gsn & ~kUnderWay) > hardened) {
+      if (!(gsn & kUnderWay) && (!slot.is_drained() || only_made_room_ || blocked_by_append_)) next = &slot;
     } else if (slot.wait_gsn.compare_exchange_strong(gsn, 0, std::memory_order_seq_cst)) {
-      shared_->in_line.fetch_sub(1, std::memory_order_relaxed);
+      if (!(gsn & kUnderWay)) shared_->in_line.fetch_sub(1, std::memory_order_relaxed);
       slot.wake.fetch_add(1, std::memory_order_seq_cst);
       futex_wake(&slot.wake, 1);
     }
   }
-  // Somebody has begun the next one already: its end looks here again.
-  if (!next || state_.mutex.load(std::memory_order_seq_cst) != 0) return;
-  next->wake.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake(&next->wake, 1);
+  wake_next(next);
 }
 
 Status LogWriter::round(bool harden, u64 *wrote) {
+  std::lock_guard ours(whose_);
   if (shared_->company_wanted.exchange(0, std::memory_order_relaxed) != 0) futex_wake(&shared_->company_wanted, 1);   // enough waited
   futex_lock(state_.mutex);
-  const Status status = run(harden, wrote);
-  const Gsn collected_to = collected_to_;
-  const bool blocked = blocked_by_append_;
+  Status status = write(harden, wrote);
   futex_unlock(state_.mutex);
-  wake_waiters(collected_to, blocked, nullptr);
+  if (must_finish_) status = finish();
+  wake_waiters(nullptr);
   return status;
 }
 
 bool LogWriter::try_round(const LogSlot *self, u32 delay_us) {
-  if (!futex_try_lock(state_.mutex)) return false;
+  if (state_.syncing.load(std::memory_order_seq_cst) >= kMostSyncing || !futex_try_lock(state_.mutex)) return false;
   gather(delay_us);
   u64 wrote;
-  const Status status = run(true, &wrote);
+  Status status = write(true, &wrote);
   futex_unlock(state_.mutex);
-  wake_waiters(collected_to_, blocked_by_append_, self);
+  if (must_finish_) status = finish();
+  wake_waiters(self);
   if (!ok(status)) Log::attach(shared_).kick();
   return true;
 }

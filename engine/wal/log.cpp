@@ -155,6 +155,8 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
   round.run = run;
   round.complete = round.persisted = round.max_written = gsn;
   round.end.store(lsn, std::memory_order_relaxed);
+  round.syncing_gsn.store(0, std::memory_order_relaxed);
+  round.syncing_to.store(0, std::memory_order_relaxed);
   // Nobody appends yet, so relaxed will do; workers see it through whatever tells them that the store is ready.
   shared_->counter.store(gsn, std::memory_order_relaxed);
   shared_->end.store(lsn, std::memory_order_relaxed);

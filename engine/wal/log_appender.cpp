@@ -198,6 +198,7 @@ void LogAppender::cancel_precommit() {
 // True: there was a round, by us; look again whether the wait is over.
 bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
   if (log_.failed()) return false;
+  if (log_.shared()->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) return false;   // that is under way
   if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
   if (!writer_->try_round(slot_, delay_us)) return false;
   if (log_.hardened() >= gsn) return true;
@@ -210,6 +211,10 @@ bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
 void LogAppender::join_line(Gsn gsn) {
   LogShared *shared = log_.shared();
   slot_->waited_in.store(shared->round.number.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (shared->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) {
+    slot_->wait_gsn.store(gsn | kUnderWay, std::memory_order_seq_cst);
+    return;
+  }
   const u32 line = shared->in_line.fetch_add(1, std::memory_order_seq_cst) + 1;
   slot_->wait_gsn.store(gsn, std::memory_order_seq_cst);
   const u32 wanted = shared->company_wanted.load(std::memory_order_seq_cst);
@@ -227,12 +232,13 @@ bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt, u32 dela
   u32 blocked = 0;
   for (;;) {
     const u32 seq = slot_->wake.load(std::memory_order_seq_cst);
-    done = log_.hardened() >= gsn;
+    done = shared->hardened.load(std::memory_order_seq_cst) >= gsn;
     if (done || interrupt_pending(interrupt) || shared->stopped.load(std::memory_order_acquire)) break;
     if (take_turn(gsn, delay_us, &blocked)) continue;
     futex_wait_interruptible(&slot_->wake, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
   }
-  if (slot_->wait_gsn.exchange(0, std::memory_order_seq_cst) != 0) shared->in_line.fetch_sub(1, std::memory_order_relaxed);
+  const Gsn left = slot_->wait_gsn.exchange(0, std::memory_order_seq_cst);
+  if (left != 0 && !(left & kUnderWay)) shared->in_line.fetch_sub(1, std::memory_order_relaxed);
   shared->waiters.fetch_sub(1, std::memory_order_relaxed);
   return done;
 }

@@ -21,7 +21,8 @@ struct LogSlot {
   std::atomic<Gsn> precommit{0};   // L3
   std::atomic<u32> space_waiting{0};
   std::atomic<u32> waited_in{0};   // the round in which its owner last began to wait for a commit; 0: never did
-  // Who waits for a commit to be hardened, and is woken alone.  wait_gsn: set by the owner; zeroed by whoever wakes it for good.
+  // Who waits for a commit to be hardened, and is woken alone.  wait_gsn: set by the owner; zeroed by whoever wakes it for good.  With
+  // kUnderWay it is in a round that is being synced, and out of the line.
   std::atomic<Gsn> wait_gsn{0};
   std::atomic<u32> wake{0};        // futex
   Gsn last_gsn{0};                 // of the record published last; the owner's alone
@@ -29,8 +30,13 @@ struct LogSlot {
   alignas(kCacheLine) std::atomic<u64> drained{0};
   std::atomic<u32> space_seq{0};   // futex
   Gsn drained_gsn{0};              // of the last record before `drained`; under the round mutex
+
+  // Everything that its owner has published is in some round.
+  bool is_drained() const { return drained.load(std::memory_order_acquire) == published.load(std::memory_order_acquire); }
 };
 static_assert(sizeof(LogSlot) == 2 * kCacheLine);
+
+inline constexpr Gsn kUnderWay = Gsn{1} << 63;
 
 enum KickState : u32 { kCommitterAwake = 0, kCommitterKicked, kCommitterSleeping };
 
@@ -54,16 +60,19 @@ struct PositionTable {
   PositionSample samples[kPositionSamples];
 };
 
-// What one round leaves to the next.  Under its mutex, whichever process writes them.
+// What one round leaves to the next.  Under its mutex, whichever process writes them: held while a round is collected and written.
 struct RoundState {
   std::atomic<u32> mutex{0};  // futex mutex; the position table's is taken under it
+  std::atomic<u32> syncing{0};      // rounds whose sync is under way: kMostSyncing at most by workers
+  std::atomic<Gsn> syncing_gsn{0};  // complete_gsn of the last of them
+  std::atomic<Lsn> syncing_to{0};   // and its end
   u64 run{0};
   std::atomic<Lsn> end{0};    // behind the last round written; LogShared::end follows with the sync
   Gsn complete{0};            // as computed last; never decreases
   Gsn persisted{0};           // in the last round written
   Gsn max_written{0};         // in all rounds
   std::atomic<u32> number{1}; // of rounds so far that had something to write
-  u64 lately_ns{0};           // how long they take, the last few counting most
+  std::atomic<u64> lately_ns{0};  // how long they take, the last few counting most; not exact
   u32 joined{0};              // how many commits joined one while it was waited for them, times kRoundsLately, the last few counting most
   ls_error failure{};         // why `failed`
   u8 block[kLogBlockBytes];   // what is before `end` in its block: written once more with what comes behind it
@@ -86,7 +95,7 @@ struct LogShared {
   std::atomic<u32> harden_wanted{0};                 // the kick was not only for room
   alignas(kCacheLine) std::atomic<u32> waiters{0};   // in wait_hardened, of Log or LogAppender
   std::atomic<u32> watchers{0};                      // those of Log, who sleep on hardened_seq
-  std::atomic<u32> in_line{0};                       // slots with a wait_gsn: commits that no round has covered yet
+  std::atomic<u32> in_line{0};                       // slots with a wait_gsn and without kUnderWay: commits that no round has covered yet
   std::atomic<u32> company_wanted{0};                // futex: wake who is about to write a round when so many are in line; 0: nobody asks
   alignas(kCacheLine) RoundState round;
   std::atomic<Lsn> ready_until{0};                   // G2 in log_segments.hpp

@@ -5,6 +5,7 @@
 // Room is made by the process that opened the log for appending; a worker that finds too little leaves the round to it.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace ls {
 inline constexpr u32 kStagingBytes = 4 << 20;
 // More than this is not written by a worker on its way to its client.
 inline constexpr u32 kWorkerRoundBytes = 256 << 10;
+// While one round is synced the next one is collected and written; a third one waits.
+inline constexpr u32 kMostSyncing = 2;
 
 class LogWriter {
  public:
@@ -40,7 +43,10 @@ class LogWriter {
     u32 slot;
     u64 from, to;  // ring positions
   };
-  Status run(bool harden, u64 *wrote);
+  Status write(bool harden, u64 *wrote);
+  Status finish();
+  void hand_over();
+  void wake_next(LogSlot *next);
   bool must_sync() const;
   void gather(u32 delay_us);
   Gsn collect();
@@ -52,22 +58,26 @@ class LogWriter {
   Status sync();
   void publish(Gsn complete);
   void publish_hardened(Gsn complete);
-  void wake_waiters(Gsn collected_to, bool blocked_by_append, const LogSlot *self);
+  void wake_waiters(const LogSlot *self);
   Status fail_log(Status status);
 
   LogShared *shared_;
   RoundState &state_;
   std::unique_ptr<LogSegments> segments_;
-  // Under the mutex:
+  // A worker's writer is its own; that of the process which opened the log may be called by several threads (Log::commit_round).
+  std::mutex whose_;
   LogFiles files_;
   std::vector<Collected> collected_;
   LogBlocks staging_;           // the round being built, behind what its first block has already
   Lsn end_ = 0;
   Lsn durable_ = 0;             // on disk when this round began; without fsync nothing is known to be
+  bool must_finish_ = false;    // it is written, and to be synced by us
+  u64 started_ns_ = 0;
+  Gsn written_max_ = 0;         // in everything up to end_
   bool commits_ = false;        // this round has some
   Gsn round_max_ = 0;           // in staging_
-  Gsn collected_to_ = 0;        // the counter when this round began
-  Gsn target_ = 0;              // complete_gsn of the collection being written
+  bool only_made_room_ = false; // this round is not synced: who has come meanwhile waits for the next one
+  Gsn target_ = 0;              // complete_gsn of the collection
   bool blocked_by_append_ = false;
 };
 

@@ -68,7 +68,9 @@ TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
     const Status s = user.tree.lookup_near(test::as_bytes(key), &last, out, sizeof out, &bytes);
     const auto it = model.find(key);
     ASSERT_EQ(code(s), it == model.end() ? LS_NOT_FOUND : LS_OK);
-    if (it != model.end()) ASSERT_EQ(std::string(out, out + bytes), it->second);
+    if (it != model.end()) {
+      ASSERT_EQ(std::string(out, out + bytes), it->second);
+    }
   }
 }
 

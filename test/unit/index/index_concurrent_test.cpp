@@ -126,6 +126,53 @@ TEST_F(IndexConcurrentTest, scans_among_changes) {
   EXPECT_EQ(s.check(), s.entries().size());
 }
 
+// Who appends remembers where.  Others take away what lies behind, so that the leaf melts into another one, and its frame becomes that
+// of another page.
+TEST_F(IndexConcurrentTest, appending_where_others_take_away) {
+  constexpr u64 kAppended = 15'000, kApart = 1 << 20;
+  std::atomic<u64> appended[2] = {0, 0};
+  std::vector<std::thread> threads;
+  for (u32 t = 0; t < 2; t++) {
+    threads.emplace_back([&, t] {
+      IndexSession s(store, t);
+      std::mt19937_64 random(t);
+      for (u64 n = 0; n < kAppended;) {
+        ASSERT_EQ(s.begin(), LS_OK);
+        for (u64 end = std::min(kAppended, n + 1 + random() % 60); n < end; n++) {
+          const u64 number = t * kApart + n;
+          ASSERT_EQ(s.add(number_key(number), number + 1, payload_of(n)), LS_OK) << s.err.message;
+        }
+        s.commit();
+        appended[t] = n;
+      }
+    });
+    threads.emplace_back([&, t] {
+      IndexSession s(store, 2 + t);
+      for (u64 n = 0; n < kAppended && !HasFatalFailure();) {
+        const u64 end = appended[t];
+        if (n == end) std::this_thread::yield();
+        ASSERT_EQ(s.begin(), LS_OK);
+        for (; n < end; n++) {
+          const u64 number = t * kApart + n;
+          if (n % kStable == 0) continue;
+          ASSERT_EQ(s.take_away(number_key(number), number + 1), LS_OK) << s.err.message;
+        }
+        s.commit();
+      }
+    });
+  }
+  for (std::thread &t : threads) t.join();
+  EXPECT_GT(store.stats().merges, 20u);
+  IndexSession s(store, 0);
+  EXPECT_EQ(s.check(), 2 * kAppended / kStable);
+  u64 at = 0;
+  for (const Entry &e : s.entries()) {
+    const u64 n = at % (kAppended / kStable) * kStable, number = at / (kAppended / kStable) * kApart + n;
+    ASSERT_EQ(e, (Entry{number_key(number), number + 1, payload_of(n)}));
+    at++;
+  }
+}
+
 // Rows come and go with their entries; others sweep and clean at the same time.  No entry of a row that is there is ever lost.
 TEST_F(IndexConcurrentTest, sweeping_among_changes) {
   std::atomic<u32> working{3};
