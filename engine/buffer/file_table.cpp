@@ -240,7 +240,7 @@ Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, 
   Opening opening{key, path, kind, logged, file_no};
   FileSlot *slot = nullptr;
   u64 deadline = now_ms() + kSlotWaitMs;
-  for (bool ours = false; !ours;) {
+  for (bool ours = false, may_clear = false; !ours;) {
     u32 event = shared_->open_event.load(std::memory_order_acquire);
     {
       std::lock_guard lock(shared_->table_mutex);
@@ -254,9 +254,10 @@ Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, 
         shared_->active_files.fetch_add(1, std::memory_order_relaxed);
         ours = true;
       }
+      // Under the mutex: a slot that becomes unused right behind it is no reason to give up.
+      may_clear = slot || shared_->forgotten.load(std::memory_order_relaxed) > 0;
     }
     if (ours) break;
-    bool may_clear = slot || shared_->forgotten.load(std::memory_order_relaxed) > 0;
     if (!may_clear || (!slot && now_ms() > deadline)) {
       return fail(LS_LIMIT, "the table of open files (%u) is full; raise max_open_files", shared_->max_files);
     }
