@@ -355,7 +355,7 @@ void LogWriter::hand_over() {
     if (gsn > target_) {
       if (!slot.is_drained() || blocked_by_append_) next = &slot;
     } else if (slot.wait_gsn.compare_exchange_strong(gsn, gsn | kUnderWay, std::memory_order_seq_cst)) {
-      shared_->in_line.fetch_sub(1, std::memory_order_relaxed);
+      shared_->leave_line(gsn);
     }
   }
   wake_next(next);
@@ -386,7 +386,7 @@ void LogWriter::wake_waiters(const LogSlot *self) {
     if ((gsn & ~kUnderWay) > hardened) {
       if (!(gsn & kUnderWay) && (!slot.is_drained() || only_made_room_ || blocked_by_append_)) next = &slot;
     } else if (slot.wait_gsn.compare_exchange_strong(gsn, 0, std::memory_order_seq_cst)) {
-      if (!(gsn & kUnderWay)) shared_->in_line.fetch_sub(1, std::memory_order_relaxed);
+      shared_->leave_line(gsn);
       slot.wake.fetch_add(1, std::memory_order_seq_cst);
       futex_wake(&slot.wake, 1);
     }

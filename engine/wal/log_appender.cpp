@@ -237,8 +237,7 @@ bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt, u32 dela
     if (take_turn(gsn, delay_us, &blocked)) continue;
     futex_wait_interruptible(&slot_->wake, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
   }
-  const Gsn left = slot_->wait_gsn.exchange(0, std::memory_order_seq_cst);
-  if (left != 0 && !(left & kUnderWay)) shared->in_line.fetch_sub(1, std::memory_order_relaxed);
+  shared->leave_line(slot_->wait_gsn.exchange(0, std::memory_order_seq_cst));
   shared->waiters.fetch_sub(1, std::memory_order_relaxed);
   return done;
 }

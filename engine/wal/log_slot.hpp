@@ -104,6 +104,11 @@ struct LogShared {
   std::atomic<u64> stat_counted{0}, stat_remote_by_page{0}, stat_remote_by_transaction{0};
   PositionTable positions;
 
+  // `waited`: what stood in a slot's wait_gsn, and does no more.
+  void leave_line(Gsn waited) {
+    if (waited != 0 && !(waited & kUnderWay)) in_line.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   LogSlot *slots() { return reinterpret_cast<LogSlot *>(reinterpret_cast<u8 *>(this) + slots_offset()); }
   u8 *ring(u32 slot) {
     return reinterpret_cast<u8 *>(slots() + config.slots) + static_cast<size_t>(slot) * config.buffer_bytes;
