@@ -4,10 +4,12 @@
 //
 // A line of the output: workload, threads, store, then the rounds in millions of operations per second; TPC-C: in thousands of
 // transactions.
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -67,7 +69,7 @@ struct Settings {
 };
 
 // A store in a process of its own, forked from this one, and a directory that goes with it.  What it is asked to do is described by
-// pointers to what was there before the fork.
+// pointers to what was there before the fork.  Meanwhile the others are stopped: some have threads that look for work all the time.
 class Stall {
  public:
   struct Task {
@@ -97,6 +99,7 @@ class Stall {
     pid_ = fork();
     if (pid_ < 0) give_up(peer.name, "no process");
     if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);   // who is stopped would not see the end of its tasks
       close(down[1]);
       close(up[0]);
       for (const int others : open_) close(others);   // they would not see the end of their tasks
@@ -106,11 +109,14 @@ class Stall {
     close(up[1]);
     tasks_ = down[1];
     open_.insert(tasks_);
+    processes_.insert(pid_);
     answers_ = up[0];
   }
   Stall(const Stall &) = delete;
   ~Stall() {
     open_.erase(tasks_);
+    processes_.erase(pid_);
+    kill(pid_, SIGCONT);
     close(tasks_);   // the end of its tasks
     int state = 0;
     waitpid(pid_, &state, 0);
@@ -122,6 +128,7 @@ class Stall {
   const Peer &peer() const { return peer_; }
   Answer ask(const Task &task) {
     Answer answer;
+    for (const pid_t process : processes_) kill(process, process == pid_ ? SIGCONT : SIGSTOP);
     if (write(tasks_, &task, sizeof task) != sizeof task || read(answers_, &answer, sizeof answer) != sizeof answer) {
       std::filesystem::remove_all(path_);
       give_up(peer_.name, "has failed");
@@ -160,6 +167,7 @@ class Stall {
 
   static inline u32 next_ = 0;
   static inline std::set<int> open_;   // where tasks are written, of all stalls
+  static inline std::set<pid_t> processes_;
   const Peer &peer_;
   const std::string path_;
   pid_t pid_;

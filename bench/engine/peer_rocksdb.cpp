@@ -13,7 +13,9 @@
 #include <rocksdb/utilities/transaction.h>
 #include <rocksdb/utilities/transaction_db.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -129,7 +131,11 @@ class RocksDbStore : public Store {
     o.write_buffer_size = std::min<u64>(u64{64} << 20, options.memory / 8);
     o.max_write_buffer_number = 2;
     rocksdb::BlockBasedTableOptions table;
-    table.block_cache = rocksdb::NewLRUCache(options.memory - 2 * o.write_buffer_size);
+    // A shard has to hold the filter of a whole file, a megabyte, or each look-up reads that again.
+    constexpr u64 kLeastShard = u64{16} << 20;
+    const u64 cache_bytes = options.memory - 2 * o.write_buffer_size;
+    const int shard_bits = std::bit_width(std::clamp<u64>(cache_bytes / kLeastShard, 1, 64)) - 1;
+    table.block_cache = rocksdb::NewLRUCache(cache_bytes, shard_bits);
     table.cache_index_and_filter_blocks = true;
     table.pin_l0_filter_and_index_blocks_in_cache = true;
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
