@@ -102,20 +102,18 @@ class Stall {
       prctl(PR_SET_PDEATHSIG, SIGKILL);   // who is stopped would not see the end of its tasks
       close(down[1]);
       close(up[0]);
-      for (const int others : open_) close(others);   // they would not see the end of their tasks
+      for (const Stall *other : all_) close(other->tasks_);   // they would not see the end of their tasks
       serve(down[0], up[1], options, keys);
     }
     close(down[0]);
     close(up[1]);
     tasks_ = down[1];
-    open_.insert(tasks_);
-    processes_.insert(pid_);
     answers_ = up[0];
+    all_.insert(this);
   }
   Stall(const Stall &) = delete;
   ~Stall() {
-    open_.erase(tasks_);
-    processes_.erase(pid_);
+    all_.erase(this);
     kill(pid_, SIGCONT);
     close(tasks_);   // the end of its tasks
     int state = 0;
@@ -128,7 +126,7 @@ class Stall {
   const Peer &peer() const { return peer_; }
   Answer ask(const Task &task) {
     Answer answer;
-    for (const pid_t process : processes_) kill(process, process == pid_ ? SIGCONT : SIGSTOP);
+    for (const Stall *stall : all_) kill(stall->pid_, stall == this ? SIGCONT : SIGSTOP);
     if (write(tasks_, &task, sizeof task) != sizeof task || read(answers_, &answer, sizeof answer) != sizeof answer) {
       std::filesystem::remove_all(path_);
       give_up(peer_.name, "has failed");
@@ -166,12 +164,11 @@ class Stall {
   }
 
   static inline u32 next_ = 0;
-  static inline std::set<int> open_;   // where tasks are written, of all stalls
-  static inline std::set<pid_t> processes_;
+  static inline std::set<const Stall *> all_;
   const Peer &peer_;
   const std::string path_;
   pid_t pid_;
-  int tasks_, answers_;
+  int tasks_, answers_;   // tasks are written to the one, answers read from the other
 };
 
 class Results {

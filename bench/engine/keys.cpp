@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "os/huge_page.hpp"
+
 namespace ls::bench {
 
 namespace {
@@ -13,7 +15,6 @@ namespace {
 // Room for n elements in huge pages where they can be had: what is measured are the stores' misses, not those of the list of keys.
 template <typename T>
 void reserve_huge(std::vector<T> &list, u64 n) {
-  constexpr u64 kHugePage = 2 << 20;
   list.reserve(n);
   const u64 begin = reinterpret_cast<u64>(list.data()), end = begin + n * sizeof(T);
   const u64 first = (begin + kHugePage - 1) / kHugePage * kHugePage;

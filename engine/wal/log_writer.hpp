@@ -29,8 +29,7 @@ class LogWriter {
   // Wait for the mutex, one round, wake.  harden: synced, too; without, when nobody waits for that.
   Status round(bool harden, u64 *wrote);
   // A worker's turn: false when somebody else has the mutex, or kMostSyncing rounds are being synced; they wake us when our wait is
-  // over, or it is our turn.  Failures go to
-  // the committer, who reports them.  delay_us: how long to wait for other commits, 0: see gather().
+  // over, or it is our turn.  Failures go to the committer, who reports them.  delay_us: how long to wait for other commits, 0: see gather().
   bool try_round(const LogSlot *self, u32 delay_us = 0);
   // Before the first round: what is in the file already of the block in which the log goes on.
   Status open_block();
