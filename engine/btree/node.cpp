@@ -344,10 +344,22 @@ class SplitChooser {
       if (compare_keys(left, right) >= 0) return 0;
       bytes = shortest_between(left, right, separator_);
     }
+    return halves_fit(pos, bytes) ? bytes : 0;
+  }
+
+  // Leaf: the same for the new key at the end of the left half, 0 < pos < count.  Such a fence may be longer than the entry
+  // before it would have led to (N4).
+  u16 separator_behind_new_key(u32 pos) {
+    u8 key[kMaxKeyBytes];
+    const u16 bytes = shortest_between(new_key_, {key, node_.copy_key(static_cast<u16>(pos), key)}, separator_);
+    return halves_fit(pos, bytes) && node_.fits_beside_fence(pos - 1, bytes) ? bytes : u16{0};
+  }
+
+  bool halves_fit(u32 pos, u32 separator_bytes) const {
     u32 room = kNodeSpace - (node_.is_leaf ? 0 : 7);
-    u32 left = sum_[pos] + node_.lower_bytes + bytes;
-    u32 right = sum_[node_.count] - sum_[node_.is_leaf ? pos : pos + 1] + bytes + node_.upper_bytes;
-    return left <= room && right <= room ? bytes : 0;
+    u32 left = sum_[pos] + node_.lower_bytes + separator_bytes;
+    u32 right = sum_[node_.count] - sum_[node_.is_leaf ? pos : pos + 1] + separator_bytes + node_.upper_bytes;
+    return left <= room && right <= room;
   }
 
   // Half of the bytes to each side, between low and high.
@@ -381,6 +393,18 @@ class SplitChooser {
 
 }  // namespace
 
+// Does a run of ascending insertions go on before the entry at `pos`?  Entries are laid into the heap from its end to its start, so their
+// offsets tell which came later, as far as they came since the page was last put in order: those before `pos` one after the other, and
+// all of them after the one at `pos`.
+bool Node::continues_run(u32 pos) const {
+  constexpr u32 kRun = 3;
+  if (pos < kRun || pos >= count) return false;
+  for (u32 i = 1; i < kRun; i++) {
+    if (slots[pos - i].offset >= slots[pos - i - 1].offset) return false;
+  }
+  return slots[pos - kRun].offset < slots[pos].offset;
+}
+
 void Node::choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const {
   *separator_bytes = 0;
   *pos = 0;
@@ -396,6 +420,15 @@ void Node::choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_b
   if (is_leaf && order < 0) high = count;
   if (is_leaf && order > 0 && count == 1) low = 0;
   if (low > high) return;
+  if (is_leaf && order > 0) {
+    bool found;
+    const u16 at = lower_bound(new_key, &found);
+    if (!found && continues_run(at)) *separator_bytes = chooser.separator_behind_new_key(at);
+    if (*separator_bytes != 0) {
+      *pos = at;
+      return;
+    }
+  }
   if (order < 0) wanted = high;
   else wanted = chooser.shortest_near(chooser.middle(low, high), low, high);
 
@@ -440,11 +473,12 @@ void Node::copy_right(u16 pos, Bytes separator, Node *right) const {
 // N4 for a leaf made of two.
 bool Node::ends_fit() const {
   if (!is_leaf || count == 0) return true;
-  auto fits_beside = [&](u32 pos, u32 fence) {
-    u32 key_bytes = u32{prefix_bytes} + slots[pos].key_bytes;
-    return most_entry_bytes(key_bytes, slots[pos].value_bytes) + fence + key_bytes + 1 <= kNodeSpace;
-  };
-  return fits_beside(0, lower_bytes) && fits_beside(count - 1u, upper_bytes);
+  return fits_beside_fence(0, lower_bytes) && fits_beside_fence(count - 1u, upper_bytes);
+}
+
+bool Node::fits_beside_fence(u32 pos, u32 fence_bytes) const {
+  const u32 key_bytes = u32{prefix_bytes} + slots[pos].key_bytes;
+  return most_entry_bytes(key_bytes, slots[pos].value_bytes) + fence_bytes + key_bytes + 1 <= kNodeSpace;
 }
 
 bool Node::merge(const Node *right, Bytes separator, Node *out) const {

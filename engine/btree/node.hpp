@@ -117,10 +117,13 @@ struct Node {
 
   // ---- structure; deterministic in the bytes, so that redo repeats them
   // Where to split a full node: position and separator (suffix-truncated; at most kMaxKeyBytes).  When new_key, for which room is
-  // needed, is greater than all keys, everything stays left: ascending insertions leave full pages behind.  A leaf without
-  // entries is cut next to new_key, to get rid of long fences.  *separator_bytes = 0: cannot be split (new_key has the
-  // leaf to itself already).  Leaf: separator in (key[pos-1], key[pos]]; inner: key[pos].
+  // needed, is greater than all keys, everything stays left: ascending insertions leave full pages behind.  Where it goes on with a
+  // run of them between other entries, the leaf is cut behind it.  A leaf without entries is cut next to new_key, to get rid
+  // of long fences.  *separator_bytes = 0: cannot be split (new_key has the leaf to itself already).  Leaf: separator in
+  // (key[pos-1], key[pos]]; inner: key[pos].
   void choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const;
+  // Leaf: may the entry at `pos` lie at its end beside such a fence (N4)?
+  bool fits_beside_fence(u32 pos, u32 fence_bytes) const;
   // Leaf: what divides it before the entry at `pos` (neither first nor none); its length, 0: a half would not fit its page (N4).
   u16 separator_at(u16 pos, u8 *separator) const;
   // Keep [0, pos) with upper fence = separator.  Inner: the child left of separator pos becomes upper_child.
@@ -152,6 +155,7 @@ struct Node {
   void update_hints(u32 pos, u32 old_count);
   u16 cut_beside(Bytes new_key, u8 *separator) const;
   bool ends_fit() const;
+  bool continues_run(u32 pos) const;
   const char *verify_layout() const;
   const char *verify_keys() const;
 };

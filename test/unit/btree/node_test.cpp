@@ -404,6 +404,29 @@ TEST(Node, ascending_insertions_leave_the_left_page_full) {
   EXPECT_EQ(as_string({separator, bytes}), int_key(next));
 }
 
+// What lies behind a run of insertions goes to the right page, and the run goes on at the end of the left one.
+TEST(Node, insertions_ascending_between_others_split_behind_themselves) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, {}, {}, false);
+  std::string value(40, 'v');
+  for (u64 i = 0; i < 8; i++) node->insert(as_bytes(int_key(i < 4 ? i : 1000 + i)), as_bytes(value));
+  u64 next = 100;
+  while (node->fits(as_bytes(int_key(next)), 40)) node->insert(as_bytes(int_key(next++)), as_bytes(value));
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  node->choose_split(as_bytes(int_key(next)), &pos, separator, &bytes);
+  EXPECT_EQ(pos, node->count - 4);
+  EXPECT_GT(compare_keys({separator, bytes}, as_bytes(int_key(next))), 0);
+  EXPECT_LE(compare_keys({separator, bytes}, as_bytes(int_key(1004))), 0);
+
+  // A key that belongs elsewhere splits in the middle; so does one of the run that is there.
+  for (u64 key : {u64{50}, u64{2}, next - 1}) {
+    node->choose_split(as_bytes(int_key(key)), &pos, separator, &bytes);
+    EXPECT_NEAR(pos, node->count / 2, node->count / 8) << key;
+  }
+}
+
 TEST(Node, separators_are_as_short_as_the_keys_allow) {
   PageBuffer page;
   Node *node = page.node();

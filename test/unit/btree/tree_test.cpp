@@ -46,6 +46,39 @@ TEST(Tree, ascending_keys_fill_their_pages) {
   EXPECT_GT(result.inner_pages, 0u);
 }
 
+// Sessions with row ids of their own, orders of many districts: each run goes on in the middle of the tree, a few keys at a time.
+TEST(Tree, ascending_runs_beside_each_other_fill_their_pages) {
+  EngineFixture engine({.pool_bytes = u64{16} << 20});
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
+  constexpr u64 kRuns = 40, kCount = 40000;
+  const std::string value(40, 'v');
+  std::mt19937_64 random(5);
+  u64 next[kRuns]{};
+  for (u64 count = 0; count < kCount;) {
+    const u64 run = random() % kRuns;
+    for (u64 n = 1 + random() % 12; n > 0; n--, count++) ASSERT_TRUE(user.insert(int_key(run << 32 | next[run]++), value));
+  }
+  BTree::CheckResult result;
+  ASSERT_TRUE(user.verify(&result));
+  // 51 to 55 bytes an entry: at least 72 in a full page; and where two runs meet, a page that is not.
+  EXPECT_LT(result.leaf_pages, kCount / 72 * 21 / 20 + kRuns);
+}
+
+// Keys that happen to follow one another are no run.
+TEST(Tree, random_keys_leave_two_thirds_full_pages) {
+  EngineFixture engine({.pool_bytes = u64{16} << 20});
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
+  const std::string value(40, 'v');
+  std::mt19937_64 random(6);
+  constexpr u64 kCount = 40000;
+  for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(int_key(random()), value));
+  BTree::CheckResult result;
+  ASSERT_TRUE(user.verify(&result));
+  EXPECT_LT(result.leaf_pages, kCount / (72 * 2 / 3));
+}
+
 TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
   EngineFixture engine({.pool_bytes = u64{8} << 20});
   EngineFixture::Worker worker(engine, 0);
