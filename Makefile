@@ -198,7 +198,7 @@ run: all
 	@.ci/run_server psql $(PG_CONFIG) $(PG_DIR)/stage
 
 bench: all
-	@bench/pgbench/compare $(PG_CONFIG) $(PG_DIR)/stage
+	@PG_CONFIG=$(PG_CONFIG) bench/pgbench/compare
 
 format:
 	@command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 1; }

@@ -2,9 +2,12 @@
  * ls_table_ids.c - row ids for new rows.
  *
  * A backend draws consecutive row ids from the relation's meta page: one at
- * first, twice as many each time it comes back, up to a logical block.  So
+ * first, twice as many each time it comes back, up to sixteen logical blocks.  So
  * concurrent sessions insert into different leaves, and a table that gets a row
- * now and then wastes none.  What a backend has drawn and not used is lost when
+ * now and then wastes none.  Where the rows of two backends meet, about one leaf's
+ * room stays empty, so that shall not be often: a million rows of two integers by
+ * eight sessions took 53 MB with one block, which is two and a half leaves of
+ * them, and 41 with sixteen.  What a backend has drawn and not used is lost when
  * it forgets it (end of the session, change of the relation): nobody relies on
  * row ids being dense.
  *
@@ -20,7 +23,7 @@
 #include "utils/inval.h"
 
 #define LS_ID_CACHE_ENTRIES 64	/* a power of two */
-#define LS_ID_MAX_DRAW LS_ROWS_PER_BLOCK
+#define LS_ID_MAX_DRAW (16 * LS_ROWS_PER_BLOCK)
 
 typedef struct IdRange
 {
