@@ -8,6 +8,7 @@
 # where it compares servers with each other: then `turn NAME` says whose turn it is.
 set -euo pipefail
 export LC_ALL=C
+servers=${servers:-.}
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -44,9 +45,12 @@ stop_server() {
 	"$bindir/pg_ctl" -D "$home/data" -m fast -w -t 120 stop >/dev/null 2>&1 || true
 }
 
-# To the postmaster first: it starts nobody while the others are told.  One of them may end in between.
+# To the postmaster before its children are looked for: it starts nobody then.  One of them may end in between.
 signal_server() {
-	server_pids | xargs -r kill "-$1" 2>/dev/null || true
+	local pid
+	pid=$(server_pid) || return 0
+	kill "-$1" "$pid" 2>/dev/null || true
+	child_pids "$pid" | xargs -r kill "-$1" 2>/dev/null || true
 }
 
 # turn NAME: this server goes on, the others stand still until it is theirs.  So each does its own vacuuming, analysing and writing
@@ -55,15 +59,22 @@ turn() {
 	local name
 	for name in $servers; do
 		use_server "$name"
-		signal_server STOP
+		if [ "$name" = "$1" ]; then signal_server CONT; else signal_server STOP; fi
 	done
 	use_server "$1"
-	signal_server CONT
+}
+
+# own_database AM: on its turn, in the server of that name, a database of that name whose tables are of that kind.
+own_database() {
+	turn "$1"
+	"$bindir/createdb" "$1"
+	sql "$1" 'CREATE EXTENSION leanstore_am'
+	sql "$1" "ALTER DATABASE \"$1\" SET default_table_access_method = '$1'"
 }
 
 start_servers() {
 	local name
-	for name in ${servers:-.}; do
+	for name in $servers; do
 		use_server "$name"
 		mkdir -p -m 700 "$home"
 		start_server
@@ -72,7 +83,7 @@ start_servers() {
 
 stop_servers() {
 	local name
-	for name in ${servers:-.}; do
+	for name in $servers; do
 		use_server "$name"
 		signal_server CONT
 		stop_server
@@ -88,25 +99,21 @@ pgbench_server() {
 	sql bench 'CREATE EXTENSION leanstore_am'
 	PGOPTIONS="-c default_table_access_method=$1" "$bindir/pgbench" -q -i -s "$2" bench 2>"$work/init.log" ||
 		{ cat "$work/init.log" >&2; fail "pgbench -i on $1"; }
-	checkpoint
+	checkpoint bench
 }
 
-# Of the server and of the engine.
+# checkpoint DATABASE: of the server and of the engine.
 checkpoint() {
-	sql bench 'CHECKPOINT'
-	sql bench 'SELECT leanstore_checkpoint()' >/dev/null
+	sql "$1" CHECKPOINT
+	sql "$1" 'SELECT leanstore_checkpoint()' >/dev/null
 }
 
 # Of the numbers in stdin, one in a line.
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-# Process ids of the server, if it runs, the postmaster first.
-server_pids() {
-	local pid
-	pid=$(head -n 1 "$home/data/postmaster.pid" 2>/dev/null) || return 0
-	echo "$pid"
-	ps -o pid= --ppid "$pid"
-}
+# The postmaster's process id, if it runs; and those of the processes it has started.
+server_pid() { head -n 1 "$home/data/postmaster.pid" 2>/dev/null; }
+child_pids() { ps -o pid= --ppid "$1"; }
 
 # For the script to replace: when all is over, as who called it; $work is still there.
 after_bench() { :; }
