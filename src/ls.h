@@ -44,6 +44,7 @@ typedef enum LsDefaultIndex
 
 extern int	ls_default_index;	/* LsDefaultIndex */
 extern bool ls_count_remote_waits;
+extern int	ls_sequence_log_values;
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */
@@ -54,6 +55,8 @@ typedef struct LsShared
 	 * server; see ls_rmgr.c.
 	 */
 	pg_atomic_uint64 first_new_xid;
+	pg_atomic_uint64 visible_lsn;	/* ls_two_logs.c */
+	pg_atomic_uint32 async_commits;
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
 	pg_atomic_uint32 recovery_failed;
 	bool		from_backup;	/* the store must not be opened: ls_backup.c */
@@ -84,6 +87,9 @@ extern ls_worker *ls_reader(void);
 
 extern void ls_assign_count_remote_waits(bool newval, void *extra);
 extern bool ls_reader_attached(void);
+
+/* Everything that was logged by the engine so far becomes durable. */
+extern void ls_harden_all(void);
 
 /* The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it attaches. */
 extern const volatile int **ls_interrupt;

@@ -20,6 +20,7 @@ int			ls_range_lock_memory_kb = 16 * 1024;
 bool		ls_direct_io = true;
 int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
 bool		ls_count_remote_waits = false;
+int			ls_sequence_log_values = 10000;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -104,6 +105,12 @@ ls_define_settings(void)
 							 "See leanstore_stat_wal.log_remote_by_page and log_remote_by_transaction; takes a little time per row.",
 							 &ls_count_remote_waits, false,
 							 PGC_SUSET, 0, NULL, ls_assign_count_remote_waits, NULL);
+
+	DefineCustomIntVariable("leanstore.sequence_log_values",
+							"Values of a sequence that are logged ahead by transactions that write leanstore tables.",
+							"PostgreSQL logs 32 at a time, and a transaction that does so waits for both logs.  A crash may skip as many values.",
+							&ls_sequence_log_values, 10000, 0, 1000 * 1000,
+							PGC_USERSET, 0, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("leanstore.default_index",
 							 "Access method of keys and indexes of leanstore tables for which none is named.",

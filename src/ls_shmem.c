@@ -144,6 +144,8 @@ startup_hook(void)
 
 		memset(ls_shared, 0, sizeof(LsShared));
 		pg_atomic_init_u64(&ls_shared->first_new_xid, next_xid_in_control_file());
+		pg_atomic_init_u64(&ls_shared->visible_lsn, 0);
+		pg_atomic_init_u32(&ls_shared->async_commits, 0);
 		pg_atomic_init_u32(&ls_shared->engine_pid, 0);
 		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
 

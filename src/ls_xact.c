@@ -4,7 +4,9 @@
  * PostgreSQL names transactions, the engine stores them.  The order of events at
  * commit (xact.c, CommitTransaction):
  *
- *	PRE_COMMIT callback		 only leanstore data written: draw the commit's place in
+ *	PRE_COMMIT callback		 the other log becomes durable as far as the transaction
+ *							 may have seen it (ls_two_logs.h).
+ *							 Only leanstore data written: draw the commit's place in
  *							 the engine's total order, before anybody can see it.
  *							 PostgreSQL WAL written too: harden everything as
  *							 prepared(xid) and make PostgreSQL flush its commit record;
@@ -25,6 +27,7 @@
 #include "ls.h"
 #include "ls_backup.h"
 #include "ls_serializable.h"
+#include "ls_two_logs.h"
 
 #include "access/parallel.h"
 #include "access/subtrans.h"
@@ -69,6 +72,7 @@ static WriterSpans *writer_spans = NULL;	/* shared, by proc number */
 static ls_worker *worker = NULL;
 const volatile int **ls_interrupt = NULL;
 static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
+static bool engine_read = false;	/* the current transaction has looked at leanstore data */
 static bool mixed = false;		/* this transaction wrote PostgreSQL WAL too */
 static uint64 wait_gsn = 0;		/* commit to wait for when locks are released */
 static uint32 wait_event_commit = 0;
@@ -288,6 +292,7 @@ ls_reader(void)
 {
 	if (unlikely(worker == NULL))
 		attach();
+	engine_read = true;
 	return worker;
 }
 
@@ -346,17 +351,39 @@ end_of_transaction(void)
 	if (ls_count_remote_waits && worker != NULL)
 		ls_worker_forget_dependencies(worker);
 	begun_tn = 0;
+	engine_read = false;
 	mixed = false;
 	n_savepoints = 0;
+}
+
+/* Changes, as prepared(full_xid), and everything before them; without changes, that only. */
+static void
+harden(uint64 full_xid)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	pgstat_report_wait_start(wait_event_commit);
+	status = ls_txn_prepare_commit(worker, full_xid, &error);
+	pgstat_report_wait_end();
+	if (status != LS_OK)
+		ls_raise(&error, NULL);
+}
+
+void
+ls_harden_all(void)
+{
+	harden(0);
 }
 
 static void
 pre_commit(void)
 {
-	ls_error	error = {0};
+	const bool	engine_log = begun_tn != 0 && ls_txn_has_log(worker);
 
 	ls_mixed_before_commit(begun_tn != 0);
-	if (begun_tn == 0 || !ls_txn_has_log(worker))
+	ls_two_logs_before_commit(engine_log, engine_read);
+	if (!engine_log)
 		return;
 
 	mixed = XactLastRecEnd != 0;
@@ -369,13 +396,7 @@ pre_commit(void)
 		 * commit through the engine's log alone, and be acknowledged.
 		 */
 		ForceSyncCommit();
-		pgstat_report_wait_start(wait_event_commit);
-		if (ls_txn_prepare_commit(worker, begun_tn - ls_store_tn_offset(ls_shared->store), &error) != LS_OK)
-		{
-			pgstat_report_wait_end();
-			ls_raise(&error, NULL);
-		}
-		pgstat_report_wait_end();
+		harden(begun_tn - ls_store_tn_offset(ls_shared->store));
 	}
 	else
 		ls_txn_precommit(worker);
@@ -431,6 +452,7 @@ xact_callback(XactEvent event, void *arg)
 				spans_begin(0);
 				ls_pages_note(NULL);
 			}
+			ls_two_logs_at_eoxact(true);
 			ls_relation_at_eoxact(true);
 			end_of_transaction();
 			break;
@@ -443,6 +465,7 @@ xact_callback(XactEvent event, void *arg)
 				spans_begin(0);
 				ls_pages_note(NULL);
 			}
+			ls_two_logs_at_eoxact(false);
 			ls_relation_at_eoxact(false);
 			end_of_transaction();
 			break;
@@ -450,6 +473,7 @@ xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_PREPARE:
 			ls_serializable_before_prepare();
 			ls_mixed_before_commit(begun_tn != 0);
+			ls_two_logs_before_commit(begun_tn != 0 && ls_txn_has_log(worker), engine_read);
 			pre_prepare();
 			break;
 
@@ -459,6 +483,7 @@ xact_callback(XactEvent event, void *arg)
 				ls_txn_hand_over(worker);
 				spans_begin(0);
 			}
+			ls_two_logs_at_eoxact(false);
 			end_of_transaction();
 			break;
 
