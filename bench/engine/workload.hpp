@@ -42,6 +42,8 @@ inline constexpr Mix kYcsbMixes[] = {
 inline constexpr Mix kOutOfMemoryMixes[] = {
     {"four times the pool, look-ups", 100, 0, 0, 0, 0, Draw::kUniform, 0},
     {"four times the pool, 50/50", 50, 50, 0, 0, 0, Draw::kUniform, 0},
+    // What an update is where it has to know that the key is there: to some stores a change of an unknown key is none of a page.
+    {"four times the pool, 50/50, read first", 50, 0, 0, 0, 50, Draw::kUniform, 0},
 };
 
 // Millions of operations per second (a scan counts as one).  zipf: over the keys loaded.
