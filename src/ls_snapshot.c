@@ -8,11 +8,19 @@
  * the snapshot, and not committed according to pg_xact: it joins the running list.  So it
  * is with a prepared transaction between ROLLBACK PREPARED and the engine's part of it.
  *
+ * One that committed is visible a moment before its COMMIT callback takes it off that
+ * list.  The snapshot sees what it wrote, but whoever asks the engine what is active
+ * (SnapshotSelf, ls_fetch_committed) would be given the version before; an
+ * update that mixes the two takes back what was committed.  So nobody works with a
+ * snapshot before all that it sees have left the list.
+ *
  * Conversions are cached by content: a statement converts its snapshot for every
  * scan and index probe.  A cached conversion stays right: transactions that
  * were aborting when it was made never get new changes.
  */
 #include "ls.h"
+
+#include <sched.h>
 
 #include "access/twophase.h"
 #include "miscadmin.h"
@@ -21,6 +29,9 @@
 #include "utils/snapmgr.h"
 
 #define CACHED_SNAPSHOTS 16
+
+/* The processor is what it waits for, as a rule. */
+#define YIELDS_FOR_CALLBACK 20
 
 typedef struct CachedSnapshot
 {
@@ -74,7 +85,26 @@ max_active(void)
 	return MaxBackends + NUM_AUXILIARY_PROCS + 2 * max_prepared_xacts + 16;
 }
 
-/* Transactions that PostgreSQL has forgotten as aborted but the engine has not undone yet. */
+/* Its COMMIT callback is about to be called; if it was prepared, anybody may do that part. */
+static void
+wait_for_callback(uint64 tn)
+{
+	for (int i = 0; ls_tn_is_active(ls_shared->store, tn); i++)
+	{
+		if (ls_twophase_settle(tn))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		if (i < YIELDS_FOR_CALLBACK)
+			sched_yield();
+		else
+			pg_usleep(100);
+	}
+}
+
+/*
+ * Transactions that PostgreSQL has forgotten as aborted but the engine has not undone yet.  Of those that have committed none is
+ * active any more when this returns.
+ */
 static uint32
 add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
 {
@@ -97,7 +127,11 @@ add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
 			continue;
 		for (uint32 j = 0; j < n && !listed; j++)
 			listed = c->running[j] == tn;
-		if (!listed && !TransactionIdDidCommit(ls_tn_to_xid(tn)))
+		if (listed)
+			continue;
+		if (TransactionIdDidCommit(ls_tn_to_xid(tn)))
+			wait_for_callback(tn);
+		else
 			c->running[n++] = tn;
 	}
 	return n;
