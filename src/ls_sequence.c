@@ -45,10 +45,12 @@ static bool callback_registered = false;
 static void
 forget_relation(Datum arg, Oid relid)
 {
+	KnownRelation *entry = &known[relid % lengthof(known)];
+
 	if (!OidIsValid(relid))
 		memset(known, 0, sizeof(known));
-	else if (known[relid % lengthof(known)].relid == relid)
-		known[relid % lengthof(known)].relid = InvalidOid;
+	else if (entry->relid == relid)
+		entry->relid = InvalidOid;
 }
 
 static bool
@@ -72,10 +74,12 @@ is_sequence(Oid relid)
 	return entry->is_sequence;
 }
 
-/* Locks that are in the shared table instead of the backend's own array. */
+/* Relations of which this backend has a lock in the shared table instead of its own array. */
 static List *
-add_from_lock_table(List *relations)
+locked_in_table(void)
 {
+	List	   *relations = NIL;
+
 	for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)
 	{
 		LWLock	   *partition = LockHashPartitionLockByIndex(i);
@@ -87,11 +91,9 @@ add_from_lock_table(List *relations)
 		LWLockAcquire(partition, LW_SHARED);
 		dlist_foreach(iter, &MyProc->myProcLocks[i])
 		{
-			const PROCLOCK *held = dlist_container(PROCLOCK, procLink, iter.cur);
-			const LOCKTAG *tag = &held->tag.myLock->tag;
+			const LOCKTAG *tag = &dlist_container(PROCLOCK, procLink, iter.cur)->tag.myLock->tag;
 
-			if (tag->locktag_type == LOCKTAG_RELATION && tag->locktag_field1 == MyDatabaseId &&
-				(held->holdMask & LOCKBIT_ON(RowExclusiveLock)) != 0)
+			if (tag->locktag_type == LOCKTAG_RELATION && tag->locktag_field1 == MyDatabaseId)
 				relations = lappend_oid(relations, tag->locktag_field2);
 		}
 		LWLockRelease(partition);
@@ -99,16 +101,15 @@ add_from_lock_table(List *relations)
 	return relations;
 }
 
+/*
+ * Sequences that may be locked: what an entry of the array says without its bits, which are the lock manager's own, can be left from
+ * an earlier lock.
+ */
 static List *
-sequences_locked(void)
+candidates(void)
 {
-	List	   *locked = NIL;
 	List	   *sequences = NIL;
 
-	/*
-	 * What an entry of the array says without its bits, which are the lock manager's own, may be left from an earlier lock: the
-	 * lock itself is asked for below.
-	 */
 	for (int group = 0; group < FastPathLockGroupsPerBackend; group++)
 	{
 		if (MyProc->fpLockBits[group] == 0)
@@ -118,18 +119,13 @@ sequences_locked(void)
 			Oid			relid = MyProc->fpRelId[group * FP_LOCK_SLOTS_PER_GROUP + i];
 
 			if (OidIsValid(relid) && is_sequence(relid))
-				locked = list_append_unique_oid(locked, relid);
+				sequences = list_append_unique_oid(sequences, relid);
 		}
 	}
-	foreach_oid(relid, add_from_lock_table(NIL))
+	foreach_oid(relid, locked_in_table())
 	{
 		if (is_sequence(relid))
-			locked = list_append_unique_oid(locked, relid);
-	}
-	foreach_oid(relid, locked)
-	{
-		if (CheckRelationOidLockedByMe(relid, RowExclusiveLock, true))
-			sequences = lappend_oid(sequences, relid);
+			sequences = list_append_unique_oid(sequences, relid);
 	}
 	return sequences;
 }
@@ -191,20 +187,11 @@ log_ahead(Relation rel, Buffer buffer)
 }
 
 static XLogRecPtr
-sequence_lsn(Oid relid, bool may_log_ahead)
+page_lsn(Relation rel, bool may_log_ahead)
 {
-	Relation	rel = try_relation_open(relid, NoLock);
-	Buffer		buffer;
+	Buffer		buffer = ReadBuffer(rel, 0);
 	XLogRecPtr	lsn;
 
-	if (rel == NULL)			/* dropped since */
-		return InvalidXLogRecPtr;
-	if (!RelationNeedsWAL(rel))
-	{
-		relation_close(rel, NoLock);
-		return InvalidXLogRecPtr;
-	}
-	buffer = ReadBuffer(rel, 0);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	lsn = PageGetLSN(BufferGetPage(buffer));
 	if (may_log_ahead && XLogNeedsFlush(lsn))
@@ -215,7 +202,6 @@ sequence_lsn(Oid relid, bool may_log_ahead)
 		lsn = PageGetLSN(BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
-	relation_close(rel, NoLock);
 	return lsn;
 }
 
@@ -223,10 +209,19 @@ XLogRecPtr
 ls_sequences_lsn(bool log_ahead)
 {
 	XLogRecPtr	newest = InvalidXLogRecPtr;
-	List	   *sequences = sequences_locked();
 
-	foreach_oid(relid, sequences)
-		newest = Max(newest, sequence_lsn(relid, log_ahead));
-	list_free(sequences);
+	foreach_oid(relid, candidates())
+	{
+		Relation	rel;
+
+		if (!CheckRelationOidLockedByMe(relid, RowExclusiveLock, true))
+			continue;
+		rel = try_relation_open(relid, NoLock);
+		if (rel == NULL)		/* dropped since */
+			continue;
+		if (RelationNeedsWAL(rel))
+			newest = Max(newest, page_lsn(rel, log_ahead));
+		relation_close(rel, NoLock);
+	}
 	return newest;
 }

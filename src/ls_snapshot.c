@@ -85,19 +85,16 @@ max_active(void)
 	return MaxBackends + NUM_AUXILIARY_PROCS + 2 * max_prepared_xacts + 16;
 }
 
-/* Its COMMIT callback is about to be called; if it was prepared, anybody may do that part. */
+/* Its COMMIT callback is about to be called, and its XID to be released; if it was prepared, anybody may do the engine's part. */
 static void
 wait_for_callback(uint64 tn)
 {
-	for (int i = 0; ls_tn_is_active(ls_shared->store, tn); i++)
+	for (int i = 0; i < YIELDS_FOR_CALLBACK && ls_tn_is_active(ls_shared->store, tn); i++)
+		sched_yield();
+	while (ls_tn_is_active(ls_shared->store, tn))
 	{
-		if (ls_twophase_settle(tn))
-			continue;
 		CHECK_FOR_INTERRUPTS();
-		if (i < YIELDS_FOR_CALLBACK)
-			sched_yield();
-		else
-			pg_usleep(100);
+		ls_wait_for_tn(tn, 0, NULL, NULL, XLTW_None);
 	}
 }
 

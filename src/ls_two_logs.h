@@ -23,7 +23,7 @@
 /* PRE_COMMIT, every transaction.  May raise errors and wait. */
 extern void ls_two_logs_before_commit(bool engine_log, bool engine_read);
 
-/* COMMIT and ABORT. */
+/* COMMIT, ABORT, PREPARE. */
 extern void ls_two_logs_at_eoxact(bool committed);
 
 /*

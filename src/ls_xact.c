@@ -343,8 +343,9 @@ ls_writer(void)
 /* ---- transaction events --------------------------------------------------- */
 
 static void
-end_of_transaction(void)
+end_of_transaction(bool committed)
 {
+	ls_two_logs_at_eoxact(committed);
 	ls_horizon_at_eoxact();
 	ls_mixed_at_eoxact();
 	ls_serializable_at_eoxact();
@@ -376,14 +377,18 @@ ls_harden_all(void)
 	harden(0);
 }
 
+static bool
+has_engine_log(void)
+{
+	return begun_tn != 0 && ls_txn_has_log(worker);
+}
+
 static void
 pre_commit(void)
 {
-	const bool	engine_log = begun_tn != 0 && ls_txn_has_log(worker);
-
 	ls_mixed_before_commit(begun_tn != 0);
-	ls_two_logs_before_commit(engine_log, engine_read);
-	if (!engine_log)
+	ls_two_logs_before_commit(has_engine_log(), engine_read);
+	if (!has_engine_log())
 		return;
 
 	mixed = XactLastRecEnd != 0;
@@ -452,9 +457,8 @@ xact_callback(XactEvent event, void *arg)
 				spans_begin(0);
 				ls_pages_note(NULL);
 			}
-			ls_two_logs_at_eoxact(true);
 			ls_relation_at_eoxact(true);
-			end_of_transaction();
+			end_of_transaction(true);
 			break;
 
 		case XACT_EVENT_ABORT:
@@ -465,15 +469,14 @@ xact_callback(XactEvent event, void *arg)
 				spans_begin(0);
 				ls_pages_note(NULL);
 			}
-			ls_two_logs_at_eoxact(false);
 			ls_relation_at_eoxact(false);
-			end_of_transaction();
+			end_of_transaction(false);
 			break;
 
 		case XACT_EVENT_PRE_PREPARE:
 			ls_serializable_before_prepare();
 			ls_mixed_before_commit(begun_tn != 0);
-			ls_two_logs_before_commit(begun_tn != 0 && ls_txn_has_log(worker), engine_read);
+			ls_two_logs_before_commit(has_engine_log(), engine_read);
 			pre_prepare();
 			break;
 
@@ -483,8 +486,7 @@ xact_callback(XactEvent event, void *arg)
 				ls_txn_hand_over(worker);
 				spans_begin(0);
 			}
-			ls_two_logs_at_eoxact(false);
-			end_of_transaction();
+			end_of_transaction(false);
 			break;
 
 		case XACT_EVENT_PARALLEL_ABORT:

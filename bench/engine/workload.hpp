@@ -42,7 +42,7 @@ inline constexpr Mix kYcsbMixes[] = {
 inline constexpr Mix kOutOfMemoryMixes[] = {
     {"four times the pool, look-ups", 100, 0, 0, 0, 0, Draw::kUniform, 0},
     {"four times the pool, 50/50", 50, 50, 0, 0, 0, Draw::kUniform, 0},
-    // What an update is where it has to know that the key is there: to some stores a change of an unknown key is none of a page.
+    // An update that has to know whether the key is there: some stores change one without reading a page.
     {"four times the pool, 50/50, read first", 50, 0, 0, 0, 50, Draw::kUniform, 0},
 };
 

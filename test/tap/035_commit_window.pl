@@ -5,18 +5,14 @@
 use strict;
 use warnings FATAL => 'all';
 
-use File::Basename qw(dirname);
 use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $PAUSE_MS = 700;
 
-my $node = LeanstoreTest->new_node('window', max_prepared_transactions => 2);
-my $module = PostgreSQL::Test::Utils::tempdir() . '/pause_at_commit.so';
-my $include = $node->config_data('--includedir-server');
-system('cc', '-shared', '-fPIC', '-O1', "-I$include", '-o', $module, dirname(__FILE__) . '/pause_at_commit.c') == 0
-  or die 'cannot compile pause_at_commit.c';
+my $node = LeanstoreTest->new_node('window');
+my $module = LeanstoreTest::compile_library('pause_at_commit', '-I' . $node->config_data('--includedir-server'));
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, a int, b int, padding text) USING leanstore;

@@ -15,18 +15,15 @@ use strict;
 use warnings FATAL => 'all';
 
 use Carp;
-use File::Basename qw(dirname);
+use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 
 sub new
 {
 	my ($class) = @_;
 	my $directory = PostgreSQL::Test::Utils::tempdir();
-	my $self = bless { library => "$directory/fault_preload.so", rules => "$directory/faults", lines => [] }, $class;
 
-	system('cc', '-shared', '-fPIC', '-O1', '-o', $self->{library}, dirname(__FILE__) . '/fault_preload.c', '-ldl') == 0
-	  or croak 'cannot compile fault_preload.c';
-	return $self;
+	return bless { library => LeanstoreTest::compile_library('fault_preload', '-ldl'), rules => "$directory/faults", lines => [] }, $class;
 }
 
 # Starts the server so that it can be made to fail.

@@ -27,6 +27,7 @@ use warnings FATAL => 'all';
 use parent 'PostgreSQL::Test::Cluster';
 
 use Carp;
+use File::Basename qw(dirname);
 use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More ();
@@ -86,6 +87,17 @@ sub set_config
 	}
 	$self->append_conf('postgresql.conf', $text);
 	return;
+}
+
+# compile_library(NAME, FLAG ...): the path of NAME.c, which lies beside this file, as a shared library.
+sub compile_library
+{
+	my ($name, @flags) = @_;
+	my $library = PostgreSQL::Test::Utils::tempdir() . "/$name.so";
+
+	system('cc', '-shared', '-fPIC', '-O1', '-o', $library, dirname(__FILE__) . "/$name.c", @flags) == 0
+	  or croak "cannot compile $name.c";
+	return $library;
 }
 
 # --- Processes --------------------------------------------------------------
