@@ -72,6 +72,11 @@ extern void ls_shmem_install_hooks(void);
 extern void ls_shmem_reset_store(void);
 extern void ls_rmgr_register(void);
 
+/* ---- ls_commit_note.c: pg_xact after a crash */
+extern void ls_commits_begin(void); /* engine worker, before it lets anybody in */
+extern void ls_commits_note_progress(void); /* engine worker */
+extern void ls_commits_replay(void);	/* startup process, at the end of replay */
+
 /* ---- ls_worker.c: the engine worker process */
 extern void ls_worker_register(void);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);

@@ -185,6 +185,7 @@ ls_recover(void)
 						xid, doubt->prepared ? "prepared" : doubt->committed ? "committed" : "not committed")));
 	}
 
+	ls_commits_begin();
 	step.finish = true;
 	run_step(&step, start);
 	free(step.doubts);

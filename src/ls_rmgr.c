@@ -36,9 +36,10 @@ ls_identify(uint8 info)
 static void
 ls_replay_finished(void)
 {
-	if (ls_shared)
-		pg_atomic_write_u64(&ls_shared->first_new_xid,
-							U64FromFullTransactionId(TransamVariables->nextXid));
+	if (ls_shared == NULL)
+		return;
+	ls_commits_replay();
+	pg_atomic_write_u64(&ls_shared->first_new_xid, U64FromFullTransactionId(TransamVariables->nextXid));
 }
 
 static const RmgrData ls_rmgr = {

@@ -50,6 +50,7 @@ ls_fill_config(ls_config *config)
 	config->range_lock_bytes = (uint64) ls_range_lock_memory_kb * 1024;
 	config->fsync = enableFsync;
 	config->direct_io = ls_direct_io;
+	config->commit_notes = true;
 	strlcpy(config->root_dir, DataDir, sizeof(config->root_dir));
 	if (snprintf(config->data_dir, sizeof(config->data_dir), "%s/leanstore", DataDir) >= (int) sizeof(config->data_dir))
 		ereport(FATAL,

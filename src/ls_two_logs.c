@@ -20,20 +20,25 @@ raise_visible(XLogRecPtr lsn)
 		pg_atomic_monotonic_advance_u64(&ls_shared->visible_lsn, lsn);
 }
 
+/* Where the next record will begin.  Behind a page's header: the last one ends before it, and that far can be flushed. */
+XLogRecPtr
+ls_wal_end(void)
+{
+	XLogRecPtr	lsn = GetXLogInsertRecPtr();
+
+	return lsn % XLOG_BLCKSZ <= SizeOfXLogLongPHD ? lsn - lsn % XLOG_BLCKSZ : lsn;
+}
+
 static XLogRecPtr
 visible_lsn(void)
 {
-	XLogRecPtr	lsn;
-
 	/* Whose effects we have seen was counted before; if he is not any more, he had raised visible_lsn first. */
 	if (pg_atomic_read_u32(&ls_shared->async_commits) == 0)
 	{
 		pg_read_barrier();
 		return pg_atomic_read_u64(&ls_shared->visible_lsn);
 	}
-	/* Where the next record will begin.  Behind a page's header: the last one ends before it, and that far can be flushed. */
-	lsn = GetXLogInsertRecPtr();
-	return lsn % XLOG_BLCKSZ <= SizeOfXLogLongPHD ? lsn - lsn % XLOG_BLCKSZ : lsn;
+	return ls_wal_end();
 }
 
 void

@@ -123,6 +123,7 @@ ls_engine_worker_main(Datum arg)
 			panic_if_failed();
 			ls_twophase_sweep();
 			ls_horizon_publish();
+			ls_commits_note_progress();
 		}
 
 		/* The last to leave: backends may still have changes to make. */

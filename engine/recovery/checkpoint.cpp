@@ -32,6 +32,10 @@ Status wait_all_hardened(Ctx &ctx) {
   return fail(LS_INTERRUPTED, "interrupted while a checkpoint waited for the log");
 }
 
+Status truncate_log(Log &log, const CheckpointEnv &env, Lsn redo_lsn) {
+  return log.truncate(std::min(redo_lsn, env.noted->load(std::memory_order_acquire)));
+}
+
 }  // namespace
 
 Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
@@ -51,7 +55,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   const ControlFile control = make_control(ctx, env, result->redo_lsn, false);
   result->redo_run = control.redo_run;
   LS_TRY(control_write(env.data_dir, control));
-  return log.truncate(result->redo_lsn);
+  return truncate_log(log, env, result->redo_lsn);
 }
 
 Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env) {
@@ -72,7 +76,7 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   result->end_lsn = log.end();
   result->gsn = log.last_gsn();
   LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, prepared == 0)));
-  return log.truncate(result->redo_lsn);
+  return truncate_log(log, env, result->redo_lsn);
 }
 
 }  // namespace ls

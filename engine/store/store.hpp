@@ -46,7 +46,8 @@ struct ls_store {
   std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success (no space)
   std::atomic<ls::u64> checkpoints{0};
   std::atomic<ls::Lsn> redo_lsn{0};
-  ls::u64 redo_run = 0;                // of the same; by whoever makes checkpoints
+  std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; the greatest: nothing is noted
+  ls::u64 redo_run = 0;                // of redo_lsn; by whoever makes checkpoints
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};
   std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far
@@ -81,5 +82,9 @@ Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t 
 Status store_checkpoint(ls_store &store);
 Status store_shutdown(ls_store &store);
 Status store_abandon(ls_store &store);
+
+// ---- store_notes.cpp: see ls_commits_position and what follows it
+Status store_begin_notes(ls_store &store);
+Status store_note_commits(ls_store &store, Lsn position);
 
 }  // namespace ls

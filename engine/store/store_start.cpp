@@ -220,6 +220,7 @@ class Finisher {
     store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.image.end, std::memory_order_relaxed);
     store_.redo_run = replayed ? state_.control.redo_run : store_.run;
     LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_)));
+    if (store_.config.commit_notes) LS_TRY(store_begin_notes(store_));
     return process_.threads->start_keepers();
   }
 

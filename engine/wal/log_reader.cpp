@@ -5,6 +5,7 @@
 #include "wal/log_reader.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.hpp"
 #include "os/file.hpp"
@@ -23,10 +24,11 @@ class Reader {
   Reader(const char *dir, u64 segment_bytes, u64 first_run, LogImage &out)
       : stream_(dir, segment_bytes), first_run_(first_run), out_(out) {}
 
-  Status read_all(Lsn from, Lsn known_end) {
+  // known_end: see read_log; none: damage at the end is an end.
+  Status read_all(Lsn from, std::optional<Lsn> known_end) {
     position_ = out_.begin = from;
     for (bool more = true; more;) LS_TRY(read_round(&more));
-    LS_TRY(check_end(known_end));
+    if (known_end) LS_TRY(check_end(*known_end));
     cut_run();
     out_.end = position_;
     LS_TRY(stream_.sync(from, position_));
@@ -152,6 +154,11 @@ Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, Log
   }
   LS_TRY(status);
   return Reader(dir, segment_bytes, first_run, out).read_all(from, known_end);
+}
+
+Status read_log_tail(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out) {
+  out = LogImage{};
+  return Reader(dir, segment_bytes, first_run, out).read_all(from, std::nullopt);
 }
 
 }  // namespace ls

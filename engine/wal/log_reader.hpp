@@ -35,5 +35,7 @@ struct LogImage {
 // log.  A missing first segment is LS_CORRUPT; a torn tail is not an error.  A log that ends before known_end is damaged, and
 // so is one with a later round that could not have been written before what is missing now was on disk.
 Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out, Lsn known_end = 0);
+// A look at the end of the log before that: no segment is no log, and an end that shows damage is an end.
+Status read_log_tail(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out);
 
 }  // namespace ls

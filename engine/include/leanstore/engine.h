@@ -84,6 +84,7 @@ typedef struct ls_config {
   uint64_t range_lock_bytes;    /* shared memory for range locks, 0: 16 MB; about 128 bytes a range with short keys */
   bool fsync;                   /* false: nothing is flushed, as PostgreSQL's fsync=off */
   bool direct_io;
+  bool commit_notes;            /* the host calls ls_commits_note: the log is kept from there on */
   bool huge_pages;              /* the arena is a mapping that the system may back with huge pages: ask for them */
   char data_dir[512];           /* "<PGDATA>/leanstore", exists, mode 0700 */
   char root_dir[512];           /* "<PGDATA>": relation paths are relative to it */
@@ -115,7 +116,8 @@ typedef struct ls_in_doubt {
  * transaction id at or above it was ever used before this start.  *doubts is malloc'ed. */
 LS_NODISCARD ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid, ls_in_doubt **doubts,
                                         size_t *n_doubts, ls_error *err) LS_NOEXCEPT;
-/* Step 2: undo losers, checkpoint, open the store for workers, start the threads. */
+/* Step 2: undo losers, checkpoint, open the store for workers, start the threads.  With commit_notes: the host's log has
+ * everything that it has ever recorded on disk. */
 LS_NODISCARD ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts,
                                           ls_error *err) LS_NOEXCEPT;
 /* How far step 1 is, and what both have done; anybody may ask at any time. */
@@ -143,6 +145,19 @@ LS_NODISCARD ls_status ls_store_abandon(ls_store *store, ls_error *err) LS_NOEXC
 LS_NODISCARD ls_status ls_store_checkpoint(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* A background thread failed (fsync, log write): the host must PANIC.  false when all is well. */
 bool ls_store_failed(const ls_store *store, ls_error *err) LS_NOEXCEPT;
+
+/*
+ * With commit_notes.  A commit is durable when this log is (ls_wait_hardened); the host's own record of it may be in memory only
+ * then, and a crash takes it along with the transaction's id.  What a crash leaves: recovery/commit_note.hpp.
+ */
+/* Every commit that lies before this position in the log has passed ls_txn_commit. */
+uint64_t ls_commits_position(const ls_store *store) LS_NOEXCEPT;
+/* What the host had recorded when it got this position is on disk now.  By the engine process. */
+LS_NODISCARD ls_status ls_commits_note(ls_store *store, uint64_t position, ls_error *err) LS_NOEXCEPT;
+/* By any process before step 1 of recovery: transactions that have committed behind the last such position, ascending, malloc'ed;
+ * *highest: of all that have logged anything there, 0: none. */
+LS_NODISCARD ls_status ls_commits_behind(ls_store *store, uint64_t **full_xids, size_t *n, uint64_t *highest,
+                                         ls_error *err) LS_NOEXCEPT;
 
 /* TN = full xid + offset; constant from recovery to the end of the process tree. */
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;

@@ -6,11 +6,12 @@
 namespace ls::test {
 
 // Start, do something, die.  True when nothing failed before.
-inline bool crash_after(const ls_config &config, u64 next_xid, const std::function<void(StoreLife &, Host &)> &work) {
+inline bool crash_after(const ls_config &config, u64 next_xid, const std::function<void(StoreLife &, Host &)> &work,
+                        const StoreLife::Decide &decide = {}) {
   return in_child([&] {
     ls_error err{};
     StoreLife store(config);
-    LS_ASSERT_OK(store.recover(next_xid));
+    LS_ASSERT_OK(store.recover(next_xid, decide));
     Host host(store.store(), next_xid);
     work(store, host);
     if (::testing::Test::HasFailure()) _exit(3);

@@ -98,7 +98,9 @@ TEST_P(RedoTest, a_crash_before_the_first_checkpoint_loses_nothing_of_either_run
     die_at_once();
   }));
   // In a pool that holds them all the checkpoint takes its time.
-  if (GetParam() > kRows) EXPECT_EQ(redo_position(), position);
+  if (GetParam() > kRows) {
+    EXPECT_EQ(redo_position(), position);
+  }
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(1000));
   expect_rows(store, "b", 50);

@@ -1,0 +1,88 @@
+#include "recovery/commit_note.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/crc32c.hpp"
+#include "os/file.hpp"
+#include "wal/log_reader.hpp"
+
+namespace ls {
+
+namespace {
+
+constexpr u64 kMagic = 0x45544f4e54494d43;  // "CMITNOTE"
+constexpr u32 kVersion = 1;
+constexpr size_t kPathBytes = 640;
+
+void note_path(const char *data_dir, char *path) { std::snprintf(path, kPathBytes, "%s/commit_note", data_dir); }
+
+u32 note_crc(CommitNote note) {
+  note.crc = 0;
+  return crc32c(0, &note, sizeof note);
+}
+
+CommitNote sealed(CommitNote note) {
+  note.magic = kMagic;
+  note.version = kVersion;
+  note.crc = note_crc(note);
+  return note;
+}
+
+Status read_note(const char *data_dir, CommitNote *note, bool *exists) {
+  char path[kPathBytes];
+  note_path(data_dir, path);
+  File file;
+  const Status status = file.open(path, 0);
+  *exists = code(status) != LS_NOT_FOUND;
+  if (!*exists) return kOk;
+  LS_TRY(status);
+  size_t got = 0;
+  LS_TRY(file.read_at(0, note, sizeof *note, &got));
+  if (got != sizeof *note || note->magic != kMagic || note->version != kVersion || note->crc != note_crc(*note))
+    return fail_page(path, UINT32_MAX, "the note of the last commits is damaged");
+  return kOk;
+}
+
+}  // namespace
+
+Status commit_note_replace(const char *data_dir, CommitNote note) {
+  char path[kPathBytes];
+  note_path(data_dir, path);
+  note = sealed(note);
+  return file_write_atomically(path, {reinterpret_cast<const u8 *>(&note), sizeof note});
+}
+
+Status commit_note_update(const char *data_dir, CommitNote note) {
+  char path[kPathBytes];
+  note_path(data_dir, path);
+  note = sealed(note);
+  File file;
+  LS_TRY(file.open(path, 0));
+  return file.write_at(0, &note, sizeof note);
+}
+
+Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehind *out) {
+  *out = {};
+  CommitNote note{};
+  bool exists;
+  LS_TRY(read_note(data_dir, &note, &exists));
+  if (!exists) return kOk;
+  char wal[kPathBytes];
+  std::snprintf(wal, sizeof wal, "%s/wal", data_dir);
+  LogImage image;
+  LS_TRY(read_log_tail(wal, segment_bytes, note.position, note.run, image));
+  for (const LogEntry &entry : image.entries) {
+    if (entry.run != note.run) continue;  // of a recovery that did not come to its end (N3)
+    const LogRecord record = entry.record();
+    const bool commit = record.kind == RecordKind::kCommit;
+    if ((!commit && record.kind != RecordKind::kFirstRow) || record.tn() <= note.tn_offset) continue;
+    const u64 full_xid = record.tn() - note.tn_offset;
+    out->highest_full_xid = std::max(out->highest_full_xid, full_xid);
+    if (commit) out->full_xids.push_back(full_xid);
+  }
+  std::sort(out->full_xids.begin(), out->full_xids.end());
+  return kOk;
+}
+
+}  // namespace ls

@@ -1,0 +1,44 @@
+// commit_note.hpp - leanstore/commit_note: up to where of the log the host's own log has every commit on disk, too.
+//
+// A commit is durable when this log is.  The host's record of the same transaction may then be in memory only, and a crash takes it
+// along with the transaction's number.  So the host notes from time to time how far its own log has come, and reads, before the recovery
+// of its next start, which commits came behind that.
+//
+//   N1  Every kCommit before CommitNote::position has passed ls_txn_commit when the host asked for that position; the host had
+//       recorded it before, and has made its own log durable since.
+//   N2  The log is kept from the position on (ls_store::noted).
+//   N3  A note is about one run.  A start replaces it when its own records are durable and before the first worker comes; until then the old
+//       one is right, as commits of the old run are the only ones.
+//   N4  It is replaced durably once a start, then overwritten in place and not synced: one that is older than need be finds more commits, all of
+//       which the host may record twice.
+#pragma once
+#include <vector>
+
+#include "base/status.hpp"
+#include "base/types.hpp"
+
+namespace ls {
+
+struct CommitNote {
+  u64 magic;
+  u32 version;
+  u32 crc;        // crc32c with this field zero
+  Lsn position;   // where a round begins, or will
+  u64 run;        // that logs from there on
+  u64 tn_offset;  // of that run: full transaction id = TN - this
+};
+static_assert(sizeof(CommitNote) == 40);
+
+struct CommitsBehind {
+  std::vector<u64> full_xids;  // committed, ascending
+  u64 highest_full_xid = 0;    // of all transactions that have logged anything, 0: none
+};
+
+// Fills magic, version and checksum in.
+Status commit_note_replace(const char *data_dir, CommitNote note);
+Status commit_note_update(const char *data_dir, CommitNote note);
+// What the log in data_dir/wal has behind the note, made durable before it is told; nothing without a note.  LS_CORRUPT: the note is
+// damaged.  Damage in the log is for recovery to find: what lies behind it is not told.
+Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehind *out);
+
+}  // namespace ls

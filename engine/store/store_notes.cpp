@@ -1,0 +1,38 @@
+// store_notes.cpp - how far the host's own log has come (recovery/commit_note.hpp).
+#include "recovery/commit_note.hpp"
+#include "store/store_process.hpp"
+#include "txn/row.hpp"
+
+namespace ls {
+
+namespace {
+
+CommitNote note_at(const ls_store &store, Lsn position) {
+  CommitNote note{};
+  note.position = position;
+  note.run = store.run;
+  note.tn_offset = store.txns->tn_offset.load(std::memory_order_relaxed);
+  return note;
+}
+
+}  // namespace
+
+Status store_begin_notes(ls_store &store) {
+  const Lsn position = store_process(store).log.end();
+  LS_TRY(commit_note_replace(store.config.data_dir, note_at(store, position)));
+  store.noted.store(position, std::memory_order_release);
+  return kOk;
+}
+
+// The log is let go of when the file says so: who reads it next finds what is behind it.
+Status store_note_commits(ls_store &store, Lsn position) {
+  const Lsn noted = store.noted.load(std::memory_order_relaxed);
+  if (store_state(store) != StoreState::kReady || noted == ~Lsn{0}) return fail(LS_INVALID, "the store takes no notes of commits");
+  if (position < noted || position > store_process(store).log.end())
+    return fail(LS_INVALID, "position %llu is not behind the last note", static_cast<unsigned long long>(position));
+  LS_TRY(commit_note_update(store.config.data_dir, note_at(store, position)));
+  store.noted.store(position, std::memory_order_release);
+  return kOk;
+}
+
+}  // namespace ls

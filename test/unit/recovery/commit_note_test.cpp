@@ -1,0 +1,278 @@
+// What a host is told about the commits that its own log may have lost.
+#include "recovery/commit_note.hpp"
+
+#include <filesystem>
+
+#include "unit/recovery/crash_after.hpp"
+#include "wal/log_segments.hpp"
+
+namespace ls::test {
+namespace {
+
+constexpr u32 kTable = 16500;
+
+class CommitNoteTest : public ::testing::Test {
+ protected:
+  CommitNoteTest() : directory_(temp_.path()), config_(small_config(temp_.path())) {
+    directory_.create_file(kTable);
+    config_.commit_notes = true;
+    config_.prepared_slots = 2;
+  }
+
+  bool crash_after(u64 next_xid, const std::function<void(StoreLife &, Host &)> &work) {
+    return test::crash_after(config_, next_xid, work);
+  }
+
+  struct Behind {
+    ls_status status = LS_OK;
+    std::vector<u64> xids;
+    u64 highest = 0;
+  };
+  // As the next start would find it.
+  Behind behind() {
+    StoreLife life(config_);
+    Behind found;
+    u64 *xids = nullptr;
+    size_t n = 0;
+    found.status = ls_commits_behind(life.store(), &xids, &n, &found.highest, &err);
+    found.xids.assign(xids, xids + n);
+    free(xids);
+    return found;
+  }
+  std::string note() const { return temp_ / "leanstore/commit_note"; }
+  std::set<u64> segments() const {
+    std::set<u64> present;
+    EXPECT_EQ(log_segments_present((temp_ / "leanstore/wal").c_str(), present), kOk);
+    return present;
+  }
+
+  TempDirectory temp_;
+  HostDirectory directory_;
+  ls_config config_;
+  ls_error err{};
+};
+
+void insert_row(Session &s, ls_rel *rel, const std::string &text) {
+  u64 id = 0;
+  EXPECT_EQ(s.insert(rel, text, &id), LS_OK) << s.err.message;
+}
+
+void commit_row(Session &s, ls_rel *rel, const std::string &text = "row") {
+  EXPECT_EQ(s.begin(), LS_OK) << s.err.message;
+  insert_row(s, rel, text);
+  s.commit();
+}
+
+using Xids = std::vector<u64>;
+
+TEST_F(CommitNoteTest, who_has_committed_behind_the_note_is_told) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0), b(store.store(), &host, 1), c(store.store(), &host, 2);
+    ls_rel *rel = a.open(kTable);
+    ASSERT_EQ(a.begin(), LS_OK);  // 10 stays open
+    insert_row(a, rel, "open");
+    ASSERT_EQ(b.begin(), LS_OK);  // 11 is rolled back
+    insert_row(b, rel, "rolled back");
+    b.abort();
+    commit_row(b, rel);                  // 12
+    ASSERT_EQ(b.begin(), LS_OK);  // 13 commits last
+    insert_row(b, rel, "late");
+    commit_row(c, rel);           // 14
+    b.commit();
+    ASSERT_EQ(b.begin(), LS_OK);  // 15 has the highest number
+    insert_row(b, rel, "open, too");
+    commit_row(c, rel);           // 16
+    ASSERT_EQ(c.begin(), LS_OK);  // 17 has logged something, and no more
+    insert_row(c, rel, "open, the third");
+    ls_error error{};
+    ASSERT_EQ(ls_txn_prepare_commit(c.worker(), 0, &error), LS_OK);
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids, (Xids{12, 13, 14, 16}));
+  EXPECT_EQ(behind().highest, 17u);
+  EXPECT_EQ(behind().status, LS_OK);
+}
+
+TEST_F(CommitNoteTest, what_lies_before_the_note_is_not_told) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+    ls_rel *rel = a.open(kTable);
+    ASSERT_EQ(b.begin(), LS_OK);  // 10 begins before, and ends after
+    insert_row(b, rel, "spans");
+    commit_row(a, rel);           // 11
+    const u64 position = ls_commits_position(store.store());
+    commit_row(a, rel);           // 12
+    ls_error error{};
+    ASSERT_EQ(ls_commits_note(store.store(), position, &error), LS_OK) << error.message;
+    b.commit();
+    commit_row(a, rel);           // 13
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids, (Xids{10, 12, 13}));
+  EXPECT_EQ(behind().highest, 13u);
+}
+
+TEST_F(CommitNoteTest, each_start_begins_a_note_of_its_own) {
+  EXPECT_TRUE(behind().xids.empty());  // no store yet
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    commit_row(a, a.open(kTable));
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids, (Xids{10}));
+  ASSERT_TRUE(crash_after(11, [&](StoreLife &, Host &) { die_at_once(); }));
+  EXPECT_TRUE(behind().xids.empty());
+  ASSERT_TRUE(crash_after(500, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    commit_row(a, a.open(kTable));
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids, (Xids{500}));
+  {
+    StoreLife life(config_);
+    LS_ASSERT_OK(life.recover(501));
+  }  // clean
+  EXPECT_TRUE(behind().xids.empty());
+}
+
+// Transactions that stay prepared make a start count from a larger offset.
+TEST_F(CommitNoteTest, ids_are_right_behind_prepared_transactions) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    ls_rel *rel = a.open(kTable);
+    ASSERT_EQ(a.begin(), LS_OK);
+    insert_row(a, rel, "prepared");
+    ASSERT_EQ(a.hand_over(), LS_OK);
+    commit_row(a, rel);  // 11
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids, (Xids{11}));
+  for (u64 next : {u64{12}, u64{20}}) {
+    auto work = [&](StoreLife &store, Host &host) {
+      Session a(store.store(), &host, 0);
+      commit_row(a, a.open(kTable));
+    };
+    auto stays = [](ls_in_doubt &doubt) {
+      doubt.prepared = true;
+      return false;
+    };
+    ASSERT_TRUE(test::crash_after(config_, next, work, stays));
+    EXPECT_EQ(behind().xids, (Xids{next}));
+    EXPECT_EQ(behind().highest, next);
+  }
+}
+
+TEST_F(CommitNoteTest, a_crash_in_recovery_leaves_the_note_of_before) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+    ls_rel *rel = a.open(kTable);
+    ASSERT_EQ(b.begin(), LS_OK);  // 10 has to be undone
+    insert_row(b, rel, "open");
+    commit_row(a, rel);           // 11
+    die_at_once();
+  }));
+  // The note cannot be replaced: what recovery has logged before is in the log all the same.
+  std::filesystem::create_directory(note() + ".tmp");
+  {
+    StoreLife life(config_);
+    EXPECT_NE(life.recover(12), LS_OK);
+  }
+  EXPECT_EQ(behind().xids, (Xids{11}));
+  EXPECT_EQ(behind().highest, 11u);
+  std::filesystem::remove(note() + ".tmp");
+  ASSERT_TRUE(crash_after(12, [&](StoreLife &, Host &) { die_at_once(); }));
+  EXPECT_TRUE(behind().xids.empty());
+}
+
+TEST_F(CommitNoteTest, the_log_is_kept_from_the_note_on) {
+  StoreLife life(config_);
+  LS_ASSERT_OK(life.recover(10));
+  Host host(life.store(), 10);
+  {
+    Session a(life.store(), &host, 0);
+    ls_rel *rel = a.open(kTable);
+    while (ls_commits_position(life.store()) < 5 * config_.log_segment_bytes) commit_row(a, rel, std::string(3000, 'x'));
+  }
+  LS_ASSERT_OK(ls_store_checkpoint(life.store(), &life.err));
+  EXPECT_TRUE(segments().contains(0));
+  LS_ASSERT_OK(ls_commits_note(life.store(), ls_commits_position(life.store()), &life.err));
+  {
+    Session a(life.store(), &host, 0);
+    commit_row(a, a.open(kTable));
+  }
+  LS_ASSERT_OK(ls_store_checkpoint(life.store(), &life.err));
+  EXPECT_FALSE(segments().contains(0));
+}
+
+TEST_F(CommitNoteTest, notes_only_move_forward) {
+  StoreLife life(config_);
+  LS_ASSERT_OK(life.recover(10));
+  Host host(life.store(), 10);
+  Session a(life.store(), &host, 0);
+  const u64 first = ls_commits_position(life.store());
+  commit_row(a, a.open(kTable));
+  const u64 second = ls_commits_position(life.store());
+  EXPECT_GT(second, first);
+  EXPECT_EQ(ls_commits_note(life.store(), second + 1, &life.err), LS_INVALID);
+  LS_EXPECT_OK(ls_commits_note(life.store(), second, &life.err));
+  EXPECT_EQ(ls_commits_note(life.store(), first, &life.err), LS_INVALID);
+}
+
+TEST_F(CommitNoteTest, a_damaged_note_is_named) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    commit_row(a, a.open(kTable));
+    die_at_once();
+  }));
+  std::string bytes(sizeof(CommitNote), '\0');
+  std::ifstream(note(), std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  auto write = [&](const std::string &damaged) { std::ofstream(note(), std::ios::binary | std::ios::trunc) << damaged; };
+  for (size_t i = 0; i < bytes.size(); i++) {
+    std::string damaged = bytes;
+    damaged[i] ^= 4;
+    write(damaged);
+    EXPECT_EQ(behind().status, LS_CORRUPT) << "byte " << i;
+    EXPECT_NE(std::string(err.path).find("commit_note"), std::string::npos);
+  }
+  write(bytes.substr(0, bytes.size() - 1));
+  EXPECT_EQ(behind().status, LS_CORRUPT);
+  write(bytes);
+  EXPECT_EQ(behind().xids, (Xids{10}));
+  std::filesystem::remove(note());
+  EXPECT_TRUE(behind().xids.empty());
+  EXPECT_EQ(behind().status, LS_OK);
+}
+
+// A round in the middle is damaged: recovery will refuse the log, and who looks before it sees what is there until then.
+TEST_F(CommitNoteTest, damage_in_the_log_is_an_end) {
+  u64 *middle = static_cast<u64 *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  config_.fsync = true;
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    ls_rel *rel = a.open(kTable);
+    commit_row(a, rel);
+    *middle = ls_commits_position(store.store());
+    for (int i = 0; i < 5; i++) commit_row(a, rel);
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids.size(), 6u);
+  std::fstream file(log_segment_path((temp_ / "leanstore/wal").c_str(), 0), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(*middle));
+  file << "damage";
+  file.close();
+  munmap(middle, 4096);
+  EXPECT_EQ(behind().xids, (Xids{10}));
+  StoreLife life(config_);
+  EXPECT_EQ(life.recover(20), LS_CORRUPT);
+}
+
+TEST_F(CommitNoteTest, without_notes_there_is_no_file) {
+  config_.commit_notes = false;
+  StoreLife life(config_);
+  LS_ASSERT_OK(life.recover(10));
+  EXPECT_FALSE(std::filesystem::exists(note()));
+  EXPECT_EQ(ls_commits_note(life.store(), ls_commits_position(life.store()), &life.err), LS_INVALID);
+}
+
+}  // namespace
+}  // namespace ls::test
