@@ -304,6 +304,7 @@ extern bool ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer
 extern uint64 ls_next_row_id(Relation rel);
 extern uint64 ls_row_id_range(Relation rel, uint32 count);
 extern void ls_forget_row_ids(Relation rel);
+extern void ls_finish_bulk_insert(Relation rel, int options);
 
 /* ---- ls_table_modify.c, ls_table_update.c, ls_table_lock.c */
 extern void ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,

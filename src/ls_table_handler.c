@@ -48,7 +48,7 @@ const TableAmRoutine ls_table_routine = {
 	.tuple_lock = ls_tuple_lock,
 
 	/* nothing is left to do after a bulk insert: the log has it all */
-	.finish_bulk_insert = NULL,
+	.finish_bulk_insert = ls_finish_bulk_insert,
 
 	.relation_set_new_filelocator = ls_relation_set_new_filelocator,
 	.relation_nontransactional_truncate = ls_relation_nontransactional_truncate,

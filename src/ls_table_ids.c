@@ -61,6 +61,22 @@ ls_forget_row_ids(Relation rel)
 		range->relid = InvalidOid;
 }
 
+/*
+ * The end of a load or a rewrite.  What was drawn for rows that did not come goes
+ * back: until ANALYZE the planner takes the number of ids for the number of rows.
+ */
+void
+ls_finish_bulk_insert(Relation rel, int options)
+{
+	IdRange    *range = find_range(rel);
+
+	if (range->relid != RelationGetRelid(rel) || range->tree != ls_open(rel) ||
+		!RelFileLocatorEquals(range->locator, rel->rd_locator))
+		return;
+	ls_row_ids_return(range->tree, range->next, range->end);
+	range->relid = InvalidOid;
+}
+
 uint64
 ls_row_id_range(Relation rel, uint32 count)
 {

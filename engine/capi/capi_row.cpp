@@ -7,6 +7,8 @@ using namespace ls;
 
 extern "C" {
 
+void ls_row_ids_return(ls_rel *rel, uint64_t first, uint64_t end) noexcept { row_ids_return(wall::file(rel), first, end); }
+
 ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) noexcept {
   return wall::call(err, [&] { return row_ids(wall::worker(worker), wall::file(rel), count, first); });
 }

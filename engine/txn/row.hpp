@@ -36,6 +36,7 @@ Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_ver
 // ---- row_ids.cpp
 // Draw `count` consecutive row ids.  No row id is ever drawn twice, not after a crash either.
 Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first);
+void row_ids_return(FileSlot &file, u64 first, u64 end);
 // Row ids below were drawn or may have been (LS_OK also before the first draw in this run).
 Status row_ids_next(Worker &w, FileSlot &file, u64 *next);
 // Clean shutdown, no other worker: store the exact next row id in the meta page.  Also for unlogged tables.

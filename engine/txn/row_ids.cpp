@@ -105,6 +105,12 @@ Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first) {
   }
 }
 
+void row_ids_return(FileSlot &file, u64 first, u64 end) {
+  LS_ASSERT(first <= end);
+  // A file that was sealed or forgotten meanwhile holds another word.
+  file.next_row_id.compare_exchange_strong(end, first, std::memory_order_relaxed);
+}
+
 Status row_ids_next(Worker &w, FileSlot &file, u64 *next) {
   (void)w;
   // Before the first draw the words are as opening the file has left them: next_row_id is the meta page's row_id_high.

@@ -326,6 +326,8 @@ LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_in
 
 /* Draw `count` consecutive row ids. */
 LS_NODISCARD ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) LS_NOEXCEPT;
+/* Of those [first, end) were never used: they will be drawn again, if none has been drawn since. */
+void ls_row_ids_return(ls_rel *rel, uint64_t first, uint64_t end) LS_NOEXCEPT;
 
 typedef enum ls_row_flag {
   LS_ROW_GHOST = 1,        /* deleted (by writer_tn) */

@@ -92,6 +92,23 @@ TEST_F(RowIds, continue_a_step_later_after_a_crash_and_exactly_after_a_shutdown)
   EXPECT_EQ(high(), again + kRowIdStep) << "not exact any more before the first id is used";
 }
 
+TEST_F(RowIds, what_was_not_used_goes_back_if_it_was_drawn_last) {
+  u64 first = 0, other = 0, next = 0;
+  TXN_ASSERT_OK(row_ids(a.worker(), table, 100, &first));
+  row_ids_return(table, first + 40, first + 100);
+  TXN_ASSERT_OK(row_ids(a.worker(), table, 5, &next));
+  EXPECT_EQ(next, first + 40);
+  TXN_ASSERT_OK(row_ids(a.worker(), table, 10, &first));
+  TXN_ASSERT_OK(row_ids(a.worker(), table, 1, &other));
+  row_ids_return(table, first, first + 10);
+  TXN_ASSERT_OK(row_ids(a.worker(), table, 1, &next));
+  EXPECT_EQ(next, other + 1) << "somebody has drawn since";
+  TXN_ASSERT_OK(row_ids_seal(a.worker(), table));
+  const u64 sealed = table.next_row_id.load();
+  row_ids_return(table, next, next + 1);
+  EXPECT_EQ(table.next_row_id.load(), sealed);
+}
+
 TEST_F(RowIds, running_out_is_an_error) {
   reopen((LS_MAX_ROW_ID - 9) | kRowIdExact);
   u64 first = 0;
