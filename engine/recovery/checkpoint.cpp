@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "recovery/commit_note.hpp"
 #include "txn/prepared.hpp"
 
 namespace ls {
@@ -33,7 +34,9 @@ Status wait_all_hardened(Ctx &ctx) {
 }
 
 Status truncate_log(Log &log, const CheckpointEnv &env, Lsn redo_lsn) {
-  return log.truncate(std::min(redo_lsn, env.noted->load(std::memory_order_acquire)));
+  const Lsn noted = env.noted->load(std::memory_order_acquire);
+  if (noted != kNothingNoted) LS_TRY(commit_note_sync(env.data_dir));
+  return log.truncate(std::min(redo_lsn, noted));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct CheckpointEnv {
   u64 segment_bytes;
   Lsn redo_lsn;   // of the control file that is valid now: a lower bound for every later one
   u64 redo_run;   // of the same
-  const std::atomic<Lsn> *noted;  // the log is kept from there, too
+  const std::atomic<Lsn> *noted;  // the log is kept from there, too; or kNothingNoted
   FlushPace pace{};   // of C4, fuzzy
 };
 

@@ -62,6 +62,14 @@ Status commit_note_update(const char *data_dir, CommitNote note) {
   return file.write_at(0, &note, sizeof note);
 }
 
+Status commit_note_sync(const char *data_dir) {
+  char path[kPathBytes];
+  note_path(data_dir, path);
+  File file;
+  LS_TRY(file.open(path, 0));
+  return file.sync_data();
+}
+
 Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehind *out) {
   *out = {};
   CommitNote note{};

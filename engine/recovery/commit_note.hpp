@@ -6,11 +6,11 @@
 //
 //   N1  Every kCommit before CommitNote::position has passed ls_txn_commit when the host asked for that position; the host had
 //       recorded it before, and has made its own log durable since.
-//   N2  The log is kept from the position on (ls_store::noted).
+//   N2  The log is kept from the position on (ls_store::noted); it is truncated when a note of at least that is synced.
 //   N3  A note is about one run.  A start replaces it when its own records are durable and before the first worker comes; until then the old
 //       one is right, as commits of the old run are the only ones.
-//   N4  It is replaced durably once a start, then overwritten in place and not synced: one that is older than need be finds more commits, all of
-//       which the host may record twice.
+//   N4  It is replaced durably once a start, then overwritten in place and synced by checkpoints only: one that is older than need be finds more
+//       commits, all of which the host may record twice.
 #pragma once
 #include <vector>
 
@@ -18,6 +18,8 @@
 #include "base/types.hpp"
 
 namespace ls {
+
+inline constexpr Lsn kNothingNoted = ~Lsn{0};
 
 struct CommitNote {
   u64 magic;
@@ -37,6 +39,7 @@ struct CommitsBehind {
 // Fills magic, version and checksum in.
 Status commit_note_replace(const char *data_dir, CommitNote note);
 Status commit_note_update(const char *data_dir, CommitNote note);
+Status commit_note_sync(const char *data_dir);
 // What the log in data_dir/wal has behind the note, made durable before it is told; nothing without a note.  LS_CORRUPT: the note is
 // damaged.  Damage in the log is for recovery to find: what lies behind it is not told.
 Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehind *out);

@@ -46,7 +46,7 @@ struct ls_store {
   std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success (no space)
   std::atomic<ls::u64> checkpoints{0};
   std::atomic<ls::Lsn> redo_lsn{0};
-  std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; the greatest: nothing is noted
+  std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; kNothingNoted
   ls::u64 redo_run = 0;                // of redo_lsn; by whoever makes checkpoints
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};

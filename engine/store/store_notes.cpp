@@ -27,7 +27,7 @@ Status store_begin_notes(ls_store &store) {
 // The log is let go of when the file says so: who reads it next finds what is behind it.
 Status store_note_commits(ls_store &store, Lsn position) {
   const Lsn noted = store.noted.load(std::memory_order_relaxed);
-  if (store_state(store) != StoreState::kReady || noted == ~Lsn{0}) return fail(LS_INVALID, "the store takes no notes of commits");
+  if (store_state(store) != StoreState::kReady || noted == kNothingNoted) return fail(LS_INVALID, "the store takes no notes of commits");
   if (position < noted || position > store_process(store).log.end())
     return fail(LS_INVALID, "position %llu is not behind the last note", static_cast<unsigned long long>(position));
   LS_TRY(commit_note_update(store.config.data_dir, note_at(store, position)));

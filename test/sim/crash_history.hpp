@@ -22,6 +22,7 @@ inline ls_config history_config(const std::string &root) {
   c.max_log_bytes = 2 << 20;
   c.prepared_slots = 3;
   c.fsync = true;
+  c.commit_notes = true;
   return c;
 }
 
@@ -76,6 +77,10 @@ class CrashHistory {
     return found != host_commits_.end() && found->second <= position;
   }
   const std::vector<PreparedInHistory> &prepared() const { return prepared_; }
+  // Commits that are in the store's log only, with the state after each; and up to which state the host had noted, at most, when so
+  // many calls had been made.
+  const std::map<u64, size_t> &own_commits() const { return own_commits_; }
+  size_t noted(size_t position) const { return last_before(noted_, position); }
   static constexpr u64 kFirstXid = 10, kNextXid = 10'000;
 
  private:
@@ -130,17 +135,29 @@ class CrashHistory {
   void empty_out(Client &c);
   void build_index(Client &c);
   void drop(Client &c, StoreLife &store);
+  // The host notes what it had before the last commits, then makes a checkpoint.
+  void note(StoreLife &store) {
+    position_ = ls_commits_position(store.store());
+    noted_state_ = states_.size() - 1;
+  }
   void checkpoint(StoreLife &store) {
     ls_error err{};
+    if (position_ != 0) {
+      noted_.emplace_back(disk_.position(), noted_state_);
+      LS_EXPECT_OK(ls_commits_note(store.store(), position_, &err));
+    }
     LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
   }
 
   const std::string root_;
   DiskRecorder &disk_;
   std::vector<TableRows> states_;
-  Marks acknowledged_, begun_;
+  Marks acknowledged_, begun_, noted_;
+  std::map<u64, size_t> own_commits_;
   std::map<u64, size_t> host_commits_;
   std::vector<PreparedInHistory> prepared_;
+  u64 position_ = 0;
+  size_t noted_state_ = 0;
   size_t dropped_ = ~size_t{0}, built_ = ~size_t{0}, built_state_ = 0;
   std::vector<u64> rows_, wide_;
 };
@@ -208,6 +225,7 @@ inline size_t CrashHistory::add_state(Client &c) {
 inline void CrashHistory::commit(Client &c, bool wait) {
   size_t state = add_state(c);
   begun_.emplace_back(disk_.position(), state);
+  own_commits_[c.session.xid()] = state;
   u64 gsn = c.session.commit_unhardened();
   if (!wait) return;
   ls_wait_hardened(c.session.worker(), gsn, 0);
@@ -400,6 +418,7 @@ inline void CrashHistory::run() {
     Client a(store, host, 0), b(store, host, 1), old(store, host, 2);
     fill(a);
     checkpoint(store);
+    note(store);
     change(a, b);
     change_keys(a, b);
     // Prepared over checkpoints: one is committed, one rolled back.
@@ -423,6 +442,7 @@ inline void CrashHistory::run() {
     insert(a, kWide, text(4000, 100));
     commit(a);
     abort(old);
+    note(store);
     finish_prepared(a, host, 0, true);
     empty_out(a);
     build_index(a);

@@ -13,6 +13,7 @@ namespace {
 
 using Keep = DiskImage::Keep;
 
+constexpr const char *kTorn = "in the middle of the write";
 constexpr const char *kKeepNames[] = {"killed", "power cut, only the log kept", "power cut, all but the log kept",
                                       "power cut, only what was synced kept"};
 
@@ -46,6 +47,7 @@ class CrashPointsTest : public ::testing::Test {
   struct Moment {
     size_t position;
     const char *how;
+    bool torn() const { return how == kTorn; }
     std::string describe() const { return "crash before change " + std::to_string(position) + ", " + how; }
   };
 
@@ -179,7 +181,41 @@ class CrashPointsTest : public ::testing::Test {
     SCOPED_TRACE(moment.describe());
     std::optional<size_t> state;
     image.make(root(), keep);
+    const std::optional<std::set<u64>> told = told_commits(moment);
     ASSERT_NO_FATAL_FAILURE(recover(moment, &state));
+    if (told) compare_told(*told, moment, *state);
+  }
+
+  // What the host is told before it starts; nothing if the note itself was torn.
+  std::optional<std::set<u64>> told_commits(const Moment &moment) {
+    StoreLife store(history_config(root()));
+    u64 *xids = nullptr, highest = 0;
+    size_t n = 0;
+    const ls_status status = ls_commits_behind(store.store(), &xids, &n, &highest, &store.err);
+    std::set<u64> told(xids, xids + n);
+    free(xids);
+    if (status == LS_CORRUPT && moment.torn() && std::strstr(store.err.path, "commit_note")) return std::nullopt;
+    EXPECT_EQ(status, LS_OK) << to_text(status, store.err);
+    EXPECT_TRUE(told.empty() || *told.rbegin() <= highest);
+    return told;
+  }
+
+  // All that recovery has kept since the last note, and nothing that it has not.
+  void compare_told(const std::set<u64> &told, const Moment &moment, size_t state) {
+    const std::map<u64, size_t> &commits = history_->own_commits();
+    for (u64 xid : told) {
+      auto commit = commits.find(xid);
+      if (commit == commits.end()) {
+        EXPECT_TRUE(history_->host_committed(xid, moment.position)) << "transaction " << xid;
+      } else {
+        EXPECT_LE(commit->second, state) << "transaction " << xid << " is not there";
+      }
+    }
+    for (auto [xid, after] : commits) {
+      if (after <= state && after > history_->noted(moment.position)) {
+        EXPECT_TRUE(told.contains(xid)) << "transaction " << xid;
+      }
+    }
   }
 
   // The next change is a write: a part of it has reached the disk.
@@ -193,7 +229,7 @@ class CrashPointsTest : public ::testing::Test {
     } else {
       torn.write(event, 0, cut);
     }
-    look(torn, Keep::kAll, {position, "in the middle of the write"});
+    look(torn, Keep::kAll, {position, kTorn});
   }
 
   void look_everywhere(const DiskRecorder &disk) {
