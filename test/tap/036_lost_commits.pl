@@ -164,21 +164,27 @@ foreach my $page ([ pg_xact => 8192 * 4 ], [ pg_commit_ts => 819 * 41 ])
 
 # --- The engine worker moves the note on ---------------------------------------------------
 
+sub noted_position { return unpack('x16 Q<', slurp_file($node->data_dir . '/leanstore/commit_note')); }
+
 {
 	my $session = $node->background_psql('postgres');
+	my $at_start = noted_position();
 	my @early = commit_rows($session, 5);
-	# Its first look sees these commits, or the second does; each ends when WAL has been flushed.
-	foreach my $look (1 .. 3)
+	my $end = $node->safe_psql('postgres', 'SELECT max(log_position) FROM leanstore_stat_wal');
+	# The WAL writer would do it in its own time; and then each of two looks waits for the next second.
+	foreach my $try (1 .. 60)
 	{
-		sleep 2;
+		last if noted_position() >= $end;
 		$node->safe_psql('postgres', 'CREATE TEMPORARY TABLE flush_wal () USING heap');
+		sleep 1;
 	}
-	sleep 2;
+	cmp_ok(noted_position(), '>=', $end, 'noted: the position has moved behind the commits');
+	cmp_ok($at_start, '<', $end, 'noted: where it was not before');
 	hold_wal();
 	my @late = commit_rows($session, 5);
 	crash($session);
 	my $log = start_and_test('noted', [ @early, @late ], [], $late[-1]);
-	is(entered($log), 5, 'noted: only the last ones had been lost');
+	is(entered($log), 5, 'noted: the last ones had been lost');
 }
 
 # --- A note that cannot be read ------------------------------------------------------------

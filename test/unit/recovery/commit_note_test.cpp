@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "os/fault.hpp"
 #include "unit/recovery/crash_after.hpp"
 #include "wal/log_segments.hpp"
 
@@ -18,6 +19,8 @@ class CommitNoteTest : public ::testing::Test {
     config_.commit_notes = true;
     config_.prepared_slots = 2;
   }
+
+  ~CommitNoteTest() override { fault_clear(); }
 
   bool crash_after(u64 next_xid, const std::function<void(StoreLife &, Host &)> &work) {
     return test::crash_after(config_, next_xid, work);
@@ -264,6 +267,49 @@ TEST_F(CommitNoteTest, damage_in_the_log_is_an_end) {
   EXPECT_EQ(behind().xids, (Xids{10}));
   StoreLife life(config_);
   EXPECT_EQ(life.recover(20), LS_CORRUPT);
+}
+
+// Whatever fails, the note of before stays right, and the log is kept from there.
+TEST_F(CommitNoteTest, a_note_that_cannot_be_written_changes_nothing) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    ls_rel *rel = a.open(kTable);
+    commit_row(a, rel);  // 10
+    const u64 first = ls_commits_position(store.store());
+    ls_error error{};
+    for (FaultOp op : {FaultOp::kOpen, FaultOp::kWrite}) {
+      fault_add({.op = op, .path_part = "commit_note", .every = true});
+      EXPECT_EQ(ls_commits_note(store.store(), first, &error), LS_IO_ERROR);
+      EXPECT_NE(std::string(error.path).find("commit_note"), std::string::npos);
+      fault_clear();
+    }
+    while (ls_commits_position(store.store()) < 5 * config_.log_segment_bytes) commit_row(a, rel, std::string(3000, 'x'));
+    ASSERT_EQ(ls_store_checkpoint(store.store(), &error), LS_OK) << error.message;
+    EXPECT_TRUE(segments().contains(0));
+    ASSERT_EQ(ls_commits_note(store.store(), first, &error), LS_OK) << error.message;
+  }));
+  EXPECT_EQ(behind().xids.front(), 11u);
+}
+
+// A checkpoint that cannot sync the note must not truncate the log: an older note could come back.
+TEST_F(CommitNoteTest, the_log_is_truncated_behind_a_synced_note_only) {
+  config_.fsync = true;
+  ASSERT_TRUE(in_child([&] {
+    StoreLife store(config_);
+    LS_ASSERT_OK(store.recover(10));
+    Host host(store.store(), 10);
+    Session a(store.store(), &host, 0);
+    ls_rel *rel = a.open(kTable);
+    while (ls_commits_position(store.store()) < 5 * config_.log_segment_bytes) commit_row(a, rel, std::string(3000, 'x'));
+    ls_error error{};
+    ASSERT_EQ(ls_commits_note(store.store(), ls_commits_position(store.store()), &error), LS_OK) << error.message;
+    fault_add({.op = FaultOp::kSync, .path_part = "commit_note", .every = true});
+    EXPECT_NE(ls_store_checkpoint(store.store(), &error), LS_OK);
+    EXPECT_TRUE(ls_store_failed(store.store(), &error)) << "as after any failed sync";
+    EXPECT_TRUE(segments().contains(0));
+    if (::testing::Test::HasFailure()) _exit(3);
+    die_at_once();
+  }));
 }
 
 TEST_F(CommitNoteTest, without_notes_there_is_no_file) {
