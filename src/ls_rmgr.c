@@ -1,8 +1,9 @@
 /*
- * ls_rmgr.c - learns the first transaction id of this start of the server.
+ * ls_rmgr.c - the end of WAL replay: lost commits, and the first transaction id of this start of the server.
  *
- * After a crash PostgreSQL may have lost the tail of its WAL and hand out again
- * transaction ids that were in use before.  Recovery of the engine must tell the
+ * After a crash PostgreSQL may have lost the tail of its WAL, and with it transaction
+ * ids that were in use.  ls_commits_replay() finds those that the engine's log
+ * has; others are handed out again.  Recovery of the engine must tell the
  * two generations apart (is this prepared transaction's id in pg_xact really its
  * own?), so it needs the value of nextXid at the end of WAL replay, before
  * anybody can draw a new one.  The one place where an extension runs then is the

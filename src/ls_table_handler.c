@@ -47,7 +47,6 @@ const TableAmRoutine ls_table_routine = {
 	.tuple_update = ls_tuple_update,
 	.tuple_lock = ls_tuple_lock,
 
-	/* nothing is left to do after a bulk insert: the log has it all */
 	.finish_bulk_insert = ls_finish_bulk_insert,
 
 	.relation_set_new_filelocator = ls_relation_set_new_filelocator,

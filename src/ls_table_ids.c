@@ -52,6 +52,13 @@ find_range(Relation rel)
 	return &ranges[RelationGetRelid(rel) & (LS_ID_CACHE_ENTRIES - 1)];
 }
 
+/* I1 */
+static inline bool
+range_is_of(const IdRange *range, Relation rel, const ls_rel *tree)
+{
+	return range->relid == RelationGetRelid(rel) && range->tree == tree && RelFileLocatorEquals(range->locator, rel->rd_locator);
+}
+
 void
 ls_forget_row_ids(Relation rel)
 {
@@ -70,8 +77,8 @@ ls_finish_bulk_insert(Relation rel, int options)
 {
 	IdRange    *range = find_range(rel);
 
-	if (range->relid != RelationGetRelid(rel) || range->tree != ls_open(rel) ||
-		!RelFileLocatorEquals(range->locator, rel->rd_locator))
+	/* COPY has drawn none here: do not look for the file. */
+	if (range->relid != RelationGetRelid(rel) || !range_is_of(range, rel, ls_open(rel)))
 		return;
 	ls_row_ids_return(range->tree, range->next, range->end);
 	range->relid = InvalidOid;
@@ -102,9 +109,7 @@ ls_next_row_id(Relation rel)
 	IdRange    *range = find_range(rel);
 	ls_rel	   *tree = ls_open(rel);
 
-	if (unlikely(range->relid != RelationGetRelid(rel) ||
-				 range->tree != tree ||
-				 !RelFileLocatorEquals(range->locator, rel->rd_locator)))
+	if (unlikely(!range_is_of(range, rel, tree)))
 	{
 		if (!callback_registered)
 		{

@@ -1,7 +1,7 @@
 #include "recovery/commit_note.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <string>
 
 #include "base/crc32c.hpp"
 #include "os/file.hpp"
@@ -13,9 +13,8 @@ namespace {
 
 constexpr u64 kMagic = 0x45544f4e54494d43;  // "CMITNOTE"
 constexpr u32 kVersion = 1;
-constexpr size_t kPathBytes = 640;
 
-void note_path(const char *data_dir, char *path) { std::snprintf(path, kPathBytes, "%s/commit_note", data_dir); }
+std::string note_path(const char *data_dir) { return std::string(data_dir) + "/commit_note"; }
 
 u32 note_crc(CommitNote note) {
   note.crc = 0;
@@ -30,43 +29,35 @@ CommitNote sealed(CommitNote note) {
 }
 
 Status read_note(const char *data_dir, CommitNote *note, bool *exists) {
-  char path[kPathBytes];
-  note_path(data_dir, path);
   File file;
-  const Status status = file.open(path, 0);
+  const Status status = file.open(note_path(data_dir).c_str(), 0);
   *exists = code(status) != LS_NOT_FOUND;
   if (!*exists) return kOk;
   LS_TRY(status);
   size_t got = 0;
   LS_TRY(file.read_at(0, note, sizeof *note, &got));
   if (got != sizeof *note || note->magic != kMagic || note->version != kVersion || note->crc != note_crc(*note))
-    return fail_page(path, UINT32_MAX, "the note of the last commits is damaged");
+    return fail_page(file.path(), UINT32_MAX, "the note of the last commits is damaged");
   return kOk;
 }
 
 }  // namespace
 
 Status commit_note_replace(const char *data_dir, CommitNote note) {
-  char path[kPathBytes];
-  note_path(data_dir, path);
   note = sealed(note);
-  return file_write_atomically(path, {reinterpret_cast<const u8 *>(&note), sizeof note});
+  return file_write_atomically(note_path(data_dir).c_str(), {reinterpret_cast<const u8 *>(&note), sizeof note});
 }
 
 Status commit_note_update(const char *data_dir, CommitNote note) {
-  char path[kPathBytes];
-  note_path(data_dir, path);
   note = sealed(note);
   File file;
-  LS_TRY(file.open(path, 0));
+  LS_TRY(file.open(note_path(data_dir).c_str(), 0));
   return file.write_at(0, &note, sizeof note);
 }
 
 Status commit_note_sync(const char *data_dir) {
-  char path[kPathBytes];
-  note_path(data_dir, path);
   File file;
-  LS_TRY(file.open(path, 0));
+  LS_TRY(file.open(note_path(data_dir).c_str(), 0));
   return file.sync_data();
 }
 
@@ -76,10 +67,8 @@ Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehin
   bool exists;
   LS_TRY(read_note(data_dir, &note, &exists));
   if (!exists) return kOk;
-  char wal[kPathBytes];
-  std::snprintf(wal, sizeof wal, "%s/wal", data_dir);
   LogImage image;
-  LS_TRY(read_log_tail(wal, segment_bytes, note.position, note.run, image));
+  LS_TRY(read_log_tail((std::string(data_dir) + "/wal").c_str(), segment_bytes, note.position, note.run, image));
   for (const LogEntry &entry : image.entries) {
     if (entry.run != note.run) continue;  // of a recovery that did not come to its end (N3)
     const LogRecord record = entry.record();

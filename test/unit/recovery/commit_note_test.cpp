@@ -42,6 +42,11 @@ class CommitNoteTest : public ::testing::Test {
     free(xids);
     return found;
   }
+  // More log than is kept without a reason.
+  void fill_segments(StoreLife &store, Session &s) {
+    ls_rel *rel = s.open(kTable);
+    while (ls_commits_position(store.store()) < 5 * config_.log_segment_bytes) commit_row(s, rel, std::string(3000, 'x'));
+  }
   std::string note() const { return temp_ / "leanstore/commit_note"; }
   std::set<u64> segments() const {
     std::set<u64> present;
@@ -54,17 +59,6 @@ class CommitNoteTest : public ::testing::Test {
   ls_config config_;
   ls_error err{};
 };
-
-void insert_row(Session &s, ls_rel *rel, const std::string &text) {
-  u64 id = 0;
-  EXPECT_EQ(s.insert(rel, text, &id), LS_OK) << s.err.message;
-}
-
-void commit_row(Session &s, ls_rel *rel, const std::string &text = "row") {
-  EXPECT_EQ(s.begin(), LS_OK) << s.err.message;
-  insert_row(s, rel, text);
-  s.commit();
-}
 
 using Xids = std::vector<u64>;
 
@@ -193,8 +187,7 @@ TEST_F(CommitNoteTest, the_log_is_kept_from_the_note_on) {
   Host host(life.store(), 10);
   {
     Session a(life.store(), &host, 0);
-    ls_rel *rel = a.open(kTable);
-    while (ls_commits_position(life.store()) < 5 * config_.log_segment_bytes) commit_row(a, rel, std::string(3000, 'x'));
+    fill_segments(life, a);
   }
   LS_ASSERT_OK(ls_store_checkpoint(life.store(), &life.err));
   EXPECT_TRUE(segments().contains(0));
@@ -283,7 +276,7 @@ TEST_F(CommitNoteTest, a_note_that_cannot_be_written_changes_nothing) {
       EXPECT_NE(std::string(error.path).find("commit_note"), std::string::npos);
       fault_clear();
     }
-    while (ls_commits_position(store.store()) < 5 * config_.log_segment_bytes) commit_row(a, rel, std::string(3000, 'x'));
+    fill_segments(store, a);
     ASSERT_EQ(ls_store_checkpoint(store.store(), &error), LS_OK) << error.message;
     EXPECT_TRUE(segments().contains(0));
     ASSERT_EQ(ls_commits_note(store.store(), first, &error), LS_OK) << error.message;
@@ -299,8 +292,7 @@ TEST_F(CommitNoteTest, the_log_is_truncated_behind_a_synced_note_only) {
     LS_ASSERT_OK(store.recover(10));
     Host host(store.store(), 10);
     Session a(store.store(), &host, 0);
-    ls_rel *rel = a.open(kTable);
-    while (ls_commits_position(store.store()) < 5 * config_.log_segment_bytes) commit_row(a, rel, std::string(3000, 'x'));
+    fill_segments(store, a);
     ls_error error{};
     ASSERT_EQ(ls_commits_note(store.store(), ls_commits_position(store.store()), &error), LS_OK) << error.message;
     fault_add({.op = FaultOp::kSync, .path_part = "commit_note", .every = true});

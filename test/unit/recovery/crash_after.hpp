@@ -1,4 +1,4 @@
-// crash_after.hpp - a life of a store that ends by dying, in a child.
+// crash_after.hpp - a life of a store that ends by dying, in a child, and what it does meanwhile.
 #pragma once
 #include "unit/recovery/child_process.hpp"
 #include "unit/store/store_fixture.hpp"
@@ -17,6 +17,18 @@ inline bool crash_after(const ls_config &config, u64 next_xid, const std::functi
     if (::testing::Test::HasFailure()) _exit(3);
     die_at_once();   // before the store would be shut down
   });
+}
+
+inline u64 insert_row(Session &s, ls_rel *rel, const std::string &text) {
+  u64 id = 0;
+  EXPECT_EQ(s.insert(rel, text, &id), LS_OK) << s.err.message;
+  return id;
+}
+
+inline void commit_row(Session &s, ls_rel *rel, const std::string &text = "row") {
+  EXPECT_EQ(s.begin(), LS_OK) << s.err.message;
+  insert_row(s, rel, text);
+  s.commit();
 }
 
 }  // namespace ls::test

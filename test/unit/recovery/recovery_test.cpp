@@ -40,18 +40,6 @@ class RecoveryTest : public ::testing::Test {
   ls_error err{};
 };
 
-u64 insert_row(Session &s, ls_rel *rel, const std::string &text) {
-  u64 id = 0;
-  EXPECT_EQ(s.insert(rel, text, &id), LS_OK) << s.err.message;
-  return id;
-}
-
-void commit_row(Session &s, ls_rel *rel, const std::string &text) {
-  EXPECT_EQ(s.begin(), LS_OK) << s.err.message;
-  insert_row(s, rel, text);
-  s.commit();
-}
-
 std::set<std::string> texts(const std::map<u64, std::string> &rows) {
   std::set<std::string> all;
   for (auto &[id, text] : rows) all.insert(text);

@@ -80,12 +80,6 @@ struct HostAfter {
   Host host;
 };
 
-u64 insert_row(Session &s, ls_rel *rel, const std::string &text) {
-  u64 id = 0;
-  EXPECT_EQ(s.insert(rel, text, &id), LS_OK) << s.err.message;
-  return id;
-}
-
 auto to(const std::string &text) {
   return [text](const std::string &) { return text; };
 }
