@@ -156,6 +156,10 @@ typedef struct LsIndexFetch
 	int			n_wanted;		/* rows found in a row that some other snapshot may want, though this one does not */
 	int			n_unasked;		/* rows passed since one was asked about */
 
+	/* rows of that copy that come next, if rows are wanted one after the other */
+	const ls_row *run;
+	uint32		n_run;
+
 	/* the engine's scan with the leaf copy, and the snapshot that it was opened with; NULL: none */
 	ls_scan    *engine;
 	Snapshot	snapshot;
@@ -171,6 +175,7 @@ close_copy(LsIndexFetch *fetch)
 	ls_scan    *engine = fetch->engine;
 
 	fetch->engine = NULL;
+	fetch->n_run = 0;
 	if (engine != NULL)
 		ls_scan_close_owned(engine);
 }
@@ -197,10 +202,7 @@ open_copy(LsIndexFetch *fetch, Snapshot snapshot)
 static inline bool
 is_near(LsIndexFetch *fetch, uint64 row_id)
 {
-	uint64		last = fetch->last_row;
-
-	fetch->last_row = row_id;
-	if (row_id + NEAR_DISTANCE - last >= 2 * NEAR_DISTANCE || XactIsoLevel == XACT_SERIALIZABLE)
+	if (row_id + NEAR_DISTANCE - fetch->last_row >= 2 * NEAR_DISTANCE || XactIsoLevel == XACT_SERIALIZABLE)
 	{
 		fetch->n_near = 0;
 		return false;
@@ -208,20 +210,52 @@ is_near(LsIndexFetch *fetch, uint64 row_id)
 	return fetch->n_near >= NEAR_ROWS_BEFORE_COPY || ++fetch->n_near == NEAR_ROWS_BEFORE_COPY;
 }
 
-static bool
+static inline bool
+is_of_copy(const LsIndexFetch *fetch, Snapshot snapshot)
+{
+	return fetch->engine != NULL && fetch->snapshot == snapshot && fetch->xmin == snapshot->xmin &&
+		fetch->xmax == snapshot->xmax && fetch->curcid == snapshot->curcid && fetch->own_tn == ls_own_tn();
+}
+
+/* The row comes next to the one before: those behind it will be wanted, too. */
+static ls_status
+fetch_run(LsIndexFetch *fetch, uint64 row_id, ls_error *error)
+{
+	ls_status	status;
+
+	LS_CALL(status, ls_scan_fetch_run(fetch->engine, row_id, row_id < fetch->last_row, &fetch->run, &fetch->n_run, error));
+	if (status != LS_OK)
+		fetch->n_run = 0;
+	return status;
+}
+
+/* In *row, or in the run; NULL: the snapshot sees no such row. */
+static const ls_row *
 fetch_near(LsIndexFetch *fetch, uint64 row_id, Snapshot snapshot, ls_row *row)
 {
+	bool		is_neighbour = row_id + 1 - fetch->last_row <= 2;
 	ls_error	error;
 	ls_status	status;
 
-	if (fetch->engine == NULL || fetch->snapshot != snapshot || fetch->xmin != snapshot->xmin ||
-		fetch->xmax != snapshot->xmax || fetch->curcid != snapshot->curcid || fetch->own_tn != ls_own_tn())
+	if (!is_of_copy(fetch, snapshot))
 		open_copy(fetch, snapshot);
-	LS_CALL(status, ls_scan_fetch(fetch->engine, row_id, row, &error));
-	if (status == LS_NOT_FOUND)
-		return false;
-	ls_check(status, error, fetch->base.rel);
-	return true;
+	if (fetch->n_run == 0 || fetch->run->row_id != row_id)
+	{
+		if (is_neighbour)
+			status = fetch_run(fetch, row_id, &error);
+		else
+		{
+			fetch->n_run = 0;
+			LS_CALL(status, ls_scan_fetch(fetch->engine, row_id, row, &error));
+		}
+		if (status == LS_NOT_FOUND)
+			return NULL;
+		ls_check(status, error, fetch->base.rel);
+		if (!is_neighbour)
+			return row;
+	}
+	fetch->n_run--;
+	return fetch->run++;
 }
 
 /*
@@ -298,7 +332,7 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	Relation	rel = scan->rel;
 	uint64		row_id = ls_tid_to_row(tid);
 	ls_row		row;
-	bool		found;
+	const ls_row *found = NULL;
 
 	*call_again = false;		/* at most one version of a row is visible */
 	if (all_dead != NULL)
@@ -307,9 +341,11 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 	{
-		found = fetch_dirty(rel, row_id, snapshot, ls_fetch_buffer(), &row, all_dead);
-		if (found)
+		if (fetch_dirty(rel, row_id, snapshot, ls_fetch_buffer(), &row, all_dead))
+		{
+			found = &row;
 			ls_dirty_match = (LsDirtyMatch) {RelationGetRelid(rel), row_id};
+		}
 	}
 	else
 	{
@@ -317,14 +353,19 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 		if (unlikely(XactIsoLevel == XACT_SERIALIZABLE) && !fetch->index_locks && ls_locks_reads(rel, snapshot))
 			ls_lock_table(rel);
 		if (IsMVCCSnapshot(snapshot) && is_near(fetch, row_id))
-			found = fetch_near(fetch, row_id, snapshot, &row) || fetch_again(fetch, row_id, snapshot, &row, all_dead);
-		else
-			found = fetch_visible(rel, row_id, snapshot, &row, all_dead);
+		{
+			found = fetch_near(fetch, row_id, snapshot, &row);
+			if (found == NULL && fetch_again(fetch, row_id, snapshot, &row, all_dead))
+				found = &row;
+		}
+		else if (fetch_visible(rel, row_id, snapshot, &row, all_dead))
+			found = &row;
+		fetch->last_row = row_id;
 	}
 
-	if (!found)
+	if (found == NULL)
 		return false;
-	ls_slot_store(slot, rel, &row);
+	ls_slot_store(slot, rel, found);
 	/* who asks with a dirty snapshot waits for changes in progress, and looks again */
 	if (fetch->entries != NULL &&
 		!(snapshot->snapshot_type == SNAPSHOT_DIRTY &&

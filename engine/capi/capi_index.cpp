@@ -93,6 +93,14 @@ ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry, ls_erro
   return wall::call(err, [&] { return scan_of(scan).next(entry); });
 }
 
+ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, uint32_t max, uint32_t *count, ls_error *err) noexcept {
+  return wall::call(err, [&] { return scan_of(scan).ahead({rows, max}, count); });
+}
+
+ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry, ls_error *err) noexcept {
+  return wall::call(err, [&] { return scan_of(scan).skip(n, entry); });
+}
+
 void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) noexcept { scan_of(scan).set_backward(backward); }
 
 ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) noexcept {

@@ -91,6 +91,16 @@ ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, ls_row *row, ls_error *e
   return wall::call(err, [&] { return wall::scan(scan).fetch(row_id, row); });
 }
 
+ls_status ls_scan_fetch_run(ls_scan *scan, uint64_t row_id, bool backward, const ls_row **rows, uint32_t *count, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    std::span<const ls_row> found;
+    LS_TRY(wall::scan(scan).fetch_run(row_id, backward, &found));
+    *rows = found.data();
+    *count = static_cast<uint32_t>(found.size());
+    return kOk;
+  });
+}
+
 void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) noexcept { wall::scan(scan).set_backward(backward, from); }
 
 void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) noexcept {

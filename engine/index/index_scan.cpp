@@ -53,6 +53,24 @@ Status IndexScan::next(ls_index_entry *entry) {
   return ended ? make_status(LS_END) : current(entry);
 }
 
+Status IndexScan::ahead(std::span<u64> rows, u32 *n) {
+  *n = 0;
+  if (place_ != Place::kLeaf) return kOk;
+  const i32 step = backward_ ? -1 : 1;
+  for (i32 pos = pos_ + step; pos >= begin_ && pos < end_ && *n < rows.size(); pos += step) {
+    Bytes key;
+    LS_TRY(whole_key_at(pos, &key));
+    rows[(*n)++] = entry_row_id(key);
+  }
+  return kOk;
+}
+
+Status IndexScan::skip(u32 n, ls_index_entry *entry) {
+  pos_ += backward_ ? -static_cast<i32>(n) : static_cast<i32>(n);
+  LS_ASSERT(place_ == Place::kLeaf && pos_ >= begin_ && pos_ < end_);
+  return current(entry);
+}
+
 // A separator in the inner nodes halves what lies in several leaves; within one leaf positions do.
 Status IndexScan::middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *entry) {
   BTree tree(w_.ctx, index_);
@@ -77,11 +95,15 @@ Status IndexScan::middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *e
   }
 }
 
+Status IndexScan::whole_key_at(i32 pos, Bytes *key) {
+  *key = key_at(pos);
+  if (key->size() >= kEntryRowIdBytes) return kOk;
+  return fail_page(index_.path, node()->header.page_no, "an index entry is shorter than a row id");
+}
+
 Status IndexScan::current(ls_index_entry *entry) {
-  const Bytes whole = key_at(pos_);
-  if (whole.size() < kEntryRowIdBytes) {
-    return fail_page(index_.path, node()->header.page_no, "an index entry is shorter than a row id");
-  }
+  Bytes whole;
+  LS_TRY(whole_key_at(pos_, &whole));
   const Bytes key = entry_key(whole), payload = node()->value(static_cast<u16>(pos_));
   entry->row_id = entry_row_id(whole);
   entry->key = {key.data(), static_cast<u32>(key.size())};

@@ -8,6 +8,8 @@
 //
 // Place: on the entry last returned, before the first or behind the last of the range (after LS_END), or at a point sought.
 #pragma once
+#include <span>
+
 #include "btree/tree.hpp"
 #include "index/index.hpp"
 
@@ -22,6 +24,11 @@ class IndexScan {
   void range(Bytes from, Bytes to, bool unbounded, bool backward);
   // LS_OK or LS_END; what *entry refers to is valid until the next call.
   Status next(ls_index_entry *entry);
+  // The rows of the entries that next() would return, as far as they are in the copied leaf and *rows has room; their number in *n.  The
+  // place stays where it is.
+  Status ahead(std::span<u64> rows, u32 *n);
+  // To the nth (from 1) of those.
+  Status skip(u32 n, ls_index_entry *entry);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
   // Remember the place; and go back to it, if all that was read since range() or seek() is in one leaf and this one is still as it
@@ -55,6 +62,7 @@ class IndexScan {
   IndexScan(Worker &w, FileSlot &index) : w_(w), index_(index) {}
   Status advance(bool *ended);
   Status current(ls_index_entry *entry);
+  Status whole_key_at(i32 pos, Bytes *key);
   Status enter(bool *ended);
   Status enter_sought(bool *ended);
   Status next_leaf(bool *ended);

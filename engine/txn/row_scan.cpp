@@ -86,6 +86,15 @@ Status RowScan::fetch(u64 row_id, ls_row *row) {
   return visible ? kOk : make_status(LS_NOT_FOUND);
 }
 
+Status RowScan::fetch_run(u64 row_id, bool backward, std::span<const ls_row> *rows) {
+  forget_older();
+  LS_TRY(fetch(row_id, &rows_[0]));
+  backward_ = backward;
+  *rows = rows_of_leaf();
+  backward_ = met_ = false;  // fetch() looks for leaves forward
+  return kOk;
+}
+
 // Which row ids belong into the leaf copied.  Fences are row ids or the beginnings of some.
 void RowScan::note_leaf_range() {
   leaf_lo_ = row_id_from(node()->lower_fence());
@@ -279,15 +288,21 @@ Status RowScan::next(std::span<const ls_row> *rows) {
     LS_TRY(look_at_row(&rows_[0], &visible));
     met_ = false;
   }
+  *rows = rows_of_leaf();
+  return kOk;
+}
+
+// rows_[0], and the visible ones behind it.
+std::span<const ls_row> RowScan::rows_of_leaf() {
   u32 n = 1;
   while (n < kMaxRows && room_for_older() && !again_used_ && step()) {
     // What is wrong with this row is for the next call to say.
+    bool visible = false;
     met_ = !ok(look_at_row(&rows_[n], &visible));
     if (met_) break;
     n += visible;
   }
-  *rows = {rows_, n};
-  return kOk;
+  return {rows_, n};
 }
 
 void RowScan::set_backward(bool backward, u64 from) {

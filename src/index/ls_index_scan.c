@@ -7,6 +7,9 @@
  * and plan nodes that are never run cost nothing, and what it holds belongs to the
  * resource owner of the execution.  A rescan keeps it.
  *
+ * Where all entries of the range match and their keys are of no interest, rows are taken from the engine many at a time; its
+ * scan then stands behind what has been returned, until somebody wants to know more (ls_index_scan_settle).
+ *
  * Entries never lie about the keys that rows had when they were inserted, so nothing is rechecked but what labels leave open;
  * whether an entry counts is asked of its row by the executor, and in an index with stale entries (ls_index_stale.c) so
  * is whether the row still has the key.
@@ -31,6 +34,10 @@
  */
 #define STEPS_BEFORE_SEEK 2
 
+/* Rows taken from the engine at a time, by a scan that has returned some entries one by one. */
+#define AHEAD_ROWS 64
+#define STEPS_BEFORE_AHEAD 2
+
 IndexScanDesc
 ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
 {
@@ -53,10 +60,25 @@ ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
  * ----------------------------------------------------------------
  */
 
+void
+ls_index_scan_settle(LsIndexScan *so)
+{
+	if (so->n_taken > 0)
+	{
+		ls_error	error;
+		ls_status	status;
+
+		LS_CALL(status, ls_index_scan_skip(so->engine, so->n_taken, &so->entry, &error));
+		ls_check(status, error, so->filter.index);
+	}
+	so->n_taken = so->n_ahead = 0;
+}
+
 /* Add the entry returned last. */
 static void
 note_entry(LsIndexScan *so, LsEntryList *list)
 {
+	ls_index_scan_settle(so);
 	if (list->rows == NULL)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(so->context);
@@ -217,6 +239,7 @@ start(IndexScanDesc scan, bool backward, bool all)
 	so->backward = backward;
 	so->at_end = false;
 	so->nothing = false;
+	so->n_steps = so->n_ahead = so->n_taken = 0;
 	so->lock.on = ls_locks_reads(scan->indexRelation, scan->xs_snapshot);
 	if (!ls_index_filter_build(&so->filter, scan->keyData, scan->numberOfKeys, so->lock.on))
 	{
@@ -297,6 +320,7 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 {
 	LsIndexScan *so = scan->opaque;
 
+	ls_index_scan_settle(so);
 	so->on_entry = false;
 	if (!so->started)
 		start(scan, backward, false);
@@ -335,6 +359,7 @@ ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
 	LsIndexScan *so = scan->opaque;
 
 	so->on_entry = false;
+	so->n_ahead = so->n_taken = 0;
 	if (position.len == 0)
 	{
 		so->started = false;
@@ -360,6 +385,7 @@ ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	LsIndexScan *so = scan->opaque;
 
 	remove_noted(scan);
+	so->n_ahead = so->n_taken = 0;
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memcpy(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	so->started = false;
@@ -401,6 +427,46 @@ form_tuple(IndexScanDesc scan)
 	MemoryContextSwitchTo(old_context);
 }
 
+/* The rows of the entries that come next, without their keys.  False: one has to go on entry by entry. */
+static bool
+look_ahead(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	uint32		count;
+	ls_error	error;
+	ls_status	status;
+
+	if (!so->on_entry || !so->filter.exact || so->lock.on ||
+		(so->can_be_stale && ls_index_may_be_stale(ls_index_tree(scan->indexRelation))))
+		return false;
+	ls_index_scan_settle(so);
+	if (so->ahead == NULL)
+		so->ahead = MemoryContextAlloc(so->context, AHEAD_ROWS * sizeof(uint64));
+	LS_CALL(status, ls_index_scan_ahead(so->engine, so->ahead, AHEAD_ROWS, &count, &error));
+	ls_check(status, error, scan->indexRelation);
+	so->n_ahead = (int) count;
+	return count > 0;
+}
+
+/* The next entry is one whose row is known, or shall be. */
+static bool
+take_ahead(IndexScanDesc scan, bool backward)
+{
+	LsIndexScan *so = scan->opaque;
+
+	if (so->n_taken == so->n_ahead)
+	{
+		if (so->n_taken == 0 && so->n_steps++ < STEPS_BEFORE_AHEAD)
+			return false;
+		if (backward != so->backward || scan->xs_want_itup || scan->parallel_scan != NULL || !look_ahead(scan))
+			return false;
+	}
+	else if (backward != so->backward)
+		return false;
+	ls_row_to_tid(so->ahead[so->n_taken++], &scan->xs_heaptid);
+	return true;
+}
+
 bool
 ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -417,6 +483,8 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 		so->fetch_asks = true;
 	}
 
+	if (take_ahead(scan, backward))
+		return true;
 	if (!(scan->parallel_scan != NULL ? ls_index_parallel_advance(scan, backward) : ls_index_scan_advance(scan, backward)))
 		return false;
 	ls_row_to_tid(so->entry.row_id, &scan->xs_heaptid);
@@ -440,7 +508,13 @@ ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	{
 		ls_row_to_tid(so->entry.row_id, &tids[n++]);
 		total++;
-		if (n == lengthof(tids))
+		if (look_ahead(scan))
+		{
+			for (; so->n_taken < so->n_ahead; so->n_taken++)
+				ls_row_to_tid(so->ahead[so->n_taken], &tids[n++]);
+			total += so->n_taken;
+		}
+		if (n + AHEAD_ROWS >= (int) lengthof(tids))
 		{
 			CHECK_FOR_INTERRUPTS();
 			tbm_add_tuples(bitmap, tids, n, so->recheck || ls_index_has_stale(scan->indexRelation));
@@ -469,6 +543,7 @@ ls_index_ammarkpos(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 
+	ls_index_scan_settle(so);
 	so->marked = so->on_entry;
 	if (so->marked)
 		ls_index_entry_position(&so->entry, &so->mark);

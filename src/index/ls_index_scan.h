@@ -202,7 +202,16 @@ typedef struct LsIndexScan
 	uint64		searches;		/* of the engine's scan, counted so far */
 
 	bool		on_entry;
-	ls_index_entry entry;		/* returned last; valid if on_entry */
+	ls_index_entry entry;		/* returned last; valid if on_entry and ls_index_scan_settle() was called */
+
+	/*
+	 * Rows of the entries behind `entry`, which is where the engine's scan stands.  The first n_taken have been
+	 * returned since.
+	 */
+	uint64	   *ahead;
+	int			n_ahead;
+	int			n_taken;
+	int			n_steps;		/* entries returned one by one since the scan began on its range */
 
 	LsIndexLock lock;
 
@@ -232,6 +241,9 @@ extern bool ls_index_scan_advance(IndexScanDesc scan, bool backward);
 
 /* The same, beginning behind `position` (key | row id), or at the beginning if it is empty. */
 extern void ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward);
+
+/* Bring the engine's scan, and so->entry, to the entry returned last. */
+extern void ls_index_scan_settle(LsIndexScan *so);
 
 /* The engine's string for an entry: key | row id. */
 extern void ls_index_entry_position(const ls_index_entry *entry, StringInfo position);

@@ -167,8 +167,10 @@ ls_index_entry_is_stale(LsIndexScan *so, Relation table, TupleTableSlot *slot)
 	Relation	index = so->filter.index;
 
 	Assert(so->can_be_stale);
-	if (!ls_index_may_be_stale(ls_index_tree(index)) ||
-		ls_index_is_key_of(index, so->entry.key, slot))
+	if (!ls_index_may_be_stale(ls_index_tree(index)))
+		return false;
+	ls_index_scan_settle(so);
+	if (ls_index_is_key_of(index, so->entry.key, slot))
 		return false;
 	so->met_stale = supersedes_garbage(table, ls_slot_cast(slot)->writer_tn);
 	return true;

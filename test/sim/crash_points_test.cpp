@@ -246,8 +246,12 @@ class CrashPointsTest : public ::testing::Test {
           ASSERT_NO_FATAL_FAILURE(look(image, Keep::kOthers, {i, nullptr}));
         }
       }
-      if (here && (end || events[i].is_sync())) ASSERT_NO_FATAL_FAILURE(look(image, Keep::kSynced, {i, nullptr}));
-      if (here && !end && events[i].kind == DiskEvent::Kind::kWrite) ASSERT_NO_FATAL_FAILURE(look_at_torn(image, events[i], i));
+      if (here && (end || events[i].is_sync())) {
+        ASSERT_NO_FATAL_FAILURE(look(image, Keep::kSynced, {i, nullptr}));
+      }
+      if (here && !end && events[i].kind == DiskEvent::Kind::kWrite) {
+        ASSERT_NO_FATAL_FAILURE(look_at_torn(image, events[i], i));
+      }
       if (i % (events.size() / kRecoveriesToCrash) == 0) {
         Keep keep = static_cast<Keep>(i % 4);
         Moment moment{i, kKeepNames[i % 4]};

@@ -1,7 +1,8 @@
 # Clients change the same few rows in every way there is, while transactions pause
 # where others may come in between (random_pauses.c).  Each notes in its own
 # transaction what it has added, so every snapshot, and the end, must add up: no change is lost, none is seen
-# in part, none is seen before it is there.
+# in part, none is seen before it is there.  And what holds between two rows is kept by SERIALIZABLE, whose
+# transactions look at both and change one.
 #
 #   PAUSES_SECONDS=600   how long for each kind of notes (8)
 use strict;
@@ -19,7 +20,7 @@ my $node = LeanstoreTest->prepare_node('pauses');
 my $library = LeanstoreTest::compile_library('random_pauses', '-I' . $node->config_data('--includedir-server'));
 my $copy = $library =~ s/\.so$/_again.so/r;
 copy($library, $copy) or die;
-$node->set_config(shared_preload_libraries => "$library,leanstore_am,$copy", deadlock_timeout => '50ms');
+$node->set_config(shared_preload_libraries => "$library,leanstore_am,$copy", deadlock_timeout => '50ms', max_prepared_transactions => 10);
 $node->start;
 
 $node->safe_psql('postgres', qq{
@@ -27,6 +28,8 @@ $node->safe_psql('postgres', qq{
 	CREATE TABLE t (id int PRIMARY KEY, a bigint, b bigint, c bigint, d bigint, padding text) USING leanstore;
 	CREATE INDEX t_c ON t (c);
 	INSERT INTO t SELECT g, 0, 0, 0, 0, 'x' FROM generate_series(1, $rows) g;
+	CREATE TABLE pairs (id int PRIMARY KEY, e bigint) USING leanstore;
+	INSERT INTO pairs SELECT g, 0 FROM generate_series(1, $rows) g;
 	CREATE TABLE notes_leanstore (what "char", id int) USING leanstore;
 	CREATE TABLE notes_heap (what "char", id int) USING heap;
 
@@ -40,6 +43,10 @@ $node->safe_psql('postgres', qq{
 		EXECUTE 'SELECT count(*) FILTER (WHERE what = ''a'') AS a, count(*) FILTER (WHERE what = ''b'') AS b, count(*) FILTER (WHERE what = ''c'') AS c FROM ' || notes INTO noted;
 		IF (seen.n, seen.a, seen.b, seen.c, seen.d) IS DISTINCT FROM (${rows}::bigint, noted.a::numeric, noted.b::numeric, noted.c::numeric, 0::numeric) THEN
 			RAISE 'does not add up: % and %', seen, noted;
+		END IF;
+		SELECT count(*) AS n, min(e) AS e INTO seen FROM (SELECT sum(e) AS e FROM pairs GROUP BY (id - 1) / 2) sums;
+		IF seen.n <> $rows / 2 OR seen.e < 0 THEN
+			RAISE 'the % pairs fell to %', seen.n, seen.e;
 		END IF;
 	END \$\$;
 });
@@ -66,10 +73,23 @@ my %change = (
 	twice => noted(a => 'UPDATE t SET a = a + 1 WHERE id = ROW') . noted(c => 'UPDATE t SET c = c + 1 WHERE id = ROW'),
 	nothing => 'UPDATE t SET a = a + 100, c = c + 100 WHERE id = ROW; DELETE FROM t WHERE id = ROW % ' . $rows . ' + 1; ROLLBACK;');
 
+# SERIALIZABLE transactions cannot be prepared.
+my %prepared = (
+	prepared => noted(b => 'UPDATE t SET b = b + 1 WHERE id = ROW') . "PREPARE TRANSACTION 'of :client_id'; COMMIT PREPARED 'of :client_id';",
+	given_up => "UPDATE t SET a = a + 100, c = c + 100 WHERE id = ROW; PREPARE TRANSACTION 'of :client_id'; ROLLBACK PREPARED 'of :client_id';");
+
+# The rows of a pair are not less than nothing together, if the transactions that change them come one after the other.
+my %serializable = (
+	spend => "SELECT sum(e) AS sum FROM pairs WHERE id IN ((ROW - 1) / 2 * 2 + 1, (ROW - 1) / 2 * 2 + 2) \\gset\nUPDATE pairs SET e = e + CASE WHEN :sum > 0 THEN -1 ELSE 2 END WHERE id = ROW;",
+	spend_elsewhere => "SELECT sum(e) AS sum FROM pairs WHERE id IN ((ROW - 1) / 2 * 2 + 1, (ROW - 1) / 2 * 2 + 2) \\gset\nDELETE FROM pairs WHERE id = ROW RETURNING e \\gset\nINSERT INTO pairs VALUES (ROW, :e + CASE WHEN :sum > 0 THEN -1 ELSE 2 END);",
+	spend_all => "SELECT sum(e) AS sum FROM pairs WHERE (id - 1) / 2 = (ROW - 1) / 2 \\gset\nUPDATE pairs SET e = e - :sum WHERE id = ROW;",
+	new_key => "UPDATE pairs SET id = -id WHERE id = ROW; UPDATE pairs SET id = -id WHERE id = -(ROW);");
+
 # In one transaction two snapshots, or one; in one statement always one.
 my @readers = (
 	"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT adds_up('NOTES'); SELECT adds_up('NOTES'); COMMIT;",
 	"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT pg_sleep(0.002); SELECT adds_up('NOTES'); COMMIT;",
+	"BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT adds_up('NOTES'); COMMIT;",
 	"SELECT 1 / (t.a = n.a AND t.b = n.b AND t.c = n.c AND t.n = $rows)::int FROM (SELECT count(*) AS n, sum(a) AS a, sum(b) AS b, sum(c) AS c FROM t) t, (SELECT count(*) FILTER (WHERE what = 'a') AS a, count(*) FILTER (WHERE what = 'b') AS b, count(*) FILTER (WHERE what = 'c') AS c FROM NOTES) n;",
 	"SET enable_seqscan = off; SELECT 1 / (count(*) = $rows AND sum(d) = 0)::int FROM t WHERE id > 0; RESET enable_seqscan;");
 
@@ -85,18 +105,19 @@ sub script
 foreach my $notes (qw(leanstore heap))
 {
 	my @options;
-	foreach my $level ('READ COMMITTED', 'REPEATABLE READ')
+	foreach my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE')
 	{
-		foreach my $name (sort keys %change)
+		my %of_level = (%change, $level eq 'SERIALIZABLE' ? %serializable : %prepared);
+		foreach my $name (sort keys %of_level)
 		{
 			my $commit = (length("$name$level") % 2) ? 'off' : 'on';
-			my $text = "\\set row random(1, $rows)\nBEGIN ISOLATION LEVEL $level; SET LOCAL synchronous_commit = $commit; $change{$name} COMMIT;\n";
-			$text =~ s/ROLLBACK; COMMIT;/ROLLBACK;/;
+			my $text = "\\set row random(1, $rows)\nBEGIN ISOLATION LEVEL $level; SET LOCAL synchronous_commit = $commit; $of_level{$name} COMMIT;\n";
+			$text =~ s/(ROLLBACK|PREPARED 'of :client_id'); COMMIT;/$1;/;
 			$text =~ s/\bROW\b/:row/g;
 			# No variables in a string.
 			$text =~ s/DO \$\$(.*?)\$\$;/my $body = $1; $body =~ s{:row}{(SELECT current_setting('my.row')::int)}g; "SELECT set_config('my.row', :row::text, true); DO \$\$$body\$\$;"/e;
 			$text =~ s/NOTES/notes_$notes/g;
-			push @options, '-f', script("$notes $name $level" =~ tr/ /_/r, $text) . '@' . ($level eq 'READ COMMITTED' ? 3 : 1);
+			push @options, '-f', script("$notes $name $level" =~ tr/ /_/r, $text) . '@' . ($level eq 'READ COMMITTED' || $name =~ /^spend/ ? 3 : 1);
 		}
 	}
 	foreach my $i (0 .. $#readers)

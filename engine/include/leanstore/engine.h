@@ -427,6 +427,9 @@ LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t
  * copy of the row's leaf, which is kept for the next call: for row ids that come nearly in order.  A scan serves either these calls
  * or ls_scan_next. */
 LS_NODISCARD ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, ls_row *row, ls_error *err) LS_NOEXCEPT;
+/* The same, and behind it, as ls_scan_next gives them, the visible rows that follow in that direction: *count with the one wanted. */
+LS_NODISCARD ls_status ls_scan_fetch_run(ls_scan *scan, uint64_t row_id, bool backward, const ls_row **rows, uint32_t *count,
+                                         ls_error *err) LS_NOEXCEPT;
 /* Turn around at the row `from`, one of those that the last call returned: the next one returns what is before/after it.  After
  * LS_END: what is at the end that was reached. */
 void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) LS_NOEXCEPT;
@@ -509,6 +512,10 @@ LS_NODISCARD ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_i
 LS_NODISCARD ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to, bool backward, ls_error *err) LS_NOEXCEPT;
 /* LS_OK, LS_END (again and again until the scan turns around). */
 LS_NODISCARD ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
+/* Look ahead without moving: the rows of the entries that the next calls return, at most `max` and only as far as they have been copied.
+ * Who takes them moves the scan over `n` of them (1 .. *count) before anything else is asked of it; *entry: the last one. */
+LS_NODISCARD ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, uint32_t max, uint32_t *count, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
 /* Turn around: the next call returns the neighbour of the entry last returned; after LS_END the entry at that end. */
 void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
 /* Within the range, go on as if `position` (key | row id, or any byte string) had just been returned: forward with the first entry

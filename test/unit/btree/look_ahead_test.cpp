@@ -176,7 +176,9 @@ TEST(LookAhead, stable_keys_are_found_among_changes) {
       Batch batch(engine.pool(), *file, numbers);
       for (size_t i = 0; i < numbers.size(); i++) {
         const std::string ahead = at_hint(tree, batch.hints[i]);
-        if (ahead != "-") ASSERT_EQ(ahead, value_of(numbers[i]));
+        if (ahead != "-") {
+          ASSERT_EQ(ahead, value_of(numbers[i]));
+        }
         found += ahead != "-";
         u8 out[kPageSize];
         u32 bytes;

@@ -85,19 +85,22 @@ class IndexScanner {
   }
   std::optional<Entry> next() {
     ls_index_entry e{};
-    ls_status status = ls_index_scan_next(scan_, &e, &err);
-    if (status == LS_END) return std::nullopt;
-    EXPECT_EQ(status, LS_OK) << to_text(status, err);
-    if (status != LS_OK) return std::nullopt;
-    return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
+    return returned(ls_index_scan_next(scan_, &e, &err), e);
+  }
+  std::vector<u64> ahead(u32 max) {
+    std::vector<u64> rows(max);
+    u32 count = 0;
+    LS_EXPECT_OK(ls_index_scan_ahead(scan_, rows.data(), max, &count, &err));
+    rows.resize(count);
+    return rows;
+  }
+  std::optional<Entry> skip(u32 n) {
+    ls_index_entry e{};
+    return returned(ls_index_scan_skip(scan_, n, &e, &err), e);
   }
   std::optional<Entry> middle(const std::string &from, const std::optional<std::string> &to) {
     ls_index_entry e{};
-    ls_status status = ls_index_scan_middle(scan_, to_bytes(from), to ? to_bytes(*to) : ls_bytes{nullptr, 0}, &e, &err);
-    if (status == LS_END) return std::nullopt;
-    EXPECT_EQ(status, LS_OK) << to_text(status, err);
-    if (status != LS_OK) return std::nullopt;
-    return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
+    return returned(ls_index_scan_middle(scan_, to_bytes(from), to ? to_bytes(*to) : ls_bytes{nullptr, 0}, &e, &err), e);
   }
   void seek(const std::string &position) { LS_EXPECT_OK(ls_index_scan_seek(scan_, to_bytes(position), &err)); }
   void mark() { ls_index_scan_mark(scan_); }
@@ -119,6 +122,12 @@ class IndexScanner {
   ls_error err{};
 
  private:
+  std::optional<Entry> returned(ls_status status, const ls_index_entry &e) {
+    if (status == LS_END) return std::nullopt;
+    EXPECT_EQ(status, LS_OK) << to_text(status, err);
+    if (status != LS_OK) return std::nullopt;
+    return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
+  }
   ls_index_scan *scan_ = nullptr;
 };
 

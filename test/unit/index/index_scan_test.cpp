@@ -110,8 +110,9 @@ TEST_F(IndexScanTest, a_look_up_touches_one_leaf) {
   EXPECT_LT(store.stats().page_hits - before, look_ups * 11 / 10);
 }
 
-TEST_F(IndexScanTest, turning_around_and_seeking_at_random) {
+TEST_F(IndexScanTest, turning_around_seeking_and_looking_ahead_at_random) {
   fill(1500);
+  u64 skipped = 0;
   IndexSession s(store, 0);
   IndexScanner scan(s.worker(), s.index);
   std::mt19937_64 random(2);
@@ -153,8 +154,23 @@ TEST_F(IndexScanTest, turning_around_and_seeking_at_random) {
         at = next;
         on = true;
       }
+      const std::vector<u64> rows = scan.ahead(random() % 100);
+      if (!on) {
+        ASSERT_TRUE(rows.empty());
+      }
+      for (size_t i = 0; i < rows.size(); i++) {
+        next = at + static_cast<long>(i + 1) * (backward ? -1 : 1);
+        ASSERT_TRUE(next >= 0 && next < static_cast<long>(list.size()));
+        ASSERT_EQ(rows[i], list[static_cast<size_t>(next)].row_id) << "round " << round << " step " << step;
+      }
+      if (rows.empty() || random() % 3 == 0) continue;
+      const u32 over = 1 + random() % rows.size();
+      at += static_cast<long>(over) * (backward ? -1 : 1);
+      ASSERT_EQ(scan.skip(over), list[static_cast<size_t>(at)]) << "round " << round << " step " << step;
+      skipped += over;
     }
   }
+  EXPECT_GT(skipped, 1000u);
 }
 
 TEST_F(IndexScanTest, what_is_removed_behind_its_back) {

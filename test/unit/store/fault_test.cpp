@@ -102,7 +102,9 @@ TEST_F(FaultTest, a_full_disk_refuses_who_needs_space_and_nobody_else) {
     EXPECT_EQ(insert(a, kTable, 10), LS_OK);
     ASSERT_EQ(a.begin(), LS_OK);
     for (auto &[row, data] : a.contents(a.open(kTable))) {
-      if (row > 50) EXPECT_EQ(a.remove(a.open(kTable), row), LS_OK);
+      if (row > 50) {
+        EXPECT_EQ(a.remove(a.open(kTable), row), LS_OK);
+      }
     }
     a.commit();
     EXPECT_EQ(count(a, kTable), 50u);

@@ -213,7 +213,7 @@ TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_h
   RowScan *scan = nullptr;
   TXN_ASSERT_OK(scan_open(b.worker(), table, old->s, 0, LS_MAX_ROW_ID, false, &scan));
   std::mt19937_64 random(7);
-  u64 at = 1;
+  u64 at = 1, in_runs = 0;
   bool open = false;
   for (int step = 0; step < 6000; step++) {
     switch (random() % 40) {
@@ -222,13 +222,18 @@ TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_h
       default: at += 1 + random() % 2;
     }
     ls_row row{};
-    const Status s = scan->fetch(at, &row);
-    const auto found = expected.find(at);
+    std::span<const ls_row> rows(&row, 1);
+    const bool run = random() % 3 == 0, backward = random() % 2;
+    const Status s = run ? scan->fetch_run(at, backward, &rows) : scan->fetch(at, &row);
+    auto found = expected.find(at);
     ASSERT_EQ(code(s), found == expected.end() ? LS_NOT_FOUND : LS_OK) << at;
-    if (found != expected.end()) {
-      ASSERT_EQ(row.row_id, at);
-      ASSERT_EQ(text_of(row), found->second) << at;
+    for (size_t i = 0; found != expected.end() && i < rows.size(); i++) {
+      ASSERT_EQ(rows[i].row_id, found->first) << at;
+      ASSERT_EQ(text_of(rows[i]), found->second) << at;
+      found = backward ? (found == expected.begin() ? expected.end() : std::prev(found)) : std::next(found);
+      ASSERT_TRUE(found != expected.end() || i + 1 == rows.size());
     }
+    if (run && ok(s)) in_runs += rows.size() - 1;
     if (random() % 4 != 0) continue;
     if (!open) a.begin();
     open = true;
@@ -242,6 +247,7 @@ TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_h
       default: (void)a.update(table, even, "new");
     }
   }
+  EXPECT_GT(in_runs, 1000u);
   if (open) a.abort();
   scan_close(scan);
   b.release(old);

@@ -68,7 +68,9 @@ TEST_F(VersionStoreTest, keys_sort_by_transaction_and_sequence) {
     for (u32 seq : {0u, 1u, 127u, 128u, 129u, 383u, 384u, 0x407fu, 0x4080u, 0x4081u, 0x10000u, 0x1000000u, UINT32_MAX}) {
       const VersionKey key(tn, seq);
       const std::string bytes(key.bytes, key.bytes + key.length);
-      if (!last.empty()) EXPECT_LT(last, bytes) << tn << " " << seq;
+      if (!last.empty()) {
+        EXPECT_LT(last, bytes) << tn << " " << seq;
+      }
       last = bytes;
       VersionLocator at;
       ASSERT_TRUE(decode_version_key(key, &at));
