@@ -27,6 +27,9 @@ DECLARE
 	ra record;
 	rb record;
 	low int;
+	steps int;
+	step int;
+	jump int;
 	n int;
 	target int;
 BEGIN
@@ -40,31 +43,30 @@ BEGIN
 		low := floor(random() * 6000);
 		OPEN a SCROLL FOR EXECUTE format('SELECT %s FROM ours WHERE k BETWEEN $1 AND $2 ORDER BY k', column_read) USING low, low + 2500;
 		OPEN b SCROLL FOR EXECUTE format('SELECT %s FROM twin WHERE k BETWEEN $1 AND $2 ORDER BY k', column_read) USING low, low + 2500;
-		FOR step IN 1 .. 60 LOOP
-			n := 1;
+		FOR turn IN 1 .. 60 LOOP
+			-- some steps, then a jump
+			steps := 0;
+			step := 1;
+			jump := 1;
 			CASE floor(random() * 10)::int
-				WHEN 0 THEN n := -floor(random() * 80)::int;
-				WHEN 1 THEN n := floor(random() * 150)::int;
+				WHEN 0 THEN
+					jump := -floor(random() * 80)::int;
+				WHEN 1 THEN
+					jump := floor(random() * 150)::int;
 				WHEN 2 THEN
-					n := 0;
-					FOR i IN 1 .. floor(random() * 40)::int LOOP
-						FETCH PRIOR FROM a INTO ra;
-						FETCH PRIOR FROM b INTO rb;
-						compared := compared + 1;
-						differ := differ + (ra IS DISTINCT FROM rb)::int;
-					END LOOP;
+					step := -1;
+					jump := 0;
+					steps := floor(random() * 40)::int;
 				ELSE
-					FOR i IN 1 .. floor(random() * 40)::int LOOP
-						FETCH NEXT FROM a INTO ra;
-						FETCH NEXT FROM b INTO rb;
-						compared := compared + 1;
-						differ := differ + (ra IS DISTINCT FROM rb)::int;
-					END LOOP;
+					steps := floor(random() * 40)::int;
 			END CASE;
-			FETCH RELATIVE n FROM a INTO ra;
-			FETCH RELATIVE n FROM b INTO rb;
-			compared := compared + 1;
-			differ := differ + (ra IS DISTINCT FROM rb)::int;
+			FOR i IN 1 .. steps + 1 LOOP
+				n := CASE WHEN i <= steps THEN step ELSE jump END;
+				FETCH RELATIVE n FROM a INTO ra;
+				FETCH RELATIVE n FROM b INTO rb;
+				compared := compared + 1;
+				differ := differ + (ra IS DISTINCT FROM rb)::int;
+			END LOOP;
 			CONTINUE WHEN random() > changes;
 			-- near where the cursors are, where that is known
 			target := CASE WHEN ra.id IS NULL THEN 1 + floor(random() * 3000) ELSE ra.id + floor(random() * 60) - 20 END;

@@ -217,42 +217,24 @@ is_of_copy(const LsIndexFetch *fetch, Snapshot snapshot)
 		fetch->xmax == snapshot->xmax && fetch->curcid == snapshot->curcid && fetch->own_tn == ls_own_tn();
 }
 
-/* The row comes next to the one before: those behind it will be wanted, too. */
-static ls_status
-fetch_run(LsIndexFetch *fetch, uint64 row_id, ls_error *error)
-{
-	ls_status	status;
-
-	LS_CALL(status, ls_scan_fetch_run(fetch->engine, row_id, row_id < fetch->last_row, &fetch->run, &fetch->n_run, error));
-	if (status != LS_OK)
-		fetch->n_run = 0;
-	return status;
-}
-
-/* In *row, or in the run; NULL: the snapshot sees no such row. */
+/* NULL: the snapshot sees no such row. */
 static const ls_row *
-fetch_near(LsIndexFetch *fetch, uint64 row_id, Snapshot snapshot, ls_row *row)
+fetch_near(LsIndexFetch *fetch, uint64 row_id, Snapshot snapshot)
 {
-	bool		is_neighbour = row_id + 1 - fetch->last_row <= 2;
-	ls_error	error;
-	ls_status	status;
-
 	if (!is_of_copy(fetch, snapshot))
 		open_copy(fetch, snapshot);
 	if (fetch->n_run == 0 || fetch->run->row_id != row_id)
 	{
-		if (is_neighbour)
-			status = fetch_run(fetch, row_id, &error);
-		else
-		{
-			fetch->n_run = 0;
-			LS_CALL(status, ls_scan_fetch(fetch->engine, row_id, row, &error));
-		}
+		int64		step = (int64) (row_id - fetch->last_row);
+		int			run = step == 1 || step == -1 ? (int) step : 0; /* those behind a neighbour will be wanted, too */
+		ls_error	error;
+		ls_status	status;
+
+		fetch->n_run = 0;
+		LS_CALL(status, ls_scan_fetch(fetch->engine, row_id, run, &fetch->run, &fetch->n_run, &error));
 		if (status == LS_NOT_FOUND)
 			return NULL;
 		ls_check(status, error, fetch->base.rel);
-		if (!is_neighbour)
-			return row;
 	}
 	fetch->n_run--;
 	return fetch->run++;
@@ -354,7 +336,7 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 			ls_lock_table(rel);
 		if (IsMVCCSnapshot(snapshot) && is_near(fetch, row_id))
 		{
-			found = fetch_near(fetch, row_id, snapshot, &row);
+			found = fetch_near(fetch, row_id, snapshot);
 			if (found == NULL && fetch_again(fetch, row_id, snapshot, &row, all_dead))
 				found = &row;
 		}

@@ -5,6 +5,21 @@
 
 using namespace ls;
 
+namespace {
+
+template <typename Body>
+ls_status rows_of(const ls_row **rows, uint32_t *count, ls_error *err, Body &&body) noexcept {
+  return wall::call(err, [&] {
+    std::span<const ls_row> found;
+    LS_TRY(body(&found));
+    *rows = found.data();
+    *count = static_cast<uint32_t>(found.size());
+    return kOk;
+  });
+}
+
+}  // namespace
+
 extern "C" {
 
 void ls_row_ids_return(ls_rel *rel, uint64_t first, uint64_t end) noexcept { row_ids_return(wall::file(rel), first, end); }
@@ -78,27 +93,11 @@ ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapsh
 }
 
 ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    std::span<const ls_row> found;
-    LS_TRY(wall::scan(scan).next(&found));
-    *rows = found.data();
-    *count = static_cast<uint32_t>(found.size());
-    return kOk;
-  });
+  return rows_of(rows, count, err, [&](std::span<const ls_row> *found) { return wall::scan(scan).next(found); });
 }
 
-ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, ls_row *row, ls_error *err) noexcept {
-  return wall::call(err, [&] { return wall::scan(scan).fetch(row_id, row); });
-}
-
-ls_status ls_scan_fetch_run(ls_scan *scan, uint64_t row_id, bool backward, const ls_row **rows, uint32_t *count, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    std::span<const ls_row> found;
-    LS_TRY(wall::scan(scan).fetch_run(row_id, backward, &found));
-    *rows = found.data();
-    *count = static_cast<uint32_t>(found.size());
-    return kOk;
-  });
+ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, int run, const ls_row **rows, uint32_t *count, ls_error *err) noexcept {
+  return rows_of(rows, count, err, [&](std::span<const ls_row> *found) { return wall::scan(scan).fetch(row_id, run, found); });
 }
 
 void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) noexcept { wall::scan(scan).set_backward(backward, from); }

@@ -56,8 +56,7 @@ Status IndexScan::next(ls_index_entry *entry) {
 Status IndexScan::ahead(std::span<u64> rows, u32 *n) {
   *n = 0;
   if (place_ != Place::kLeaf) return kOk;
-  const i32 step = backward_ ? -1 : 1;
-  for (i32 pos = pos_ + step; pos >= begin_ && pos < end_ && *n < rows.size(); pos += step) {
+  for (i32 pos = pos_ + direction(); pos >= begin_ && pos < end_ && *n < rows.size(); pos += direction()) {
     Bytes key;
     LS_TRY(whole_key_at(pos, &key));
     rows[(*n)++] = entry_row_id(key);
@@ -66,7 +65,7 @@ Status IndexScan::ahead(std::span<u64> rows, u32 *n) {
 }
 
 Status IndexScan::skip(u32 n, ls_index_entry *entry) {
-  pos_ += backward_ ? -static_cast<i32>(n) : static_cast<i32>(n);
+  pos_ += direction() * static_cast<i32>(n);
   LS_ASSERT(place_ == Place::kLeaf && pos_ >= begin_ && pos_ < end_);
   return current(entry);
 }
@@ -114,7 +113,7 @@ Status IndexScan::current(ls_index_entry *entry) {
 // To the next entry of the range in the scan's direction.
 Status IndexScan::advance(bool *ended) {
   if (place_ == Place::kLeaf) {
-    pos_ += backward_ ? -1 : 1;
+    pos_ += direction();
   } else {
     LS_TRY(place_ == Place::kSought ? enter_sought(ended) : enter(ended));
   }

@@ -69,6 +69,7 @@ class IndexScan {
   Status read_at(Bytes bound, Start start);
   bool sought_in_slice() const;
   void end_at(Place place, bool *ended);
+  i32 direction() const { return backward_ ? -1 : 1; }
   const Node *node() const { return reinterpret_cast<const Node *>(slice_); }
   Bytes key_at(i32 pos) { return Bytes(key_, node()->copy_key_behind_prefix(static_cast<u16>(pos), key_)); }
 

@@ -61,7 +61,18 @@ void RowScan::rescan(u64 lo, u64 hi, bool backward) {
   old_ghosts_ = false;
 }
 
-Status RowScan::fetch(u64 row_id, ls_row *row) {
+Status RowScan::fetch(u64 row_id, int run, std::span<const ls_row> *rows) {
+  if (run != 0) forget_older();
+  LS_TRY(look_for(row_id, &rows_[0]));
+  *rows = {rows_, 1};
+  if (run == 0) return kOk;
+  backward_ = run < 0;
+  *rows = rows_of_leaf();
+  backward_ = met_ = false;  // look_for() looks for leaves forward
+  return kOk;
+}
+
+Status RowScan::look_for(u64 row_id, ls_row *row) {
   if (row_id < leaf_lo_ || row_id >= leaf_hi_) {
     leaf_lo_ = leaf_hi_ = 0;
     leave_leaf();
@@ -84,15 +95,6 @@ Status RowScan::fetch(u64 row_id, ls_row *row) {
   bool visible = false;
   LS_TRY(look_at_row(row, &visible));
   return visible ? kOk : make_status(LS_NOT_FOUND);
-}
-
-Status RowScan::fetch_run(u64 row_id, bool backward, std::span<const ls_row> *rows) {
-  forget_older();
-  LS_TRY(fetch(row_id, &rows_[0]));
-  backward_ = backward;
-  *rows = rows_of_leaf();
-  backward_ = met_ = false;  // fetch() looks for leaves forward
-  return kOk;
 }
 
 // Which row ids belong into the leaf copied.  Fences are row ids or the beginnings of some.

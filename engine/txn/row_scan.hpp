@@ -25,9 +25,8 @@ class RowScan {
   Status next(std::span<const ls_row> *rows);
   // The version that the snapshot sees of one row, from the same leaf copy as the rows before it where it lies in that; LS_NOT_FOUND.
   // Calls of this and of next() do not mix.
-  Status fetch(u64 row_id, ls_row *row);
-  // The same, and behind it the rows that follow in that direction, as far as the leaf has them at hand; valid until the next call.
-  Status fetch_run(u64 row_id, bool backward, std::span<const ls_row> *rows);
+  // run: 0, this row alone; 1 or -1, behind it those that follow in that direction, as next() gives them.
+  Status fetch(u64 row_id, int run, std::span<const ls_row> *rows);
   // Turn around at `from`, one of the rows returned last: its neighbour is next.  After LS_END: begin at the end that was reached.
   void set_backward(bool backward, u64 from);
   void rescan(u64 lo, u64 hi, bool backward);
@@ -40,6 +39,7 @@ class RowScan {
   RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *running);
   Status advance(bool *ended);
   bool step();
+  Status look_for(u64 row_id, ls_row *row);
   std::span<const ls_row> rows_of_leaf();
   bool row_id_at(i32 pos, u64 *row_id) const;
   bool is_beyond(u64 row_id) const { return backward_ ? row_id < lo_ : row_id >= hi_; }

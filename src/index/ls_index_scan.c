@@ -239,7 +239,7 @@ start(IndexScanDesc scan, bool backward, bool all)
 	so->backward = backward;
 	so->at_end = false;
 	so->nothing = false;
-	so->n_steps = so->n_ahead = so->n_taken = 0;
+	so->n_steps = 0;
 	so->lock.on = ls_locks_reads(scan->indexRelation, scan->xs_snapshot);
 	if (!ls_index_filter_build(&so->filter, scan->keyData, scan->numberOfKeys, so->lock.on))
 	{
@@ -427,6 +427,14 @@ form_tuple(IndexScanDesc scan)
 	MemoryContextSwitchTo(old_context);
 }
 
+static inline bool
+has_stale(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	return so->can_be_stale && ls_index_may_be_stale(ls_index_tree(scan->indexRelation));
+}
+
 /* The rows of the entries that come next, without their keys.  False: one has to go on entry by entry. */
 static bool
 look_ahead(IndexScanDesc scan)
@@ -436,8 +444,7 @@ look_ahead(IndexScanDesc scan)
 	ls_error	error;
 	ls_status	status;
 
-	if (!so->on_entry || !so->filter.exact || so->lock.on ||
-		(so->can_be_stale && ls_index_may_be_stale(ls_index_tree(scan->indexRelation))))
+	if (!so->on_entry || !so->filter.exact || so->lock.on || has_stale(scan))
 		return false;
 	ls_index_scan_settle(so);
 	if (so->ahead == NULL)
@@ -517,12 +524,12 @@ ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		if (n + AHEAD_ROWS >= (int) lengthof(tids))
 		{
 			CHECK_FOR_INTERRUPTS();
-			tbm_add_tuples(bitmap, tids, n, so->recheck || ls_index_has_stale(scan->indexRelation));
+			tbm_add_tuples(bitmap, tids, n, so->recheck || has_stale(scan));
 			n = 0;
 		}
 	}
 	if (n > 0)
-		tbm_add_tuples(bitmap, tids, n, so->recheck || ls_index_has_stale(scan->indexRelation));
+		tbm_add_tuples(bitmap, tids, n, so->recheck || has_stale(scan));
 	return total;
 }
 

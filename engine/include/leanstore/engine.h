@@ -424,12 +424,11 @@ LS_NODISCARD ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_sna
  * valid until the next call on the scan.  LS_END.  `running` of the snapshot is copied at open. */
 LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count, ls_error *err) LS_NOEXCEPT;
 /* The version of one row that the scan's snapshot sees (LS_NOT_FOUND: none), whatever its range.  As ls_row_fetch does, but from a
- * copy of the row's leaf, which is kept for the next call: for row ids that come nearly in order.  A scan serves either these calls
- * or ls_scan_next. */
-LS_NODISCARD ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, ls_row *row, ls_error *err) LS_NOEXCEPT;
-/* The same, and behind it, as ls_scan_next gives them, the visible rows that follow in that direction: *count with the one wanted. */
-LS_NODISCARD ls_status ls_scan_fetch_run(ls_scan *scan, uint64_t row_id, bool backward, const ls_row **rows, uint32_t *count,
-                                         ls_error *err) LS_NOEXCEPT;
+ * copy of the row's leaf, which is kept for the next call: for row ids that come nearly in order.  run: 0, this row alone; 1 or -1, behind
+ * it the visible rows that follow in that direction, as ls_scan_next gives them; *count with the one wanted.  A scan serves either
+ * these calls or ls_scan_next. */
+LS_NODISCARD ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, int run, const ls_row **rows, uint32_t *count,
+                                     ls_error *err) LS_NOEXCEPT;
 /* Turn around at the row `from`, one of those that the last call returned: the next one returns what is before/after it.  After
  * LS_END: what is at the end that was reached. */
 void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) LS_NOEXCEPT;
