@@ -68,6 +68,21 @@ CREATE VIEW leanstore_range_locks AS
 REVOKE ALL ON leanstore_range_locks FROM PUBLIC;
 GRANT SELECT ON leanstore_range_locks TO pg_monitor;
 
+-- What this session keeps to plan queries of the same form without planning: at most rows_max rows are
+-- read so; NULL: no plan is right for all values.
+CREATE FUNCTION leanstore_kept_plans(
+    OUT relation regclass,
+    OUT command text,
+    OUT rows_max float8,
+    OUT uses bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE;
+
+CREATE VIEW leanstore_kept_plans AS
+    SELECT relation, command, rows_max, uses FROM leanstore_kept_plans();
+GRANT SELECT ON leanstore_kept_plans TO PUBLIC;
+
 CREATE FUNCTION leanstore_stat(
     OUT frames_total bigint,
     OUT frames_free bigint,

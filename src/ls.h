@@ -45,6 +45,7 @@ typedef enum LsDefaultIndex
 extern int	ls_default_index;	/* LsDefaultIndex */
 extern bool ls_count_remote_waits;
 extern int	ls_sequence_log_values;
+extern bool ls_reuse_plans;
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */

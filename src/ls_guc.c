@@ -21,6 +21,7 @@ bool		ls_direct_io = true;
 int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
 bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
+bool		ls_reuse_plans = true;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -117,6 +118,12 @@ ls_define_settings(void)
 							 "Columns that a leanstore index cannot have get a btree in any case.",
 							 &ls_default_index, LS_DEFAULT_INDEX_LEANSTORE, default_index_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("leanstore.reuse_plans",
+							 "Uses plans of look-ups by key in leanstore tables again for other values.",
+							 "Only where the plan reads a bounded number of rows by a unique index, whatever the values.",
+							 &ls_reuse_plans, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("leanstore");
 }

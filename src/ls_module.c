@@ -7,9 +7,9 @@
 #include "ls.h"
 #include "ls_serializable.h"
 #include "index/ls_index.h"
+#include "plan/ls_plan.h"
 
 #include "fmgr.h"
-#include "index/ls_index.h"
 #include "miscadmin.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -39,4 +39,5 @@ _PG_init(void)
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
 	ls_index_install_planner_hook();
+	ls_plan_install_hook();
 }

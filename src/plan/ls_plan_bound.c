@@ -1,0 +1,210 @@
+/*
+ * ls_plan_bound.c - is a plan right for all values?
+ *
+ * It is if what it reads is bounded whatever they are: by equality with all columns of a unique index it
+ * reads at most one row, and by equality with all but the last one and a range of integers there at
+ * most as many as lie in the range.  No other plan is much better at that, and the one that reads a range is as
+ * good for any shorter one.
+ */
+#include "plan/ls_plan.h"
+
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+/* Number of the value that a parameter of a lifted query stands for, or -1. */
+static int
+value_of(const Node *node)
+{
+	return node != NULL && IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXTERN ?
+		((const Param *) node)->paramid - 1 : -1;
+}
+
+static bool
+is_integer(Oid type)
+{
+	return type == INT2OID || type == INT4OID || type == INT8OID;
+}
+
+/* What the conditions on one column of the index say. */
+typedef struct ColumnBound
+{
+	double		values;			/* by equality; 0: none */
+	const Param *from;			/* value at either end of a range of integers */
+	const Param *to;
+} ColumnBound;
+
+/* Strategy of a condition `column operator value`, and which column; 0: it is none. */
+static int
+strategy_of(Relation index, const Node *left, Oid operator, int *column)
+{
+	if (left == NULL || !IsA(left, Var) || ((const Var *) left)->varno != INDEX_VAR)
+		return 0;
+	*column = ((const Var *) left)->varattno - 1;
+	if (*column < 0 || *column >= IndexRelationGetNumberOfKeyAttributes(index))
+		return 0;
+	return get_op_opfamily_strategy(operator, index->rd_opfamily[*column]);
+}
+
+static void
+note_operator(Relation index, const OpExpr *condition, ColumnBound *columns)
+{
+	int			column;
+	const Node *right;
+	int			strategy;
+
+	if (list_length(condition->args) != 2)
+		return;
+	strategy = strategy_of(index, linitial(condition->args), condition->opno, &column);
+	if (strategy == BTEqualStrategyNumber)
+		columns[column].values = 1;
+	right = lsecond(condition->args);
+	if (strategy == 0 || value_of(right) < 0 || !is_integer(exprType(right)) ||
+		!is_integer(TupleDescAttr(RelationGetDescr(index), column)->atttypid))
+		return;
+	if (strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber)
+		columns[column].from = (const Param *) right;
+	else if (strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
+		columns[column].to = (const Param *) right;
+}
+
+/* column = ANY (ARRAY[...]), which is IN: the array is computed. */
+static void
+note_array(Relation index, const ScalarArrayOpExpr *condition, const LsLiftedQuery *lifted, ColumnBound *columns)
+{
+	int			column;
+	int			computed = value_of(lsecond(condition->args)) - lifted->n_values;
+	const ArrayExpr *array;
+
+	if (!condition->useOr || computed < 0 || !IsA(lifted->computed[computed], ArrayExpr))
+		return;
+	array = (const ArrayExpr *) lifted->computed[computed];
+	if (!array->multidims && strategy_of(index, linitial(condition->args), condition->opno, &column) == BTEqualStrategyNumber &&
+		columns[column].values == 0)
+		columns[column].values = list_length(array->elements);
+}
+
+static const LsRowBound one_row = {.factor = 1, .from = -1, .to = -1};
+
+static bool
+bound_of_columns(const ColumnBound *columns, int n, LsRowBound *bound)
+{
+	*bound = one_row;
+	for (int i = 0; i < n; i++)
+	{
+		if (columns[i].values > 0)
+			bound->factor *= columns[i].values;
+		else if (i == n - 1 && columns[i].from != NULL && columns[i].to != NULL)
+		{
+			bound->from = value_of((const Node *) columns[i].from);
+			bound->from_type = columns[i].from->paramtype;
+			bound->to = value_of((const Node *) columns[i].to);
+			bound->to_type = columns[i].to->paramtype;
+		}
+		else
+			return false;
+	}
+	return true;
+}
+
+static bool
+bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, const LsLiftedQuery *lifted, LsRowBound *bound)
+{
+	ColumnBound columns[INDEX_MAX_KEYS] = {0};
+	Relation	index = index_open(index_id, NoLock);	/* locked by the planner */
+	ListCell   *cell;
+	bool		result;
+
+	foreach(cell, conditions)
+	{
+		const Node *condition = lfirst(cell);
+
+		if (IsA(condition, OpExpr))
+			note_operator(index, (const OpExpr *) condition, columns);
+		else if (IsA(condition, ScalarArrayOpExpr))
+			note_array(index, (const ScalarArrayOpExpr *) condition, lifted, columns);
+	}
+	result = index->rd_index->indisunique && index->rd_index->indimmediate &&
+		bound_of_columns(columns, IndexRelationGetNumberOfKeyAttributes(index), bound);
+	index_close(index, NoLock);
+
+	/* Another index might do better for a condition that is left to be looked at in each row. */
+	return result && (bound->from < 0 || filter == NIL);
+}
+
+static bool
+bound_of_node(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
+{
+	if (plan->initPlan != NIL || plan->parallel_aware || plan->righttree != NULL)
+		return false;
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			return bound_of_index_scan(((const IndexScan *) plan)->indexid, ((const IndexScan *) plan)->indexqual,
+									   plan->qual, lifted, bound);
+		case T_IndexOnlyScan:
+			return bound_of_index_scan(((const IndexOnlyScan *) plan)->indexid, ((const IndexOnlyScan *) plan)->indexqual,
+									   plan->qual, lifted, bound);
+		case T_Result:
+			if (plan->lefttree == NULL)
+			{
+				*bound = one_row;
+				return true;
+			}
+			break;
+		case T_ModifyTable:
+			if (((const ModifyTable *) plan)->mergeActionLists != NIL ||
+				((const ModifyTable *) plan)->withCheckOptionLists != NIL ||
+				((const ModifyTable *) plan)->fdwDirectModifyPlans != NULL)
+				return false;
+			break;
+		case T_LockRows:
+		case T_Limit:
+		case T_Sort:
+		case T_Unique:
+		case T_Agg:
+			break;
+		default:
+			return false;
+	}
+	return plan->lefttree != NULL && bound_of_node(plan->lefttree, lifted, bound);
+}
+
+/* Of a plan for a lifted query.  False: there is none, or something in the plan depends on more than values. */
+bool
+ls_plan_bound(const PlannedStmt *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
+{
+	return !plan->transientPlan && !plan->dependsOnRole && !plan->parallelModeNeeded && plan->subplans == NIL &&
+		plan->partPruneInfos == NIL && plan->appendRelations == NIL && bound_of_node(plan->planTree, lifted, bound);
+}
+
+static double
+integer_value(Oid type, Datum value)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return DatumGetInt16(value);
+		case INT4OID:
+			return DatumGetInt32(value);
+		default:
+			return (double) DatumGetInt64(value);
+	}
+}
+
+double
+ls_plan_rows(const LsRowBound *bound, const LsPlanValue *values)
+{
+	double		width;
+
+	if (bound->from < 0)
+		return bound->factor;
+	if (values[bound->from].is_null || values[bound->to].is_null)
+		return 0;
+	width = integer_value(bound->to_type, values[bound->to].value) - integer_value(bound->from_type, values[bound->from].value) + 1;
+	return bound->factor * Max(width, 0);
+}
