@@ -42,6 +42,7 @@ SELECT uses FROM kept;
 SELECT plan_of('SELECT v FROM ours WHERE a = 7 AND b = 5');
 SELECT plan_of('SELECT v FROM ours WHERE a = 7 AND b BETWEEN 10 AND 12');
 SELECT plan_of('SELECT v FROM ours WHERE id IN (1, 2, 3)');
+SELECT plan_of('SELECT v FROM ours WHERE (a, b) IN ((1, 2), (3, 4), (5, 6)) AND v <> ''x'' FOR UPDATE');
 SELECT plan_of('SELECT sum(a) FROM ours WHERE id >= 100 AND id < 200');
 SELECT plan_of('SELECT DISTINCT a FROM ours WHERE id BETWEEN 100 AND 200 ORDER BY a');
 SELECT plan_of('SELECT v FROM ours WHERE id = 5 AND v LIKE ''v5%'' FOR UPDATE');
@@ -225,6 +226,8 @@ DECLARE
 		'SELECT string_agg(v, '','' ORDER BY id) FROM %1$s WHERE id >= %2$s AND id < %3$s + %4$s',
 		'SELECT sum(b)::text FROM %1$s WHERE a = %2$s AND b > %3$s AND b <= %4$s',
 		'SELECT count(DISTINCT a)::text FROM %1$s WHERE id IN (%2$s, %3$s, %4$s)',
+		'SELECT count(v)::text FROM %1$s WHERE (a, b) IN ((%2$s, %3$s), (%4$s, %2$s))',
+		'UPDATE %1$s t SET b = b - 1 WHERE (a, b) IN ((%2$s, %3$s), (NULL, %2$s)) RETURNING t::text',
 		'SELECT v FROM %1$s WHERE id BETWEEN %2$s AND %2$s + %3$s ORDER BY id DESC LIMIT 1 OFFSET %4$s + 1',
 		'SELECT (id + %3$s)::text FROM %1$s WHERE id = %2$s::int8',
 		'SELECT (id + %3$s)::text FROM %1$s WHERE id = %2$s.0',

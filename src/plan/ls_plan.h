@@ -16,7 +16,7 @@
 #include "nodes/plannodes.h"
 
 /* A query with more is planned as always. */
-#define LS_PLAN_MAX_VALUES 64
+#define LS_PLAN_MAX_VALUES 128
 
 typedef struct LsPlanValue
 {

@@ -2,8 +2,8 @@
  * ls_plan_bound.c - is a plan right for all values?
  *
  * It is if what it reads is bounded whatever they are: by equality with all columns of a unique index it
- * reads at most one row, and by equality with all but the last one and a range of integers there at
- * most as many as lie in the range.  No other plan is much better at that, and the one that reads a range is as
+ * reads at most one row, by several such conditions with OR between them one for each, and by equality with all but the last
+ * column and a range of integers there at most as many as lie in the range.  No other plan is much better at that, and the one that reads a range is as
  * good for any shorter one.
  */
 #include "plan/ls_plan.h"
@@ -136,6 +136,29 @@ bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, co
 	return result && (bound->from < 0 || filter == NIL);
 }
 
+/* Rows by equality, in an index or in several, one after the other. */
+static bool
+bound_of_bitmap(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
+{
+	double		rows = 0;
+	ListCell   *cell;
+
+	if (IsA(plan, BitmapIndexScan))
+		return bound_of_index_scan(((const BitmapIndexScan *) plan)->indexid, ((const BitmapIndexScan *) plan)->indexqual,
+								   NIL, lifted, bound) && bound->from < 0;
+	if (!IsA(plan, BitmapOr))
+		return false;
+	foreach(cell, ((const BitmapOr *) plan)->bitmapplans)
+	{
+		if (!bound_of_bitmap(lfirst(cell), lifted, bound))
+			return false;
+		rows += bound->factor;
+	}
+	*bound = one_row;
+	bound->factor = rows;
+	return true;
+}
+
 static bool
 bound_of_node(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
 {
@@ -149,6 +172,8 @@ bound_of_node(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
 		case T_IndexOnlyScan:
 			return bound_of_index_scan(((const IndexOnlyScan *) plan)->indexid, ((const IndexOnlyScan *) plan)->indexqual,
 									   plan->qual, lifted, bound);
+		case T_BitmapHeapScan:
+			return bound_of_bitmap(plan->lefttree, lifted, bound);
 		case T_Result:
 			if (plan->lefttree == NULL)
 			{

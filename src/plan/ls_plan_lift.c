@@ -305,6 +305,8 @@ place(Node *node, void *context)
 static void
 place_in_node(Plan *plan, LsLiftedQuery *lifted)
 {
+	ListCell   *cell;
+
 	PLACE(plan->targetlist, List *);
 	PLACE(plan->qual, List *);
 	switch (nodeTag(plan))
@@ -329,6 +331,17 @@ place_in_node(Plan *plan, LsLiftedQuery *lifted)
 				PLACE(scan->indextlist, List *);
 				break;
 			}
+		case T_BitmapHeapScan:
+			PLACE(((BitmapHeapScan *) plan)->bitmapqualorig, List *);
+			break;
+		case T_BitmapIndexScan:
+			PLACE(((BitmapIndexScan *) plan)->indexqual, List *);
+			PLACE(((BitmapIndexScan *) plan)->indexqualorig, List *);
+			break;
+		case T_BitmapOr:
+			foreach(cell, ((BitmapOr *) plan)->bitmapplans)
+				place_in_node(lfirst(cell), lifted);
+			break;
 		case T_Result:
 			PLACE(((Result *) plan)->resconstantqual, Node *);
 			break;
