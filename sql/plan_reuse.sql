@@ -139,6 +139,13 @@ SELECT plan_of('SELECT v FROM ours WHERE w = 12 AND id = 17');
 SELECT rows_max FROM kept LIMIT 1;
 ALTER TABLE ours DROP CONSTRAINT deferred, ADD PRIMARY KEY (id);
 
+-- unique, and yet several rows for one value of the last column
+CREATE TABLE rooms (room int4range, during int4range, v text, PRIMARY KEY (room, during WITHOUT OVERLAPS)) USING leanstore;
+INSERT INTO rooms SELECT '[1,2)', int4range(i, i + 1), 'v' || i FROM generate_series(1, 2000) i;
+ANALYZE rooms;
+SELECT plan_of('SELECT count(*) FROM rooms WHERE room = int4range ''[1,2)'' AND during && int4range ''[5,8)''');
+SELECT rows_max, uses FROM leanstore_kept_plans WHERE relation = 'rooms'::regclass;
+
 -- Row security is somebody's: never kept.
 ALTER TABLE ours ENABLE ROW LEVEL SECURITY;
 CREATE POLICY even ON ours USING (id % 2 = 0);
@@ -185,6 +192,11 @@ SELECT v FROM ours WHERE id = 12;
 SELECT v FROM ours WHERE id = 13;
 SELECT bool_or(uses = :before_uses) FROM kept;
 RESET leanstore.reuse_plans;
+
+DISCARD PLANS;
+SELECT count(*) FROM kept;
+SELECT v FROM ours WHERE id = 13;
+SELECT uses FROM kept;
 
 -- Many forms: the ones used last stay.
 DO $$

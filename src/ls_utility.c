@@ -13,6 +13,7 @@
  */
 #include "ls.h"
 #include "index/ls_index.h"
+#include "plan/ls_plan.h"
 #include "ls_publication.h"
 #include "ls_table.h"
 
@@ -185,6 +186,9 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		ls_twophase_settle_all();
 		RESUME_INTERRUPTS();
 	}
+	if (IsA(parsetree, DiscardStmt) && ((DiscardStmt *) parsetree)->target != DISCARD_SEQUENCES &&
+		((DiscardStmt *) parsetree)->target != DISCARD_TEMP)
+		ls_plan_discard();
 	ls_index_finish_statement(&after, query);
 	ls_publication_check(parsetree);
 	ls_index_after_alter_enum(enum_positions);

@@ -199,6 +199,7 @@ extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *
 									Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
 									double *pages);
 extern int	ls_index_amgettreeheight(Relation index);
+extern bool ls_index_planner_hook_is_alone(void);
 extern void ls_index_install_planner_hook(void);
 
 #endif							/* LS_INDEX_H */

@@ -99,6 +99,12 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 		rel->pages = Max(rel->pages, MIN_PAGES_BY_INDEX);
 }
 
+bool
+ls_index_planner_hook_is_alone(void)
+{
+	return get_relation_info_hook == relation_info && previous_relation_info_hook == NULL;
+}
+
 void
 ls_index_install_planner_hook(void)
 {

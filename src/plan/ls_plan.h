@@ -72,6 +72,7 @@ typedef struct LsKeptPlan
 	uint64		serial;			/* no two have the same */
 	dlist_node	link;
 	bool		valid;
+	int			options;		/* of the planner */
 	MemoryContext context;		/* of all that follows */
 	Query	   *blank;
 	PlannedStmt *plan;
@@ -107,6 +108,7 @@ extern void ls_plan_prepare(void);
 extern LsKeptPlan *ls_plan_find(uint64 hash);
 extern LsKeptPlan *ls_plan_keep(uint64 hash, const LsKeptPlan *what);
 extern void ls_plan_used(LsKeptPlan *kept);
+extern void ls_plan_discard(void);
 
 /* ls_plan_reuse.c */
 extern bool ls_planning_to_reuse(void);

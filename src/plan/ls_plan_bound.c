@@ -128,7 +128,8 @@ bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, co
 		else if (IsA(condition, ScalarArrayOpExpr))
 			note_array(index, (const ScalarArrayOpExpr *) condition, lifted, columns);
 	}
-	result = index->rd_index->indisunique && index->rd_index->indimmediate &&
+	result = (index->rd_rel->relam == BTREE_AM_OID || ls_is_index(index)) && /* the strategies are theirs */
+		index->rd_index->indisunique && index->rd_index->indimmediate &&
 		bound_of_columns(columns, IndexRelationGetNumberOfKeyAttributes(index), bound);
 	index_close(index, NoLock);
 

@@ -205,6 +205,13 @@ ls_plan_used(LsKeptPlan *kept)
 	dlist_move_head(&recent, &kept->link);
 }
 
+/* DISCARD PLANS */
+void
+ls_plan_discard(void)
+{
+	relation_changed((Datum) 0, InvalidOid);
+}
+
 PG_FUNCTION_INFO_V1(leanstore_kept_plans);
 
 /* Of this session, the one used last first. */

@@ -5,6 +5,9 @@
  */
 #include "plan/ls_plan.h"
 
+#include "index/ls_index.h"
+
+#include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "utils/memutils.h"
 
@@ -94,7 +97,7 @@ make_plan(const Request *request, LsKeptPlan *made)
 
 	*made = (LsKeptPlan)
 	{
-		.context = context
+		.context = context, .options = request->options
 	};
 	ls_planner_settings(&made->settings);
 	made->blank = ls_query_blank(request->query, request->options, request->params);
@@ -184,7 +187,7 @@ plan_by_shape(const Request *request)
 	kept = ls_plan_find(request->shape.hash);
 	if (kept != NULL)
 	{
-		if (!ls_query_is_like(request->query, &request->shape, kept->blank))
+		if (request->options != kept->options || !ls_query_is_like(request->query, &request->shape, kept->blank))
 			return NULL;
 		ls_plan_used(kept);
 	}
@@ -193,12 +196,19 @@ plan_by_shape(const Request *request)
 	return kept != NULL && kept->plan != NULL ? plan_with(request, kept) : NULL;
 }
 
+/* Another extension that has a say in planning, as by hints, may say something else next time. */
+static bool
+others_plan(void)
+{
+	return set_rel_pathlist_hook != NULL || create_upper_paths_hook != NULL || join_search_hook != NULL || !ls_index_planner_hook_is_alone();
+}
+
 static PlannedStmt *
 plan_query(Query *query, const char *text, int options, ParamListInfo params)
 {
 	PlannedStmt *plan = NULL;
 
-	if (ls_reuse_plans && !planning)
+	if (ls_reuse_plans && !planning && !others_plan())
 	{
 		Request		request;
 
