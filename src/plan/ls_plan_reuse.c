@@ -71,6 +71,7 @@ note_plan(LsKeptPlan *made, PlannedStmt *plan)
 	LsPlanValue values[LS_PLAN_MAX_VALUES];
 	double		rows;
 
+	list_free(made->relations);
 	made->relations = list_copy(plan->relationOids);
 	made->items = copyObject(plan->invalItems);
 	if (!ls_plan_bound(plan, &made->lifted, &made->bound))
@@ -120,7 +121,7 @@ make_plan(const Request *request, LsKeptPlan *made)
 	return false;
 }
 
-/* A copy of a kept plan, with the values of this query.  NULL: it is not right for them. */
+/* With the values of this query. */
 static PlannedStmt *
 copy_plan(LsKeptPlan *kept, const Query *query, const LsPlanValue *values)
 {
@@ -156,6 +157,7 @@ plan_for_rows(const Request *request, LsKeptPlan *kept, double rows)
 	return NULL;
 }
 
+/* NULL: not everything can be computed of these values, or the plan has gone, or is not right for so many rows. */
 static PlannedStmt *
 plan_with(const Request *request, LsKeptPlan *kept)
 {
