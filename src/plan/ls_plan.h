@@ -88,12 +88,14 @@ typedef struct LsKeptPlan
 
 /* ls_plan_shape.c */
 extern bool ls_query_shape(Query *query, int options, ParamListInfo params, LsQueryShape *shape);
+extern Query *ls_query_copy(Query *query, int options, ParamListInfo params, LsQueryShape *shape);
 extern Query *ls_query_blank(Query *query, int options, ParamListInfo params);
 extern bool ls_query_is_like(Query *query, const LsQueryShape *shape, const Query *blank);
 
 /* ls_plan_lift.c */
 extern bool ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *lifted);
-extern void ls_place_values(const LsLiftedQuery *lifted, const LsPlanValue *values, int from, int n);
+extern int ls_value_of(const Node *node);
+extern void ls_place_values(const LsLiftedQuery *lifted, const LsPlanValue *values, int n);
 extern bool ls_compute_values(const LsLiftedQuery *lifted, LsPlanValue *values);
 extern void ls_place_in_plan(PlannedStmt *plan, LsLiftedQuery *lifted);
 

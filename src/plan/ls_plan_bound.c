@@ -16,14 +16,6 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* Number of the value that a parameter of a lifted query stands for, or -1. */
-static int
-value_of(const Node *node)
-{
-	return node != NULL && IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXTERN ?
-		((const Param *) node)->paramid - 1 : -1;
-}
-
 static bool
 is_integer(Oid type)
 {
@@ -63,7 +55,7 @@ note_operator(Relation index, const OpExpr *condition, ColumnBound *columns)
 	if (strategy == BTEqualStrategyNumber)
 		columns[column].values = 1;
 	right = lsecond(condition->args);
-	if (strategy == 0 || value_of(right) < 0 || !is_integer(exprType(right)) ||
+	if (strategy == 0 || ls_value_of(right) < 0 || !is_integer(exprType(right)) ||
 		!is_integer(TupleDescAttr(RelationGetDescr(index), column)->atttypid))
 		return;
 	if (strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber)
@@ -77,7 +69,7 @@ static void
 note_array(Relation index, const ScalarArrayOpExpr *condition, const LsLiftedQuery *lifted, ColumnBound *columns)
 {
 	int			column;
-	int			computed = value_of(lsecond(condition->args)) - lifted->n_values;
+	int			computed = ls_value_of(lsecond(condition->args)) - lifted->n_values;
 	const ArrayExpr *array;
 
 	if (!condition->useOr || computed < 0 || !IsA(lifted->computed[computed], ArrayExpr))
@@ -100,9 +92,9 @@ bound_of_columns(const ColumnBound *columns, int n, LsRowBound *bound)
 			bound->factor *= columns[i].values;
 		else if (i == n - 1 && columns[i].from != NULL && columns[i].to != NULL)
 		{
-			bound->from = value_of((const Node *) columns[i].from);
+			bound->from = ls_value_of((const Node *) columns[i].from);
 			bound->from_type = columns[i].from->paramtype;
-			bound->to = value_of((const Node *) columns[i].to);
+			bound->to = ls_value_of((const Node *) columns[i].to);
 			bound->to_type = columns[i].to->paramtype;
 		}
 		else

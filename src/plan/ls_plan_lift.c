@@ -87,6 +87,14 @@ look_into(Node *node, void *context)
 	return expression_tree_walker(node, look_into, contents);
 }
 
+/* Number of the value that a parameter of a lifted query stands for; -1: the node is none. */
+int
+ls_value_of(const Node *node)
+{
+	return node != NULL && IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXTERN ?
+		((const Param *) node)->paramid - 1 : -1;
+}
+
 static Param *
 make_param(int number, const Node *node)
 {
@@ -202,11 +210,11 @@ lift(Node *node, void *context)
 	return expression_tree_mutator(node, lift, context);
 }
 
-/* Sets n values, from the given number on, where they have places. */
+/* Sets the first n values where they have places. */
 void
-ls_place_values(const LsLiftedQuery *lifted, const LsPlanValue *values, int from, int n)
+ls_place_values(const LsLiftedQuery *lifted, const LsPlanValue *values, int n)
 {
-	for (int i = from; i < from + n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		ListCell   *cell;
 
@@ -231,7 +239,7 @@ ls_compute_values(const LsLiftedQuery *lifted, LsPlanValue *values)
 	int			first = lifted->n_values;
 	int			n = lifted->n_computed;
 
-	ls_place_values(lifted, values, 0, first);
+	ls_place_values(lifted, values, first);
 	for (int i = 0; i < n; i++)
 		expressions[i] = copyObject(lifted->computed[i]);
 	for (int i = 0; i < n; i++)
@@ -253,14 +261,12 @@ ls_compute_values(const LsLiftedQuery *lifted, LsPlanValue *values)
 bool
 ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *lifted)
 {
-	Query	   *copy = copyObject(query);
 	LsQueryShape shape;
+	Query	   *copy = ls_query_copy(query, options, params, &shape);
 	LsPlanValue values[LS_PLAN_MAX_VALUES];
 	Lifting		lifting = {.shape = &shape, .lifted = lifted};
 	int			n;
 
-	if (!ls_query_shape(copy, options, params, &shape))
-		elog(ERROR, "a copied query has no shape");
 	*lifted = (LsLiftedQuery)
 	{
 		.n_values = shape.n_values,
@@ -295,8 +301,10 @@ ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *li
 static Node *
 place(Node *node, void *context)
 {
-	if (node != NULL && IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXTERN)
-		return (Node *) make_place(context, ((Param *) node)->paramid - 1, node);
+	int			number = ls_value_of(node);
+
+	if (number >= 0)
+		return (Node *) make_place(context, number, node);
 	return expression_tree_mutator(node, place, context);
 }
 

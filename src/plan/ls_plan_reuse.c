@@ -127,7 +127,7 @@ copy_plan(LsKeptPlan *kept, const Query *query, const LsPlanValue *values)
 {
 	PlannedStmt *plan;
 
-	ls_place_values(&kept->lifted, values, 0, kept->lifted.n_values + kept->lifted.n_computed);
+	ls_place_values(&kept->lifted, values, kept->lifted.n_values + kept->lifted.n_computed);
 	plan = copyObject(kept->plan);
 	plan->queryId = query->queryId;
 	plan->stmt_location = query->stmt_location;

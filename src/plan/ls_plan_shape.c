@@ -13,7 +13,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
@@ -218,15 +217,24 @@ blank(Const *constant)
 	constant->constlen = BLANK_LENGTH;
 }
 
+/* A copy of a query that has a shape, and the shape with the copy's nodes. */
+Query *
+ls_query_copy(Query *query, int options, ParamListInfo params, LsQueryShape *shape)
+{
+	Query	   *copy = copyObject(query);
+
+	if (!ls_query_shape(copy, options, params, shape))
+		elog(ERROR, "a copied query has no shape");
+	return copy;
+}
+
 /* A copy, for ls_query_is_like(). */
 Query *
 ls_query_blank(Query *query, int options, ParamListInfo params)
 {
-	Query	   *copy = copyObject(query);
 	LsQueryShape shape;
+	Query	   *copy = ls_query_copy(query, options, params, &shape);
 
-	if (!ls_query_shape(copy, options, params, &shape))
-		elog(ERROR, "a copied query has no shape");
 	for (int i = 0; i < shape.n_values; i++)
 		if (IsA(shape.nodes[i], Const))
 			blank((Const *) shape.nodes[i]);
