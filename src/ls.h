@@ -46,6 +46,7 @@ extern int	ls_default_index;	/* LsDefaultIndex */
 extern bool ls_count_remote_waits;
 extern int	ls_sequence_log_values;
 extern bool ls_reuse_plans;
+extern bool ls_reuse_executor_states;
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */

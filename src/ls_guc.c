@@ -22,6 +22,7 @@ int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
 bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
 bool		ls_reuse_plans = true;
+bool		ls_reuse_executor_states = true;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -124,6 +125,12 @@ ls_define_settings(void)
 							 "Only where the plan reads a bounded number of rows by a unique index, whatever the values.",
 							 &ls_reuse_plans, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("leanstore.reuse_executor_states",
+							 "Uses what the executor builds for a prepared plan of leanstore tables again when the plan is executed again.",
+							 "Only simple plans, without triggers and check constraints.",
+							 &ls_reuse_executor_states, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("leanstore");
 }

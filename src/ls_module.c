@@ -6,6 +6,7 @@
  */
 #include "ls.h"
 #include "ls_serializable.h"
+#include "executor/ls_state.h"
 #include "index/ls_index.h"
 #include "plan/ls_plan.h"
 
@@ -34,6 +35,7 @@ _PG_init(void)
 	ls_rmgr_register();
 	ls_worker_register();
 	ls_xact_install_callbacks();
+	ls_state_install_hooks();
 	ls_horizon_install_hooks();
 	ls_serializable_install_hooks();
 	ls_relation_install_hooks();

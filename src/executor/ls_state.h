@@ -1,0 +1,63 @@
+/*
+ * ls_state.h - what the executor builds for a plan is used again when the plan is executed again.
+ *
+ * README.md tells why and when.  ls_state_keep.c has the executor's hooks and the states that a session keeps, ls_state_fit.c
+ * tells for which plans, and ls_state_rest.c lets go of all that a state holds and takes it again.
+ */
+#ifndef LS_STATE_H
+#define LS_STATE_H
+
+#include "ls.h"
+
+#include "executor/execdesc.h"
+#include "lib/ilist.h"
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+
+/* Tables and indexes, each time it is opened. */
+#define LS_STATE_MAX_RELATIONS 16
+#define LS_STATE_MAX_NODES 16
+
+/* What a state that rests points to and does not hold. */
+typedef struct LsRestingRelation
+{
+	Oid			oid;
+	LOCKMODE	lock;			/* to open it with */
+	Relation	relation;
+	TupleDesc	descriptor;
+} LsRestingRelation;
+
+/* Of a plan in the server's plan cache.  `estate` is NULL unless a state rests here: who executes it takes it along. */
+typedef struct LsKeptState
+{
+	const PlannedStmt *plan;	/* key of the table */
+	bool		looked_at;
+	bool		fits;
+	int			starts;			/* as always */
+	int			rests;			/* of this state */
+	int64		uses;			/* of all states of the plan */
+	const EState *running;		/* who was started last; may have gone */
+	uint64		changes;		/* ls_state_changes() when the state was made */
+	Oid			user;			/* who may execute the functions in it */
+	dlist_node	link;			/* only if a state rests here */
+	EState	   *estate;
+	TupleDesc	result;
+	int			n_nodes;		/* the first is the root, children come behind their parents; 0: not collected yet */
+	PlanState  *nodes[LS_STATE_MAX_NODES];
+	int			n_relations;
+	LsRestingRelation relations[LS_STATE_MAX_RELATIONS];
+} LsKeptState;
+
+/* ls_state_fit.c */
+extern bool ls_state_fits(const PlannedStmt *plan);
+
+/* ls_state_rest.c */
+extern bool ls_state_rest(LsKeptState *kept, QueryDesc *query);
+extern bool ls_state_open(LsKeptState *kept);
+extern void ls_state_close(LsKeptState *kept, int n);
+extern void ls_state_wake(LsKeptState *kept, QueryDesc *query);
+
+/* ls_state_keep.c */
+extern void ls_state_install_hooks(void);
+
+#endif

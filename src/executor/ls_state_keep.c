@@ -1,0 +1,267 @@
+/*
+ * ls_state_keep.c - the executor's hooks, and the states that a session keeps.
+ *
+ * A plan in the server's plan cache is known by its address, from its second execution on, until its memory goes.  Its state
+ * rests here between executions.  Who executes it takes the state along: an error on the way ends it as it would end any other,
+ * and an execution within the execution builds one of its own.
+ */
+#include "executor/ls_state.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/* Each takes 30 to 60 kB. */
+#define MAX_STATES 64
+/* Then it is built anew: of some executions, little bits of memory stay (what extensions put there to measure them). */
+#define MAX_RESTS 500
+
+static ExecutorStart_hook_type previous_start = NULL;
+static ExecutorEnd_hook_type previous_end = NULL;
+
+static MemoryContext states_context = NULL;
+static HTAB *states = NULL;		/* of all plans that were seen and are still there */
+static dlist_head resting = DLIST_STATIC_INIT(resting);	/* the one used last is first */
+static int	n_resting = 0;
+static uint64 changes = 0;		/* of catalogs, as far as an execution depends on them */
+
+static void
+relation_changed(Datum arg, Oid relation)
+{
+	changes++;
+}
+
+static void
+object_changed(Datum arg, int cache, uint32 hash)
+{
+	changes++;
+}
+
+static void
+prepare(void)
+{
+	HASHCTL		control = {.keysize = sizeof(const PlannedStmt *), .entrysize = sizeof(LsKeptState)};
+
+	if (states != NULL)
+		return;
+	states_context = AllocSetContextCreate(TopMemoryContext, "leanstore executor states", ALLOCSET_DEFAULT_SIZES);
+	control.hcxt = states_context;
+	states = hash_create("leanstore executor states", MAX_STATES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(OPEROID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, object_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, object_changed, (Datum) 0);
+}
+
+/* No longer rests; who asks has taken the state or drops it. */
+static void
+note_woken(LsKeptState *kept)
+{
+	dlist_delete(&kept->link);
+	n_resting--;
+}
+
+static void
+drop_state(LsKeptState *kept)
+{
+	MemoryContext context = kept->estate->es_query_cxt;
+
+	note_woken(kept);
+	kept->estate = NULL;
+	MemoryContextDelete(context);
+}
+
+/* The plan goes. */
+static void
+plan_is_freed(void *plan)
+{
+	LsKeptState *kept = hash_search(states, &plan, HASH_FIND, NULL);
+
+	if (kept == NULL)
+		return;
+	if (kept->estate != NULL)
+		drop_state(kept);
+	hash_search(states, &plan, HASH_REMOVE, NULL);
+}
+
+static LsKeptState *
+find_or_enter(const PlannedStmt *plan)
+{
+	bool		found;
+	LsKeptState *kept = hash_search(states, &plan, HASH_FIND, &found);
+	MemoryContextCallback *callback;
+
+	if (found)
+		return kept;
+	callback = MemoryContextAlloc(GetMemoryChunkContext(unconstify(PlannedStmt *, plan)), sizeof(*callback));
+	*callback = (MemoryContextCallback)
+	{
+		.func = plan_is_freed, .arg = unconstify(PlannedStmt *, plan)
+	};
+	kept = hash_search(states, &plan, HASH_ENTER, NULL);
+	*kept = (LsKeptState)
+	{
+		.plan = plan
+	};
+	MemoryContextRegisterResetCallback(GetMemoryChunkContext(unconstify(PlannedStmt *, plan)), callback);
+	return kept;
+}
+
+/* The name is a constant of the server's: a plan that lives as long as its statement. */
+static bool
+is_in_plan_cache(PlannedStmt *plan)
+{
+	static const char *name = NULL;
+	const char *of_plan = GetMemoryChunkContext(plan)->name;
+
+	if (name == NULL && strcmp(of_plan, "CachedPlan") == 0)
+		name = of_plan;
+	return of_plan == name;
+}
+
+/*
+ * Values that PL/pgSQL puts where its variables are known to the expressions that were built; and what may not be written is
+ * told by standard_ExecutorStart().
+ */
+static bool
+is_plain(const QueryDesc *query, int eflags)
+{
+	return eflags == 0 && query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
+		(query->params == NULL || query->params->paramCompile == NULL) && !XactReadOnly && !IsInParallelMode() &&
+		is_in_plan_cache(query->plannedstmt);
+}
+
+static bool
+wake(LsKeptState *kept, QueryDesc *query)
+{
+	ExecCheckPermissions(query->plannedstmt->rtable, query->plannedstmt->permInfos, true);
+	if (kept->changes == changes && kept->user == GetUserId() && ls_state_open(kept))
+	{
+		/* to lock an index takes notice of what has changed */
+		if (kept->changes == changes)
+		{
+			note_woken(kept);
+			ls_state_wake(kept, query);
+			kept->running = query->estate;
+			kept->uses++;
+			return true;
+		}
+		ls_state_close(kept, kept->n_relations);
+	}
+	drop_state(kept);
+	return false;
+}
+
+static void
+start_as_always(QueryDesc *query, int eflags)
+{
+	if (previous_start)
+		previous_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	LsKeptState *kept;
+
+	if (!ls_reuse_executor_states || previous_start != NULL || previous_end != NULL || !is_plain(query, eflags))
+	{
+		start_as_always(query, eflags);
+		return;
+	}
+	prepare();
+	kept = find_or_enter(query->plannedstmt);
+	if (kept->estate != NULL && wake(kept, query))
+		return;
+	kept->changes = changes;
+	kept->user = GetUserId();
+	kept->starts++;
+	kept->rests = 0;
+	kept->n_nodes = 0;
+	start_as_always(query, eflags);
+	kept->running = query->estate;
+}
+
+/* A plan that is executed once only is in the plan cache, too, if it was made for known values. */
+static bool
+is_worth_keeping(LsKeptState *kept, const QueryDesc *query)
+{
+	if (kept->starts + kept->uses < 2 || kept->estate != NULL || kept->running != query->estate || kept->changes != changes ||
+		kept->rests >= MAX_RESTS || !is_plain(query, query->estate->es_top_eflags & ~EXEC_FLAG_SKIP_TRIGGERS))
+		return false;
+	if (!kept->looked_at)
+	{
+		kept->fits = ls_state_fits(kept->plan);
+		kept->looked_at = true;
+	}
+	return kept->fits;
+}
+
+static void
+executor_end(QueryDesc *query)
+{
+	LsKeptState *kept = NULL;
+
+	if (ls_reuse_executor_states && states != NULL)
+		kept = hash_search(states, &query->plannedstmt, HASH_FIND, NULL);
+	if (kept != NULL && is_worth_keeping(kept, query) && ls_state_rest(kept, query))
+	{
+		MemoryContextSetParent(kept->estate->es_query_cxt, states_context);
+		if (n_resting == MAX_STATES)
+			drop_state(dlist_container(LsKeptState, link, dlist_tail_node(&resting)));
+		dlist_push_head(&resting, &kept->link);
+		n_resting++;
+		kept->rests++;
+	}
+	else if (previous_end)
+		previous_end(query);
+	else
+		standard_ExecutorEnd(query);
+}
+
+/* Before others do: only who stands next to the executor itself can do its work. */
+void
+ls_state_install_hooks(void)
+{
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	previous_end = ExecutorEnd_hook;
+	ExecutorEnd_hook = executor_end;
+}
+
+PG_FUNCTION_INFO_V1(leanstore_kept_executor_states);
+
+/* Of this session: for each plan with a state that rests, its first table, the command, and how often a state was used again. */
+Datum
+leanstore_kept_executor_states(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	dlist_iter	iter;
+
+	InitMaterializedSRF(fcinfo, 0);
+	dlist_foreach(iter, &resting)
+	{
+		const LsKeptState *kept = dlist_container(LsKeptState, link, iter.cur);
+		Datum		values[3];
+		bool		nulls[3] = {0};
+
+		values[0] = ObjectIdGetDatum(linitial_oid(kept->plan->relationOids));
+		values[1] = CStringGetTextDatum(GetCommandTagName(CreateCommandTag((Node *) kept->plan)));
+		values[2] = Int64GetDatum(kept->uses);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
