@@ -84,7 +84,7 @@ SELECT s * 2 FROM small WHERE s = twice(3);
 SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'small'::regclass ORDER BY command, rows_max;
 
 -- No bound: planned each time.
-SELECT plan_of('SELECT v FROM ours WHERE a = 7');
+SELECT plan_of('SELECT v FROM ours WHERE b = 7');
 SELECT plan_of('SELECT v FROM ours WHERE id > 19990');
 SELECT plan_of('SELECT v FROM ours WHERE id BETWEEN 5 AND 8 AND a = 0');
 SELECT command, rows_max, uses FROM kept WHERE rows_max IS NULL;
@@ -198,6 +198,20 @@ SELECT count(*) FROM kept;
 SELECT v FROM ours WHERE id = 13;
 SELECT uses FROM kept;
 
+-- Where statistics know few values of the last column, those are all that can be read; not where another condition is left.
+CREATE TABLE lines (o int, n int2, v int, PRIMARY KEY (o, n)) USING leanstore;
+INSERT INTO lines SELECT i / 15, 1 + i % 15, i FROM generate_series(0, 29999) i;
+SELECT plan_of('SELECT sum(v) FROM lines WHERE o = 5');
+SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'lines'::regclass;
+ANALYZE lines;
+SELECT plan_of('SELECT sum(v) FROM lines WHERE o = 5');
+SELECT plan_of('SELECT o, sum(v) FROM lines WHERE o IN (5, 6) GROUP BY o');
+SELECT o, sum(v) FROM lines WHERE o IN (100, 6) GROUP BY o ORDER BY o;
+SELECT plan_of('UPDATE lines SET v = 3 WHERE o = 7 OR o = 8');
+SELECT plan_of('SELECT n FROM lines WHERE o = 5 AND v = 80');
+SELECT plan_of('SELECT o FROM lines WHERE n = 5');
+SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'lines'::regclass ORDER BY command, rows_max;
+
 -- Many forms: the ones used last stay.
 DO $$
 BEGIN
@@ -251,6 +265,9 @@ DECLARE
 		'UPDATE %1$s t SET id = %4$s WHERE a = %2$s AND b = %3$s RETURNING t::text',
 		'UPDATE %1$s t SET a = NULL WHERE id = %2$s RETURNING t::text',
 		'UPDATE %1$s t SET b = id WHERE id IN (%2$s, %3$s - %3$s) AND a = %4$s RETURNING t::text',
+		'SELECT string_agg(v, '','' ORDER BY b) FROM %1$s WHERE a = %2$s',
+		'SELECT a || '':'' || sum(b) FROM %1$s WHERE a IN (%2$s, %3$s) GROUP BY a ORDER BY a LIMIT 1',
+		'SELECT (id %% 7 + %3$s::int8)::text FROM %1$s WHERE id BETWEEN %2$s AND %4$s GROUP BY id %% 7 + %3$s::int8 HAVING count(*) > %4$s - 18 ORDER BY 1 LIMIT 1',
 		'DELETE FROM %1$s t WHERE id = %2$s RETURNING t::text',
 		'DELETE FROM %1$s t WHERE a = %2$s AND b = %3$s RETURNING t::text'];
 	changes text[] := ARRAY[

@@ -4,17 +4,23 @@
  * It is if what it reads is bounded whatever they are: by equality with all columns of a unique index it
  * reads at most one row, by several such conditions with OR between them one for each, and by equality with all but the last
  * column and a range of integers there at most as many as lie in the range.  No other plan is much better at that, and the one that reads a range is as
- * good for any shorter one.
+ * good for any shorter one.  Where the last column is not bounded at all, but has few values as statistics know it, those are all it can read: the
+ * lines of an order are numbered from 1 to 15.
  */
 #include "plan/ls_plan.h"
 
 #include "access/genam.h"
 #include "access/stratnum.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* More rows for each value of the columns before would be worth another plan. */
+#define FEW_VALUES 100
 
 static bool
 is_integer(Oid type)
@@ -82,25 +88,47 @@ note_array(Relation index, const ScalarArrayOpExpr *condition, const LsLiftedQue
 
 static const LsRowBound one_row = {.factor = 1, .from = -1, .to = -1};
 
-static bool
-bound_of_columns(const ColumnBound *columns, int n, LsRowBound *bound)
+/* Values that ANALYZE has found in a column of an index; 0: many, or not known. */
+static double
+few_values(Relation index, int column)
 {
+	const AttrNumber attribute = index->rd_index->indkey.values[column];
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(index->rd_index->indrelid), Int16GetDatum(attribute), BoolGetDatum(false));
+	double		values = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		values = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+		ReleaseSysCache(tuple);
+	}
+	return values > 0 && values <= FEW_VALUES ? values : 0;
+}
+
+static bool
+bound_of_columns(Relation index, const ColumnBound *columns, bool only_condition, LsRowBound *bound)
+{
+	const int	n = IndexRelationGetNumberOfKeyAttributes(index);
+
 	*bound = one_row;
 	for (int i = 0; i < n; i++)
 	{
 		if (columns[i].values > 0)
 			bound->factor *= columns[i].values;
-		else if (i == n - 1 && columns[i].from != NULL && columns[i].to != NULL)
+		else if (i < n - 1 || !only_condition)	/* another index might do better for what is looked at in each row */
+			return false;
+		else if (columns[i].from != NULL && columns[i].to != NULL)
 		{
 			bound->from = ls_value_of((const Node *) columns[i].from);
 			bound->from_type = columns[i].from->paramtype;
 			bound->to = ls_value_of((const Node *) columns[i].to);
 			bound->to_type = columns[i].to->paramtype;
 		}
+		else if (i > 0 && columns[i].from == NULL && columns[i].to == NULL)
+			bound->factor *= few_values(index, i);
 		else
 			return false;
 	}
-	return true;
+	return bound->factor > 0;
 }
 
 static bool
@@ -122,28 +150,26 @@ bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, co
 	}
 	result = (index->rd_rel->relam == BTREE_AM_OID || ls_is_index(index)) && /* the strategies are theirs */
 		index->rd_index->indisunique && index->rd_index->indimmediate &&
-		bound_of_columns(columns, IndexRelationGetNumberOfKeyAttributes(index), bound);
+		bound_of_columns(index, columns, filter == NIL, bound);
 	index_close(index, NoLock);
-
-	/* Another index might do better for a condition that is left to be looked at in each row. */
-	return result && (bound->from < 0 || filter == NIL);
+	return result;
 }
 
 /* Rows by equality, in an index or in several, one after the other. */
 static bool
-bound_of_bitmap(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
+bound_of_bitmap(const Plan *plan, const List *filter, const LsLiftedQuery *lifted, LsRowBound *bound)
 {
 	double		rows = 0;
 	ListCell   *cell;
 
 	if (IsA(plan, BitmapIndexScan))
 		return bound_of_index_scan(((const BitmapIndexScan *) plan)->indexid, ((const BitmapIndexScan *) plan)->indexqual,
-								   NIL, lifted, bound) && bound->from < 0;
+								   filter, lifted, bound) && bound->from < 0;
 	if (!IsA(plan, BitmapOr))
 		return false;
 	foreach(cell, ((const BitmapOr *) plan)->bitmapplans)
 	{
-		if (!bound_of_bitmap(lfirst(cell), lifted, bound))
+		if (!bound_of_bitmap(lfirst(cell), filter, lifted, bound))
 			return false;
 		rows += bound->factor;
 	}
@@ -166,7 +192,7 @@ bound_of_node(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
 			return bound_of_index_scan(((const IndexOnlyScan *) plan)->indexid, ((const IndexOnlyScan *) plan)->indexqual,
 									   plan->qual, lifted, bound);
 		case T_BitmapHeapScan:
-			return bound_of_bitmap(plan->lefttree, lifted, bound);
+			return bound_of_bitmap(plan->lefttree, plan->qual, lifted, bound);
 		case T_Result:
 			if (plan->lefttree == NULL)
 			{

@@ -32,13 +32,13 @@ is_ours(Oid relation_id)
 	return result;
 }
 
-/* ON CONFLICT has a second entry, for EXCLUDED. */
+/* ON CONFLICT has a second entry, for EXCLUDED, and GROUP BY for what it groups by. */
 static bool
 is_on_one_table(const Query *query)
 {
 	RangeTblEntry *first;
 
-	if (list_length(query->rtable) != (query->onConflict != NULL ? 2 : 1))
+	if (list_length(query->rtable) != 1 + (query->onConflict != NULL) + query->hasGroupRTE)
 		return false;
 	first = linitial_node(RangeTblEntry, query->rtable);
 	return first->rtekind == RTE_RELATION && first->relkind == RELKIND_RELATION && first->tablesample == NULL &&
@@ -52,8 +52,8 @@ is_simple(const Query *query)
 		query->commandType != CMD_UPDATE && query->commandType != CMD_DELETE)
 		return false;
 	if (query->utilityStmt != NULL || query->hasSubLinks || query->hasRowSecurity || query->hasWindowFuncs ||
-		query->hasTargetSRFs || query->hasGroupRTE || query->cteList != NIL || query->setOperations != NULL ||
-		query->groupClause != NIL || query->groupingSets != NIL || query->withCheckOptions != NIL)
+		query->hasTargetSRFs || query->cteList != NIL || query->setOperations != NULL ||
+		query->groupingSets != NIL || query->withCheckOptions != NIL)
 		return false;
 	return is_on_one_table(query);
 }
