@@ -207,6 +207,26 @@ END $$;
 SELECT nest(2);
 SELECT nest(2);
 SELECT nest(2);
+-- Variables of PL/pgSQL of all kinds, also while the function calls itself.
+CREATE FUNCTION count_down(number int, suffix text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	r ours;
+	word text := suffix || number;
+	result text;
+BEGIN
+	SELECT * INTO r FROM ours WHERE id = number;
+	INSERT INTO ours (id, a, b, v) VALUES (number + 50000, number + 50000, r.b, word || length(r.v));
+	IF number > 30 THEN
+		result := count_down(number - 1, suffix || 'x');
+	END IF;
+	UPDATE ours SET v = v || '+' || word WHERE id = number + 50000 RETURNING v INTO r.v;
+	DELETE FROM ours WHERE id = number + 50000;
+	RETURN concat_ws(', ', result, r.v);
+END $$;
+SELECT count_down(33, 'a');
+SELECT count_down(32, 'bb');
+SELECT count_down(31, repeat('c', 5));
+SELECT sum(uses) > 10 AS used FROM kept WHERE command IN ('INSERT', 'UPDATE', 'DELETE');
 CREATE FUNCTION open_one() RETURNS refcursor LANGUAGE plpgsql AS $$
 DECLARE
 	c CURSOR FOR SELECT id FROM ours WHERE id BETWEEN 20 AND 23 ORDER BY id;

@@ -12,6 +12,7 @@
 #include "executor/execdesc.h"
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
+#include "nodes/params.h"
 #include "nodes/plannodes.h"
 
 /* Tables and indexes, each time it is opened. */
@@ -39,6 +40,8 @@ typedef struct LsKeptState
 	const EState *running;		/* who was started last; may have gone */
 	uint64		changes;		/* ls_state_changes() when the state was made */
 	Oid			user;			/* who may execute the functions in it */
+	ParamCompileHook compile;	/* who built the reading of parameters into its expressions; NULL: the executor */
+	void	   *compiled_for;	/* its expression in PL/pgSQL */
 	dlist_node	link;			/* only if a state rests here */
 	EState	   *estate;
 	TupleDesc	result;

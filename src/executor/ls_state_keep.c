@@ -130,23 +130,42 @@ is_in_plan_cache(PlannedStmt *plan)
 	return of_plan == name;
 }
 
-/*
- * Values that PL/pgSQL puts where its variables are known to the expressions that were built; and what may not be written is
- * told by standard_ExecutorStart().
- */
+/* What may not be written is told by standard_ExecutorStart(). */
 static bool
 is_plain(const QueryDesc *query, int eflags)
 {
 	return eflags == 0 && query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
-		(query->params == NULL || query->params->paramCompile == NULL) && !XactReadOnly && !IsInParallelMode() &&
-		is_in_plan_cache(query->plannedstmt);
+		!XactReadOnly && !IsInParallelMode() && is_in_plan_cache(query->plannedstmt);
+}
+
+/*
+ * Who executes it, and whose parameters: PL/pgSQL reads its variables in its own way, which depends on the expression and is right for each
+ * call of the function.
+ */
+static void
+note_maker(LsKeptState *kept, const QueryDesc *query)
+{
+	const ParamListInfo params = query->params;
+
+	kept->user = GetUserId();
+	kept->compile = params != NULL ? params->paramCompile : NULL;
+	kept->compiled_for = kept->compile != NULL ? params->parserSetupArg : NULL;
+}
+
+static bool
+has_same_maker(const LsKeptState *kept, const QueryDesc *query)
+{
+	LsKeptState now;
+
+	note_maker(&now, query);
+	return now.user == kept->user && now.compile == kept->compile && now.compiled_for == kept->compiled_for;
 }
 
 static bool
 wake(LsKeptState *kept, QueryDesc *query)
 {
 	ExecCheckPermissions(query->plannedstmt->rtable, query->plannedstmt->permInfos, true);
-	if (kept->changes == changes && kept->user == GetUserId() && ls_state_open(kept))
+	if (kept->changes == changes && has_same_maker(kept, query) && ls_state_open(kept))
 	{
 		/* to lock an index takes notice of what has changed */
 		if (kept->changes == changes)
@@ -187,7 +206,7 @@ executor_start(QueryDesc *query, int eflags)
 	if (kept->estate != NULL && wake(kept, query))
 		return;
 	kept->changes = changes;
-	kept->user = GetUserId();
+	note_maker(kept, query);
 	kept->starts++;
 	kept->rests = 0;
 	kept->n_nodes = 0;
