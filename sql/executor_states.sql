@@ -153,6 +153,49 @@ SET LOCAL ROLE regress_ls_executor;
 EXECUTE plus(4);
 ROLLBACK;
 EXECUTE plus(4);
+-- that the plan is the same does not tell: functions of the server's own are not what the plan cache looks at
+SET ROLE regress_ls_executor;
+EXECUTE plus(1);
+EXECUTE plus(2);
+EXECUTE plus(3);
+RESET ROLE;
+BEGIN;
+REVOKE EXECUTE ON FUNCTION int4pl(int, int) FROM PUBLIC;
+SET LOCAL ROLE regress_ls_executor;
+EXECUTE plus(4);
+ROLLBACK;
+BEGIN;
+REVOKE EXECUTE ON FUNCTION int4pl(int, int) FROM PUBLIC;
+EXECUTE plus(1);
+EXECUTE plus(2);
+EXECUTE plus(3);
+SET LOCAL ROLE regress_ls_executor;
+EXECUTE plus(4);
+ROLLBACK;
+CREATE FUNCTION sums() RETURNS refcursor LANGUAGE plpgsql AS $$
+DECLARE
+	c CURSOR FOR SELECT id + a FROM ours WHERE id BETWEEN 120 AND 123 ORDER BY id;
+BEGIN
+	c := NULL;
+	OPEN c;
+	RETURN c;
+END $$;
+BEGIN;
+SET LOCAL ROLE regress_ls_executor;
+SELECT sums() AS zero \gset
+CLOSE :"zero";
+SELECT sums() AS one \gset
+FETCH 1 FROM :"one";
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION int4pl(int, int) FROM PUBLIC;
+SET LOCAL ROLE regress_ls_executor;
+SAVEPOINT s;
+SELECT sums();
+ROLLBACK TO s;
+FETCH 1 FROM :"one";
+CLOSE :"one";
+SELECT sums();
+ROLLBACK;
 DROP OWNED BY regress_ls_executor;
 DROP ROLE regress_ls_executor;
 BEGIN READ ONLY;
@@ -246,7 +289,24 @@ CLOSE :"one";
 SELECT open_one() AS one \gset
 FETCH 2 FROM :"two";
 FETCH 2 FROM :"one";
+FETCH BACKWARD 1 FROM :"one";
+MOVE LAST IN :"two";
+FETCH PRIOR FROM :"two";
+CLOSE :"two";
+SELECT open_one() AS two \gset
+FETCH ALL FROM :"two";
 COMMIT;
+CREATE FUNCTION first_pair() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+BEGIN
+	FOR r IN SELECT x.id AS one, y.id AS two FROM ours x JOIN ours y ON y.id BETWEEN x.id AND x.id + 2 WHERE x.id BETWEEN 100 AND 102 LOOP
+		EXIT;
+	END LOOP;
+	RETURN r;
+END $$;
+SELECT first_pair() FROM generate_series(1, 5);
+SELECT command, uses >= 3 AS used FROM kept WHERE uses >= 3 AND command = 'SELECT';
 
 -- Relations that go with their transaction.
 BEGIN;

@@ -58,7 +58,7 @@ extern bool ls_state_fits(const PlannedStmt *plan);
 extern bool ls_state_rest(LsKeptState *kept, QueryDesc *query);
 extern bool ls_state_open(LsKeptState *kept);
 extern void ls_state_close(LsKeptState *kept, int n);
-extern void ls_state_wake(LsKeptState *kept, QueryDesc *query);
+extern void ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags);
 
 /* ls_state_keep.c */
 extern void ls_state_install_hooks(void);

@@ -130,11 +130,14 @@ is_in_plan_cache(PlannedStmt *plan)
 	return of_plan == name;
 }
 
-/* What may not be written is told by standard_ExecutorStart(). */
+/*
+ * What may not be written is told by standard_ExecutorStart().  That a cursor may go backward makes no difference to nodes of
+ * plans that fit.
+ */
 static bool
 is_plain(const QueryDesc *query, int eflags)
 {
-	return eflags == 0 && query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
+	return (eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_SKIP_TRIGGERS)) == 0 && query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
 		!XactReadOnly && !IsInParallelMode() && is_in_plan_cache(query->plannedstmt);
 }
 
@@ -162,7 +165,7 @@ has_same_maker(const LsKeptState *kept, const QueryDesc *query)
 }
 
 static bool
-wake(LsKeptState *kept, QueryDesc *query)
+wake(LsKeptState *kept, QueryDesc *query, int eflags)
 {
 	ExecCheckPermissions(query->plannedstmt->rtable, query->plannedstmt->permInfos, true);
 	if (kept->changes == changes && has_same_maker(kept, query) && ls_state_open(kept))
@@ -171,7 +174,7 @@ wake(LsKeptState *kept, QueryDesc *query)
 		if (kept->changes == changes)
 		{
 			note_woken(kept);
-			ls_state_wake(kept, query);
+			ls_state_wake(kept, query, eflags);
 			kept->running = query->estate;
 			kept->uses++;
 			return true;
@@ -203,8 +206,9 @@ executor_start(QueryDesc *query, int eflags)
 	}
 	prepare();
 	kept = find_or_enter(query->plannedstmt);
-	if (kept->estate != NULL && wake(kept, query))
+	if (kept->estate != NULL && wake(kept, query, eflags))
 		return;
+	kept->running = NULL;		/* whoever still runs: what follows is not said of his state, also if this one fails */
 	kept->changes = changes;
 	note_maker(kept, query);
 	kept->starts++;
@@ -219,7 +223,7 @@ static bool
 is_worth_keeping(LsKeptState *kept, const QueryDesc *query)
 {
 	if (kept->starts + kept->uses < 2 || kept->estate != NULL || kept->running != query->estate || kept->changes != changes ||
-		kept->rests >= MAX_RESTS || !is_plain(query, query->estate->es_top_eflags & ~EXEC_FLAG_SKIP_TRIGGERS))
+		kept->rests >= MAX_RESTS || !is_plain(query, query->estate->es_top_eflags))
 		return false;
 	if (!kept->looked_at)
 	{

@@ -391,7 +391,7 @@ ls_state_open(LsKeptState *kept)
 
 /* As standard_ExecutorStart() would have left it.  Its relations are open. */
 void
-ls_state_wake(LsKeptState *kept, QueryDesc *query)
+ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags)
 {
 	EState	   *estate = kept->estate;
 	const bool	changes = query->operation != CMD_SELECT;
@@ -406,6 +406,7 @@ ls_state_wake(LsKeptState *kept, QueryDesc *query)
 	old_context = MemoryContextSwitchTo(estate->es_query_cxt);
 
 	estate->es_direction = ForwardScanDirection;
+	estate->es_top_eflags = changes ? eflags : eflags | EXEC_FLAG_SKIP_TRIGGERS;
 	estate->es_snapshot = RegisterSnapshot(query->snapshot);
 	estate->es_param_list_info = query->params;
 	estate->es_sourceText = query->sourceText;
@@ -417,7 +418,7 @@ ls_state_wake(LsKeptState *kept, QueryDesc *query)
 	wake_slots(estate);
 	foreach(cell, estate->es_exprcontexts)
 		((ExprContext *) lfirst(cell))->ecxt_param_list_info = query->params;
-	if (changes)
+	if (!(estate->es_top_eflags & EXEC_FLAG_SKIP_TRIGGERS))
 		AfterTriggerBeginQuery();
 	for (int i = 0; i < kept->n_nodes; i++)
 	{
