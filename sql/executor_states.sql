@@ -300,7 +300,7 @@ CREATE FUNCTION first_pair() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
 BEGIN
-	FOR r IN SELECT x.id AS one, y.id AS two FROM ours x JOIN ours y ON y.id BETWEEN x.id AND x.id + 2 WHERE x.id BETWEEN 100 AND 102 LOOP
+	FOR r IN SELECT x.id AS one, y.id AS two FROM ours x JOIN ours y ON y.id BETWEEN x.id AND x.id + 2 WHERE x.id BETWEEN 100 AND 112 LOOP
 		EXIT;
 	END LOOP;
 	RETURN r;
