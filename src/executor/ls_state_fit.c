@@ -91,7 +91,7 @@ may_be_changed(Relation table)
 	List	   *indexes;
 	ListCell   *cell;
 
-	if (table->trigdesc != NULL)
+	if (table->trigdesc != NULL || table->rd_rel->relispartition)
 		return false;
 	if (constraints != NULL &&
 		(constraints->num_check > 0 || constraints->has_generated_stored || constraints->has_generated_virtual))

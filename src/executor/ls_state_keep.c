@@ -9,6 +9,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "catalog/objectaccess.h"
 #include "executor/executor.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -137,7 +138,8 @@ is_in_plan_cache(PlannedStmt *plan)
 static bool
 is_plain(const QueryDesc *query, int eflags)
 {
-	return (eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_SKIP_TRIGGERS)) == 0 && query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
+	return (eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_SKIP_TRIGGERS)) == 0 &&
+		query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
 		!XactReadOnly && !IsInParallelMode() && is_in_plan_cache(query->plannedstmt);
 }
 
@@ -185,6 +187,13 @@ wake(LsKeptState *kept, QueryDesc *query, int eflags)
 	return false;
 }
 
+/* Who has come before would be passed by, and who looks at each function that is about to be called. */
+static bool
+others_have_a_say(void)
+{
+	return previous_start != NULL || previous_end != NULL || object_access_hook != NULL;
+}
+
 static void
 start_as_always(QueryDesc *query, int eflags)
 {
@@ -199,7 +208,7 @@ executor_start(QueryDesc *query, int eflags)
 {
 	LsKeptState *kept;
 
-	if (!ls_reuse_executor_states || previous_start != NULL || previous_end != NULL || !is_plain(query, eflags))
+	if (!ls_reuse_executor_states || others_have_a_say() || !is_plain(query, eflags))
 	{
 		start_as_always(query, eflags);
 		return;
