@@ -42,4 +42,5 @@ _PG_init(void)
 	ls_utility_install_hooks();
 	ls_index_install_planner_hook();
 	ls_plan_install_hook();
+	ls_state_note_own_hooks();
 }

@@ -62,5 +62,6 @@ extern void ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags);
 
 /* ls_state_keep.c */
 extern void ls_state_install_hooks(void);
+extern void ls_state_note_own_hooks(void);
 
 #endif

@@ -28,6 +28,8 @@
 
 static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorEnd_hook_type previous_end = NULL;
+static bool access_hook_before = false;
+static object_access_hook_type own_access_hook = NULL;
 
 static MemoryContext states_context = NULL;
 static HTAB *states = NULL;		/* of all plans that were seen and are still there */
@@ -191,7 +193,7 @@ wake(LsKeptState *kept, QueryDesc *query, int eflags)
 static bool
 others_have_a_say(void)
 {
-	return previous_start != NULL || previous_end != NULL || object_access_hook != NULL;
+	return previous_start != NULL || previous_end != NULL || access_hook_before || object_access_hook != own_access_hook;
 }
 
 static void
@@ -272,6 +274,14 @@ ls_state_install_hooks(void)
 	ExecutorStart_hook = executor_start;
 	previous_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
+	access_hook_before = object_access_hook != NULL;
+}
+
+/* When all hooks of this extension are installed: one that comes later is somebody else's. */
+void
+ls_state_note_own_hooks(void)
+{
+	own_access_hook = object_access_hook;
 }
 
 PG_FUNCTION_INFO_V1(leanstore_kept_executor_states);
