@@ -21,7 +21,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-/* Each takes 30 to 60 kB. */
+/* Each takes about 30 kB. */
 #define MAX_STATES 64
 /* Then it is built anew: of some executions, little bits of memory stay (what extensions put there to measure them). */
 #define MAX_RESTS 500
