@@ -28,6 +28,14 @@ typedef struct LsRestingRelation
 	TupleDesc	descriptor;
 } LsRestingRelation;
 
+/* For whom a state was built. */
+typedef struct LsStateMaker
+{
+	Oid			user;			/* who may execute the functions in it */
+	ParamCompileHook compile;	/* who built the reading of parameters into its expressions; NULL: the executor */
+	void	   *compiled_for;	/* its expression in PL/pgSQL */
+} LsStateMaker;
+
 /* Of a plan in the server's plan cache.  `estate` is NULL unless a state rests here: who executes it takes it along. */
 typedef struct LsKeptState
 {
@@ -38,10 +46,8 @@ typedef struct LsKeptState
 	int			rests;			/* of this state */
 	int64		uses;			/* of all states of the plan */
 	const EState *running;		/* who was started last; may have gone */
-	uint64		changes;		/* ls_state_changes() when the state was made */
-	Oid			user;			/* who may execute the functions in it */
-	ParamCompileHook compile;	/* who built the reading of parameters into its expressions; NULL: the executor */
-	void	   *compiled_for;	/* its expression in PL/pgSQL */
+	uint64		changes;		/* of catalogs, that this session knew of when the state was made */
+	LsStateMaker maker;
 	dlist_node	link;			/* only if a state rests here */
 	EState	   *estate;
 	TupleDesc	result;

@@ -146,6 +146,12 @@ tables_fit(const PlannedStmt *plan)
 static bool node_fits(const Plan *plan);
 
 static bool
+index_scan_fits(Oid index, const List *conditions, const List *order)
+{
+	return order == NIL && expression_fits(conditions) && ls_index_is_ours(index);
+}
+
+static bool
 change_fits(const ModifyTable *plan)
 {
 	return plan->operation != CMD_MERGE && list_length(plan->resultRelations) == 1 && plan->rootRelation == 0 && plan->canSetTag &&
@@ -186,13 +192,12 @@ specifics_fit(const Plan *plan)
 		case T_NestLoop:
 			return ((const NestLoop *) plan)->join.jointype == JOIN_INNER && expression_fits(((const NestLoop *) plan)->join.joinqual);
 		case T_IndexScan:
-			return ((const IndexScan *) plan)->indexorderby == NIL && expression_fits(((const IndexScan *) plan)->indexqual) &&
-				ls_index_is_ours(((const IndexScan *) plan)->indexid);
+			return index_scan_fits(((const IndexScan *) plan)->indexid, ((const IndexScan *) plan)->indexqual, ((const IndexScan *) plan)->indexorderby);
 		case T_IndexOnlyScan:
-			return ((const IndexOnlyScan *) plan)->indexorderby == NIL && expression_fits(((const IndexOnlyScan *) plan)->indexqual) &&
-				ls_index_is_ours(((const IndexOnlyScan *) plan)->indexid);
+			return index_scan_fits(((const IndexOnlyScan *) plan)->indexid, ((const IndexOnlyScan *) plan)->indexqual,
+								   ((const IndexOnlyScan *) plan)->indexorderby);
 		case T_BitmapIndexScan:
-			return expression_fits(((const BitmapIndexScan *) plan)->indexqual) && ls_index_is_ours(((const BitmapIndexScan *) plan)->indexid);
+			return index_scan_fits(((const BitmapIndexScan *) plan)->indexid, ((const BitmapIndexScan *) plan)->indexqual, NIL);
 		case T_BitmapOr:
 			return nodes_fit(((const BitmapOr *) plan)->bitmapplans);
 		case T_BitmapAnd:

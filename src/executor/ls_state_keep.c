@@ -1,13 +1,12 @@
 /*
  * ls_state_keep.c - the executor's hooks, and the states that a session keeps.
  *
- * A plan in the server's plan cache is known by its address, from its second execution on, until its memory goes.  Its state
+ * A plan in the server's plan cache is known by its address until its memory goes.  From its second execution on its state
  * rests here between executions.  Who executes it takes the state along: an error on the way ends it as it would end any other,
  * and an execution within the execution builds one of its own.
  */
 #include "executor/ls_state.h"
 
-#include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "executor/executor.h"
@@ -18,7 +17,6 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 /* Each takes about 30 kB. */
@@ -149,23 +147,24 @@ is_plain(const QueryDesc *query, int eflags)
  * Who executes it, and whose parameters: PL/pgSQL reads its variables in its own way, which depends on the expression and is right for each
  * call of the function.
  */
-static void
-note_maker(LsKeptState *kept, const QueryDesc *query)
+static LsStateMaker
+maker_of(const QueryDesc *query)
 {
 	const ParamListInfo params = query->params;
+	const ParamCompileHook compile = params != NULL ? params->paramCompile : NULL;
 
-	kept->user = GetUserId();
-	kept->compile = params != NULL ? params->paramCompile : NULL;
-	kept->compiled_for = kept->compile != NULL ? params->parserSetupArg : NULL;
+	return (LsStateMaker)
+	{
+		.user = GetUserId(), .compile = compile, .compiled_for = compile != NULL ? params->parserSetupArg : NULL
+	};
 }
 
 static bool
 has_same_maker(const LsKeptState *kept, const QueryDesc *query)
 {
-	LsKeptState now;
+	const LsStateMaker now = maker_of(query);
 
-	note_maker(&now, query);
-	return now.user == kept->user && now.compile == kept->compile && now.compiled_for == kept->compiled_for;
+	return now.user == kept->maker.user && now.compile == kept->maker.compile && now.compiled_for == kept->maker.compiled_for;
 }
 
 static bool
@@ -221,7 +220,7 @@ executor_start(QueryDesc *query, int eflags)
 		return;
 	kept->running = NULL;		/* whoever still runs: what follows is not said of his state, also if this one fails */
 	kept->changes = changes;
-	note_maker(kept, query);
+	kept->maker = maker_of(query);
 	kept->starts++;
 	kept->rests = 0;
 	kept->n_nodes = 0;
