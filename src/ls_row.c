@@ -47,6 +47,24 @@ put_payload(uint8 *out, HeapTuple tuple, uint16 head, uint32 bitmap_len)
 	memcpy(out, (char *) header + header->t_hoff, tuple->t_len - header->t_hoff);
 }
 
+/* The payload without its blanks, if that spares something and fits into a leaf. */
+static inline bool
+without_blanks(HeapTuple tuple, uint16 head, uint32 *len)
+{
+	HeapTupleHeader header = tuple->t_data;
+	uint32		data_at = LS_HEAD_BYTES + bitmap_bytes(head);
+	uint32		data_len = ls_blanks_take_out((uint8 *) header + header->t_hoff, tuple->t_len - header->t_hoff,
+											  payload_buffer.bytes + data_at, LS_MAX_ROW_BYTES - data_at);
+
+	if (likely(data_len == 0))
+		return false;
+	head |= LS_HEAD_BLANKS;
+	memcpy(payload_buffer.bytes, &head, LS_HEAD_BYTES);
+	memcpy(payload_buffer.bytes + LS_HEAD_BYTES, header->t_bits, data_at - LS_HEAD_BYTES);
+	*len = data_at + data_len;
+	return true;
+}
+
 /* Larger than a leaf takes: the TOAST table keeps the payload, a pointer to it takes its place. */
 static uint32
 move_out(Relation rel, HeapTuple tuple, uint16 head, Size size)
@@ -78,6 +96,9 @@ ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 	Size		size;
 
 	head |= (header->t_infomask & (HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL)) << LS_HEAD_INFOMASK_SHIFT;
+
+	if (without_blanks(tuple, head, len))
+		return payload_buffer.bytes;
 
 	size = LS_HEAD_BYTES + bitmap_bytes(head) + (Size) (tuple->t_len - header->t_hoff);
 	if (likely(size <= LS_MAX_ROW_BYTES))
@@ -119,19 +140,32 @@ ls_row_wide_pointer(const ls_row *row)
 	return (struct varlena *) (row->data + LS_HEAD_BYTES);
 }
 
-/* Bytes of the row's payload, wherever it is. */
+/* Bytes of the row's data area when it is laid out, wherever it is. */
 static inline uint32
-payload_len(const ls_row *row, Relation rel)
+data_len(const ls_row *row, Relation rel, uint32 bitmap_len)
 {
 	struct varlena *pointer = ls_row_wide_pointer(row);
 	struct varatt_external external;
+	uint16		head = ls_row_head(row);
+	uint32		before = LS_HEAD_BYTES + bitmap_len;
+	uint32		len;
 
 	if (likely(pointer == NULL))
-		return row->len;
+	{
+		if (unlikely(row->len < before))
+			fail_damaged(row, rel);
+		len = ls_row_data_len(head, row->data + before, row->len - before);
+		if (unlikely(len == 0 && row->len > before))
+			fail_damaged(row, rel);
+		return len;
+	}
 	if (row->len != LS_HEAD_BYTES + TOAST_POINTER_SIZE || !VARATT_IS_EXTERNAL_ONDISK(pointer))
 		fail_damaged(row, rel);
 	VARATT_EXTERNAL_GET_POINTER(external, pointer);
-	return external.va_rawsize - VARHDRSZ;
+	len = external.va_rawsize - VARHDRSZ;
+	if (unlikely(len < before))
+		fail_damaged(row, rel);
+	return len - before;
 }
 
 uint32
@@ -148,12 +182,11 @@ ls_row_tuple_len(const ls_row *row, Relation rel)
 						row->row_id, RelationGetRelationName(rel), row->len)));
 	head = ls_row_head(row);
 	bitmap_len = bitmap_bytes(head);
-	len = payload_len(row, rel);
-	if (unlikely(len < LS_HEAD_BYTES + bitmap_len ||
-				 (head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel)))
+	len = data_len(row, rel, bitmap_len);
+	if (unlikely((head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel)))
 		fail_damaged(row, rel);
 
-	return MAXALIGN(SizeofHeapTupleHeader + bitmap_len) + (len - LS_HEAD_BYTES - bitmap_len);
+	return MAXALIGN(SizeofHeapTupleHeader + bitmap_len) + len;
 }
 
 void
@@ -170,7 +203,7 @@ ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
 	uint16		head = ls_row_head(row);
 	uint32		bitmap_len = bitmap_bytes(head);
 	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader + bitmap_len);
-	uint32		data_len = payload_len(row, rel) - LS_HEAD_BYTES - bitmap_len;
+	uint32		len = data_len(row, rel, bitmap_len);
 	struct varlena *pointer = ls_row_wide_pointer(row);
 	struct varlena *whole = NULL;
 	const uint8 *in = row->data + LS_HEAD_BYTES;
@@ -178,7 +211,7 @@ ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
 	if (unlikely(pointer != NULL))
 	{
 		whole = detoast_external_attr(pointer);
-		if (VARSIZE(whole) - VARHDRSZ != LS_HEAD_BYTES + bitmap_len + data_len)
+		if (VARSIZE(whole) - VARHDRSZ != LS_HEAD_BYTES + bitmap_len + len)
 			fail_damaged(row, rel);
 		in = (const uint8 *) VARDATA(whole) + LS_HEAD_BYTES;
 	}
@@ -189,11 +222,15 @@ ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
 	header->t_infomask2 = head & LS_HEAD_NATTS;
 	header->t_hoff = (uint8) hoff;
 	memcpy(header->t_bits, in, bitmap_len);
-	memcpy(space + hoff, in + bitmap_len, data_len);
 	if (unlikely(whole != NULL))
+	{
+		memcpy(space + hoff, in + bitmap_len, len);
 		pfree(whole);
+	}
+	else
+		ls_row_lay_out_data(head, in + bitmap_len, row->len - LS_HEAD_BYTES - bitmap_len, space + hoff);
 
-	tuple->t_len = hoff + data_len;
+	tuple->t_len = hoff + len;
 	tuple->t_data = header;
 	tuple->t_tableOid = RelationGetRelid(rel);
 }

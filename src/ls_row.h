@@ -3,7 +3,8 @@
  *
  *	head, 2 bytes little endian: number of attributes | LS_HEAD_*
  *	null bitmap, only with LS_HEAD_NULLS: (attributes + 7) / 8 bytes
- *	the data area of the heap tuple, as it is
+ *	the data area of the heap tuple, as it is; with LS_HEAD_BLANKS without its
+ *	long runs of blanks (ls_blanks.h)
  *
  * A row that is too large for a leaf even after TOAST is moved to the TOAST table as
  * a whole: these bytes are one value there, and the row is its head, with
@@ -16,6 +17,7 @@
 #define LS_ROW_H
 
 #include "ls.h"
+#include "ls_blanks.h"
 
 #include "access/htup_details.h"
 
@@ -24,6 +26,7 @@
 #define LS_HEAD_VARWIDTH	0x1000
 #define LS_HEAD_EXTERNAL	0x2000
 #define LS_HEAD_WIDE	0x4000
+#define LS_HEAD_BLANKS	0x8000
 
 #define LS_HEAD_BYTES	2
 
@@ -59,6 +62,25 @@ ls_row_head(const ls_row *row)
 
 /* The tuple's payload, in a buffer that stays valid until the next call.  May write to the TOAST table. */
 extern const uint8 *ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len);
+
+/*
+ * Bytes of the row's data area when it is laid out, of a row that lies in the leaf:
+ * `data` is what follows the bitmap.  0, if there are any: it is damaged.
+ */
+static inline uint32
+ls_row_data_len(uint16 head, const uint8 *data, uint32 len)
+{
+	return likely((head & LS_HEAD_BLANKS) == 0) ? len : ls_blanks_whole_len(data, len);
+}
+
+static inline void
+ls_row_lay_out_data(uint16 head, const uint8 *data, uint32 len, char *out)
+{
+	if (likely((head & LS_HEAD_BLANKS) == 0))
+		memcpy(out, data, len);
+	else
+		ls_blanks_put_back(data, len, (uint8 *) out);
+}
 
 /* Bytes that the row takes as a heap tuple (header included). */
 extern uint32 ls_row_tuple_len(const ls_row *row, Relation rel);

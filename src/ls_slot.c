@@ -287,13 +287,18 @@ store_plain(LsSlot *ls, Relation rel, const ls_row *row)
 {
 	const uint32 hoff = MAXALIGN(SizeofHeapTupleHeader);
 	HeapTupleHeader header;
-	uint32		data_len = row->len - LS_HEAD_BYTES;
+	const uint8 *data = row->data + LS_HEAD_BYTES;
+	uint32		stored_len = row->len - LS_HEAD_BYTES;
+	uint32		data_len;
 	uint16		head;
 
 	if (unlikely(row->len < LS_HEAD_BYTES))
 		return false;
 	head = ls_row_head(row);
 	if ((head & (LS_HEAD_NULLS | LS_HEAD_WIDE)) != 0 || (head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel))
+		return false;
+	data_len = ls_row_data_len(head, data, stored_len);
+	if (unlikely(data_len == 0))
 		return false;
 
 	reserve(ls, hoff + data_len);
@@ -302,7 +307,7 @@ store_plain(LsSlot *ls, Relation rel, const ls_row *row)
 	header->t_infomask = ls_head_infomask(head);
 	header->t_hoff = (uint8) hoff;
 	header->t_bits[0] = 0;
-	memcpy(ls->space + hoff, row->data + LS_HEAD_BYTES, data_len);
+	ls_row_lay_out_data(head, data, stored_len, ls->space + hoff);
 	ls->base.tupdata.t_len = hoff + data_len;
 	ls->base.tupdata.t_data = header;
 	ls->base.tupdata.t_tableOid = RelationGetRelid(rel);

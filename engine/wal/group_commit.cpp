@@ -328,7 +328,7 @@ void LogWriter::gather(u32 delay_us) {
     const u32 waited_in = slot.waited_in.load(std::memory_order_relaxed);
     company += waited_in != 0 && number - waited_in < kCompanyRounds && !(slot.wait_gsn.load(std::memory_order_relaxed) & kUnderWay);
   }
-  const u32 wanted = delay_us ? std::max(company, 2u) : company - company / 8;
+  const u32 wanted = delay_us ? std::max(company, 2u) : (company + 3) / 4;
   const i64 patience_us = delay_us ? delay_us : static_cast<i64>(std::min(state_.lately_ns.load(std::memory_order_relaxed), kMostGatherNs) / 1000);
   if (wanted < 2 || patience_us == 0) return;
   if (delay_us == 0 && state_.joined < kRoundsLately && number % kTryAgainRounds != 0) return;

@@ -19,8 +19,8 @@ namespace ls {
 inline constexpr u32 kStagingBytes = 4 << 20;
 // More than this is not written by a worker on its way to its client.
 inline constexpr u32 kWorkerRoundBytes = 256 << 10;
-// While one round is synced the next one is collected and written; a third one waits.
-inline constexpr u32 kMostSyncing = 2;
+// While rounds are synced the next one is collected and written; more than so many wait.
+inline constexpr u32 kMostSyncing = 3;
 
 class LogWriter {
  public:
