@@ -184,7 +184,7 @@ Status LogWriter::sync() {
   return kOk;
 }
 
-// Two rounds may be synced at a time, and end in any order: the maximum counts.  A sync covers all that was written before it began.
+// Several rounds may be synced at a time, and end in any order: the maximum counts.  A sync covers all that was written before it began.
 void LogWriter::publish_hardened(Gsn complete) {
   Gsn before = shared_->hardened.load(std::memory_order_relaxed);
   do {
@@ -313,8 +313,8 @@ void pause_for_append(u32 times) {
   }
 }
 
-// A sync costs the same for one commit and for many, much of it CPU.  So who is about to write a round sleeps until most of those who
-// have waited for a commit lately, and are not in the round that is being synced, are in line for this one; the others have the CPU
+// A sync costs the same for one commit and for many, much of it CPU.  So who is about to write a round sleeps until a quarter of those who
+// have waited for a commit lately, and are in none of the rounds that are being synced, are in line for this one; the others have the CPU
 // meanwhile.  At most for as long as a round takes.
 // Who commits alone never waits, where CPUs are to spare most are in line already when a round ends, and where on average less than
 // one has joined lately it is not worth it: to wait makes a commit later, to be joined by one spares a sync.
