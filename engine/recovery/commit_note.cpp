@@ -67,11 +67,13 @@ Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehin
   bool exists;
   LS_TRY(read_note(data_dir, &note, &exists));
   if (!exists) return kOk;
-  LogImage image;
-  LS_TRY(read_log_tail((std::string(data_dir) + "/wal").c_str(), segment_bytes, note.position, note.run, image));
-  for (const LogEntry &entry : image.entries) {
-    if (entry.run != note.run) continue;  // of a recovery that did not come to its end (N3)
-    const LogRecord record = entry.record();
+  LogReader log((std::string(data_dir) + "/wal").c_str(), segment_bytes, note.position, note.run);
+  for (;; log.pop(), log.forget()) {
+    const LogEntry *entry;
+    LS_TRY(log.peek(&entry));
+    if (!entry) break;
+    if (entry->run != note.run) continue;  // of a recovery that did not come to its end (N3)
+    const LogRecord record = entry->record();
     const bool commit = record.kind == RecordKind::kCommit;
     if ((!commit && record.kind != RecordKind::kFirstRow) || record.tn() <= note.tn_offset) continue;
     const u64 full_xid = record.tn() - note.tn_offset;
@@ -79,7 +81,7 @@ Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehin
     if (commit) out->full_xids.push_back(full_xid);
   }
   std::sort(out->full_xids.begin(), out->full_xids.end());
-  return kOk;
+  return log.make_durable();
 }
 
 }  // namespace ls

@@ -1,6 +1,6 @@
 // log_analysis.hpp - first pass of recovery: what the log says about transactions and files.  Changes nothing.
 //
-// Called by store/start with the LogImage of read_log; redo.hpp and loser_undo.hpp work on the result.
+// Called by store/start; redo.hpp and loser_undo.hpp work on the result.
 //
 // A1  A slot's kRow record belongs to the transaction of the slot's latest kFirstRow in the same run.  Where the log begins in the
 //     middle of a transaction, the slot's next kCommit, kPrepared or kAborted names it: a checkpoint keeps the kFirstRow of every
@@ -12,8 +12,10 @@
 // A4  A transaction prepared for two-phase commit gets another TN at each start that finds it, but keeps its full xid: it has
 //     ended when the last record about that xid is kTwoPhaseEnd.
 #pragma once
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "btree/node.hpp"
@@ -52,15 +54,73 @@ struct LoggedFile {
   ls_rel_key key() const { return {record.tablespace, record.database, record.relation, record.owner}; }
 };
 
+// A slot in a run.
+using LogSlotRun = std::pair<u32, u32>;   // slot, run
+
 struct LogAnalysis {
   std::unordered_map<Tn, LoggedTxn> txns;
   std::unordered_map<u64, Tn> two_phase;  // by full xid: prepared and not ended (A4), under its latest TN
   std::unordered_map<FileNo, LoggedFile> files;
-  std::vector<Tn> entry_tn;  // per entry of the image: the transaction of a kRow record, else 0
+  // A1: whose kRow records are that come before the first that names their transaction, time after time.
+  std::map<LogSlotRun, std::vector<Tn>> named_later;
   Tn max_tn = 0;
   FileNo max_file_no = 0;
+
+  // Has it no end of its own in the log, so that it may have to be undone?
+  bool is_open(Tn tn) const;
 };
 
-Status analyse_log(const LogImage &image, LogAnalysis *out);
+// The transaction of each kRow and kFirstRow record (A1), asked for all records in the order of the log when that has been analysed.
+class LogRowOwners {
+ public:
+  explicit LogRowOwners(const LogAnalysis &analysis) : analysis_(analysis) {}
+  // 0: of none.
+  Tn of(const LogEntry &entry, const LogRecord &record);
+
+ private:
+  struct SlotState {
+    u32 run = 0;
+    Tn tn = 0;
+    bool nameless = false;
+    size_t named = 0;   // of named_later
+  };
+  Tn named_later(const LogEntry &entry, size_t time) const;
+
+  const LogAnalysis &analysis_;
+  std::unordered_map<u32, SlotState> slots_;
+};
+
+// First pass, record by record.
+class LogAnalyser {
+ public:
+  explicit LogAnalyser(LogAnalysis *out) : out_(out) {}
+  Status record(const LogEntry &entry);
+  Status finish();
+
+ private:
+  // What is known of a worker slot while its records pass by.
+  struct SlotState {
+    u32 run = 0;
+    Tn tn = 0;
+    bool nameless = false;   // there were kRow records, and their transaction is not known yet (A1)
+    Gsn first_nameless = 0;
+    Lsn lsn = 0;             // of that one
+  };
+  static Status fail_nameless(const SlotState &slot);
+  Status check_tn(const LogEntry &entry, Tn tn);
+  Status begin(const LogEntry &entry, const LogRecord &record, SlotState &slot);
+  Status end(const LogEntry &entry, const LogRecord &record, SlotState &slot, TxnFate fate);
+  void name(const LogEntry &entry, SlotState &slot, Tn tn);
+  Status two_phase(const LogEntry &entry, const LogRecord &record, SlotState &slot);
+  Status two_phase_end(const LogEntry &entry, const LogRecord &record);
+  Status file(const LogEntry &entry, const LogRecord &record);
+  void supersede();
+
+  LogAnalysis *out_;
+  std::unordered_map<u32, SlotState> slots_;
+};
+
+// All of the log, up to its end, which is checked (LogReader::check_end).
+Status analyse_log(LogReader &log, Lsn known_end, LogAnalysis *out);
 
 }  // namespace ls

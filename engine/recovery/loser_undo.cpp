@@ -43,14 +43,13 @@ class LoserUndo {
 
 }  // namespace
 
-Status undo_losers(Worker &w, const LogImage &image, const LogAnalysis &analysis, const RecoveryFiles &files,
+Status undo_losers(Worker &w, const LoserRecords &records, const LogAnalysis &analysis, const RecoveryFiles &files,
                    const std::vector<Tn> &losers, UndoStats *stats) {
   std::unordered_set<Tn> set(losers.begin(), losers.end());
   LoserUndo undo(w, analysis, files);
-  for (size_t i = image.entries.size(); i-- > 0;) {
-    Tn tn = analysis.entry_tn[i];
-    if (tn == 0 || !set.contains(tn)) continue;
-    LS_TRY(undo.record(image.entries[i], tn));
+  for (auto record = records.all().rbegin(); record != records.all().rend(); ++record) {
+    if (!set.contains(record->tn)) continue;
+    LS_TRY(undo.record(record->entry, record->tn));
     stats->records++;
   }
   for (Tn tn : losers) LS_TRY(log_fate(w, RecordKind::kAborted, tn));

@@ -15,8 +15,9 @@ struct UndoStats {
   u64 records = 0;
 };
 
-// The committer must run.  `losers`: every transaction to be undone.  `w`: the worker of the recovery slot, no transaction open.
-Status undo_losers(Worker &w, const LogImage &image, const LogAnalysis &analysis, const RecoveryFiles &files,
+// The committer must run.  `losers`: every transaction to be undone; `records`: their row changes, and maybe others'.  `w`: the worker of the
+// recovery slot, no transaction open.
+Status undo_losers(Worker &w, const LoserRecords &records, const LogAnalysis &analysis, const RecoveryFiles &files,
                    const std::vector<Tn> &losers, UndoStats *stats);
 
 // Append a record of `kind` (kCommit, kAborted) for a transaction of an earlier run.

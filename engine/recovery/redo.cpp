@@ -104,24 +104,24 @@ void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
 
 }  // namespace
 
-Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, LoserRecords *losers, RedoStats *stats,
                 std::atomic<u64> *done_bytes) {
   RecoveryPages pages(*ctx.pool);
-  RedoPortion portion(ctx, image, analysis, *files, pages);
-  for (size_t next = 0; next < image.entries.size();) {
+  RedoPortion portion(ctx, log, analysis, *files, pages, *losers);
+  for (bool end = false; !end;) {
     if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
-    const size_t from = next;
+    const u64 before = log.extent().records;
     const bool all_room = pages.count() == 0;
     bool no_room;
-    LS_TRY(portion.collect(&next, &no_room));
-    if (no_room && next == from && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
+    LS_TRY(portion.collect(&no_room, &end));
+    if (no_room && log.extent().records == before && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
     LS_TRY(PortionRedo(ctx, *files, pages, portion, *stats).run());
     drop_truncated(*ctx.pool, *files);
     if (no_room) LS_TRY(pages.make_room(ctx));
-    done_bytes->store(portion.reached() - image.begin, std::memory_order_relaxed);
+    if (portion.reached() > log.extent().begin) done_bytes->store(portion.reached() - log.extent().begin, std::memory_order_relaxed);
   }
   pages.finish();
-  done_bytes->store(image.end - image.begin, std::memory_order_relaxed);
+  done_bytes->store(log.extent().end - log.extent().begin, std::memory_order_relaxed);
   for (auto &[number, file] : *files) stats->files_missing += file.state == RecoveryFile::State::kGone;
   return kOk;
 }

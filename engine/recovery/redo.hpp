@@ -10,7 +10,7 @@
 #include <atomic>
 
 #include "buffer/pool.hpp"
-#include "recovery/log_analysis.hpp"
+#include "recovery/loser_records.hpp"
 
 namespace ls {
 
@@ -30,9 +30,10 @@ struct RecoveryFile {
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
-// Redo everything in `image`.  Changed pages stay in the pool (recovery_pages.hpp), so the log is needed until they are written.
+// Redo everything in `log`, which is at its beginning; losers: gets the records that may have to be undone.  Changed pages stay in the pool
+// (recovery_pages.hpp), so the log is needed until they are written.
 // *done_bytes: how much of the log is behind it, for who looks on.  ctx.interrupt ends it.
-Status redo_log(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles *files, RedoStats *stats,
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, LoserRecords *losers, RedoStats *stats,
                 std::atomic<u64> *done_bytes);
 
 }  // namespace ls

@@ -31,8 +31,8 @@ Status apply(const RedoOp &op, u8 *page, PageNo page_no) {
 
 Status fail_op(const FileSlot &file, PageNo page_no, const RedoOp &op) {
   const ls_error cause = last_error();
-  return fail_page(file.path, page_no, "log record at position %llu, GSN %llu: %.200s", static_cast<unsigned long long>(op.entry->lsn),
-                   static_cast<unsigned long long>(op.entry->gsn), cause.message);
+  return fail_page(file.path, page_no, "log record at position %llu, GSN %llu: %.200s", static_cast<unsigned long long>(op.lsn),
+                   static_cast<unsigned long long>(op.gsn), cause.message);
 }
 
 }  // namespace
@@ -44,10 +44,10 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
   const Gsn &page_gsn = reinterpret_cast<const PageHeader *>(bytes)->gsn;
   *truncated = false;
   for (size_t i = 0; i < ops.size();) {
-    const Gsn gsn = ops[i].entry->gsn;
+    const Gsn gsn = ops[i].gsn;
     const size_t record = i;
     const bool older = page_gsn < gsn;   // R1
-    for (; i < ops.size() && ops[i].entry->gsn == gsn; i++) {
+    for (; i < ops.size() && ops[i].gsn == gsn; i++) {
       if (!older) {
         stats->ops_skipped++;
         continue;

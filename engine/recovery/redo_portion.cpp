@@ -8,24 +8,49 @@ namespace ls {
 
 namespace {
 
-// Memory for what a portion says about them: 64 bytes each.
+// A portion's memory: so many operations, 80 bytes each and what of the log they point to; less where the pool is small, for memory is, too.
 constexpr size_t kMostOps = 2048 << 10;
+constexpr size_t kFrameOps = 4;
 
 }  // namespace
 
-Status RedoPortion::collect(size_t *next, bool *no_room) {
+RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages,
+                         LoserRecords &losers)
+    : ctx_(ctx),
+      log_(log),
+      analysis_(analysis),
+      files_(files),
+      pages_(pages),
+      losers_(losers),
+      owners_(analysis),
+      most_ops_(std::min(kMostOps, kFrameOps * ctx.pool->shared()->frame_count)) {}
+
+Status RedoPortion::next(const LogEntry **entry) {
+  LS_TRY(log_.peek(entry));
+  if (*entry && !owner_) owner_ = owners_.of(**entry, (*entry)->record());
+  return kOk;
+}
+
+Status RedoPortion::collect(bool *no_room, bool *end) {
   ops_.clear();
-  *no_room = false;
-  while (*next < image_.entries.size() && ops_.size() < kMostOps) {
-    const LogEntry &entry = image_.entries[*next];
-    const LogRecord record = entry.record();
+  log_.forget();
+  *no_room = *end = false;
+  while (ops_.size() < most_ops_) {
+    const LogEntry *entry;
+    LS_TRY(next(&entry));
+    *end = !entry;
+    if (*end) break;
+    const LogRecord record = entry->record();
+    const Tn tn = *owner_;
     if (has_page_operations(record.kind)) {
-      LS_TRY(add(entry, record, analysis_.entry_tn[*next], no_room));
+      LS_TRY(add(*entry, record, tn, no_room));
       if (*no_room) break;
     }
+    if (tn != 0 && analysis_.is_open(tn)) losers_.add(*entry, record, tn);
     // Not all rounds are in the order of the records in them.
-    reached_ = std::max(reached_, entry.lsn);
-    ++*next;
+    reached_ = std::max(reached_, entry->lsn);
+    log_.pop();
+    owner_.reset();
   }
   sort();
   return kOk;
@@ -49,7 +74,7 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
       *no_room = true;
       return kOk;
     }
-    ops_.push_back({&entry, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
+    ops_.push_back({entry.gsn, entry.lsn, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
   }
   return kOk;
 }

@@ -3,32 +3,35 @@
 // An operation changes one page and looks at no other, so the order of the log matters among the operations of a page only: pages can
 // be taken in the order of their files, and by several threads.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "buffer/recovery_pages.hpp"
+#include "recovery/loser_records.hpp"
 #include "recovery/redo.hpp"
 
 namespace ls {
 
 struct RedoOp {
-  const LogEntry *entry;
+  Gsn gsn;             // of the record
+  Lsn lsn;             // of its round
   Tn tn;               // of the record's transaction
-  const u8 *operands;
+  const u8 *operands;  // in the log reader's memory
   u32 page;            // index into RecoveryPages
   u16 bytes;           // of operands
   u8 code;
 };
-static_assert(sizeof(RedoOp) == 32 && kMaxRecordBytes <= UINT16_MAX);
+static_assert(sizeof(RedoOp) == 40 && kMaxRecordBytes <= UINT16_MAX);
 
 class RedoPortion {
  public:
-  RedoPortion(Ctx &ctx, const LogImage &image, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages)
-      : ctx_(ctx), image_(image), analysis_(analysis), files_(files), pages_(pages) {}
+  // losers: gets the records that may have to be undone.
+  RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages, LoserRecords &losers);
 
-  // Whole records from *next on, as many as their pages find frames and as a portion may have; *next: the first one left.  *no_room: it
-  // ended for want of frames.
-  Status collect(size_t *next, bool *no_room);
+  // The next whole records, as many as their pages find frames and as a portion may have.  *no_room: it ended for want of frames, maybe
+  // before the first; *end: there are none behind.
+  Status collect(bool *no_room, bool *end);
 
   // The pages that are touched, in the order of their files.
   std::span<const u32> pages() const { return order_; }
@@ -37,15 +40,20 @@ class RedoPortion {
   Lsn reached() const { return reached_; }
 
  private:
+  Status next(const LogEntry **entry);
   Status add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room);
   Status open_file(FileNo file_no, RecoveryFile &file, bool *no_room);
   void sort();
 
   Ctx &ctx_;
-  const LogImage &image_;
+  LogReader &log_;
   const LogAnalysis &analysis_;
   RecoveryFiles &files_;
   RecoveryPages &pages_;
+  LoserRecords &losers_;
+  LogRowOwners owners_;
+  std::optional<Tn> owner_;   // of the record that comes next, once it has been asked for
+  const size_t most_ops_;
   std::vector<RedoOp> ops_, sorted_;
   std::vector<u32> first_;   // by page: its place in sorted_
   std::vector<u32> order_;

@@ -79,9 +79,9 @@ Status check_fresh(const ls_store &store) {
   LS_TRY(log_segments_present(wal, segments));
   if (segments.empty()) return kOk;
   // An earlier start may have created the first segment and crashed before the control file.
-  LogImage image;
-  Status status = read_log(wal, store.config.log_segment_bytes, 0, 0, image);
-  if (ok(status) && image.run == 0) return kOk;
+  LogReader log(wal, store.config.log_segment_bytes, 0, 0);
+  const LogEntry *first;
+  if (ok(log_begins(wal, store.config.log_segment_bytes, 0)) && ok(log.peek(&first)) && !first && log.extent().run == 0) return kOk;
   return fail(LS_CORRUPT, "there is a log in \"%s\" but no control file beside it; restore both from a backup", wal);
 }
 
@@ -93,11 +93,10 @@ class Redoer {
     LS_TRY(prepare_files());
     LS_TRY(read(next_full_xid));
     ControlFile &control = state_.control;
-    store_.run = std::max(control.run, state_.image.run) + 1;
+    store_.run = std::max(control.run, state_.log.run) + 1;
     if (state_.replay_needed()) LS_TRY(announce_run());
-    Gsn last_gsn = std::max(control.gsn, state_.image.max_gsn);
-    LS_TRY(process_.log.open_for_append(state_.image.end, last_gsn, store_.run));
-    LS_TRY(analyse_log(state_.image, &state_.analysis));
+    Gsn last_gsn = std::max(control.gsn, state_.log.max_gsn);
+    LS_TRY(process_.log.open_for_append(state_.log.end, last_gsn, store_.run));
     process_.pool.set_next_file_no(std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
     state_.next_full_xid = next_full_xid;
     LS_TRY(redo());
@@ -132,12 +131,19 @@ class Redoer {
                   static_cast<unsigned long long>(store_.config.log_segment_bytes));
     }
     if (control.clean) {
-      state_.image.end = control.redo_lsn;
+      state_.log.end = control.redo_lsn;
       return kOk;
     }
-    char wal[kPathBytes];
-    path_in(store_, "wal", wal);
-    return read_log(wal, control.segment_bytes, control.redo_lsn, control.redo_run, state_.image, control.log_end);
+    LogReader log = open_log();
+    LS_TRY(log_begins(wal_, control.segment_bytes, control.redo_lsn));
+    LS_TRY(analyse_log(log, control.log_end, &state_.analysis));
+    state_.log = log.extent();
+    return log.make_durable();
+  }
+
+  LogReader open_log() {
+    path_in(store_, "wal", wal_);
+    return LogReader(wal_, state_.control.segment_bytes, state_.control.redo_lsn, state_.control.redo_run);
   }
 
   // Before the host hands out the ids in question again (ControlFile::xid_limit), as it does even if recovery is refused.
@@ -162,12 +168,17 @@ class Redoer {
     ctx.slot = store_.config.worker_slots + kSlotRecovery;
     ctx.interrupt = &store_.recovery_cancelled;
     RedoStats stats;
-    if (state_.replay_needed()) store_.log_bytes.store(state_.image.end - state_.control.redo_lsn, std::memory_order_relaxed);
-    LS_TRY(redo_log(ctx, state_.image, state_.analysis, &state_.files, &stats, &store_.redone_bytes));
+    if (state_.replay_needed()) store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
+    if (state_.replay_needed()) {
+      LogReader again = open_log();
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, &state_.loser_records, &stats, &store_.redone_bytes));
+      if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
+        return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);
+    }
     RecoveryReport &report = store_.report;
     report.clean = state_.control.clean;
     report.fresh = state_.fresh;
-    report.log_records = state_.image.entries.size();
+    report.log_records = state_.log.records;
     report.ops_applied = stats.ops_applied;
     report.ops_skipped = stats.ops_skipped;
     report.files_missing = stats.files_missing;
@@ -190,6 +201,7 @@ class Redoer {
   ls_store &store_;
   StoreProcess &process_;
   RecoveryState &state_;
+  char wal_[kPathBytes];
 };
 
 class Finisher {
@@ -211,13 +223,13 @@ class Finisher {
     LS_TRY(process_.threads->start_writers());
     LS_TRY(open_version_trees());
     UndoStats stats;
-    LS_TRY(undo_losers(w_, state_.image, state_.analysis, state_.files, state_.losers, &stats));
+    LS_TRY(undo_losers(w_, state_.loser_records, state_.analysis, state_.files, state_.losers, &stats));
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
     LS_TRY(settle_two_phase());
     store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
     const bool replayed = state_.replay_needed();
-    store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.image.end, std::memory_order_relaxed);
+    store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.log.end, std::memory_order_relaxed);
     store_.redo_run = replayed ? state_.control.redo_run : store_.run;
     LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_)));
     if (store_.config.commit_notes) LS_TRY(store_begin_notes(store_));
@@ -308,7 +320,7 @@ class Finisher {
     control.clean = 0;
     control.run = store_.run;
     control.segment_bytes = store_.config.log_segment_bytes;
-    control.redo_lsn = state_.image.end;
+    control.redo_lsn = state_.log.end;
     control.redo_run = store_.run;
     control.tn_floor = store_.txns->tn_base.load(std::memory_order_relaxed);
     control.tn_offset = store_.txns->tn_offset.load(std::memory_order_relaxed);

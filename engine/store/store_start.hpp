@@ -9,8 +9,9 @@ namespace ls {
 struct RecoveryState {
   ControlFile control{};         // as found; of a fresh store: where it begins
   bool fresh = false;
-  LogImage image;
+  LogExtent log;
   LogAnalysis analysis;
+  LoserRecords loser_records;
   RecoveryFiles files;
   u64 next_full_xid = 0;          // the host's
   std::vector<LoggedTxn> doubts;  // the host was asked about them

@@ -23,8 +23,8 @@
 #include "os/file.hpp"
 #include "os/thread.hpp"
 #include "unit/os/temp_directory.hpp"
+#include "unit/wal/log_image.hpp"
 #include "wal/log.hpp"
-#include "wal/log_reader.hpp"
 
 namespace ls::test {
 

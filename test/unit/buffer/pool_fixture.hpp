@@ -21,8 +21,8 @@
 #include "buffer/space.hpp"
 #include "os/fault.hpp"
 #include "unit/os/temp_directory.hpp"
+#include "unit/wal/log_image.hpp"
 #include "wal/log.hpp"
-#include "wal/log_reader.hpp"
 
 namespace ls::buffer_test {
 

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "unit/txn/txn_fixture.hpp"
-#include "wal/log_reader.hpp"
+#include "unit/wal/log_image.hpp"
 
 namespace ls::txn_test {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "unit/txn/txn_fixture.hpp"
-#include "wal/log_reader.hpp"
+#include "unit/wal/log_image.hpp"
 
 namespace ls::txn_test {
 namespace {

@@ -15,8 +15,8 @@
 #include "os/fault.hpp"
 #include "os/file.hpp"
 #include "unit/os/temp_directory.hpp"
+#include "unit/wal/log_image.hpp"
 #include "wal/log.hpp"
-#include "wal/log_reader.hpp"
 #include "wal/log_segments.hpp"
 #include "wal/log_slot.hpp"
 

@@ -1,4 +1,6 @@
-// Reading back what was damaged, left over, or made up.
+// Reading back what was damaged, left over, or made up; and in how much memory.
+#include <malloc.h>
+
 #include <random>
 
 #include "unit/wal/log_fixture.hpp"
@@ -341,6 +343,52 @@ TEST_F(ForgeTest, random_mutations_with_a_right_checksum_never_crash) {
       }
     }
   }
+}
+
+// ---- memory
+
+// By malloc's own count; the sanitizers' malloc has none, so there it only reads.
+TEST(LogReaderTest, who_forgets_what_he_has_read_holds_little_of_a_long_log) {
+  constexpr u64 kRounds = 500, kRecords = 8, kBytes = 10000;
+  TestLog t(8, test::kBuffer, false);
+  ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
+  {
+    LogAppender a(t.log(), 0), held(t.log(), 1);
+    u64 seed = 0;
+    for (u64 round = 0; round < kRounds; round++) {
+      // What is logged meanwhile is not complete before this has ended.
+      if (round == 100) {
+        ASSERT_TRUE(ok(held.reserve(64, nullptr)));
+        held.precommit();
+      }
+      if (round == 110) held.cancel_precommit();
+      for (u64 i = 0; i < kRecords / 2; i++) test::reserve_append(a, ++seed, kBytes);
+      t.round();
+      for (u64 i = 0; i < kRecords / 2; i++) test::reserve_append(a, ++seed, kBytes);
+      t.round();
+    }
+  }
+  LogReader reader(t.dir().c_str(), test::kSegment, 0, 0);
+  auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const size_t before = in_use();
+  size_t most = 0;
+  u64 seed = 0;
+  Gsn last = 0;
+  for (;; reader.pop(), reader.forget()) {
+    const LogEntry *entry;
+    ASSERT_TRUE(ok(reader.peek(&entry))) << last_error().message;
+    if (!entry) break;
+    ASSERT_GT(entry->gsn, last);
+    last = entry->gsn;
+    ASSERT_TRUE(test::holds(*entry, ++seed, kBytes));
+    most = std::max(most, in_use() - std::min(in_use(), before));
+  }
+  EXPECT_EQ(reader.extent().records, kRounds * kRecords);
+  EXPECT_GT(reader.extent().end, kRounds * kRecords * kBytes);
+  EXPECT_LT(most, size_t{16} << 20) << "of " << reader.extent().end;
 }
 
 // ---- runs

@@ -145,24 +145,24 @@ TEST_F(OverlappingRounds, who_comes_too_late_for_one_is_woken_when_it_is_written
   EXPECT_EQ(t_.log().shared()->in_line.load(), 0u);
 }
 
-TEST_F(OverlappingRounds, a_third_waits_until_one_has_been_synced) {
-  Gate &syncs = hold(FaultOp::kSync, {1, 2});
-  for (u32 i = 0; i < 2; i++) {
+TEST_F(OverlappingRounds, more_than_so_many_wait_until_one_has_been_synced) {
+  Gate &syncs = hold(FaultOp::kSync, {1, 2, 3});
+  for (u32 i = 0; i < kMostSyncing; i++) {
     commit(i);
     wait(i);
     ASSERT_TRUE(syncs.await(i + 1));
   }
-  commit(2);
-  wait(2);
-  await_in_line(2);
+  commit(kMostSyncing);
+  wait(kMostSyncing);
+  await_in_line(kMostSyncing);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(syncs.begun(), 2u);
-  EXPECT_EQ(t_.log().stats().rounds, 2u);
+  EXPECT_EQ(syncs.begun(), kMostSyncing);
+  EXPECT_EQ(t_.log().stats().rounds, kMostSyncing);
   const u64 begin = now_ms();
   syncs.release(1);
-  ASSERT_TRUE(comes_back(2));
+  ASSERT_TRUE(comes_back(kMostSyncing));
   EXPECT_LT(now_ms() - begin, kUninterruptedSleepUs / 2000) << "woken, not by chance";
-  EXPECT_EQ(workers_[2].hardened, 1);
+  EXPECT_EQ(workers_[kMostSyncing].hardened, 1);
   ASSERT_TRUE(comes_back(0));
 }
 

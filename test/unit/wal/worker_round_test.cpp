@@ -110,10 +110,12 @@ TEST_F(WorkerRoundTest, the_committer_waits_for_nobodys_company) {
 
 // Those who have committed lately are waited for; not for ever, when they have gone, and by nobody who commits alone.
 TEST(WorkerRoundCompany, is_who_has_waited_lately) {
-  TestLog t(4, test::kBuffer, false);
+  // So many that a quarter of them is more than one.
+  constexpr u32 kCompany = 8;
+  TestLog t(kCompany, test::kBuffer, false);
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   std::vector<std::unique_ptr<LogAppender>> workers;
-  for (u32 i = 0; i < 4; i++) workers.push_back(std::make_unique<LogAppender>(t.log(), i));
+  for (u32 i = 0; i < kCompany; i++) workers.push_back(std::make_unique<LogAppender>(t.log(), i));
   auto commit_ns = [&](LogAppender &a) {
     test::reserve_append(a, 1, 50);
     EXPECT_TRUE(ok(a.reserve(64, nullptr)));
@@ -137,7 +139,7 @@ TEST(WorkerRoundCompany, is_who_has_waited_lately) {
   EXPECT_EQ(joined, 1000u);
   joined = 0;
   least = ~u64{0};
-  for (u32 i = 0; i < 200; i++) least = std::min(least, commit_ns(*workers[i % 4]));
+  for (u32 i = 0; i < 200; i++) least = std::min(least, commit_ns(*workers[i % kCompany]));
   EXPECT_LT(least, 1'000'000u) << "the others are there, but nobody joins";
 }
 
