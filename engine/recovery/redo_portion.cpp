@@ -25,22 +25,17 @@ RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, 
       owners_(analysis),
       most_ops_(std::min(kMostOps, kFrameOps * ctx.pool->shared()->frame_count)) {}
 
-Status RedoPortion::next(const LogEntry **entry) {
-  LS_TRY(log_.peek(entry));
-  if (*entry && !owner_) owner_ = owners_.of(**entry, (*entry)->record());
-  return kOk;
-}
-
 Status RedoPortion::collect(bool *no_room, bool *end) {
   ops_.clear();
   log_.forget();
   *no_room = *end = false;
   while (ops_.size() < most_ops_) {
     const LogEntry *entry;
-    LS_TRY(next(&entry));
+    LS_TRY(log_.peek(&entry));
     *end = !entry;
     if (*end) break;
     const LogRecord record = entry->record();
+    if (!owner_) owner_ = owners_.of(*entry, record);
     const Tn tn = *owner_;
     if (has_page_operations(record.kind)) {
       LS_TRY(add(*entry, record, tn, no_room));

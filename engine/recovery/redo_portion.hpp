@@ -40,7 +40,6 @@ class RedoPortion {
   Lsn reached() const { return reached_; }
 
  private:
-  Status next(const LogEntry **entry);
   Status add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room);
   Status open_file(FileNo file_no, RecoveryFile &file, bool *no_room);
   void sort();
