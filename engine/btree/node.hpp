@@ -151,6 +151,7 @@ struct Node {
   bool append_if_fits(const Node &from, u32 begin, u32 end);
   struct Sought;   // a key as a search compares it
   int compare_rest(u32 pos, const Sought &sought) const;
+  void ask_for_rest(u32 pos) const;
   u16 copy_key_behind(u32 shared, u16 pos, u8 *out) const;
   void update_hints(u32 pos, u32 old_count);
   u16 cut_beside(Bytes new_key, u8 *separator) const;

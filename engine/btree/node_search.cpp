@@ -119,6 +119,10 @@ int Node::compare_rest(u32 pos, const Sought &sought) const {
   return slot_bytes < sought.bytes ? -1 : slot_bytes > sought.bytes;
 }
 
+void Node::ask_for_rest(u32 pos) const {
+  __builtin_prefetch(page_bytes(this) + std::min<u32>(load_once(slots[pos].offset), kPageSize - 1));
+}
+
 u16 Node::lower_bound(Bytes key, bool *found) const {
   u32 n = std::min<u32>(load_once(count), kMaxSlots);
   const Sought sought(key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size())));
@@ -139,6 +143,12 @@ u16 Node::lower_bound(Bytes key, bool *found) const {
   }
   for (u32 left = end - low; left > 1;) {
     const u32 half = left / 2;
+    // Each comparison misses a line: both that may come next are asked for meanwhile.  Six million URLs: 0.44 million look-ups a second
+    // without, 0.54 to 0.60 with it; to ask for all with this head, or for the next four, is not better.
+    if (const u32 next = (left - half) / 2; next != 0) {
+      ask_for_rest(low + next - 1);
+      ask_for_rest(low + half + next - 1);
+    }
     low += compare_rest(low + half - 1, sought) < 0 ? half : 0;
     left -= half;
   }
