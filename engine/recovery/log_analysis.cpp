@@ -20,21 +20,54 @@ Status fail_record(Lsn lsn, Gsn gsn, const char *what) {
 
 }  // namespace
 
+bool LogSlotTxn::pass(const LogRecord &record) {
+  switch (record.kind) {
+    case RecordKind::kRow:
+      nameless |= tn == 0;
+      return false;
+    case RecordKind::kFirstRow:
+      tn = record.tn();
+      return false;
+    case RecordKind::kCommit:
+    case RecordKind::kPrepared:
+    case RecordKind::kAborted:
+    case RecordKind::kTwoPhase: {
+      const bool names = nameless;
+      nameless = false;
+      // A prepared transaction goes on: an abort still undoes in the same slot.
+      if (record.kind == RecordKind::kPrepared)
+        tn = record.tn();
+      else if (record.kind == RecordKind::kTwoPhase || tn == record.tn())
+        tn = 0;
+      return names;
+    }
+    case RecordKind::kSystem:
+    case RecordKind::kFile:
+    case RecordKind::kTwoPhaseEnd:
+      return false;
+  }
+  return false;
+}
+
 Status LogAnalyser::record(const LogEntry &entry) {
   const LogRecord record = entry.record();
   SlotState &slot = slots_[entry.slot];
-  if (slot.run != entry.run) {
+  if (slot.txn.run != entry.run) {
     // A crash ended the slot's transaction; its fate stays as it is.
-    if (slot.nameless) return fail_nameless(slot);
-    slot.run = entry.run;
-    slot.tn = 0;
+    if (slot.txn.nameless) return fail_nameless(slot);
+    slot.txn = {.run = entry.run};
   }
+  LS_TRY(what_it_says(entry, record, slot));
+  if (slot.txn.pass(record)) out_->named_later[{entry.slot, entry.run}].push_back(record.tn());
+  return kOk;
+}
+
+Status LogAnalyser::what_it_says(const LogEntry &entry, const LogRecord &record, SlotState &slot) {
   switch (record.kind) {
     case RecordKind::kSystem:
       return kOk;
     case RecordKind::kRow:
-      if (slot.tn == 0 && !slot.nameless) {
-        slot.nameless = true;
+      if (slot.txn.tn == 0 && !slot.txn.nameless) {
         slot.first_nameless = entry.gsn;
         slot.lsn = entry.lsn;
       }
@@ -42,15 +75,15 @@ Status LogAnalyser::record(const LogEntry &entry) {
     case RecordKind::kFirstRow:
       return begin(entry, record, slot);
     case RecordKind::kCommit:
-      return end(entry, record, slot, TxnFate::kCommitted);
+      return end(entry, record, TxnFate::kCommitted);
     case RecordKind::kPrepared:
-      return end(entry, record, slot, TxnFate::kPrepared);
+      return end(entry, record, TxnFate::kPrepared);
     case RecordKind::kAborted:
-      return end(entry, record, slot, TxnFate::kAborted);
+      return end(entry, record, TxnFate::kAborted);
     case RecordKind::kFile:
       return file(entry, record);
     case RecordKind::kTwoPhase:
-      return two_phase(entry, record, slot);
+      return two_phase(entry, record);
     case RecordKind::kTwoPhaseEnd:
       return two_phase_end(entry, record);
   }
@@ -63,16 +96,15 @@ Status LogAnalyser::check_tn(const LogEntry &entry, Tn tn) {
   return kOk;
 }
 
-Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, SlotState &slot) {
+Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const SlotState &slot) {
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
-  if (slot.nameless) return fail_nameless(slot);
+  if (slot.txn.nameless) return fail_nameless(slot);
   if (!out_->txns.try_emplace(tn, LoggedTxn{tn}).second) return fail_record(entry, "transaction begins twice");
-  slot.tn = tn;
   return kOk;
 }
 
-Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record, SlotState &slot, TxnFate fate) {
+Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record, TxnFate fate) {
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
   LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
@@ -80,23 +112,11 @@ Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record, SlotStat
     return fail_record(entry, "transaction ends twice");
   txn.fate = fate;
   if (fate == TxnFate::kPrepared) txn.full_xid = record.full_xid();
-  name(entry, slot, tn);
-  // A prepared transaction goes on: an abort still undoes in the same slot.
-  if (fate == TxnFate::kPrepared)
-    slot.tn = tn;
-  else if (slot.tn == tn)
-    slot.tn = 0;
   return kOk;
 }
 
-// A1: the slot's first record that tells whose the ones before it are.
-void LogAnalyser::name(const LogEntry &entry, SlotState &slot, Tn tn) {
-  if (slot.nameless) out_->named_later[{entry.slot, entry.run}].push_back(tn);
-  slot.nameless = false;
-}
-
 // Its worker has said so, and is free then; or a checkpoint, from a slot that has no transactions.
-Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record, SlotState &slot) {
+Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record) {
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
   LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
@@ -105,8 +125,6 @@ Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record, Sl
   txn.fate = TxnFate::kTwoPhase;
   txn.full_xid = record.full_xid();
   out_->two_phase[txn.full_xid] = tn;
-  name(entry, slot, tn);
-  slot.tn = 0;
   return kOk;
 }
 
@@ -165,32 +183,11 @@ Tn LogRowOwners::named_later(const LogEntry &entry, size_t time) const {
 
 Tn LogRowOwners::of(const LogEntry &entry, const LogRecord &record) {
   SlotState &slot = slots_[entry.slot];
-  if (slot.run != entry.run) slot = {.run = entry.run};
-  switch (record.kind) {
-    case RecordKind::kRow:
-      if (slot.tn != 0) return slot.tn;
-      slot.nameless = true;
-      return named_later(entry, slot.named);
-    case RecordKind::kFirstRow:
-      slot.tn = record.tn();
-      return slot.tn;
-    case RecordKind::kCommit:
-    case RecordKind::kPrepared:
-    case RecordKind::kAborted:
-    case RecordKind::kTwoPhase:
-      slot.named += slot.nameless;
-      slot.nameless = false;
-      if (record.kind == RecordKind::kPrepared)
-        slot.tn = record.tn();
-      else if (record.kind == RecordKind::kTwoPhase || slot.tn == record.tn())
-        slot.tn = 0;
-      return 0;
-    case RecordKind::kSystem:
-    case RecordKind::kFile:
-    case RecordKind::kTwoPhaseEnd:
-      return 0;
-  }
-  return 0;
+  if (slot.txn.run != entry.run) slot = {.txn = {.run = entry.run}};
+  slot.named += slot.txn.pass(record);
+  if (record.kind == RecordKind::kFirstRow) return slot.txn.tn;
+  if (record.kind != RecordKind::kRow) return 0;
+  return slot.txn.tn != 0 ? slot.txn.tn : named_later(entry, slot.named);
 }
 
 bool LogAnalysis::is_open(Tn tn) const {
@@ -200,7 +197,7 @@ bool LogAnalysis::is_open(Tn tn) const {
 
 Status LogAnalyser::finish() {
   for (auto &[number, slot] : slots_)
-    if (slot.nameless) return fail_nameless(slot);
+    if (slot.txn.nameless) return fail_nameless(slot);
   supersede();
   return kOk;
 }

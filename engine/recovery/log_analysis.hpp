@@ -70,6 +70,15 @@ struct LogAnalysis {
   bool is_open(Tn tn) const;
 };
 
+// Which transaction a slot is in while its records pass by (A1).
+struct LogSlotTxn {
+  u32 run = 0;
+  Tn tn = 0;               // 0: in none, or in one that has not been named yet
+  bool nameless = false;   // there were kRow records of that one
+  // A record of the slot.  Does it tell whose the nameless ones before it are?
+  bool pass(const LogRecord &record);
+};
+
 // The transaction of each kRow and kFirstRow record (A1), asked for all records in the order of the log when that has been analysed.
 class LogRowOwners {
  public:
@@ -79,9 +88,7 @@ class LogRowOwners {
 
  private:
   struct SlotState {
-    u32 run = 0;
-    Tn tn = 0;
-    bool nameless = false;
+    LogSlotTxn txn;
     size_t named = 0;   // of named_later
   };
   Tn named_later(const LogEntry &entry, size_t time) const;
@@ -98,20 +105,17 @@ class LogAnalyser {
   Status finish();
 
  private:
-  // What is known of a worker slot while its records pass by.
   struct SlotState {
-    u32 run = 0;
-    Tn tn = 0;
-    bool nameless = false;   // there were kRow records, and their transaction is not known yet (A1)
+    LogSlotTxn txn;
     Gsn first_nameless = 0;
-    Lsn lsn = 0;             // of that one
+    Lsn lsn = 0;   // of that one
   };
   static Status fail_nameless(const SlotState &slot);
+  Status what_it_says(const LogEntry &entry, const LogRecord &record, SlotState &slot);
   Status check_tn(const LogEntry &entry, Tn tn);
-  Status begin(const LogEntry &entry, const LogRecord &record, SlotState &slot);
-  Status end(const LogEntry &entry, const LogRecord &record, SlotState &slot, TxnFate fate);
-  void name(const LogEntry &entry, SlotState &slot, Tn tn);
-  Status two_phase(const LogEntry &entry, const LogRecord &record, SlotState &slot);
+  Status begin(const LogEntry &entry, const LogRecord &record, const SlotState &slot);
+  Status end(const LogEntry &entry, const LogRecord &record, TxnFate fate);
+  Status two_phase(const LogEntry &entry, const LogRecord &record);
   Status two_phase_end(const LogEntry &entry, const LogRecord &record);
   Status file(const LogEntry &entry, const LogRecord &record);
   void supersede();
