@@ -34,7 +34,8 @@ bool LogSlotTxn::pass(const LogRecord &record) {
     case RecordKind::kTwoPhase: {
       const bool names = nameless;
       nameless = false;
-      // A prepared transaction goes on: an abort still undoes in the same slot.
+      // A prepared transaction goes on: an abort still undoes in the same slot.  Of kTwoPhase its worker has said so, and is free then; or a
+      // checkpoint has, from a slot that has no transactions.
       if (record.kind == RecordKind::kPrepared)
         tn = record.tn();
       else if (record.kind == RecordKind::kTwoPhase || tn == record.tn())
@@ -75,11 +76,11 @@ Status LogAnalyser::what_it_says(const LogEntry &entry, const LogRecord &record,
     case RecordKind::kFirstRow:
       return begin(entry, record, slot);
     case RecordKind::kCommit:
-      return end(entry, record, TxnFate::kCommitted);
+      return set_fate(entry, record, TxnFate::kCommitted);
     case RecordKind::kPrepared:
-      return end(entry, record, TxnFate::kPrepared);
+      return set_fate(entry, record, TxnFate::kPrepared);
     case RecordKind::kAborted:
-      return end(entry, record, TxnFate::kAborted);
+      return set_fate(entry, record, TxnFate::kAborted);
     case RecordKind::kFile:
       return file(entry, record);
     case RecordKind::kTwoPhase:
@@ -104,37 +105,25 @@ Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const 
   return kOk;
 }
 
-Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record, TxnFate fate) {
+Status LogAnalyser::set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate) {
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
   LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
   if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
     return fail_record(entry, "transaction ends twice");
   txn.fate = fate;
-  if (fate == TxnFate::kPrepared) txn.full_xid = record.full_xid();
+  if (fate == TxnFate::kPrepared || fate == TxnFate::kTwoPhase) txn.full_xid = record.full_xid();
   return kOk;
 }
 
-// Its worker has said so, and is free then; or a checkpoint, from a slot that has no transactions.
 Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record) {
-  const Tn tn = record.tn();
-  LS_TRY(check_tn(entry, tn));
-  LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
-  if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
-    return fail_record(entry, "transaction ends twice");
-  txn.fate = TxnFate::kTwoPhase;
-  txn.full_xid = record.full_xid();
-  out_->two_phase[txn.full_xid] = tn;
+  LS_TRY(set_fate(entry, record, TxnFate::kTwoPhase));
+  out_->two_phase[record.full_xid()] = record.tn();
   return kOk;
 }
 
 Status LogAnalyser::two_phase_end(const LogEntry &entry, const LogRecord &record) {
-  const Tn tn = record.tn();
-  LS_TRY(check_tn(entry, tn));
-  LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
-  if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
-    return fail_record(entry, "transaction ends twice");
-  txn.fate = record.committed() ? TxnFate::kCommitted : TxnFate::kAborted;
+  LS_TRY(set_fate(entry, record, record.committed() ? TxnFate::kCommitted : TxnFate::kAborted));
   out_->two_phase.erase(record.full_xid());
   return kOk;
 }

@@ -114,7 +114,7 @@ class LogAnalyser {
   Status what_it_says(const LogEntry &entry, const LogRecord &record, SlotState &slot);
   Status check_tn(const LogEntry &entry, Tn tn);
   Status begin(const LogEntry &entry, const LogRecord &record, const SlotState &slot);
-  Status end(const LogEntry &entry, const LogRecord &record, TxnFate fate);
+  Status set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate);
   Status two_phase(const LogEntry &entry, const LogRecord &record);
   Status two_phase_end(const LogEntry &entry, const LogRecord &record);
   Status file(const LogEntry &entry, const LogRecord &record);
