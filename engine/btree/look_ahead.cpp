@@ -4,7 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/prefetch.hpp"
-#include "btree/node_bytes.hpp"
+#include "btree/node_entries.hpp"
 
 namespace ls {
 
@@ -118,9 +118,9 @@ void LookAhead::search(Probe &probe, const OptimisticGuard &guard) {
   // Those above the last inner level are few: they are in the cache.
   const bool above_leaves = node->level == 1;
   if (above_leaves && probe.stage == Stage::kNode) {
-    const std::span<const Slot> slots = node->search_range(probe.key);
-    probe.ask = reinterpret_cast<const u8 *>(slots.data());
-    probe.ask_bytes = static_cast<u32>(slots.size_bytes());
+    const Bytes slots = node->search_range(probe.key);
+    probe.ask = slots.data();
+    probe.ask_bytes = static_cast<u32>(slots.size());
     probe.stage = Stage::kSlots;
     return;
   }

@@ -5,6 +5,9 @@
 // Layout:  NodeHeader | slots, growing up | free | heap of (key rest, value), growing down | fences are in the heap.
 // Slot: offset, key length, value length, head.  Keys are stored without the prefix common to both fences; the first four
 // bytes of what remains are the head (big-endian integer, zero padded) and are not stored again in the heap.
+// A uniform leaf, whose keys are all of one length and its values, too, needs no more in a slot than the head: its heap is an array in the order
+// of the keys, from the end down.  An entry of an index of integers takes 7 bytes then instead
+// of 14.  A leaf becomes uniform when its first entry comes in, and gets slots with all four when one comes that is different.
 // Fences: lower exclusive?  LOWER IS INCLUSIVE HERE AND UPPER EXCLUSIVE: a node holds keys with lower <= key < upper; an absent
 // upper fence is +infinity, an empty lower fence -infinity.  (The paper has (lower, upper]; with inclusive lower the right-edge split
 // separator is simply the new key and suffix truncation takes the shortest string s with last_left < s <= first_right.)
@@ -40,6 +43,23 @@ struct Slot {
   u16 head_low;
 };
 static_assert(sizeof(Slot) == 10);
+inline constexpr u32 kUniformSlotBytes = 4;
+// Larger entries gain little, and a large array moves with each insertion in the middle.
+inline constexpr u32 kMaxUniformEntryBytes = 128;
+
+// Room for what is to be done to a leaf, beside its other entries.
+struct Room {
+  u32 bytes = 0;          // in slots with all four; 0: nothing is asked for
+  i32 value_bytes = -1;   // of the entry afterwards; -1: not known
+  bool is_new = false;
+
+  Room(u32 any) : bytes(any) {}   // of whatever it is
+  static Room for_entry(u32 key_bytes, u32 value_bytes);                // at most: a leaf's prefix makes it less
+  static Room for_value(u32 old_bytes, u32 new_bytes);                  // of an entry that is there
+
+ private:
+  Room(u32 bytes, u32 value, bool fresh) : bytes(bytes), value_bytes(static_cast<i32>(value)), is_new(fresh) {}
+};
 
 struct Node {
   PageHeader header;
@@ -52,7 +72,10 @@ struct Node {
   u16 lower_offset, lower_bytes;
   u16 upper_offset, upper_bytes;
   u8 has_upper;
-  u8 reserved[5];
+  u8 uniform;          // leaf: 1: all entries are of these sizes
+  u8 uniform_key;      // without prefix, head included
+  u8 uniform_value;
+  u16 uniform_run;     // place of the last insertion, times 16, and how many before it, itself included, came each behind the one before
   u64 upper_child;     // Swip: inner nodes, child for keys >= last separator
   u32 hints[kHintCount];
   Slot slots[];
@@ -78,7 +101,7 @@ struct Node {
   // Inner: position of the child to descend for key: in 0..count, count = upper_child.  child i holds keys < separator i.
   u16 child_index(Bytes key) const;
   // The slots that lower_bound() may have to look at, by the hints alone.
-  std::span<const Slot> search_range(Bytes key) const;
+  Bytes search_range(Bytes key) const;
   Swip *child(u16 index);
   u16 copy_key(u16 pos, u8 *out /* kMaxKeyBytes */) const;  // whole key; returns length
   // The same to where the node's prefix is already.
@@ -86,10 +109,11 @@ struct Node {
   Bytes value(u16 pos) const;
   u8 *value_data(u16 pos);
   u32 free_bytes() const;                // available after compaction
-  u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take, slot included
+  u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take: slot, and larger slots for the others where it is different
+  u32 stored_bytes(u32 pos) const;                    // what an entry takes, slot included
   bool fits(Bytes key, u32 value_bytes) const;
-  // Is there room for `need` more bytes of an entry with this key, now and after the splits to come (N4)?
-  bool has_room(Bytes key, u32 need) const;
+  // Is there room for an entry with this key, now and after the splits to come (N4)?
+  bool has_room(Bytes key, const Room &room) const;
   u32 used_bytes() const;                // payload: for merge decisions
   bool covers(Bytes key) const;          // lower <= key < upper
   // First position whose key >= `bound`, which may lie outside of the fences.
@@ -142,16 +166,24 @@ struct Node {
 
   // Key rests and values lie below this offset, the fences above.
   u32 heap_end() const;
+  u32 slots_end() const;
 
  private:
   u32 heap_bytes(u32 rest_bytes, u32 value_bytes) const;   // of an entry whose key has rest_bytes beyond prefix and head
-  u32 slots_end() const;
+  bool has_shape(u32 key_bytes, u32 value_bytes) const;
+  u32 enlarging_bytes() const;                             // what larger slots would take for the entries there are
+  void take_shape(u32 key_bytes, u32 value_bytes);         // before an entry of these sizes comes in
+  void enlarge_slots();
+  u8 *uniform_place(u32 pos, u32 head);
+  void put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const;
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
   void append_range(const Node &from, u32 begin, u32 end);
   bool append_if_fits(const Node &from, u32 begin, u32 end);
   struct Sought;   // a key as a search compares it
-  int compare_rest(u32 pos, const Sought &sought) const;
-  void ask_for_rest(u32 pos) const;
+  template <typename View>
+  int compare_rest(const View &entries, u32 pos, const Sought &sought) const;
+  template <typename View>
+  u16 find(const View &entries, const Sought &sought, bool *found) const;
   u16 copy_key_behind(u32 shared, u16 pos, u8 *out) const;
   void update_hints(u32 pos, u32 old_count);
   u16 cut_beside(Bytes new_key, u8 *separator) const;
@@ -160,11 +192,23 @@ struct Node {
   const char *verify_layout() const;
   const char *verify_keys() const;
 };
-static_assert(sizeof(Node) == 24 + 24 + 8 + 64);
+static_assert(sizeof(Node) == 24 + 24 + 8 + 64 && offsetof(Node, uniform_run) == 24 + 22);
 static_assert(offsetof(Node, upper_child) % 8 == 0);
 
 inline constexpr u32 kNodeSpace = kPageSize - sizeof(Node);
 inline constexpr u32 kMaxSlots = kNodeSpace / sizeof(Slot);
+inline constexpr u32 kMaxEntries = kNodeSpace / kUniformSlotBytes;   // of a node of either layout
+
+// May a leaf be uniform with entries of these sizes?
+constexpr bool fits_uniform(u32 key_bytes_behind_prefix, u32 value_bytes) {
+  return kWithUniformLeaves && key_bytes_behind_prefix + value_bytes <= kMaxUniformEntryBytes;
+}
+
+inline Room Room::for_entry(u32 key_bytes, u32 value_bytes) { return {Node::most_entry_bytes(key_bytes, value_bytes), value_bytes, true}; }
+inline Room Room::for_value(u32 old_bytes, u32 new_bytes) {
+  // A value that shrinks may take its leaf's small slots away.
+  return {new_bytes > old_bytes ? new_bytes - old_bytes : 0, new_bytes, false};
+}
 
 // A separator next to a key is at most one byte longer than the key.
 constexpr u32 Node::max_value_bytes(u32 key_bytes) {

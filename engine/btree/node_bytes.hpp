@@ -1,4 +1,4 @@
-// node_bytes.hpp - reading the raw bytes of a node; for the node's source files, and for who reads all of a leaf.
+// node_bytes.hpp - reading the raw bytes of a node; for the node's source files.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -11,9 +11,17 @@ static_assert(std::endian::native == std::endian::little, "pages are little endi
 
 // One load, never repeated by the compiler: a value that was clamped stays the value that is used.
 inline u16 load_once(const u16 &field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
+inline u8 load_once(const u8 &field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
 
 inline const u8 *page_bytes(const Node *node) { return reinterpret_cast<const u8 *>(node); }
 inline u8 *page_bytes(Node *node) { return reinterpret_cast<u8 *>(node); }
+
+// Room on the stack for a whole page; aligned like one.
+struct alignas(64) PageCopy {
+  u8 bytes[kPageSize];
+  explicit PageCopy(const Node *node) { std::memcpy(bytes, node, kPageSize); }
+  const Node &node() const { return *reinterpret_cast<const Node *>(bytes); }
+};
 
 // One load of both halves.
 inline u32 slot_head(const Slot &slot) {
@@ -42,20 +50,5 @@ inline u32 make_head(Bytes rest) {
 
 inline u32 rest_after_head(u32 key_bytes) { return key_bytes > kHeadBytes ? key_bytes - kHeadBytes : 0; }
 inline u32 align8(u32 bytes) { return (bytes + 7) & ~7u; }
-
-inline Bytes value_bytes(const Node &node, u32 pos) {
-  const Slot &slot = node.slots[pos < kMaxSlots ? pos : kMaxSlots - 1];
-  const u32 rest = rest_after_head(load_once(slot.key_bytes));
-  const u32 end = load_once(slot.offset) + (node.is_leaf ? rest : align8(rest));
-  const u32 offset = end < kPageSize ? end : kPageSize;
-  const u32 bytes = load_once(slot.value_bytes);
-  return {page_bytes(&node) + offset, bytes < kPageSize - offset ? bytes : kPageSize - offset};
-}
-
-// The key at pos behind the node's prefix as a big-endian number, where that has one to four bytes.
-inline u32 short_rest(const Node &node, u32 pos) {
-  const Slot &slot = node.slots[pos];
-  return slot_head(slot) >> (8 * (kHeadBytes - slot.key_bytes));
-}
 
 }  // namespace ls

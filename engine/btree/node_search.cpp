@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "btree/node.hpp"
-#include "btree/node_bytes.hpp"
+#include "btree/node_entries.hpp"
 
 namespace ls {
 
@@ -18,12 +18,6 @@ int compare_keys(Bytes a, Bytes b) {
 }
 
 namespace {
-
-// Slots of one node and how many of them may be looked at.
-struct Heads {
-  const Slot *slots;
-  u32 at(u32 pos) const { return slot_head(slots[pos]); }
-};
 
 // Distance of hinted slots; 0: too few slots for hints.
 constexpr u32 hint_distance(u32 count) { return !kWithHints || count < 2 * kHintCount ? 0 : count / (kHintCount + 1); }
@@ -61,16 +55,17 @@ Range hinted_range(const u32 *hints, u32 n, u32 head) {
 
 // First position in [low, high) whose head is not below `head`.  The last few are counted: their cache lines are then asked for
 // together, and none of the loads waits for the comparison before.
-u32 first_not_below(Heads heads, u32 low, u32 high, u32 head) {
+template <typename View>
+u32 first_not_below(const View &entries, u32 low, u32 high, u32 head) {
   constexpr u32 kCounted = 16;
   u32 n = high - low;
   while (n > kCounted) {
     u32 half = n / 2;
-    low += heads.at(low + half - 1) < head ? half : 0;
+    low += entries.head(low + half - 1) < head ? half : 0;
     n -= half;
   }
   u32 below = 0;
-  for (u32 i = 0; i < n; i++) below += heads.at(low + i) < head;
+  for (u32 i = 0; i < n; i++) below += entries.head(low + i) < head;
   return low + below;
 }
 
@@ -94,12 +89,12 @@ struct Node::Sought {
 
 // Order of the key at pos relative to the one sought: negative when it is smaller.  What is behind the head is compared a word at
 // first: that is all of an integer.
-int Node::compare_rest(u32 pos, const Sought &sought) const {
-  const Slot &slot = slots[pos];
-  const u32 head = slot_head(slot);
+template <typename View>
+int Node::compare_rest(const View &entries, u32 pos, const Sought &sought) const {
+  const u32 head = entries.head(pos);
   if (head != sought.head) return head < sought.head ? -1 : 1;
-  const u32 slot_bytes = load_once(slot.key_bytes), stored = rest_after_head(slot_bytes);
-  const u32 offset = load_once(slot.offset);
+  const u32 slot_bytes = entries.key_bytes(pos), stored = rest_after_head(slot_bytes);
+  const u32 offset = entries.offset(pos);
   if (offset + stored > kPageSize) return 1;  // torn read, rejected by the caller's validation
   const u8 *bytes = page_bytes(this) + offset;
   u64 word = 0;
@@ -119,28 +114,22 @@ int Node::compare_rest(u32 pos, const Sought &sought) const {
   return slot_bytes < sought.bytes ? -1 : slot_bytes > sought.bytes;
 }
 
-void Node::ask_for_rest(u32 pos) const {
-  __builtin_prefetch(page_bytes(this) + std::min<u32>(load_once(slots[pos].offset), kPageSize - 1));
-}
-
-u16 Node::lower_bound(Bytes key, bool *found) const {
-  u32 n = std::min<u32>(load_once(count), kMaxSlots);
-  const Sought sought(key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size())));
-  const u32 head = sought.head;
-  Heads heads{slots};
-
+template <typename View>
+u16 Node::find(const View &entries, const Sought &sought, bool *found) const {
+  const u32 n = entry_count(*this, entries), head = sought.head;
   auto [low, high] = hinted_range(hints, n, head);
-  low = first_not_below(heads, low, high, head);
+  low = first_not_below(entries, low, high, head);
 
   // Equal heads: the rest decides.
   *found = false;
-  if (low >= n || heads.at(low) != head) return static_cast<u16>(low);
+  if (low >= n || entries.head(low) != head) return static_cast<u16>(low);
   u32 end = low + 1;
-  if (end < n && heads.at(end) == head) {
+  if (end < n && entries.head(end) == head) {
     end = std::max(high, end);
     // Ascending insertions ask for the place behind the last key again and again.
-    if (end == n && compare_rest(n - 1, sought) < 0) return static_cast<u16>(n);
+    if (end == n && compare_rest(entries, n - 1, sought) < 0) return static_cast<u16>(n);
   }
+  const auto ask_for_rest = [&](u32 pos) { __builtin_prefetch(page_bytes(this) + std::min<u32>(entries.offset(pos), kPageSize - 1)); };
   for (u32 left = end - low; left > 1;) {
     const u32 half = left / 2;
     // Each comparison misses a line: both that may come next are asked for meanwhile.  Six million URLs: 0.44 million look-ups a second
@@ -149,21 +138,29 @@ u16 Node::lower_bound(Bytes key, bool *found) const {
       ask_for_rest(low + next - 1);
       ask_for_rest(low + half + next - 1);
     }
-    low += compare_rest(low + half - 1, sought) < 0 ? half : 0;
+    low += compare_rest(entries, low + half - 1, sought) < 0 ? half : 0;
     left -= half;
   }
-  const int order = compare_rest(low, sought);
+  const int order = compare_rest(entries, low, sought);
   *found = order == 0;
   return static_cast<u16>(low + (order < 0));
 }
 
+u16 Node::lower_bound(Bytes key, bool *found) const {
+  const Sought sought(key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size())));
+  return with_entries(*this, [&](const auto &entries) { return find(entries, sought, found); });
+}
+
 bool Node::key_is(u32 pos, Bytes key) const {
   const u32 shared = load_once(prefix_bytes);
-  if (pos >= std::min<u32>(load_once(count), kMaxSlots) || shared > key.size()) return false;
+  if (shared > key.size()) return false;
   const Bytes rest = key.subspan(shared);
-  const Slot &slot = slots[pos];
-  if (slot_head(slot) != make_head(rest) || load_once(slot.key_bytes) != rest.size()) return false;
-  if (rest.size() > kHeadBytes && compare_rest(pos, Sought(rest)) != 0) return false;
+  const bool same_rest = with_entries(*this, [&](const auto &entries) {
+    if (pos >= entry_count(*this, entries)) return false;
+    if (entries.head(pos) != make_head(rest) || entries.key_bytes(pos) != rest.size()) return false;
+    return rest.size() <= kHeadBytes || compare_rest(entries, pos, Sought(rest)) == 0;
+  });
+  if (!same_rest) return false;
   // From the end, where it differs first if it does.  Prefixes of row ids are too short to be worth a call.
   const Bytes common = prefix();
   for (u32 i = shared; i-- > 0;) {
@@ -172,32 +169,35 @@ bool Node::key_is(u32 pos, Bytes key) const {
   return true;
 }
 
-std::span<const Slot> Node::search_range(Bytes key) const {
-  const u32 n = std::min<u32>(load_once(count), kMaxSlots);
+Bytes Node::search_range(Bytes key) const {
   const Bytes rest = key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size()));
-  const Range range = hinted_range(hints, n, make_head(rest));
-  return {slots + range.low, slots + range.high};
+  return with_entries(*this, [&](const auto &entries) -> Bytes {
+    const Range range = hinted_range(hints, entry_count(*this, entries), make_head(rest));
+    return {entries.slot(range.low), entries.slot(range.high)};
+  });
 }
 
 u16 Node::position_of(Bytes bound) const {
   if (compare_keys(bound, lower_fence()) <= 0) return 0;
   bool found;
   if (!has_upper || compare_keys(bound, upper_fence()) < 0) return lower_bound(bound, &found);
-  return static_cast<u16>(std::min<u32>(load_once(count), kMaxSlots));
+  return with_entries(*this, [&](const auto &entries) { return static_cast<u16>(entry_count(*this, entries)); });
 }
 
 u16 Node::position_behind(u16 pos, Bytes inside, Bytes bound) const {
   constexpr u32 kSteps = 2;   // one entry, and what is behind it
-  const u32 n = std::min<u32>(load_once(count), kMaxSlots);
   const size_t shared = std::min<size_t>(load_once(prefix_bytes), inside.size());
-  // Not below `inside`, and without the prefix: above all keys.
-  if (bound.size() < shared || (shared != 0 && std::memcmp(bound.data(), inside.data(), shared) != 0)) return static_cast<u16>(n);
-  const Sought sought(bound.subspan(shared));
-  for (u32 i = pos; i < pos + kSteps; i++) {
-    if (i >= n || compare_rest(i, sought) >= 0) return static_cast<u16>(std::min(i, n));
-  }
-  bool found;
-  return lower_bound(bound, &found);
+  return with_entries(*this, [&](const auto &entries) {
+    const u32 n = entry_count(*this, entries);
+    // Not below `inside`, and without the prefix: above all keys.
+    if (bound.size() < shared || (shared != 0 && std::memcmp(bound.data(), inside.data(), shared) != 0)) return static_cast<u16>(n);
+    const Sought sought(bound.subspan(shared));
+    for (u32 i = pos; i < pos + kSteps; i++) {
+      if (i >= n || compare_rest(entries, i, sought) >= 0) return static_cast<u16>(std::min(i, n));
+    }
+    bool found;
+    return lower_bound(bound, &found);
+  });
 }
 
 u16 Node::child_index(Bytes key) const {
@@ -207,17 +207,20 @@ u16 Node::child_index(Bytes key) const {
 }
 
 void Node::rebuild_hints() {
-  u32 distance = hint_distance(count);
-  for (u32 i = 0; i < kHintCount; i++) hints[i] = distance == 0 ? 0 : slot_head(slots[(i + 1) * distance]);
+  const u32 distance = hint_distance(count);
+  with_entries(*this, [&](const auto &entries) {
+    for (u32 i = 0; i < kHintCount; i++) hints[i] = distance == 0 ? 0 : entries.head((i + 1) * distance);
+  });
 }
 
 // After an insertion or removal at pos: hints of slots before it have not moved.
 void Node::update_hints(u32 pos, u32 old_count) {
-  u32 distance = hint_distance(count);
+  const u32 distance = hint_distance(count);
   if (distance == 0 && hint_distance(old_count) == 0) return;
   if (distance != hint_distance(old_count)) return rebuild_hints();
-  for (u32 i = pos / distance == 0 ? 0 : pos / distance - 1; i < kHintCount; i++)
-    hints[i] = slot_head(slots[(i + 1) * distance]);
+  with_entries(*this, [&](const auto &entries) {
+    for (u32 i = pos / distance == 0 ? 0 : pos / distance - 1; i < kHintCount; i++) hints[i] = entries.head((i + 1) * distance);
+  });
 }
 
 }  // namespace ls

@@ -13,7 +13,7 @@ class Sequence {
   explicit Sequence(std::span<const Node *const> leaves) : leaves_(leaves) {
     for (const Node *leaf : leaves) {
       entries_ += leaf->count;
-      for (u32 pos = 0; pos < leaf->count; pos++) bytes_ += entry_bytes(*leaf, pos);
+      for (u32 pos = 0; pos < leaf->count; pos++) bytes_ += leaf->stored_bytes(pos);
     }
   }
   u32 entries() const { return entries_; }
@@ -23,7 +23,7 @@ class Sequence {
     for (const Node *leaf : leaves_) {
       for (u32 pos = 0; pos < leaf->count; pos++, place++) {
         if (before >= bytes_ * part / parts) return place;
-        before += entry_bytes(*leaf, pos);
+        before += leaf->stored_bytes(pos);
       }
     }
     return place;
@@ -37,10 +37,6 @@ class Sequence {
   }
 
  private:
-  static u32 entry_bytes(const Node &leaf, u32 pos) {
-    return u32{sizeof(Slot)} + leaf.slots[pos].key_bytes + leaf.slots[pos].value_bytes;
-  }
-
   std::span<const Node *const> leaves_;
   u32 entries_ = 0, bytes_ = 0;
 };

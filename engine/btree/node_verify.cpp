@@ -4,23 +4,30 @@
 #include <cstring>
 
 #include "btree/node.hpp"
-#include "btree/node_bytes.hpp"
+#include "btree/node_entries.hpp"
 
 namespace ls {
 
 const char *Node::verify_layout() const {
   if (header.kind != (is_leaf ? PageKind::kLeaf : PageKind::kInner)) return "page kind and leaf flag differ";
-  if (header.format != kPageFormat) return "unknown page format";
+  if (!is_page_format(header.format)) return "unknown page format";
   if (header.zero != 0) return "bytes 14..15 are not zero";
   if (is_leaf > 1 || has_upper > 1) return "flag is neither 0 nor 1";
   if ((level == 0) != (is_leaf == 1)) return "level and leaf flag differ";
-  if (count > kMaxSlots) return "too many slots";
+  if (uniform > 1 || (uniform && (!is_leaf || header.format != kPageFormat))) return "flag of a uniform leaf is wrong";
+  if (!uniform && (uniform_key != 0 || uniform_value != 0 || uniform_run != 0)) return "a leaf that is not uniform says of what size its entries are";
+  if (uniform && uniform_key + uniform_value > static_cast<int>(kMaxUniformEntryBytes)) return "entries of a uniform leaf too large";
+  if (count > (uniform ? kMaxEntries : kMaxSlots)) return "too many slots";
   if (lower_bytes > kMaxKeyBytes || upper_bytes > kMaxKeyBytes) return "fence too long";
   if (lower_offset + lower_bytes != static_cast<int>(kPageSize)) return "lower fence misplaced";
   if (upper_offset + upper_bytes != lower_offset) return "upper fence misplaced";
   if (!has_upper && upper_bytes != 0) return "absent upper fence has bytes";
   if (slots_end() > heap_start || heap_start > heap_end()) return "slots and heap overlap";
 
+  if (uniform) {
+    if (heap_used != count * UniformEntries(*this).size()) return "heap_used is not the sum of the entries";
+    return heap_start + heap_used == static_cast<int>(heap_end()) ? nullptr : "gap in the heap of a uniform leaf";
+  }
   std::bitset<kPageSize> taken;
   u32 sum = 0;
   for (u32 i = 0; i < count; i++) {
@@ -48,10 +55,15 @@ const char *Node::verify_keys() const {
   u8 buffers[2][kMaxKeyBytes];
   Bytes previous;
   for (u16 i = 0; i < count; i++) {
-    if (u32{prefix_bytes} + slots[i].key_bytes > kMaxKeyBytes) return "key too long";
+    u32 key_bytes, head;
+    with_entries(*this, [&](const auto &entries) {
+      key_bytes = entries.key_bytes(i);
+      head = entries.head(i);
+    });
+    if (prefix_bytes + key_bytes > kMaxKeyBytes) return "key too long";
     u8 *buffer = buffers[i % 2];
     Bytes key{buffer, copy_key(i, buffer)};
-    if (slot_head(slots[i]) != make_head(key.subspan(prefix_bytes))) return "head has bytes beyond the key";
+    if (head != make_head(key.subspan(prefix_bytes))) return "head has bytes beyond the key";
     if (!covers(key)) return "key outside of the fences";
     if (i != 0 && compare_keys(previous, key) >= 0) return "keys out of order";
     if (!is_leaf && i == 0 && compare_keys(lower_fence(), key) == 0) return "separator equals the lower fence";

@@ -48,7 +48,7 @@ Status BTree::remove_copied(const Node *copy, u16 count, u64 *removed) {
     return kOk;
   }
   leaf.reset_unchanged();
-  u16 positions[kMaxSlots];
+  u16 positions[kMaxEntries];
   std::iota(positions, positions + count, u16{0});
   return remove_chosen(copy, {positions, count}, removed);
 }
@@ -58,7 +58,7 @@ Status BTree::sweep_leaf(LeafCursor *cursor, void *arg, bool (*goes)(void *arg, 
   alignas(64) u8 page[kPageSize];
   const Node *copy = reinterpret_cast<const Node *>(page);
   LS_TRY(leaf_copy({cursor->key, cursor->bytes}, page));
-  u16 chosen[kMaxSlots];
+  u16 chosen[kMaxEntries];
   u16 n = 0;
   for (u16 pos = 0; pos < copy->count; pos++) {
     u8 key[kMaxKeyBytes];

@@ -31,7 +31,7 @@ constexpr int kTries = 4;
 constexpr u32 kNever = ~u32{0};   // bytes of a leaf that is not in memory, or is the last
 
 u32 image_bytes(const Node &node) {
-  return static_cast<u32>(kMaxOpHeadBytes + sizeof(u16) + sizeof(Node) - sizeof(PageHeader) + node.count * sizeof(Slot)) + kPageSize - node.heap_start;
+  return static_cast<u32>(kMaxOpHeadBytes + sizeof(u16) - sizeof(PageHeader)) + node.slots_end() + kPageSize - node.heap_start;
 }
 
 // The last leaf stays alone: it is filled next, and a bulk load (fill_last_leaf) counts on it.

@@ -21,7 +21,7 @@ void page_seal(u8 *page) {
 const char *page_fault(const u8 *page, PageNo page_no) {
   auto *header = reinterpret_cast<const PageHeader *>(page);
   if (header->checksum != page_checksum(page)) return "checksum does not match";
-  if (header->format != kPageFormat) return "unknown page format";
+  if (!is_page_format(header->format)) return "unknown page format";
   if (header->page_no != page_no) return "page belongs to another place in the file";
   return nullptr;
 }

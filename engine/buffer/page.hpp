@@ -5,7 +5,10 @@
 namespace ls {
 
 enum class PageKind : u8 { kFree = 0, kMeta = 1, kLeaf = 2, kInner = 3, kTrunk = 4 };
-inline constexpr u8 kPageFormat = 1;
+// 2: a leaf may be uniform (btree/node.hpp); else as 1.
+inline constexpr u8 kPageFormat = 2;
+inline constexpr u8 kOldestPageFormat = 1;
+constexpr bool is_page_format(u8 format) { return format >= kOldestPageFormat && format <= kPageFormat; }
 
 struct PageHeader {
   Gsn gsn;         // of the last logged change; 0 in trees that are not logged

@@ -3,9 +3,9 @@
 // Second chance (LeanStore paper, section 6.2) knows of a page no more than whether it was wanted between two looks of a provider, and
 // forgets that at once.  A leaf of an index is often wanted many times as often as a page of the rows behind it, and still is not in most such
 // intervals.  But pages of one file are alike: how often the cool ones of a file are wanted again is known well after some looks, and a
-// provider learns it in passing, at no cost for workers.  So a cool page goes when it has been met so many times in vain as its file's
-// reuse is to the pool's, times three; a page of a file that is like the others, or not known yet, at the third, one that was only
-// scanned at the first.  docs/decisions/0010-chances-by-file.md has the measurements.
+// provider learns it in passing, at no cost for workers.  So a cool page goes when it has been met so many times in vain as the square of what
+// its file's reuse is to the pool's, times four; a page of a file that is like the others, or not known yet, at the fourth, one that was
+// only scanned at the first.  docs/decisions/0010-chances-by-file.md has the measurements.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -39,7 +39,7 @@ struct ReuseCount {
 inline constexpr u32 kFileLooks = 4096;       // remembered
 inline constexpr u32 kPoolLooks = 64 * 1024;
 inline constexpr u32 kLooksKnown = 64;        // less says nothing
-inline constexpr u32 kUsualLooks = 3;
+inline constexpr u32 kUsualLooks = 4;
 // What a cold page of a file that is hot elsewhere may cost.
 inline constexpr u32 kMostLooks = 12;
 
@@ -48,9 +48,10 @@ inline u32 last_look(const ReuseCount &file, const ReuseCount &pool) {
   const u64 file_looks = file.looks.load(std::memory_order_relaxed), file_wanted = file.wanted.load(std::memory_order_relaxed);
   const u64 pool_looks = pool.looks.load(std::memory_order_relaxed), pool_wanted = pool.wanted.load(std::memory_order_relaxed);
   if (file_looks < kLooksKnown || pool_wanted == 0) return kUsualLooks;
-  const u64 divisor = file_looks * pool_wanted;
-  const u64 looks = (kUsualLooks * file_wanted * pool_looks + divisor / 2) / divisor;
-  return static_cast<u32>(std::clamp<u64>(looks, 1, kMostLooks));
+  const u64 file_share = file_wanted * pool_looks, pool_share = pool_wanted * file_looks;
+  const double ratio = static_cast<double>(file_share) / static_cast<double>(pool_share);
+  const double looks = kUsualLooks * ratio * ratio + 0.5;
+  return static_cast<u32>(std::clamp<double>(looks, 1, kMostLooks));
 }
 
 }  // namespace ls

@@ -7,10 +7,11 @@ namespace ls {
 
 namespace {
 
-// What an entry takes in a heap behind a prefix, its slot included.
-u32 entry_heap_bytes(u32 key_bytes, u32 payload_bytes, u32 prefix) {
+// What an entry takes in a leaf behind a prefix, its slot included.  uniform: all in it are of these sizes.
+u32 entry_bytes(u32 key_bytes, u32 payload_bytes, u32 prefix, bool uniform) {
   const u32 stored = key_bytes > prefix + kHeadBytes ? key_bytes - prefix - kHeadBytes : 0;
-  return static_cast<u32>(sizeof(Slot)) + stored + payload_bytes;
+  const bool small = uniform && fits_uniform(key_bytes - std::min(prefix, key_bytes), payload_bytes);
+  return (small ? kUniformSlotBytes : static_cast<u32>(sizeof(Slot))) + stored + payload_bytes;
 }
 
 }  // namespace
@@ -40,13 +41,13 @@ Status IndexBuild::add(Bytes entry, Bytes payload) {
   waiting_.push_back({static_cast<u32>(bytes_.size()), static_cast<u16>(entry.size()), static_cast<u16>(payload_bytes)});
   bytes_.insert(bytes_.end(), entry.begin(), entry.end());
   bytes_.insert(bytes_.end(), payload.begin(), payload.end());
-  heap_ += entry_heap_bytes(static_cast<u32>(entry.size()), payload_bytes, prefix_);
+  heap_ += entry_bytes(static_cast<u32>(entry.size()), payload_bytes, prefix_, uniform_);
   return kOk;
 }
 
 Status IndexBuild::finish() {
   // Without an upper fence there is no prefix.
-  while (waiting_.size() > 1 && lower_bytes_ + heap_bytes(0) > kNodeSpace) LS_TRY(close_leaf_before({}));
+  while (waiting_.size() > 1 && lower_bytes_ + heap_bytes(0, uniform_) > kNodeSpace) LS_TRY(close_leaf_before({}));
   LS_TRY(write_leaf(waiting_.size(), {}, true));
   if (!index_.logged) return kOk;
   Log &log = w_.log.log();
@@ -54,21 +55,23 @@ Status IndexBuild::finish() {
   return fail(LS_INTERRUPTED, "interrupted while an index was hardened");
 }
 
-u32 IndexBuild::heap_bytes(u32 prefix) const {
+u32 IndexBuild::heap_bytes(u32 prefix, bool uniform) const {
   u32 bytes = 0;
-  for (const Waiting &e : waiting_) bytes += entry_heap_bytes(e.key_bytes, e.payload_bytes, prefix);
+  for (const Waiting &e : waiting_) bytes += entry_bytes(e.key_bytes, e.payload_bytes, prefix, uniform);
   return bytes;
 }
 
-// May the entry wait with the others?  Then prefix_ and heap_ are right for it, too.
+// May the entry wait with the others?  Then prefix_, uniform_ and heap_ are right for it, too.
 bool IndexBuild::takes(Bytes entry, u32 payload_bytes) {
   const u32 prefix = waiting_.empty() ? common_prefix(lower(), entry) : std::min(prefix_, common_prefix(lower(), entry));
-  const u32 heap = prefix == prefix_ ? heap_ : heap_bytes(prefix);
   const u32 key_bytes = static_cast<u32>(entry.size());
+  const bool uniform = waiting_.empty() || (uniform_ && key_bytes == waiting_.back().key_bytes && payload_bytes == waiting_.back().payload_bytes);
+  const u32 heap = prefix == prefix_ && uniform == uniform_ ? heap_ : heap_bytes(prefix, uniform);
   const u32 separator = key_bytes + 1;  // behind it, at most
-  const u32 total = lower_bytes_ + heap + entry_heap_bytes(key_bytes, payload_bytes, prefix) + separator;
+  const u32 total = lower_bytes_ + heap + entry_bytes(key_bytes, payload_bytes, prefix, uniform) + separator;
   if (!waiting_.empty() && total > limit_) return false;
   prefix_ = prefix;
+  uniform_ = uniform;
   heap_ = heap;
   return true;
 }
@@ -79,7 +82,7 @@ Status IndexBuild::close_leaf_before(Bytes next) {
   u8 buffer[kMaxKeyBytes];
   if (!next.empty()) {
     const Bytes separator(buffer, shortest_between(key_of(waiting_.back()), next, buffer));
-    const u32 bytes = lower_bytes_ + heap_bytes(common_prefix(lower(), separator)) + static_cast<u32>(separator.size());
+    const u32 bytes = lower_bytes_ + heap_bytes(common_prefix(lower(), separator), uniform_) + static_cast<u32>(separator.size());
     if (bytes <= kNodeSpace) return write_leaf(waiting_.size(), separator, false);
   }
   const size_t count = waiting_.size() - 1;
@@ -102,7 +105,8 @@ Status IndexBuild::write_leaf(size_t count, Bytes separator, bool last) {
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
   for (Waiting &e : waiting_) e.offset -= gone;
   prefix_ = waiting_.empty() ? 0 : common_prefix(lower(), key_of(waiting_.back()));
-  heap_ = heap_bytes(prefix_);
+  uniform_ = waiting_.size() < 2;
+  heap_ = heap_bytes(prefix_, uniform_);
   return kOk;
 }
 

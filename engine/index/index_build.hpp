@@ -36,7 +36,7 @@ class IndexBuild {
   Bytes key_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset, e.key_bytes); }
   Bytes payload_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset + e.key_bytes, e.payload_bytes); }
   Bytes lower() const { return Bytes(lower_, lower_bytes_); }
-  u32 heap_bytes(u32 prefix) const;
+  u32 heap_bytes(u32 prefix, bool uniform) const;
   bool takes(Bytes entry, u32 payload_bytes);
   Status close_leaf_before(Bytes next);
   Status write_leaf(size_t count, Bytes separator, bool last);
@@ -48,7 +48,8 @@ class IndexBuild {
   std::vector<u8> bytes_;
   std::vector<Waiting> waiting_;
   u32 prefix_ = 0;               // common to lower_ and all waiting keys ...
-  u32 heap_ = 0;                 // ... and what these take in a heap with it
+  bool uniform_ = true;          // they are all of one size ...
+  u32 heap_ = 0;                 // ... and take so much in a leaf with that prefix
   u32 lower_bytes_ = 0;
   u8 lower_[kMaxKeyBytes];
   alignas(64) u8 page_[kPageSize];

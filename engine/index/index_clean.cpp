@@ -4,6 +4,8 @@
 // to the leaf meanwhile, so it is enough to look for those entries again under the latch.
 #include "index/index_clean.hpp"
 
+#include <algorithm>
+
 #include "index/index_cleaner.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_gone.hpp"
@@ -49,6 +51,13 @@ class LeafCleaner {
                       at_.table.state.load(std::memory_order_acquire) == FileState::kActive;
     if (!same) n_dead_ = 0;
     return kOk;
+  }
+
+  // Entries of the leaf at `here` and behind that are not dead: what is before, a leaf merged with this one since, counts already.
+  u32 kept_behind(Bytes here) const {
+    const u16 from = copy().position_of(here);
+    const u64 dead = n_dead_ - static_cast<u64>(std::lower_bound(dead_, dead_ + n_dead_, from) - dead_);
+    return static_cast<u32>(copy().count - from - dead);
   }
 
   Status remove_dead(u32 *removed, bool *small) {
@@ -100,7 +109,7 @@ class LeafCleaner {
   BTree tree_;
   BTree::Seen seen_;
   u32 n_dead_ = 0;
-  u16 dead_[kMaxSlots];
+  u16 dead_[kMaxEntries];
   alignas(64) u8 page_[kPageSize];
 };
 
@@ -166,8 +175,8 @@ Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leave
     const Bytes here(position->key, position->len);
     LS_TRY(cleaner.look(here));
     LS_TRY(cleaner.find_dead());
+    *entries += cleaner.kept_behind(here);
     LS_TRY(cleaner.remove_dead(&gone, &small));
-    *entries += cleaner.copy().count - gone;
     *removed += gone;
     if (small) merge_small(cleaner.tree(), here);
     if (!cleaner.copy().has_upper) return make_status(LS_END);

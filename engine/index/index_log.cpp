@@ -41,7 +41,7 @@ Status redo_insert(Node *node, u8 code, Bytes operands) {
 Status redo_remove(Node *node, u8 code, Bytes operands) {
   if (operands.size() < sizeof(u16)) return bad(code, "too short");
   if (load_u16(operands, 0) != node->count || operands.size() % sizeof(u16) != 0) return bad(code, "the page has other entries");
-  u16 positions[kMaxSlots];
+  u16 positions[kMaxEntries];
   u32 n = 0;
   for (size_t at = sizeof(u16); at < operands.size(); at += sizeof(u16), n++) {
     const u16 pos = load_u16(operands, at);

@@ -28,7 +28,7 @@ enum IndexOp : u8 {
 inline constexpr u32 index_record_room(u32 bytes) {
   return kMaxRecordHeadBytes + kMaxOpHeadBytes + static_cast<u32>(sizeof(u16)) + bytes;
 }
-inline constexpr u32 kRemoveRecordRoom = index_record_room(kMaxSlots * sizeof(u16));
+inline constexpr u32 kRemoveRecordRoom = index_record_room(kMaxEntries * sizeof(u16));
 
 // A record about one leaf, which is latched exclusively; room is reserved.  Returns its GSN, 0 for files that are not logged.
 Gsn log_entry_insert(Worker &w, const FileSlot &file, PageNo page, Bytes entry, Bytes payload);

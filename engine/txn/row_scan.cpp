@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "btree/node_bytes.hpp"
+#include "btree/node_entries.hpp"
 #include "txn/row_purge.hpp"
 
 namespace ls {
@@ -237,8 +237,9 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
 
 // False: the key is none of a row.
 [[gnu::always_inline]] inline bool RowScan::row_id_at(i32 pos, u64 *row_id) const {
-  if (rest_bytes_ != 0 && node()->slots[pos].key_bytes == rest_bytes_) {
-    *row_id = prefix_ | short_rest(*node(), static_cast<u32>(pos));
+  u32 rest;
+  if (rest_bytes_ != 0 && short_rest(*node(), static_cast<u32>(pos), rest_bytes_, &rest)) {
+    *row_id = prefix_ | rest;
     return true;
   }
   u8 key[kMaxKeyBytes];

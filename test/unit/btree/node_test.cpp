@@ -11,58 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "unit/btree/node_helpers.hpp"
 #include "leanstore/engine.h"
 
 namespace ls {
 namespace {
 
-struct alignas(4096) PageBuffer {
-  u8 bytes[kPageSize] = {};
-  Node *node() { return reinterpret_cast<Node *>(bytes); }
-};
-
-Bytes as_bytes(const std::string &s) { return {reinterpret_cast<const u8 *>(s.data()), s.size()}; }
-std::string as_string(Bytes b) { return {reinterpret_cast<const char *>(b.data()), b.size()}; }
-std::string int_key(u64 value) {
-  std::string key(8, '\0');
-  for (int i = 7; i >= 0; i--, value >>= 8) key[static_cast<size_t>(i)] = static_cast<char>(value);
-  return key;
-}
-std::string key_at(const Node *node, u16 pos) {
-  u8 key[kMaxKeyBytes];
-  u16 bytes = node->copy_key(pos, key);
-  return as_string({key, bytes});
-}
-
-using Model = std::map<std::string, std::string>;
-
-// Page and model hold the same entries in the same order.
-void expect_same(const Node *node, const Model &model) {
-  const char *wrong = node->verify();
-  ASSERT_EQ(wrong, nullptr) << wrong;
-  ASSERT_EQ(node->count, model.size());
-  u16 pos = 0;
-  for (const auto &[key, value] : model) {
-    ASSERT_EQ(key_at(node, pos), key);
-    ASSERT_EQ(as_string(node->value(pos)), value);
-    pos++;
-  }
-}
-
-// Position by search agrees with the model for a key that may be absent.
-void expect_found(const Node *node, const Model &model, const std::string &key) {
-  bool found;
-  u16 pos = node->lower_bound(as_bytes(key), &found);
-  auto expected = model.lower_bound(key);
-  ASSERT_EQ(pos, std::distance(model.begin(), expected));
-  ASSERT_EQ(found, expected != model.end() && expected->first == key);
-}
-
-std::string random_bytes(std::mt19937_64 &random, size_t bytes, int alphabet) {
-  std::string s(bytes, '\0');
-  for (char &c : s) c = static_cast<char>(random() % static_cast<u64>(alphabet));
-  return s;
-}
+using namespace test;
 
 TEST(Node, keys_of_every_length_up_to_the_head_are_told_apart) {
   PageBuffer page;
@@ -223,6 +178,7 @@ struct Shape {
   const char *name;
   size_t min_key, max_key, max_value;
   int alphabet;
+  int same_value = -1;   // so many bytes each value has, but one of 64
 };
 
 class NodeModel : public ::testing::TestWithParam<Shape> {};
@@ -287,6 +243,7 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
   for (int step = 0; step < 3000 && !::testing::Test::HasFatalFailure(); step++) {
     std::string key = random_bytes(random, shape.min_key + random() % (shape.max_key - shape.min_key + 1), shape.alphabet);
     size_t value_bytes = random() % 8 == 0 ? random() % (shape.max_value + 1) : random() % (shape.max_value / 16 + 1);
+    if (shape.same_value >= 0 && random() % 64 != 0) value_bytes = static_cast<size_t>(shape.same_value);
     size_t i = siblings.find(key);
     Node *node = siblings.all[i].page->node();
     Model &model = siblings.all[i].model;
@@ -305,9 +262,10 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
       if (node->used_bytes() < 400) siblings.merge(random() % 2 && i > 0 ? i - 1 : i);
     } else if (found) {
       std::string value = random_bytes(random, value_bytes, 256), &old = model[key];
-      u32 free = node->free_bytes();
+      const Room room = Room::for_value(static_cast<u32>(old.size()), static_cast<u32>(value_bytes));
+      const bool has_room = node->has_room(as_bytes(key), room);
       if (!node->resize_value(pos, static_cast<u32>(value_bytes))) {
-        ASSERT_GT(value_bytes - old.size(), free);
+        ASSERT_FALSE(has_room);
         siblings.split(i, key);
         continue;
       }
@@ -320,6 +278,8 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
       while (!(node = siblings.all[i = siblings.find(key)].page->node())->fits(as_bytes(key), static_cast<u32>(value_bytes)))
         ASSERT_TRUE(siblings.split(i, key)) << "an entry within the limits always finds a place";
       u32 free = node->free_bytes(), takes = node->entry_bytes(as_bytes(key), static_cast<u32>(value_bytes));
+      ASSERT_LE(takes, Node::most_entry_bytes(static_cast<u32>(key.size()), static_cast<u32>(value_bytes)) +
+                           (node->uniform ? node->count * (sizeof(Slot) - kUniformSlotBytes) : 0));
       size_t cut = value.size() / 3;
       node->insert(as_bytes(key), as_bytes(value.substr(0, cut)), as_bytes(value.substr(cut)));
       ASSERT_EQ(node->free_bytes(), free - takes);
@@ -337,7 +297,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NodeModel,
                                            Shape{"integers", 8, 8, 3900, 2},
                                            Shape{"long_keys", 0, kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes), 2},
                                            Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes,
-                                                 Node::max_value_bytes(kMaxKeyBytes), 1}),
+                                                 Node::max_value_bytes(kMaxKeyBytes), 1},
+                                           Shape{"index_of_integers", 9, 9, 0, 3, 0}, Shape{"rows_of_one_size", 8, 8, 300, 3, 40},
+                                           Shape{"heads_alone", 3, 3, 60, 60, 0}),
                          [](const auto &info) { return info.param.name; });
 
 // Inner nodes: children must follow their separators through splits and merges.
@@ -488,20 +450,27 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
       std::string key = "abc" + random_bytes(random, 6, 200);
       bool found;
       node->lower_bound(as_bytes(key), &found);
-      if (!found) node->insert(as_bytes(key), as_bytes("12345678"));
+      // In every fourth round a leaf with slots; in the others it is uniform.
+      if (!found) node->insert(as_bytes(key), as_bytes(round % 4 == 1 && i == 3 ? "123" : "12345678"));
     }
     for (int i = 0; i < 60; i++) page->bytes[24 + random() % (i < 30 ? 400 : 4072)] = static_cast<u8>(random());
     std::string key = random_bytes(random, random() % 20, 256);
     bool found;
     u16 pos = node->lower_bound(as_bytes(key), &found);
-    EXPECT_LE(pos, kPageSize / sizeof(Slot));
-    EXPECT_LE(node->position_behind(static_cast<u16>(random()), as_bytes(key), as_bytes(key + 'x')), kPageSize / sizeof(Slot));
+    EXPECT_LE(pos, kMaxEntries);
+    EXPECT_LE(node->position_behind(static_cast<u16>(random()), as_bytes(key), as_bytes(key + 'x')), kMaxEntries);
     u8 copy[kMaxKeyBytes];
     EXPECT_LE(node->copy_key(static_cast<u16>(random()), copy), kMaxKeyBytes);
     for (Bytes bytes : {node->value(static_cast<u16>(random())), node->lower_fence(), node->upper_fence(), node->prefix()}) {
       EXPECT_GE(bytes.data(), page->bytes);
       EXPECT_LE(bytes.data() + bytes.size(), page->bytes + kPageSize);
     }
+    auto slice = std::make_unique<PageBuffer>();
+    const u16 begin = static_cast<u16>(random());
+    node->copy_slice(begin, static_cast<u16>(begin + random() % 40), slice->bytes);
+    const Bytes slots = node->search_range(as_bytes(key));
+    EXPECT_TRUE(slots.data() >= page->bytes && slots.data() + slots.size() <= page->bytes + kPageSize);
+    node->key_is(static_cast<u32>(random()), as_bytes(key));
     u8 *child = reinterpret_cast<u8 *>(node->child(node->child_index(as_bytes(key))));
     EXPECT_TRUE(child >= page->bytes && child + 8 <= page->bytes + kPageSize && (child - page->bytes) % 8 == 0);
     node->free_bytes();
@@ -512,7 +481,8 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
 TEST(Node, verify_sees_each_kind_of_damage) {
   auto fresh = [](PageBuffer &page) {
     page.node()->init(true, 0, as_bytes("key"), as_bytes("kez"), true);
-    for (char c = 'a'; c <= 'z'; c++) page.node()->insert(as_bytes(std::string("key_long_") + c), as_bytes("value"));
+    for (char c = 'a'; c <= 'z'; c++) page.node()->insert(as_bytes(std::string("key_long_") + c), as_bytes(c == 'b' ? "longer" : "value"));
+    ASSERT_FALSE(page.node()->uniform);
     ASSERT_EQ(page.node()->verify(), nullptr);
   };
   using Damage = void (*)(Node *);

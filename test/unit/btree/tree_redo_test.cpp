@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <array>
 #include <fstream>
 #include <random>
@@ -183,6 +184,7 @@ TEST(TreeRedo, concurrent_changes_replay_to_what_the_workers_left) {
     FileSlot *file = engine.open(main_worker.ctx, 1, true);
     file_no = file->file_no.load();
     std::vector<std::thread> threads;
+    std::atomic<u64> writers{kThreads};
     for (u64 t = 0; t < kThreads; t++) {
       threads.emplace_back([&, t] {
         EngineFixture::Worker worker(engine, static_cast<u32>(t));
@@ -199,6 +201,7 @@ TEST(TreeRedo, concurrent_changes_replay_to_what_the_workers_left) {
             ASSERT_TRUE(user.upsert(key, models[t][key])) << last_error().message;
           }
         }
+        writers--;
       });
     }
     u64 x_merged = 0;
@@ -206,7 +209,7 @@ TEST(TreeRedo, concurrent_changes_replay_to_what_the_workers_left) {
       EngineFixture::Worker worker(engine, 8);
       BTree tree(worker.ctx, *file);
       std::mt19937_64 random(99);
-      for (int i = 0; i < 3000; i++) {
+      for (int i = 0; (i < 3000 || writers.load() > 0) && !HasFatalFailure(); i++) {
         bool merged;
         ASSERT_EQ(code(tree.x_merge(test::as_bytes(test::int_key(random() % (1000 * kThreads))), &merged)), LS_OK) << last_error().message;
         x_merged += merged;

@@ -14,12 +14,12 @@ TEST(ReuseTest, looks_follow_the_share_that_is_wanted_again) {
   ReuseCount pool, usual, wanted_often, hardly, unknown, always;
   note(pool, 1000, 100);
   note(usual, 1000, 100);
-  note(wanted_often, 1000, 233);
+  note(wanted_often, 1000, 150);
   note(hardly, 1000, 10);
   note(unknown, kLooksKnown - 1, kLooksKnown - 1);
   note(always, 1000, 1000);
   EXPECT_EQ(last_look(usual, pool), kUsualLooks);
-  EXPECT_EQ(last_look(wanted_often, pool), 7u);
+  EXPECT_EQ(last_look(wanted_often, pool), 9u);
   EXPECT_EQ(last_look(hardly, pool), 1u);
   EXPECT_EQ(last_look(unknown, pool), kUsualLooks) << "too few looks to tell";
   EXPECT_EQ(last_look(always, pool), kMostLooks);

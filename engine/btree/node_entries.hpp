@@ -1,0 +1,83 @@
+// node_entries.hpp - where the entries of a node are, in either layout (node.hpp).  Each view looks at the header once, so that on moving
+// bytes all that is computed from it is bounded alike: any position below kMost may be asked for.
+#pragma once
+#include <algorithm>
+
+#include "btree/node_bytes.hpp"
+
+namespace ls {
+
+class SlotEntries {
+ public:
+  static constexpr u32 kMost = kMaxSlots;
+
+  explicit SlotEntries(const Node &node) : slots_(node.slots), is_leaf_(node.is_leaf) {}
+  u32 head(u32 pos) const { return slot_head(slots_[pos]); }
+  u32 key_bytes(u32 pos) const { return load_once(slots_[pos].key_bytes); }
+  u32 value_bytes(u32 pos) const { return load_once(slots_[pos].value_bytes); }
+  u32 offset(u32 pos) const { return load_once(slots_[pos].offset); }
+  u32 rest_room(u32 rest) const { return is_leaf_ ? rest : align8(rest); }
+  const u8 *slot(u32 pos) const { return reinterpret_cast<const u8 *>(slots_ + pos); }
+
+ private:
+  const Slot *slots_;
+  const bool is_leaf_;
+};
+
+class UniformEntries {
+ public:
+  static constexpr u32 kMost = kMaxEntries;
+
+  explicit UniformEntries(const Node &node)
+      : heads_(reinterpret_cast<const u8 *>(node.slots)),
+        key_bytes_(load_once(node.uniform_key)),
+        value_bytes_(load_once(node.uniform_value)),
+        size_(rest_after_head(key_bytes_) + value_bytes_),
+        end_(std::min<u32>(load_once(node.upper_offset), kPageSize)) {}
+  u32 head(u32 pos) const {
+    u32 head;
+    std::memcpy(&head, slot(pos), sizeof head);
+    return head;
+  }
+  u32 key_bytes(u32) const { return key_bytes_; }
+  u32 value_bytes(u32) const { return value_bytes_; }
+  u32 size() const { return size_; }
+  u32 offset(u32 pos) const {
+    const u32 below_end = (pos + 1) * size_;
+    return below_end <= end_ ? end_ - below_end : kPageSize;   // moving bytes: nothing is there
+  }
+  u32 rest_room(u32 rest) const { return rest; }
+  const u8 *slot(u32 pos) const { return heads_ + size_t{pos} * kUniformSlotBytes; }
+
+ private:
+  const u8 *heads_;
+  const u32 key_bytes_, value_bytes_, size_, end_;
+};
+
+// visit(view) with the node's view.
+template <typename Visit>
+inline auto with_entries(const Node &node, Visit &&visit) {
+  return load_once(node.uniform) ? visit(UniformEntries(node)) : visit(SlotEntries(node));
+}
+
+// How many entries may be looked at.
+template <typename View>
+inline u32 entry_count(const Node &node, const View &) { return std::min<u32>(load_once(node.count), View::kMost); }
+
+inline Bytes value_bytes(const Node &node, u32 pos) {
+  return with_entries(node, [&](const auto &entries) -> Bytes {
+    const u32 at = std::min(pos, entries.kMost - 1);
+    const u32 offset = std::min<u32>(entries.offset(at) + entries.rest_room(rest_after_head(entries.key_bytes(at))), kPageSize);
+    return {page_bytes(&node) + offset, std::min<u32>(entries.value_bytes(at), kPageSize - offset)};
+  });
+}
+
+// The key at pos behind the node's prefix as a big-endian number, if it is `bytes` long (one to four).
+inline bool short_rest(const Node &node, u32 pos, u32 bytes, u32 *rest) {
+  return with_entries(node, [&](const auto &entries) {
+    *rest = entries.head(pos) >> (8 * (kHeadBytes - bytes));
+    return entries.key_bytes(pos) == bytes;
+  });
+}
+
+}  // namespace ls

@@ -1,0 +1,48 @@
+// node_helpers.hpp - a page in memory and a model of what is in it.
+#pragma once
+#include <random>
+
+#include "unit/btree/tree_helpers.hpp"
+
+namespace ls::test {
+
+struct alignas(4096) PageBuffer {
+  u8 bytes[kPageSize] = {};
+  Node *node() { return reinterpret_cast<Node *>(bytes); }
+};
+
+inline std::string key_at(const Node *node, u16 pos) {
+  u8 key[kMaxKeyBytes];
+  u16 bytes = node->copy_key(pos, key);
+  return as_string({key, bytes});
+}
+
+// Page and model hold the same entries in the same order.
+inline void expect_same(const Node *node, const Model &model) {
+  const char *wrong = node->verify();
+  ASSERT_EQ(wrong, nullptr) << wrong;
+  ASSERT_EQ(node->count, model.size());
+  u16 pos = 0;
+  for (const auto &[key, value] : model) {
+    ASSERT_EQ(key_at(node, pos), key);
+    ASSERT_EQ(as_string(node->value(pos)), value);
+    pos++;
+  }
+}
+
+// Position by search agrees with the model for a key that may be absent.
+inline void expect_found(const Node *node, const Model &model, const std::string &key) {
+  bool found;
+  u16 pos = node->lower_bound(as_bytes(key), &found);
+  auto expected = model.lower_bound(key);
+  ASSERT_EQ(pos, std::distance(model.begin(), expected));
+  ASSERT_EQ(found, expected != model.end() && expected->first == key);
+}
+
+inline std::string random_bytes(std::mt19937_64 &random, size_t bytes, int alphabet) {
+  std::string s(bytes, '\0');
+  for (char &c : s) c = static_cast<char>(random() % static_cast<u64>(alphabet));
+  return s;
+}
+
+}  // namespace ls::test

@@ -1,0 +1,231 @@
+// node_uniform_test.cpp - leaves whose entries are all of one size: when they are, and how they stop being so.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "btree/node_entries.hpp"
+#include "unit/btree/node_helpers.hpp"
+
+namespace ls {
+namespace {
+
+using namespace test;
+
+constexpr u32 kRoomOfSlots = sizeof(Slot) - kUniformSlotBytes;
+
+std::string index_key(u64 value) { return int_key(value).substr(4) + int_key(value * 7).substr(3); }
+
+// Fills the leaf with entries of one size, in no order; the model has them afterwards.
+void fill(Node *node, Model *model, const std::string &value) {
+  std::mt19937_64 random(23);
+  for (;;) {
+    const std::string key = index_key(1000 + random() % 50000);
+    if (model->count(key)) continue;
+    if (!node->fits(as_bytes(key), static_cast<u32>(value.size()))) return;
+    node->insert(as_bytes(key), as_bytes(value));
+    (*model)[key] = value;
+  }
+}
+
+struct Leaf : PageBuffer {
+  Leaf() { node()->init(true, 0, as_bytes(index_key(1000)), as_bytes(index_key(60000)), true); }
+};
+
+TEST(UniformLeaf, integer_index_entries_take_seven_bytes) {
+  Leaf leaf;
+  Model model;
+  fill(leaf.node(), &model, "");
+  ASSERT_TRUE(leaf.node()->uniform);
+  expect_same(leaf.node(), model);
+  // two bytes of prefix, four in the head
+  EXPECT_EQ(leaf.node()->prefix_bytes, 2);
+  EXPECT_EQ(leaf.node()->stored_bytes(0), kUniformSlotBytes + 9u - 2u - 4u);
+  EXPECT_GT(model.size(), 540u);
+  EXPECT_LT(leaf.node()->free_bytes(), leaf.node()->stored_bytes(0));
+  for (u64 i = 0; i < 3000; i++) expect_found(leaf.node(), model, index_key(1000 + i * 19 % 50000));
+}
+
+TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
+  for (const bool other_key : {false, true}) {
+    Leaf leaf;
+    Model model;
+    fill(leaf.node(), &model, "12345");
+    const std::string key = other_key ? index_key(2001) + "x" : index_key(2001), value = other_key ? "12345" : "1";
+    const u32 bytes = static_cast<u32>(value.size());
+    // In full: there is room for no larger slot.
+    EXPECT_FALSE(leaf.node()->fits(as_bytes(key), bytes));
+    EXPECT_FALSE(leaf.node()->has_room(as_bytes(key), Room::for_entry(static_cast<u32>(key.size()), bytes)));
+    while (!leaf.node()->fits(as_bytes(key), bytes)) {
+      bool found;
+      leaf.node()->remove(leaf.node()->lower_bound(as_bytes(model.begin()->first), &found));
+      model.erase(model.begin());
+    }
+    ASSERT_TRUE(leaf.node()->uniform);
+    const u32 free = leaf.node()->free_bytes(), takes = leaf.node()->entry_bytes(as_bytes(key), bytes);
+    EXPECT_GT(takes, model.size() * kRoomOfSlots);
+    leaf.node()->insert(as_bytes(key), as_bytes(value));
+    model[key] = value;
+    EXPECT_FALSE(leaf.node()->uniform);
+    EXPECT_EQ(leaf.node()->free_bytes(), free - takes);
+    expect_same(leaf.node(), model);
+  }
+}
+
+// The leaf of an update is asked for with room for its outcome: shorter values may need some, too.
+TEST(UniformLeaf, room_for_a_value_is_room_to_change_it) {
+  for (const u32 bytes : {0u, 4u, 5u, 6u, 200u}) {
+    Leaf leaf;
+    Model model;
+    fill(leaf.node(), &model, "12345");
+    for (bool changed = false; !changed;) {
+      const std::string key = std::next(model.begin(), static_cast<long>(model.size() / 2))->first;
+      const bool has_room = leaf.node()->has_room(as_bytes(key), Room::for_value(5, bytes));
+      EXPECT_EQ(has_room, bytes == 5 || leaf.node()->free_bytes() >= model.size() * kRoomOfSlots + (bytes > 5 ? bytes - 5 : 0));
+      bool found;
+      const u16 pos = leaf.node()->lower_bound(as_bytes(key), &found);
+      changed = leaf.node()->resize_value(pos, bytes);
+      ASSERT_EQ(changed, has_room);
+      if (changed) {
+        std::memset(leaf.node()->value_data(pos), 'x', bytes);
+        model[key] = std::string(bytes, 'x');
+      } else {
+        leaf.node()->remove(0);
+        model.erase(model.begin());
+      }
+      expect_same(leaf.node(), model);
+    }
+    EXPECT_EQ(leaf.node()->uniform, bytes == 5);
+  }
+}
+
+TEST(UniformLeaf, an_empty_one_takes_any_shape) {
+  Leaf leaf;
+  Model model;
+  fill(leaf.node(), &model, "12345");
+  while (leaf.node()->count > 40) leaf.node()->remove(static_cast<u16>(leaf.node()->count / 2));
+  leaf.node()->remove_front(leaf.node()->count);
+  ASSERT_EQ(leaf.node()->verify(), nullptr);
+  EXPECT_EQ(leaf.node()->used_bytes(), 0u);
+  leaf.node()->insert(as_bytes(index_key(3000)), as_bytes("123456789"));
+  EXPECT_TRUE(leaf.node()->uniform);
+  expect_same(leaf.node(), {{index_key(3000), "123456789"}});
+  leaf.node()->remove(0);
+  const std::string large(kMaxUniformEntryBytes, 'l');
+  leaf.node()->insert(as_bytes(index_key(3000)), as_bytes(large));
+  EXPECT_FALSE(leaf.node()->uniform);
+  expect_same(leaf.node(), {{index_key(3000), large}});
+}
+
+TEST(UniformLeaf, front_and_slices) {
+  Leaf leaf;
+  Model model;
+  fill(leaf.node(), &model, "12345");
+  leaf.node()->remove_front(17);
+  model.erase(model.begin(), std::next(model.begin(), 17));
+  expect_same(leaf.node(), model);
+  for (u16 begin = 0; begin < leaf.node()->count; begin = static_cast<u16>(begin + 13)) {
+    for (const u16 n : {0, 1, 5, 60}) {
+      const u16 end = std::min<u16>(static_cast<u16>(begin + n), leaf.node()->count);
+      PageBuffer slice;
+      std::memset(slice.bytes, 0xee, kPageSize);
+      leaf.node()->copy_slice(begin, end, slice.bytes);
+      for (u16 pos = begin; pos < end; pos++) {
+        ASSERT_EQ(key_at(slice.node(), pos), key_at(leaf.node(), pos));
+        ASSERT_EQ(as_string(slice.node()->value(pos)), as_string(leaf.node()->value(pos)));
+      }
+      EXPECT_EQ(compare_keys(slice.node()->upper_fence(), leaf.node()->upper_fence()), 0);
+    }
+  }
+}
+
+// Both halves of a uniform leaf are uniform, and so is what is merged of them; with another shape beside it, if that fits.
+TEST(UniformLeaf, splits_and_merges) {
+  Leaf leaf;
+  Model model;
+  fill(leaf.node(), &model, "12345");
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  leaf.node()->choose_split(as_bytes(index_key(20001)), &pos, separator, &bytes);
+  ASSERT_GT(bytes, 0);
+  EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8);
+  PageBuffer right, merged;
+  leaf.node()->copy_right(pos, {separator, bytes}, right.node());
+  leaf.node()->truncate_right(pos, {separator, bytes});
+  EXPECT_TRUE(leaf.node()->uniform && right.node()->uniform);
+  ASSERT_EQ(leaf.node()->verify(), nullptr);
+  ASSERT_EQ(right.node()->verify(), nullptr);
+  ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
+  EXPECT_TRUE(merged.node()->uniform);
+  expect_same(merged.node(), model);
+
+  const std::string odd = key_at(right.node(), 0);
+  ASSERT_TRUE(right.node()->resize_value(0, 2));
+  EXPECT_FALSE(right.node()->uniform);
+  model[odd] = "12";
+  EXPECT_FALSE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node())) << "slots of all are too large";
+  while (leaf.node()->count > 40) {
+    leaf.node()->remove(0);
+    model.erase(model.begin());
+  }
+  ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
+  EXPECT_FALSE(merged.node()->uniform);
+  expect_same(merged.node(), model);
+}
+
+// As Node.insertions_ascending_between_others_split_behind_themselves: here the run is noted, for the heap does not tell.
+TEST(UniformLeaf, runs_of_insertions_are_noted) {
+  Leaf leaf;
+  for (u64 i = 0; i < 8; i++) leaf.node()->insert(as_bytes(index_key(i < 4 ? 2000 + i : 40000 + i)), {});
+  u64 next = 10000;
+  while (leaf.node()->fits(as_bytes(index_key(next)), 0)) leaf.node()->insert(as_bytes(index_key(next++)), {});
+  ASSERT_TRUE(leaf.node()->uniform);
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  leaf.node()->choose_split(as_bytes(index_key(next)), &pos, separator, &bytes);
+  EXPECT_EQ(pos, leaf.node()->count - 4);
+  leaf.node()->choose_split(as_bytes(index_key(3000)), &pos, separator, &bytes);
+  EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8) << "a key that belongs elsewhere";
+  leaf.node()->remove(2);
+  leaf.node()->choose_split(as_bytes(index_key(next)), &pos, separator, &bytes);
+  EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8) << "the places have moved";
+}
+
+// A page of the format before may be an empty leaf that becomes uniform: who knows that format alone must not read it.
+TEST(UniformLeaf, says_so_in_the_format_of_its_page) {
+  Leaf leaf;
+  leaf.node()->header.format = kOldestPageFormat;
+  EXPECT_EQ(leaf.node()->verify(), nullptr);
+  leaf.node()->insert(as_bytes(index_key(2000)), {});
+  EXPECT_EQ(leaf.node()->header.format, kPageFormat);
+  leaf.node()->header.format = kOldestPageFormat;
+  EXPECT_NE(leaf.node()->verify(), nullptr);
+}
+
+TEST(UniformLeaf, verify_sees_each_kind_of_damage) {
+  using Damage = void (*)(Node *);
+  const Damage damages[] = {
+      [](Node *n) { n->count++; },
+      [](Node *n) { n->count = kMaxEntries + 1; },
+      [](Node *n) { n->heap_used++; },
+      [](Node *n) { n->heap_start = static_cast<u16>(n->heap_start - 5); },
+      [](Node *n) { n->uniform = 0; },
+      [](Node *n) { n->uniform = 2; },
+      [](Node *n) { n->uniform_key++; },
+      [](Node *n) { n->uniform_key = 0; },
+      [](Node *n) { n->uniform_value = 255; },
+      [](Node *n) { page_bytes(n)[sizeof(Node) + 5 * kUniformSlotBytes + 3] ^= 0xff; },
+      [](Node *n) { n->prefix_bytes = 1; },
+      [](Node *n) { n->is_leaf = 0; },
+  };
+  for (size_t i = 0; i < std::size(damages); i++) {
+    Leaf leaf;
+    Model model;
+    fill(leaf.node(), &model, "12345");
+    ASSERT_EQ(leaf.node()->verify(), nullptr);
+    damages[i](leaf.node());
+    EXPECT_NE(leaf.node()->verify(), nullptr) << "damage " << i;
+  }
+}
+
+}  // namespace
+}  // namespace ls
