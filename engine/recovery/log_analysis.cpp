@@ -76,11 +76,10 @@ Status LogAnalyser::what_it_says(const LogEntry &entry, const LogRecord &record,
     case RecordKind::kFirstRow:
       return begin(entry, record, slot);
     case RecordKind::kCommit:
-      return set_fate(entry, record, TxnFate::kCommitted);
+    case RecordKind::kAborted:
+      return end(entry, record);
     case RecordKind::kPrepared:
       return set_fate(entry, record, TxnFate::kPrepared);
-    case RecordKind::kAborted:
-      return set_fate(entry, record, TxnFate::kAborted);
     case RecordKind::kFile:
       return file(entry, record);
     case RecordKind::kTwoPhase:
@@ -101,18 +100,26 @@ Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const 
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
   if (slot.txn.nameless) return fail_nameless(slot);
-  if (!out_->txns.try_emplace(tn, LoggedTxn{tn}).second) return fail_record(entry, "transaction begins twice");
+  if (out_->ended.has(tn) || !out_->txns.try_emplace(tn, LoggedTxn{tn}).second) return fail_record(entry, "transaction begins twice");
   return kOk;
 }
 
 Status LogAnalyser::set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate) {
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
+  if (out_->ended.has(tn)) return fail_record(entry, "transaction ends twice");
   LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
-  if (txn.fate == TxnFate::kCommitted || txn.fate == TxnFate::kAborted)
-    return fail_record(entry, "transaction ends twice");
   txn.fate = fate;
-  if (fate == TxnFate::kPrepared || fate == TxnFate::kTwoPhase) txn.full_xid = record.full_xid();
+  txn.full_xid = record.full_xid();
+  return kOk;
+}
+
+Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record) {
+  const Tn tn = record.tn();
+  LS_TRY(check_tn(entry, tn));
+  if (out_->ended.has(tn)) return fail_record(entry, "transaction ends twice");
+  out_->ended.add(tn);
+  out_->txns.erase(tn);
   return kOk;
 }
 
@@ -123,7 +130,7 @@ Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record) {
 }
 
 Status LogAnalyser::two_phase_end(const LogEntry &entry, const LogRecord &record) {
-  LS_TRY(set_fate(entry, record, record.committed() ? TxnFate::kCommitted : TxnFate::kAborted));
+  LS_TRY(end(entry, record));
   out_->two_phase.erase(record.full_xid());
   return kOk;
 }

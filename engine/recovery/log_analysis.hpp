@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "btree/node.hpp"
+#include "recovery/tn_set.hpp"
 #include "wal/log_reader.hpp"
 
 namespace ls {
@@ -39,7 +40,7 @@ class LogOpReader {
 // LS_CORRUPT about a record, naming it.
 Status fail_record(const LogEntry &entry, const char *what);
 
-enum class TxnFate : u8 { kRunning, kPrepared, kTwoPhase, kCommitted, kAborted };
+enum class TxnFate : u8 { kRunning, kPrepared, kTwoPhase };
 
 struct LoggedTxn {
   Tn tn = 0;
@@ -58,7 +59,8 @@ struct LoggedFile {
 using LogSlotRun = std::pair<u32, u32>;   // slot, run
 
 struct LogAnalysis {
-  std::unordered_map<Tn, LoggedTxn> txns;
+  std::unordered_map<Tn, LoggedTxn> txns;   // without an end in the log
+  TnSet ended;                              // the others, of which there may be millions
   std::unordered_map<u64, Tn> two_phase;  // by full xid: prepared and not ended (A4), under its latest TN
   std::unordered_map<FileNo, LoggedFile> files;
   // A1: whose kRow records are that come before the first that names their transaction, time after time.
@@ -115,6 +117,7 @@ class LogAnalyser {
   Status check_tn(const LogEntry &entry, Tn tn);
   Status begin(const LogEntry &entry, const LogRecord &record, const SlotState &slot);
   Status set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate);
+  Status end(const LogEntry &entry, const LogRecord &record);
   Status two_phase(const LogEntry &entry, const LogRecord &record);
   Status two_phase_end(const LogEntry &entry, const LogRecord &record);
   Status file(const LogEntry &entry, const LogRecord &record);
