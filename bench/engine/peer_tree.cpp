@@ -123,7 +123,7 @@ class TreeSession : public Session {
     const Bytes bytes(value.bytes, kValueBytes);
     check(worker_.log.reserve(record_room(key), nullptr), "log space");
     ExclusiveGuard leaf;
-    check(tree_.leaf_exclusive(key, Room::for_entry(static_cast<u32>(key.size()), kValueBytes), leaf, appended_), "insert");
+    check(tree_.leaf_exclusive(key, Node::most_entry_bytes(static_cast<u32>(key.size()), kValueBytes), leaf, appended_), "insert");
     const u16 pos = node(leaf)->insert(key, bytes);
     appended_ = pos + 1 == node(leaf)->count ? leaf.frame() : nullptr;   // as index/index_insert.cpp
     log_put(leaf, key, bytes);

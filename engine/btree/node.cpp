@@ -147,7 +147,7 @@ u32 Node::heap_bytes(u32 rest_bytes, u32 value_bytes) const {
   return is_leaf ? rest_bytes + value_bytes : align8(rest_bytes) + align8(value_bytes);
 }
 
-bool Node::has_shape(u32 key_bytes, u32 value_bytes) const { return key_bytes == load_once(uniform_key) && value_bytes == load_once(uniform_value); }
+bool Node::has_shape(u32 key_bytes, u32 value_bytes) const { return key_bytes == load_once(uniform_key) && value_bytes == 0; }
 
 u32 Node::enlarging_bytes() const {
   return load_once(uniform) ? std::min<u32>(load_once(count), kMaxEntries) * static_cast<u32>(sizeof(Slot) - kUniformSlotBytes) : 0;
@@ -172,16 +172,13 @@ u32 Node::stored_bytes(u32 pos) const {
 
 bool Node::fits(Bytes key, u32 value_bytes) const { return entry_bytes(key, value_bytes) <= free_bytes(); }
 
-bool Node::has_room(Bytes key, const Room &room) const {
-  const u32 separator = static_cast<u32>(key.size()) + 1;
+bool Node::has_room(Bytes key, u32 need) const {
+  const u32 key_bytes = static_cast<u32>(key.size()), separator = key_bytes + 1;
   const u32 fences = std::max<u32>(lower_bytes, separator) + std::max<u32>(upper_bytes, separator);
-  if (room.bytes + fences > kNodeSpace) return false;
-  if (uniform && room.value_bytes >= 0 && key.size() >= prefix_bytes) {
-    const u32 key_bytes = static_cast<u32>(key.size()) - prefix_bytes, value = static_cast<u32>(room.value_bytes);
-    if (has_shape(key_bytes, value)) return !room.is_new || fits(key, value);
-    return free_bytes() >= room.bytes + enlarging_bytes();
-  }
-  return free_bytes() >= room.bytes + (room.bytes != 0 ? enlarging_bytes() : 0);
+  if (need + fences > kNodeSpace) return false;
+  if (!uniform || need == 0) return free_bytes() >= need;
+  if (need == most_entry_bytes(key_bytes, 0)) return fits(key, 0);
+  return free_bytes() >= need + enlarging_bytes();
 }
 
 u32 Node::used_bytes() const { return slots_end() - static_cast<u32>(sizeof(Node)) + load_once(heap_used); }
@@ -231,7 +228,6 @@ void Node::take_shape(u32 key_bytes, u32 value_bytes) {
   }
   uniform = fits_uniform(key_bytes, value_bytes);
   uniform_key = uniform ? static_cast<u8>(key_bytes) : 0;
-  uniform_value = uniform ? static_cast<u8>(value_bytes) : 0;
   uniform_run = 0;
   if (uniform) header.format = kPageFormat;   // it may have been the older one
   heap_start = static_cast<u16>(heap_end());
@@ -245,10 +241,10 @@ void Node::enlarge_slots() {
     const u32 head = entries.head(i);
     slots[i].offset = static_cast<u16>(entries.offset(i));
     slots[i].key_bytes = uniform_key;
-    slots[i].value_bytes = uniform_value;
+    slots[i].value_bytes = 0;
     set_slot_head(slots[i], head);
   }
-  uniform = uniform_key = uniform_value = 0;
+  uniform = uniform_key = 0;
   uniform_run = 0;
 }
 
@@ -354,9 +350,8 @@ void Node::remove_front(u16 n) {
 bool Node::resize_value(u16 pos, u32 bytes) {
   LS_CHECK(pos < count && is_leaf, "node position out of range");
   if (uniform) {
-    if (bytes == uniform_value) return true;
-    const u32 growth = bytes > uniform_value ? bytes - uniform_value : 0;
-    if (enlarging_bytes() + growth > free_bytes()) return false;
+    if (bytes == 0) return true;
+    if (enlarging_bytes() + bytes > free_bytes()) return false;
     enlarge_slots();
   }
   Slot &slot = slots[pos];

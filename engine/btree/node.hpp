@@ -5,9 +5,9 @@
 // Layout:  NodeHeader | slots, growing up | free | heap of (key rest, value), growing down | fences are in the heap.
 // Slot: offset, key length, value length, head.  Keys are stored without the prefix common to both fences; the first four
 // bytes of what remains are the head (big-endian integer, zero padded) and are not stored again in the heap.
-// A uniform leaf, whose keys are all of one length and its values, too, needs no more in a slot than the head: its heap is an array in the order
-// of the keys, from the end down.  An entry of an index of integers takes 7 bytes then instead
-// of 14.  A leaf becomes uniform when its first entry comes in, and gets slots with all four when one comes that is different.
+// A uniform leaf, whose keys are all of one length and have no values, needs no more in a slot than the head: its heap is an array of key rests in
+// the order of the keys, from the end down.  An entry of an index of integers takes 7 bytes then instead of 14.  A leaf becomes
+// uniform when its first entry comes in, and gets slots with all four when one comes that is different.
 // Fences: lower exclusive?  LOWER IS INCLUSIVE HERE AND UPPER EXCLUSIVE: a node holds keys with lower <= key < upper; an absent
 // upper fence is +infinity, an empty lower fence -infinity.  (The paper has (lower, upper]; with inclusive lower the right-edge split
 // separator is simply the new key and suffix truncation takes the shortest string s with last_left < s <= first_right.)
@@ -44,22 +44,8 @@ struct Slot {
 };
 static_assert(sizeof(Slot) == 10);
 inline constexpr u32 kUniformSlotBytes = 4;
-// Larger entries gain little, and a large array moves with each insertion in the middle.
-inline constexpr u32 kMaxUniformEntryBytes = 128;
-
-// Room for what is to be done to a leaf, beside its other entries.
-struct Room {
-  u32 bytes = 0;          // in slots with all four; 0: nothing is asked for
-  i32 value_bytes = -1;   // of the entry afterwards; -1: not known
-  bool is_new = false;
-
-  Room(u32 any) : bytes(any) {}   // of whatever it is
-  static Room for_entry(u32 key_bytes, u32 value_bytes);                // at most: a leaf's prefix makes it less
-  static Room for_value(u32 old_bytes, u32 new_bytes);                  // of an entry that is there
-
- private:
-  Room(u32 bytes, u32 value, bool fresh) : bytes(bytes), value_bytes(static_cast<i32>(value)), is_new(fresh) {}
-};
+// Behind the prefix: longer ones gain little, and a large array moves with each insertion in the middle.
+inline constexpr u32 kMaxUniformKeyBytes = 128;
 
 struct Node {
   PageHeader header;
@@ -72,9 +58,9 @@ struct Node {
   u16 lower_offset, lower_bytes;
   u16 upper_offset, upper_bytes;
   u8 has_upper;
-  u8 uniform;          // leaf: 1: all entries are of these sizes
+  u8 uniform;          // leaf: 1: all keys are of this length, and have no values
   u8 uniform_key;      // without prefix, head included
-  u8 uniform_value;
+  u8 reserved;
   u16 uniform_run;     // place of the last insertion, times 16, and how many before it, itself included, came each behind the one before
   u64 upper_child;     // Swip: inner nodes, child for keys >= last separator
   u32 hints[kHintCount];
@@ -112,8 +98,9 @@ struct Node {
   u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take: slot, and larger slots for the others where it is different
   u32 stored_bytes(u32 pos) const;                    // what an entry takes, slot included
   bool fits(Bytes key, u32 value_bytes) const;
-  // Is there room for an entry with this key, now and after the splits to come (N4)?
-  bool has_room(Bytes key, const Room &room) const;
+  // Is there room for `need` more bytes of an entry with this key, now and after the splits to come (N4)?
+  // Entries without a value are what uniform leaves have: a need that is for one is known by its size (most_entry_bytes).
+  bool has_room(Bytes key, u32 need) const;
   u32 used_bytes() const;                // payload: for merge decisions
   bool covers(Bytes key) const;          // lower <= key < upper
   // First position whose key >= `bound`, which may lie outside of the fences.
@@ -201,13 +188,7 @@ inline constexpr u32 kMaxEntries = kNodeSpace / kUniformSlotBytes;   // of a nod
 
 // May a leaf be uniform with entries of these sizes?
 constexpr bool fits_uniform(u32 key_bytes_behind_prefix, u32 value_bytes) {
-  return kWithUniformLeaves && key_bytes_behind_prefix + value_bytes <= kMaxUniformEntryBytes;
-}
-
-inline Room Room::for_entry(u32 key_bytes, u32 value_bytes) { return {Node::most_entry_bytes(key_bytes, value_bytes), value_bytes, true}; }
-inline Room Room::for_value(u32 old_bytes, u32 new_bytes) {
-  // A value that shrinks may take its leaf's small slots away.
-  return {new_bytes > old_bytes ? new_bytes - old_bytes : 0, new_bytes, false};
+  return kWithUniformLeaves && value_bytes == 0 && key_bytes_behind_prefix <= kMaxUniformKeyBytes;
 }
 
 // A separator next to a key is at most one byte longer than the key.

@@ -31,8 +31,7 @@ class UniformEntries {
   explicit UniformEntries(const Node &node)
       : heads_(reinterpret_cast<const u8 *>(node.slots)),
         key_bytes_(load_once(node.uniform_key)),
-        value_bytes_(load_once(node.uniform_value)),
-        size_(rest_after_head(key_bytes_) + value_bytes_),
+        size_(rest_after_head(key_bytes_)),
         end_(std::min<u32>(load_once(node.upper_offset), kPageSize)) {}
   u32 head(u32 pos) const {
     u32 head;
@@ -40,7 +39,7 @@ class UniformEntries {
     return head;
   }
   u32 key_bytes(u32) const { return key_bytes_; }
-  u32 value_bytes(u32) const { return value_bytes_; }
+  static u32 value_bytes(u32) { return 0; }
   u32 size() const { return size_; }
   u32 offset(u32 pos) const {
     const u32 below_end = (pos + 1) * size_;
@@ -51,7 +50,7 @@ class UniformEntries {
 
  private:
   const u8 *heads_;
-  const u32 key_bytes_, value_bytes_, size_, end_;
+  const u32 key_bytes_, size_, end_;
 };
 
 // visit(view) with the node's view.

@@ -15,8 +15,9 @@ const char *Node::verify_layout() const {
   if (is_leaf > 1 || has_upper > 1) return "flag is neither 0 nor 1";
   if ((level == 0) != (is_leaf == 1)) return "level and leaf flag differ";
   if (uniform > 1 || (uniform && (!is_leaf || header.format != kPageFormat))) return "flag of a uniform leaf is wrong";
-  if (!uniform && (uniform_key != 0 || uniform_value != 0 || uniform_run != 0)) return "a leaf that is not uniform says of what size its entries are";
-  if (uniform && uniform_key + uniform_value > static_cast<int>(kMaxUniformEntryBytes)) return "entries of a uniform leaf too large";
+  if (!uniform && (uniform_key != 0 || uniform_run != 0)) return "a node that is not uniform says how long its keys are";
+  if (uniform && uniform_key > kMaxUniformKeyBytes) return "keys of a uniform leaf too long";
+  if (reserved != 0) return "reserved byte is not zero";
   if (count > (uniform ? kMaxEntries : kMaxSlots)) return "too many slots";
   if (lower_bytes > kMaxKeyBytes || upper_bytes > kMaxKeyBytes) return "fence too long";
   if (lower_offset + lower_bytes != static_cast<int>(kPageSize)) return "lower fence misplaced";

@@ -125,12 +125,12 @@ bool BTree::latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedP
 
 // ---------------------------------------------------------------- leaves
 
-bool BTree::try_leaf(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *guess) {
+bool BTree::try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
   if (file_.state.load(std::memory_order_acquire) != FileState::kActive) return false;
   if (!guess->in_tree() || guess->file_no.load(std::memory_order_relaxed) != file_no_) return false;
   ExclusiveGuard guard = ExclusiveGuard::try_lock(pool(), guess);
   if (!guard) return false;
-  if (node_is(guess, key, Aim::kAt, 0) && node_of(guess)->has_room(key, room)) {
+  if (node_is(guess, key, Aim::kAt, 0) && node_of(guess)->has_room(key, need)) {
     leaf = std::move(guard);
     return true;
   }
@@ -138,15 +138,15 @@ bool BTree::try_leaf(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *g
   return false;
 }
 
-Status BTree::leaf_exclusive(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *guess) {
-  LS_TRY(latch_leaf(key, room, leaf, guess));
+Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
+  LS_TRY(latch_leaf(key, need, leaf, guess));
   use_page(node_of(leaf.frame())->header.gsn);
   return kOk;
 }
 
-Status BTree::latch_leaf(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *guess) {
+Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
   if (key.size() > kMaxKeyBytes) return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
-  if (guess && try_leaf(key, room, leaf, guess)) return kOk;
+  if (guess && try_leaf(key, need, leaf, guess)) return kOk;
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
     Step step = descend(key, Aim::kAt, 0, path);
@@ -171,12 +171,12 @@ Status BTree::latch_leaf(Bytes key, const Room &room, ExclusiveGuard &leaf, Fram
       if (const Status status = split_at(key, place); !ok(status) && code(status) != LS_NO_SPACE) return status;
       continue;
     }
-    if (node_of(frame)->has_room(key, room)) {
+    if (node_of(frame)->has_room(key, need)) {
       leaf = std::move(guard);
       return kOk;
     }
     guard.reset_unchanged();
-    LS_TRY(split(key, key, 0, room));
+    LS_TRY(split(key, key, 0, need));
   }
 }
 

@@ -61,11 +61,11 @@ class BTree {
   // Make meta page and empty root leaf of a new file (BufferPool::FormatTree).
   static Status format(Ctx &ctx, FileSlot &file);
 
-  // The leaf of `key`, exclusively latched, with room (Node::has_room; 0: none needed):
+  // The leaf of `key`, exclusively latched, with room for `need` bytes (Node::has_room, Node::most_entry_bytes; 0: none needed):
   // splits until so.  Reserve log space for your own record before; the tree's own records leave it alone
   // (LogAppender::reserve).  No latch held.  LS_TOO_LARGE when no split can make so much room (Node::max_value_bytes).
   // guess: a frame that may hold that leaf, wherever it comes from (T2); null: none.
-  Status leaf_exclusive(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *guess = nullptr);
+  Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess = nullptr);
   // The page of `seen`, exclusively latched, if it is what it was then; else an empty guard.
   ExclusiveGuard exclusive_at(const Seen &seen);
   // Make room: split the leaf of `key` (used when a value is to grow more than the leaf has).  new_key: the key that needs the room.
@@ -168,8 +168,8 @@ class BTree {
   // ---- tree.cpp
   Step descend(Bytes key, Aim aim, u8 level, Path &path);
   Step descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path);
-  Status latch_leaf(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *guess);
-  bool try_leaf(Bytes key, const Room &room, ExclusiveGuard &leaf, Frame *guess);
+  Status latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
+  bool try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
   // T2; the frame is latched, or what this says is validated.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
   Status node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook = nullptr);
@@ -195,7 +195,7 @@ class BTree {
   void log_page_op(u8 code, Frame *page, Bytes a, Bytes b = {});
 
   // ---- tree_split.cpp
-  Status split(Bytes key, Bytes new_key, u8 level, const Room &room);
+  Status split(Bytes key, Bytes new_key, u8 level, u32 need);
   u16 noted_contention(Frame *frame, Bytes key);
   Status split_at(Bytes key, u16 place);
   struct Cut;   // where a node is divided

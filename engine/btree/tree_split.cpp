@@ -95,11 +95,11 @@ void BTree::divide(const Cut &cut, Frame *left_frame, Node *right) {
   log_page_op(kTreeTruncate, left_frame, operand(cut.pos), cut.separator());
 }
 
-// Until the node of `key` at `level` has room for new_key, or was split once.
-Status BTree::split(Bytes key, Bytes new_key, u8 level, const Room &room) {
+// Until the node of `key` at `level` has room for `need` bytes of new_key, or was split once.
+Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
   Cut cut;
   auto decide = [&](const Node &node, Bytes *separator) {
-    if (node.has_room(new_key, room)) return kOk;
+    if (node.has_room(new_key, need)) return kOk;
     node.choose_split(new_key, &cut.pos, cut.buffer, &cut.bytes);
     if (cut.bytes == 0) return fail(LS_TOO_LARGE, "entry with a key of %zu bytes is too large for a page", new_key.size());
     *separator = cut.separator();

@@ -36,7 +36,7 @@ class Insertion {
  public:
   Insertion(Worker &w, const IndexAt &at, const NewEntry &entry)
       : w_(w), at_(at), tree_(w.ctx, at.index), key_(entry.key, entry.row_id), payload_(entry.payload),
-        room_(Room::for_entry(static_cast<u32>(Bytes(key_).size()), static_cast<u32>(entry.payload.size()))) {}
+        need_(Node::most_entry_bytes(static_cast<u32>(Bytes(key_).size()), static_cast<u32>(entry.payload.size()))) {}
 
   // Latch the leaf of the entry.
   Status open() {
@@ -45,7 +45,7 @@ class Insertion {
     find();
     return kOk;
   }
-  Status reserve() { return w_.log.reserve(index_record_room(room_.bytes), w_.ctx.interrupt); }
+  Status reserve() { return w_.log.reserve(index_record_room(need_), w_.ctx.interrupt); }
   // The same, if the leaf is still what was seen.
   bool open_at(const BTree::Seen &seen) {
     leaf_ = tree_.exclusive_at(seen);
@@ -58,7 +58,7 @@ class Insertion {
   void close_claimed() { leaf_.reset(); }
 
   bool found() const { return found_; }
-  bool has_room() const { return node()->has_room(key_, room_); }
+  bool has_room() const { return node()->has_room(key_, need_); }
   const Node *node() const { return reinterpret_cast<const Node *>(leaf_.page()); }
   const EntryKey &key() const { return key_; }
   BTree &tree() { return tree_; }
@@ -82,7 +82,7 @@ class Insertion {
       // Whatever keeps it from cleaning is no reason not to insert.
       if (ok(clean_full_leaf(w_, at_, key_, &removed)) && removed > 0) return kOk;
     }
-    LS_TRY(tree_.leaf_exclusive(key_, room_, leaf_));
+    LS_TRY(tree_.leaf_exclusive(key_, need_, leaf_));
     close_unchanged();
     return kOk;
   }
@@ -95,7 +95,7 @@ class Insertion {
   BTree tree_;
   const EntryKey key_;
   const Bytes payload_;
-  const Room room_;
+  const u32 need_;
   ExclusiveGuard leaf_;
   u16 pos_ = 0;
   bool found_ = false;

@@ -28,10 +28,11 @@ Status enter_range(Worker &w, const FileSlot &file, u64 row_id) {
 }
 
 Status insert_into_leaf(Worker &w, FileSlot &file, u64 row_id, const RowHeader &header, Bytes data, bool raw) {
+  u32 need = row_room(static_cast<u32>(data.size()));
   LS_TRY(w.log.reserve(row_record_room(static_cast<u32>(data.size())) + (header.has(LS_ROW_GHOST) ? row_record_room(0) : 0),
                        w.ctx.interrupt));
   RowLeaf leaf;
-  LS_TRY(leaf.open(w, file, row_id, room_for_row(static_cast<u32>(data.size()))));
+  LS_TRY(leaf.open(w, file, row_id, need));
   if (leaf.found()) {
     return fail(LS_EXISTS, "row %llu of \"%s\" exists already", static_cast<unsigned long long>(row_id), file.path);
   }
@@ -61,7 +62,7 @@ Status insert_into_one_leaf(Worker &w, FileSlot &file, u64 row_id, u32 cid, std:
   LS_TRY(enter_range(w, file, row_id));
   LS_TRY(w.log.reserve(kLeafLogBytes, w.ctx.interrupt));
   RowLeaf leaf;
-  LS_TRY(leaf.open(w, file, row_id, room_for_row(rows[0].len)));
+  LS_TRY(leaf.open(w, file, row_id, row_room(rows[0].len)));
   if (leaf.found()) {
     return fail(LS_EXISTS, "row %llu of \"%s\" exists already", static_cast<unsigned long long>(row_id), file.path);
   }

@@ -18,12 +18,12 @@ Status fail_row(const FileSlot &file, u64 row_id, const char *what) {
   return fail_page(file.path, kInvalidPageNo, "row %llu: %s", static_cast<unsigned long long>(row_id), what);
 }
 
-Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, const Room &room) {
+Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   pool_ = w.pool;
   BTree tree(w.ctx, file);
   const RowKey key(row_id);
   BTree::Near *near = w.last_leaves.of(file, row_id);
-  LS_TRY(tree.leaf_exclusive(key, room, guard_, near->leaf.frame));
+  LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
   near->leaf.frame = guard_.frame();
   pos_ = node()->lower_bound(key, &found_);
   if (found_ && value().size() < sizeof(RowHeader)) {

@@ -16,12 +16,12 @@ struct RowKey {
   operator Bytes() const { return Bytes(bytes, kRowKeyBytes); }
 };
 
-// Room for a new row in its leaf, and for a row whose payload (moved_to included) changes its length.
-inline Room room_for_row(u32 payload_bytes) { return Room::for_entry(kRowKeyBytes, static_cast<u32>(sizeof(RowHeader)) + payload_bytes); }
-inline Room room_for_change(u32 old_bytes, u32 new_bytes) {
-  constexpr u32 kHeader = sizeof(RowHeader);
-  return Room::for_value(kHeader + old_bytes, kHeader + new_bytes);
+// Room that a row takes in a leaf, slot included (at most: a leaf's prefix makes it less).
+inline constexpr u32 row_room(u32 payload_bytes) {
+  return Node::most_entry_bytes(kRowKeyBytes, static_cast<u32>(sizeof(RowHeader)) + payload_bytes);
 }
+// Room that a change of its length needs.
+inline constexpr u32 growth(u32 old_bytes, u32 new_bytes) { return new_bytes > old_bytes ? new_bytes - old_bytes : 0; }
 
 // A value split; the payload without moved_to.
 struct RowParts {
@@ -36,8 +36,8 @@ Status fail_row(const FileSlot &file, u64 row_id, const char *what);
 // The leaf of a row, latched exclusively by open().
 class RowLeaf {
  public:
-  // *file gone*: LS_NOT_FOUND; an absent row is no failure: found().
-  Status open(Worker &w, FileSlot &file, u64 row_id, const Room &room);
+  // With at least `need` free bytes.  *file gone*: LS_NOT_FOUND; an absent row is no failure: found().
+  Status open(Worker &w, FileSlot &file, u64 row_id, u32 need);
   bool found() const { return found_; }
   u16 position() const { return pos_; }   // of the row, or where it would be
   RowHeader header() const { return RowHeader::load(value().data()); }

@@ -135,7 +135,7 @@ Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &val
   const LockKey key(file_no, row_id, tn);
   const Bytes bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
   ExclusiveGuard leaf;
-  LS_TRY(tree_.leaf_exclusive(key, Room::for_entry(kLockKeyBytes, sizeof value), leaf));
+  LS_TRY(tree_.leaf_exclusive(key, sizeof(Slot) + kLockKeyBytes + sizeof value, leaf));
   Node *node = reinterpret_cast<Node *>(leaf.page());
   bool found;
   const u16 pos = node->lower_bound(key, &found);

@@ -8,7 +8,7 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kMostRows = kPageSize / (kUniformSlotBytes + sizeof(RowHeader));
+constexpr u32 kMostRows = kPageSize / (sizeof(Slot) + sizeof(RowHeader));
 
 // A fence as the first row id at or behind it: absent bytes of a truncated key count as zero.
 u64 fence_row(Bytes fence) {

@@ -80,7 +80,7 @@ class RowScan {
   u32 fence_bytes_ = 0;
   u8 fence_[kMaxKeyBytes];
   u64 leaf_lo_ = 0, leaf_hi_ = 0;   // fetch(): the row ids that belong into leaf_
-  static constexpr u32 kMaxRows = kNodeSpace / (kUniformSlotBytes + sizeof(RowHeader));   // of a leaf
+  static constexpr u32 kMaxRows = kNodeSpace / (sizeof(Slot) + sizeof(RowHeader));   // of a leaf
   // The rows at [ahead_from_, ahead_to_) of the leaf that have another newest version than the snapshot's: the entry with the
   // snapshot's, in older_; null: it is to be looked for.
   i32 ahead_from_ = 0, ahead_to_ = 0;

@@ -24,9 +24,9 @@ Status fail_missing(const UndoTarget &target) {
   return fail_row(target.file, target.row_id, "its undo does not fit the row");
 }
 
-// Under the latch, the row carries (tn, seq).  Not done: the leaf lacks *room for it.
+// Under the latch, the row carries (tn, seq).  *room: what the leaf lacks for it; 0: done.
 Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before,
-                        RowLeaf &leaf, Room *room, bool *done) {
+                        RowLeaf &leaf, u32 *room) {
   u8 old[kPageSize];
   u8 built[kPageSize];
   RowParts now;
@@ -41,11 +41,8 @@ Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &pr
     payload = Bytes(built, bytes);
   }
   const RowHeader restored = restored_header(w, now.header, previous);
-  *done = leaf.set(restored, payload);
-  if (!*done) {
-    *room = room_for_change(current_bytes, static_cast<u32>(payload.size()));
-    return kOk;
-  }
+  *room = leaf.set(restored, payload) ? 0 : growth(current_bytes, static_cast<u32>(payload.size()));
+  if (*room != 0) return kOk;
   const RowRecord record{w, target.file, leaf.page_no(), target.row_id};
   leaf.changed(log_restore(record, restored, make_patch(Bytes(old, current_bytes), payload)));
   return kOk;
@@ -54,14 +51,14 @@ Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &pr
 }  // namespace
 
 Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before) {
-  Room room = 0;
-  for (bool done = false; !done;) {
+  u32 room = 0;
+  do {
     LS_TRY(w.log.reserve(row_record_room(LS_MAX_ROW_BYTES), w.ctx.interrupt));
     RowLeaf leaf;
     LS_TRY(leaf.open(w, target.file, target.row_id, room));
     if (!leaf.found() || !carries(leaf.header(), target)) return kOk;
-    LS_TRY(put_back_in_leaf(w, target, previous, before, leaf, &room, &done));
-  }
+    LS_TRY(put_back_in_leaf(w, target, previous, before, leaf, &room));
+  } while (room != 0);
   return kOk;
 }
 

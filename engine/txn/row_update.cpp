@@ -87,7 +87,7 @@ Status change_leaf(Change &c, const ChangeBasis &basis, Bytes old_payload, bool 
   const u32 new_bytes = c.ghost ? old_bytes + moved_bytes : static_cast<u32>(c.data.size());
   LS_TRY(c.w.log.reserve(row_record_room(old_bytes + new_bytes), c.w.ctx.interrupt));
   RowLeaf leaf;
-  LS_TRY(leaf.open(c.w, c.file, c.request.row_id, room_for_change(old_bytes, new_bytes)));
+  LS_TRY(leaf.open(c.w, c.file, c.request.row_id, growth(old_bytes, new_bytes)));
   *done = apply(c, basis, old_payload, leaf);
   return kOk;
 }

@@ -68,9 +68,9 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
   const Bytes head(reinterpret_cast<const u8 *>(&entry), sizeof entry);
   std::atomic<Frame *> &last_leaf = tree_.file().last_leaf;
   // The room is asked for only when it turns out to be missing: an entry being overwritten makes room itself.
-  for (Room room = 0;; room = Room::for_entry(static_cast<u32>(Bytes(key).size()), bytes)) {
+  for (u32 need = 0;; need = Node::most_entry_bytes(kMaxVersionKeyBytes, bytes)) {
     ExclusiveGuard leaf;
-    LS_TRY(tree_.leaf_exclusive(key, room, leaf, last_leaf.load(std::memory_order_relaxed)));
+    LS_TRY(tree_.leaf_exclusive(key, need, leaf, last_leaf.load(std::memory_order_relaxed)));
     Node *node = reinterpret_cast<Node *>(leaf.page());
     if (!node->has_upper && last_leaf.load(std::memory_order_relaxed) != leaf.frame()) {
       last_leaf.store(leaf.frame(), std::memory_order_relaxed);

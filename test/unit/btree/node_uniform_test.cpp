@@ -1,4 +1,4 @@
-// node_uniform_test.cpp - leaves whose entries are all of one size: when they are, and how they stop being so.
+// node_uniform_test.cpp - leaves whose keys are all of one length and have no values: when they are, and how they stop being so.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,15 +15,15 @@ constexpr u32 kRoomOfSlots = sizeof(Slot) - kUniformSlotBytes;
 
 std::string index_key(u64 value) { return int_key(value).substr(4) + int_key(value * 7).substr(3); }
 
-// Fills the leaf with entries of one size, in no order; the model has them afterwards.
-void fill(Node *node, Model *model, const std::string &value) {
+// Fills the leaf in no order; the model has the entries afterwards.
+void fill(Node *node, Model *model) {
   std::mt19937_64 random(23);
   for (;;) {
     const std::string key = index_key(1000 + random() % 50000);
     if (model->count(key)) continue;
-    if (!node->fits(as_bytes(key), static_cast<u32>(value.size()))) return;
-    node->insert(as_bytes(key), as_bytes(value));
-    (*model)[key] = value;
+    if (!node->fits(as_bytes(key), 0)) return;
+    node->insert(as_bytes(key), {});
+    (*model)[key] = "";
   }
 }
 
@@ -34,7 +34,7 @@ struct Leaf : PageBuffer {
 TEST(UniformLeaf, integer_index_entries_take_seven_bytes) {
   Leaf leaf;
   Model model;
-  fill(leaf.node(), &model, "");
+  fill(leaf.node(), &model);
   ASSERT_TRUE(leaf.node()->uniform);
   expect_same(leaf.node(), model);
   // two bytes of prefix, four in the head
@@ -49,12 +49,12 @@ TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
   for (const bool other_key : {false, true}) {
     Leaf leaf;
     Model model;
-    fill(leaf.node(), &model, "12345");
-    const std::string key = other_key ? index_key(2001) + "x" : index_key(2001), value = other_key ? "12345" : "1";
+    fill(leaf.node(), &model);
+    const std::string key = other_key ? index_key(2001) + "x" : index_key(2001), value = other_key ? "" : "1";
     const u32 bytes = static_cast<u32>(value.size());
     // In full: there is room for no larger slot.
     EXPECT_FALSE(leaf.node()->fits(as_bytes(key), bytes));
-    EXPECT_FALSE(leaf.node()->has_room(as_bytes(key), Room::for_entry(static_cast<u32>(key.size()), bytes)));
+    EXPECT_FALSE(leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), bytes)));
     while (!leaf.node()->fits(as_bytes(key), bytes)) {
       bool found;
       leaf.node()->remove(leaf.node()->lower_bound(as_bytes(model.begin()->first), &found));
@@ -71,55 +71,70 @@ TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
   }
 }
 
-// The leaf of an update is asked for with room for its outcome: shorter values may need some, too.
-TEST(UniformLeaf, room_for_a_value_is_room_to_change_it) {
-  for (const u32 bytes : {0u, 4u, 5u, 6u, 200u}) {
+// Who asks for a leaf gives bytes alone; of those that an entry without a value takes no more than the small slot counts.
+TEST(UniformLeaf, has_room_for_one_more_as_long_as_it_fits) {
+  for (const u32 value_bytes : {0u, 1u, 200u}) {
     Leaf leaf;
     Model model;
-    fill(leaf.node(), &model, "12345");
-    for (bool changed = false; !changed;) {
-      const std::string key = std::next(model.begin(), static_cast<long>(model.size() / 2))->first;
-      const bool has_room = leaf.node()->has_room(as_bytes(key), Room::for_value(5, bytes));
-      EXPECT_EQ(has_room, bytes == 5 || leaf.node()->free_bytes() >= model.size() * kRoomOfSlots + (bytes > 5 ? bytes - 5 : 0));
-      bool found;
-      const u16 pos = leaf.node()->lower_bound(as_bytes(key), &found);
-      changed = leaf.node()->resize_value(pos, bytes);
-      ASSERT_EQ(changed, has_room);
-      if (changed) {
-        std::memset(leaf.node()->value_data(pos), 'x', bytes);
-        model[key] = std::string(bytes, 'x');
-      } else {
-        leaf.node()->remove(0);
-        model.erase(model.begin());
+    fill(leaf.node(), &model);
+    for (const std::string &key : {index_key(2001), index_key(2001) + "x"}) {
+      while (leaf.node()->count > 0) {
+        const bool has_room = leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes));
+        ASSERT_TRUE(!has_room || leaf.node()->fits(as_bytes(key), value_bytes));
+        if (value_bytes == 0 && key.size() == 9) {
+          ASSERT_EQ(has_room, leaf.node()->fits(as_bytes(key), 0));
+        }
+        leaf.node()->remove_front(1);
       }
-      expect_same(leaf.node(), model);
+      EXPECT_TRUE(leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes)));
+      model.clear();
+      fill(leaf.node(), &model);
     }
-    EXPECT_EQ(leaf.node()->uniform, bytes == 5);
   }
+}
+
+TEST(UniformLeaf, a_value_ends_it) {
+  Leaf leaf;
+  Model model;
+  fill(leaf.node(), &model);
+  EXPECT_TRUE(leaf.node()->resize_value(3, 0));
+  EXPECT_TRUE(leaf.node()->uniform);
+  EXPECT_FALSE(leaf.node()->resize_value(3, 8)) << "in full";
+  expect_same(leaf.node(), model);
+  while (leaf.node()->free_bytes() < leaf.node()->count * kRoomOfSlots + 8) {
+    leaf.node()->remove(0);
+    model.erase(model.begin());
+  }
+  ASSERT_TRUE(leaf.node()->resize_value(3, 8));
+  std::memset(leaf.node()->value_data(3), 'x', 8);
+  std::next(model.begin(), 3)->second = "xxxxxxxx";
+  EXPECT_FALSE(leaf.node()->uniform);
+  expect_same(leaf.node(), model);
 }
 
 TEST(UniformLeaf, an_empty_one_takes_any_shape) {
   Leaf leaf;
   Model model;
-  fill(leaf.node(), &model, "12345");
+  fill(leaf.node(), &model);
   while (leaf.node()->count > 40) leaf.node()->remove(static_cast<u16>(leaf.node()->count / 2));
   leaf.node()->remove_front(leaf.node()->count);
   ASSERT_EQ(leaf.node()->verify(), nullptr);
   EXPECT_EQ(leaf.node()->used_bytes(), 0u);
-  leaf.node()->insert(as_bytes(index_key(3000)), as_bytes("123456789"));
-  EXPECT_TRUE(leaf.node()->uniform);
-  expect_same(leaf.node(), {{index_key(3000), "123456789"}});
-  leaf.node()->remove(0);
-  const std::string large(kMaxUniformEntryBytes, 'l');
-  leaf.node()->insert(as_bytes(index_key(3000)), as_bytes(large));
-  EXPECT_FALSE(leaf.node()->uniform);
-  expect_same(leaf.node(), {{index_key(3000), large}});
+  for (const u32 bytes : {9u, 12u, 2 + kMaxUniformKeyBytes, 3 + kMaxUniformKeyBytes}) {
+    for (const std::string &value : {std::string(), std::string("value")}) {
+      const std::string key = index_key(3000) + std::string(bytes - 9, 'k');
+      leaf.node()->insert(as_bytes(key), as_bytes(value));
+      EXPECT_EQ(leaf.node()->uniform, value.empty() && bytes <= 2 + kMaxUniformKeyBytes);
+      expect_same(leaf.node(), {{key, value}});
+      leaf.node()->remove(0);
+    }
+  }
 }
 
 TEST(UniformLeaf, front_and_slices) {
   Leaf leaf;
   Model model;
-  fill(leaf.node(), &model, "12345");
+  fill(leaf.node(), &model);
   leaf.node()->remove_front(17);
   model.erase(model.begin(), std::next(model.begin(), 17));
   expect_same(leaf.node(), model);
@@ -142,7 +157,7 @@ TEST(UniformLeaf, front_and_slices) {
 TEST(UniformLeaf, splits_and_merges) {
   Leaf leaf;
   Model model;
-  fill(leaf.node(), &model, "12345");
+  fill(leaf.node(), &model);
   u8 separator[kMaxKeyBytes];
   u16 pos, bytes;
   leaf.node()->choose_split(as_bytes(index_key(20001)), &pos, separator, &bytes);
@@ -160,12 +175,17 @@ TEST(UniformLeaf, splits_and_merges) {
 
   const std::string odd = key_at(right.node(), 0);
   ASSERT_TRUE(right.node()->resize_value(0, 2));
+  std::memset(right.node()->value_data(0), 'x', 2);
   EXPECT_FALSE(right.node()->uniform);
-  model[odd] = "12";
+  model[odd] = "xx";
   EXPECT_FALSE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node())) << "slots of all are too large";
-  while (leaf.node()->count > 40) {
+  while (leaf.node()->count > 150) {
     leaf.node()->remove(0);
     model.erase(model.begin());
+  }
+  while (right.node()->count > 100) {
+    right.node()->remove(static_cast<u16>(right.node()->count - 1));
+    model.erase(std::prev(model.end()));
   }
   ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
   EXPECT_FALSE(merged.node()->uniform);
@@ -207,12 +227,12 @@ TEST(UniformLeaf, verify_sees_each_kind_of_damage) {
       [](Node *n) { n->count++; },
       [](Node *n) { n->count = kMaxEntries + 1; },
       [](Node *n) { n->heap_used++; },
-      [](Node *n) { n->heap_start = static_cast<u16>(n->heap_start - 5); },
+      [](Node *n) { n->heap_start = static_cast<u16>(n->heap_start - 3); },
       [](Node *n) { n->uniform = 0; },
       [](Node *n) { n->uniform = 2; },
       [](Node *n) { n->uniform_key++; },
       [](Node *n) { n->uniform_key = 0; },
-      [](Node *n) { n->uniform_value = 255; },
+      [](Node *n) { n->reserved = 1; },
       [](Node *n) { page_bytes(n)[sizeof(Node) + 5 * kUniformSlotBytes + 3] ^= 0xff; },
       [](Node *n) { n->prefix_bytes = 1; },
       [](Node *n) { n->is_leaf = 0; },
@@ -220,7 +240,7 @@ TEST(UniformLeaf, verify_sees_each_kind_of_damage) {
   for (size_t i = 0; i < std::size(damages); i++) {
     Leaf leaf;
     Model model;
-    fill(leaf.node(), &model, "12345");
+    fill(leaf.node(), &model);
     ASSERT_EQ(leaf.node()->verify(), nullptr);
     damages[i](leaf.node());
     EXPECT_NE(leaf.node()->verify(), nullptr) << "damage " << i;
