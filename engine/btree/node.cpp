@@ -113,8 +113,8 @@ void Node::copy_slice(u16 begin, u16 end, u8 *out) const {
     const UniformEntries entries(*copy);
     const u32 last = std::min<u32>(end, entries.kMost), n = last > begin ? last - begin : 0;
     if (n == 0) return;
-    std::memcpy(out + sizeof(Node) + size_t{begin} * kUniformSlotBytes, page_bytes(this) + sizeof(Node) + size_t{begin} * kUniformSlotBytes,
-                size_t{n} * kUniformSlotBytes);
+    const size_t first_slot = sizeof(Node) + size_t{begin} * kUniformSlotBytes;
+    std::memcpy(out + first_slot, page_bytes(this) + first_slot, size_t{n} * kUniformSlotBytes);
     copy_heap(this, out, entries.offset(last - 1), entries.offset(begin) + entries.size());
     return;
   }
@@ -133,8 +133,9 @@ u32 Node::heap_end() const {
 }
 
 u32 Node::slots_end() const {
-  const u32 n = load_once(count);
-  return sizeof(Node) + (load_once(uniform) ? std::min(n, kMaxEntries) * kUniformSlotBytes : std::min(n, kMaxSlots) * static_cast<u32>(sizeof(Slot)));
+  return with_entries(*this, [&](const auto &entries) {
+    return static_cast<u32>(sizeof(Node)) + entry_count(*this, entries) * entries.kSlotBytes;
+  });
 }
 
 u32 Node::free_bytes() const {
@@ -165,8 +166,7 @@ u32 Node::entry_bytes(Bytes key, u32 value_bytes) const {
 
 u32 Node::stored_bytes(u32 pos) const {
   return with_entries(*this, [&](const auto &entries) {
-    const u32 slot = static_cast<u32>(entries.slot(1) - entries.slot(0));
-    return slot + heap_bytes(rest_after_head(entries.key_bytes(pos)), entries.value_bytes(pos));
+    return entries.kSlotBytes + heap_bytes(rest_after_head(entries.key_bytes(pos)), entries.value_bytes(pos));
   });
 }
 
@@ -250,7 +250,6 @@ void Node::enlarge_slots() {
 
 // Makes the place for an entry of the leaf's shape, with its head.
 u8 *Node::uniform_place(u32 pos, u32 head) {
-  constexpr u32 kMostRun = 15;
   const u32 size = UniformEntries(*this).size();
   u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes, *heap = page_bytes(this) + heap_start;
   std::memmove(slot + kUniformSlotBytes, slot, (count - pos) * kUniformSlotBytes);
@@ -259,10 +258,21 @@ u8 *Node::uniform_place(u32 pos, u32 head) {
   heap_start = static_cast<u16>(heap_start - size);
   heap_used = static_cast<u16>(heap_used + size);
   count++;
-  const u32 run = uniform_run % 16;
-  const bool continues = run != 0 && uniform_run / 16u + 1 == pos;
-  uniform_run = static_cast<u16>(pos * 16 + (continues ? std::min(run + 1, kMostRun) : 1));
+  const u32 run = uniform_run % kRunUnit;
+  const bool continues = run != 0 && uniform_run / kRunUnit + 1 == pos;
+  uniform_run = static_cast<u16>(pos * kRunUnit + (continues ? std::min(run + 1, kRunUnit - 1) : 1));
   return page_bytes(this) + UniformEntries(*this).offset(pos);
+}
+
+void Node::remove_uniform(u32 pos, u32 n) {
+  const u32 behind = count - pos - n, size = UniformEntries(*this).size(), bytes = n * size;
+  u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes, *heap = page_bytes(this) + heap_start;
+  std::memmove(slot, slot + n * kUniformSlotBytes, behind * kUniformSlotBytes);
+  if (bytes != 0) std::memmove(heap + bytes, heap, behind * size);
+  heap_start = static_cast<u16>(heap_start + bytes);
+  heap_used = static_cast<u16>(heap_used - bytes);
+  count = static_cast<u16>(count - n);
+  uniform_run = 0;   // places have moved
 }
 
 // ---- entries
@@ -307,14 +317,7 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
 void Node::remove(u16 pos) {
   LS_CHECK(pos < count, "node position out of range");
   if (uniform) {
-    const u32 size = UniformEntries(*this).size();
-    u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes, *heap = page_bytes(this) + heap_start;
-    count--;
-    std::memmove(slot, slot + kUniformSlotBytes, (count - pos) * kUniformSlotBytes);
-    if (size != 0) std::memmove(heap + size, heap, (count - pos) * size);
-    heap_start = static_cast<u16>(heap_start + size);
-    heap_used = static_cast<u16>(heap_used - size);
-    uniform_run = 0;
+    remove_uniform(pos, 1);
   } else {
     u32 bytes = heap_bytes(rest_after_head(slots[pos].key_bytes), slots[pos].value_bytes);
     if (slots[pos].offset == heap_start) heap_start = static_cast<u16>(heap_start + bytes);
@@ -327,23 +330,16 @@ void Node::remove(u16 pos) {
 
 void Node::remove_front(u16 n) {
   LS_CHECK(n <= count, "node position out of range");
-  const u32 left = count - n;
   if (uniform) {
-    const u32 size = UniformEntries(*this).size(), bytes = n * size;
-    u8 *first = page_bytes(this) + sizeof(Node), *heap = page_bytes(this) + heap_start;
-    std::memmove(first, first + n * kUniformSlotBytes, left * kUniformSlotBytes);
-    if (bytes != 0) std::memmove(heap + bytes, heap, left * size);
-    heap_start = static_cast<u16>(heap_start + bytes);
-    heap_used = static_cast<u16>(heap_used - bytes);
-    uniform_run = 0;
+    remove_uniform(0, n);
   } else {
     u32 bytes = 0;
     for (u32 i = 0; i < n; i++) bytes += heap_bytes(rest_after_head(slots[i].key_bytes), slots[i].value_bytes);
     heap_used = static_cast<u16>(heap_used - bytes);
-    std::memmove(slots, slots + n, left * sizeof(Slot));
-    if (left == 0) heap_start = static_cast<u16>(heap_end());
+    count = static_cast<u16>(count - n);
+    std::memmove(slots, slots + n, count * sizeof(Slot));
+    if (count == 0) heap_start = static_cast<u16>(heap_end());
   }
-  count = static_cast<u16>(left);
   rebuild_hints();
 }
 

@@ -61,10 +61,12 @@ struct Node {
   u8 uniform;          // leaf: 1: all keys are of this length, and have no values
   u8 uniform_key;      // without prefix, head included
   u8 reserved;
-  u16 uniform_run;     // place of the last insertion, times 16, and how many before it, itself included, came each behind the one before
+  u16 uniform_run;     // place of the last insertion, times kRunUnit, and how many before it, itself included, came each behind the one before
   u64 upper_child;     // Swip: inner nodes, child for keys >= last separator
   u32 hints[kHintCount];
   Slot slots[];
+
+  static constexpr u32 kRunUnit = 16;   // of uniform_run; runs are counted up to one less
 
   // What insert() takes at most for such an entry: what to ask of BTree::leaf_exclusive when the leaf is not known yet.
   static constexpr u32 most_entry_bytes(u32 key_bytes, u32 value_bytes) {
@@ -162,6 +164,7 @@ struct Node {
   void take_shape(u32 key_bytes, u32 value_bytes);         // before an entry of these sizes comes in
   void enlarge_slots();
   u8 *uniform_place(u32 pos, u32 head);
+  void remove_uniform(u32 pos, u32 n);                     // n entries from pos on
   void put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const;
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
   void append_range(const Node &from, u32 begin, u32 end);

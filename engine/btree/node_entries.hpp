@@ -9,7 +9,7 @@ namespace ls {
 
 class SlotEntries {
  public:
-  static constexpr u32 kMost = kMaxSlots;
+  static constexpr u32 kMost = kMaxSlots, kSlotBytes = sizeof(Slot);
 
   explicit SlotEntries(const Node &node) : slots_(node.slots), is_leaf_(node.is_leaf) {}
   u32 head(u32 pos) const { return slot_head(slots_[pos]); }
@@ -26,7 +26,7 @@ class SlotEntries {
 
 class UniformEntries {
  public:
-  static constexpr u32 kMost = kMaxEntries;
+  static constexpr u32 kMost = kMaxEntries, kSlotBytes = kUniformSlotBytes;
 
   explicit UniformEntries(const Node &node)
       : heads_(reinterpret_cast<const u8 *>(node.slots)),
@@ -46,7 +46,7 @@ class UniformEntries {
     return below_end <= end_ ? end_ - below_end : kPageSize;   // moving bytes: nothing is there
   }
   u32 rest_room(u32 rest) const { return rest; }
-  const u8 *slot(u32 pos) const { return heads_ + size_t{pos} * kUniformSlotBytes; }
+  const u8 *slot(u32 pos) const { return heads_ + size_t{pos} * kSlotBytes; }
 
  private:
   const u8 *heads_;

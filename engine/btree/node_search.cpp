@@ -196,7 +196,7 @@ u16 Node::position_behind(u16 pos, Bytes inside, Bytes bound) const {
       if (i >= n || compare_rest(entries, i, sought) >= 0) return static_cast<u16>(std::min(i, n));
     }
     bool found;
-    return lower_bound(bound, &found);
+    return find(entries, sought, &found);
   });
 }
 

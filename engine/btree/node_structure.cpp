@@ -84,7 +84,7 @@ class SplitChooser {
 bool Node::continues_run(u32 pos) const {
   constexpr u32 kRun = 3;
   if (pos < kRun || pos >= count) return false;
-  if (uniform) return uniform_run % 16 >= kRun && uniform_run / 16u + 1 == pos;
+  if (uniform) return uniform_run % kRunUnit >= kRun && uniform_run / kRunUnit + 1 == pos;
   for (u32 i = 1; i < kRun; i++) {
     if (slots[pos - i].offset >= slots[pos - i - 1].offset) return false;
   }

@@ -96,6 +96,11 @@ Status LogAnalyser::check_tn(const LogEntry &entry, Tn tn) {
   return kOk;
 }
 
+Status LogAnalyser::check_not_ended(const LogEntry &entry, Tn tn) {
+  LS_TRY(check_tn(entry, tn));
+  return out_->ended.has(tn) ? fail_record(entry, "transaction ends twice") : kOk;
+}
+
 Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const SlotState &slot) {
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
@@ -106,8 +111,7 @@ Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const 
 
 Status LogAnalyser::set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate) {
   const Tn tn = record.tn();
-  LS_TRY(check_tn(entry, tn));
-  if (out_->ended.has(tn)) return fail_record(entry, "transaction ends twice");
+  LS_TRY(check_not_ended(entry, tn));
   LoggedTxn &txn = out_->txns.try_emplace(tn, LoggedTxn{tn}).first->second;
   txn.fate = fate;
   txn.full_xid = record.full_xid();
@@ -116,8 +120,7 @@ Status LogAnalyser::set_fate(const LogEntry &entry, const LogRecord &record, Txn
 
 Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record) {
   const Tn tn = record.tn();
-  LS_TRY(check_tn(entry, tn));
-  if (out_->ended.has(tn)) return fail_record(entry, "transaction ends twice");
+  LS_TRY(check_not_ended(entry, tn));
   out_->ended.add(tn);
   out_->txns.erase(tn);
   return kOk;

@@ -115,6 +115,7 @@ class LogAnalyser {
   static Status fail_nameless(const SlotState &slot);
   Status what_it_says(const LogEntry &entry, const LogRecord &record, SlotState &slot);
   Status check_tn(const LogEntry &entry, Tn tn);
+  Status check_not_ended(const LogEntry &entry, Tn tn);
   Status begin(const LogEntry &entry, const LogRecord &record, const SlotState &slot);
   Status set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate);
   Status end(const LogEntry &entry, const LogRecord &record);

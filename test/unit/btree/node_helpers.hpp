@@ -6,6 +6,9 @@
 
 namespace ls::test {
 
+// What each entry of a leaf takes more when that is not uniform any more.
+inline constexpr u32 kEnlarging = sizeof(Slot) - kUniformSlotBytes;
+
 struct alignas(4096) PageBuffer {
   u8 bytes[kPageSize] = {};
   Node *node() { return reinterpret_cast<Node *>(bytes); }

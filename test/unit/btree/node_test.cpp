@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "unit/btree/node_helpers.hpp"
 #include "leanstore/engine.h"
+#include "unit/btree/node_helpers.hpp"
 
 namespace ls {
 namespace {
@@ -180,8 +180,6 @@ struct Shape {
   int alphabet;
   int same_value = -1;   // so many bytes each value has, but one of 64
 };
-
-constexpr u32 kEnlarging = sizeof(Slot) - kUniformSlotBytes;   // where a leaf is not uniform any more
 
 class NodeModel : public ::testing::TestWithParam<Shape> {};
 

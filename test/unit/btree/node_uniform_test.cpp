@@ -11,8 +11,6 @@ namespace {
 
 using namespace test;
 
-constexpr u32 kRoomOfSlots = sizeof(Slot) - kUniformSlotBytes;
-
 std::string index_key(u64 value) { return int_key(value).substr(4) + int_key(value * 7).substr(3); }
 
 // Fills the leaf in no order; the model has the entries afterwards.
@@ -62,7 +60,7 @@ TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
     }
     ASSERT_TRUE(leaf.node()->uniform);
     const u32 free = leaf.node()->free_bytes(), takes = leaf.node()->entry_bytes(as_bytes(key), bytes);
-    EXPECT_GT(takes, model.size() * kRoomOfSlots);
+    EXPECT_GT(takes, model.size() * kEnlarging);
     leaf.node()->insert(as_bytes(key), as_bytes(value));
     model[key] = value;
     EXPECT_FALSE(leaf.node()->uniform);
@@ -101,7 +99,7 @@ TEST(UniformLeaf, a_value_ends_it) {
   EXPECT_TRUE(leaf.node()->uniform);
   EXPECT_FALSE(leaf.node()->resize_value(3, 8)) << "in full";
   expect_same(leaf.node(), model);
-  while (leaf.node()->free_bytes() < leaf.node()->count * kRoomOfSlots + 8) {
+  while (leaf.node()->free_bytes() < leaf.node()->count * kEnlarging + 8) {
     leaf.node()->remove(0);
     model.erase(model.begin());
   }
