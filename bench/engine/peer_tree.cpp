@@ -131,7 +131,10 @@ class TreeSession : public Session {
   void update(Key key, const Value &value) override {
     check(worker_.log.reserve(record_room(key), nullptr), "log space");
     ExclusiveGuard leaf;
-    check(tree_.leaf_exclusive(key, 0, leaf), "update");
+    // The key is there: its leaf need not be, as RocksDB's need not.
+    BlindChange change{BlindChange::Kind::kOverwrite, Bytes(value.bytes, kValueBytes)};
+    check(tree_.leaf_exclusive(key, 0, leaf, nullptr, &change), "update");
+    if (change.done) return;
     bool found;
     const u16 pos = node(leaf)->lower_bound(key, &found);
     if (!found) give_up(kTree.name, "the key to be updated is absent");

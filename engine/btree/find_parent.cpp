@@ -156,6 +156,13 @@ void each_swip(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip)) {
 
 }  // namespace
 
-TreeOps BTree::ops() { return TreeOps{each_swip, latch_parent, is_sparse}; }
+TreeOps BTree::ops() {
+  return TreeOps{.each_swip = each_swip,
+                 .latch_parent = latch_parent,
+                 .is_sparse = is_sparse,
+                 .leaf_room = leaf_room,
+                 .redo = redo,
+                 .bring_in = bring_in};
+}
 
 }  // namespace ls

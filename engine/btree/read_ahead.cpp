@@ -62,7 +62,7 @@ u32 ReadAhead::to_ask(PageNo now) {
     asked_--;
     return 0;
   }
-  return ctx_.pool->in_io_stage(file_, now) ? 0 : depth_;
+  return ctx_.pool->is_more_than_file(file_, now) ? 0 : depth_;
 }
 
 void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
@@ -77,7 +77,7 @@ void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
   }
   u32 began = 0, place = 0;
   for (const PageNo page : pages) {
-    if (reads_->find(page) || ctx_.pool->in_io_stage(file_, page)) continue;
+    if (reads_->find(page) || ctx_.pool->is_more_than_file(file_, page)) continue;
     while (place < kMost && reads_->entries[place].state != Reads::State::kFree) place++;
     if (place == kMost) break;
     Reads::Entry &e = reads_->entries[place];

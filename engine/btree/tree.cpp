@@ -138,20 +138,22 @@ bool BTree::try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
   return false;
 }
 
-Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
-  LS_TRY(latch_leaf(key, need, leaf, guess));
+Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess, BlindChange *blind) {
+  LS_TRY(latch_leaf(key, need, leaf, guess, blind));
+  if (!leaf) return kOk;
   use_page(node_of(leaf.frame())->header.gsn);
   return kOk;
 }
 
-Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
+Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess, BlindChange *blind) {
   if (key.size() > kMaxKeyBytes) return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
   if (guess && try_leaf(key, need, leaf, guess)) return kOk;
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
-    Step step = descend(key, Aim::kAt, 0, path);
+    Step step = blind ? descend_blind(key, blind, path) : descend(key, Aim::kAt, 0, path);
     if (step == Step::kError) return error();
     if (step == Step::kRestart) continue;
+    if (blind && blind->done) return kOk;
     Frame *frame = path.node.frame();
     path.parent.reset();
     bool contended = path.node.waited();

@@ -30,6 +30,17 @@ struct LeafHint {
   u16 pos = 0;
 };
 
+// A change for which nobody has to look at the leaf: if that is not in memory it can wait until it is (buffer/waiting_changes.hpp).
+struct BlindChange {
+  enum class Kind : u8 {
+    kInsert,      // unless the key is there
+    kOverwrite,   // the key is there, and its value has this length
+  };
+  Kind kind;
+  Bytes value;
+  bool done = false;   // it is logged, and waits
+};
+
 class BTree {
  public:
   // Which node of a level: the one that holds the key, or the one that holds what comes just before it (kLast: the last).
@@ -65,7 +76,9 @@ class BTree {
   // splits until so.  Reserve log space for your own record before; the tree's own records leave it alone
   // (LogAppender::reserve).  No latch held.  LS_TOO_LARGE when no split can make so much room (Node::max_value_bytes).
   // guess: a frame that may hold that leaf, wherever it comes from (T2); null: none.
-  Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess = nullptr);
+  // blind: what the caller is going to do to the leaf.  If it is not in memory that may be done for him, with a record of his reservation:
+  // then `leaf` stays empty.
+  Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess = nullptr, BlindChange *blind = nullptr);
   // The page of `seen`, exclusively latched, if it is what it was then; else an empty guard.
   ExclusiveGuard exclusive_at(const Seen &seen);
   // Make room: split the leaf of `key` (used when a value is to grow more than the leaf has).  new_key: the key that needs the room.
@@ -127,6 +140,10 @@ class BTree {
   Status verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node));
 
   static TreeOps ops();
+  // What is known of a page that leaves memory: a leaf's room.
+  static LeafRoom leaf_room(const u8 *page);
+  // Read the leaf of a change that waits for it, which is made then.
+  static Status bring_in(Ctx &ctx, FileSlot &file, u8 code, Bytes operands);
   // Redo of kOpTree and kOpSpace operations on one page.
   static Status redo(u8 code, Bytes operands, u8 *page, PageNo page_no);
 
@@ -168,7 +185,7 @@ class BTree {
   // ---- tree.cpp
   Step descend(Bytes key, Aim aim, u8 level, Path &path);
   Step descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path);
-  Status latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
+  Status latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess, BlindChange *blind);
   bool try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
   // T2; the frame is latched, or what this says is validated.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
@@ -193,6 +210,10 @@ class BTree {
   Status reserve_log();
   void log_image(const Node *node);
   void log_page_op(u8 code, Frame *page, Bytes a, Bytes b = {});
+
+  // ---- tree_blind.cpp
+  Step descend_blind(Bytes key, BlindChange *change, Path &path);
+  bool put_off(Bytes key, PageNo page, BlindChange *change);
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);

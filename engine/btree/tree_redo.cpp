@@ -9,11 +9,13 @@
 #include "btree/tree.hpp"
 #include "buffer/frame.hpp"
 #include "buffer/space.hpp"
+#include "wal/log_bytes.hpp"
 
 namespace ls {
 
 Swip stored_swip(Swip swip) {
-  return swip.is_swizzled() ? Swip::evicted(swip.frame()->page_no.load(std::memory_order_relaxed)) : swip;
+  if (swip.is_null()) return swip;
+  return Swip::evicted(swip.is_swizzled() ? swip.frame()->page_no.load(std::memory_order_relaxed) : swip.page_no());
 }
 
 void format_meta(MetaPage *meta, const FormatOperands &operands) {
@@ -37,6 +39,30 @@ void insert_child(Node *parent, Bytes separator, Swip right) {
 void remove_child(Node *parent, u16 pos) {
   *parent->child(static_cast<u16>(pos + 1)) = *parent->child(pos);
   parent->remove(pos);
+}
+
+bool unpack_change(Bytes operands, Bytes *key, Bytes *value) {
+  LogUnpacker in(operands);
+  *key = in.take(in.number(kMaxKeyBytes));
+  *value = in.rest();
+  return in.good();
+}
+
+bool insert_absent(Node *leaf, Bytes key, Bytes value) {
+  bool found;
+  leaf->lower_bound(key, &found);
+  if (found) return true;
+  if (!leaf->fits(key, static_cast<u32>(value.size()))) return false;
+  leaf->insert(key, value);
+  return true;
+}
+
+bool overwrite_present(Node *leaf, Bytes key, Bytes value) {
+  bool found;
+  const u16 pos = leaf->lower_bound(key, &found);
+  if (!found || leaf->value(pos).size() != value.size()) return false;
+  if (!value.empty()) std::memcpy(leaf->value_data(pos), value.data(), value.size());
+  return true;
 }
 
 namespace {
@@ -93,6 +119,12 @@ bool redo_remove_child(Bytes operands, Node *node) {
   return true;
 }
 
+bool redo_change(u8 code, Bytes operands, Node *node) {
+  Bytes key, value;
+  if (!unpack_change(operands, &key, &value) || node->header.kind != PageKind::kLeaf || !node->covers(key)) return false;
+  return code == kTreeInsert ? insert_absent(node, key, value) : overwrite_present(node, key, value);
+}
+
 bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   MetaPage *meta = reinterpret_cast<MetaPage *>(page);
   if (code == kTreeFormat) {
@@ -122,6 +154,8 @@ Status BTree::redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
     case kTreeTruncate: done = redo_truncate(operands, node); break;
     case kTreeInsertChild: done = redo_insert_child(operands, node); break;
     case kTreeRemoveChild: done = redo_remove_child(operands, node); break;
+    case kTreeInsert:
+    case kTreeOverwrite: done = redo_change(code, operands, node); break;
     default: break;
   }
   if (!done) return fail(LS_CORRUPT, "tree operation %#x of the log does not fit page %u", code, page_no);

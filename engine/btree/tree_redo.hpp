@@ -15,6 +15,8 @@ enum TreeOp : u8 {
   kTreeInsertChild = kOpTree | 4,  // parent of a split: u32 page of the right half, separator
   kTreeRemoveChild = kOpTree | 5,  // parent of a merge: u16 position of the separator; the child right of it goes
   kTreeRoot = kOpTree | 6,         // meta page: RootOperands
+  kTreeInsert = kOpTree | 7,       // leaf: bytes of the key (a number as in wal/log_bytes.hpp), key, value; unless the key is there
+  kTreeOverwrite = kOpTree | 8,    // leaf: the same; the value of that length which is there
 };
 
 struct FormatOperands {
@@ -35,6 +37,11 @@ void format_meta(MetaPage *meta, const FormatOperands &operands);
 void insert_child(Node *parent, Bytes separator, Swip right);
 // The child at pos + 1 was merged into the one at pos.
 void remove_child(Node *parent, u16 pos);
+
+// Changes of leaves that may wait for them (BlindChange).  False: it does not fit.
+bool unpack_change(Bytes operands, Bytes *key, Bytes *value);
+bool insert_absent(Node *leaf, Bytes key, Bytes value);
+bool overwrite_present(Node *leaf, Bytes key, Bytes value);
 
 template <typename T>
 Bytes operand(const T &value) {

@@ -13,6 +13,7 @@
 #include "base/check.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
+#include "buffer/waiting_changes.hpp"
 #include "os/clock.hpp"
 
 namespace ls {
@@ -225,6 +226,7 @@ void finish_forgotten(PoolShared &pool, FileSlot &file) {
     pool.forgotten.fetch_sub(1, std::memory_order_relaxed);
   }
   file_forget(file_no);  // this process' descriptors: the last one frees the disk space
+  drop_waiting(pool, file_no);
   leave_opening(pool);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "buffer/page_writer.hpp"
+#include "buffer/waiting_changes.hpp"
 
 namespace ls {
 
@@ -93,7 +94,23 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   return kOk;
 }
 
+// Changes that wait are made: then their pages are dirty.
+Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const FlushPace &pace) {
+  const std::vector<WaitingPage> pages = waiting_pages(*pool.shared(), filter.up_to);
+  for (size_t done = 0; done < pages.size(); done++) {
+    const WaitingPage &page = pages[done];
+    FileSlot &file = pool.file(page.file_slot);
+    if (!filter.wants(file) || file.file_no.load(std::memory_order_relaxed) != page.file_no) continue;
+    const Status status = tree_ops().bring_in(ctx, file, page.code, page.operands);
+    if (code(status) != LS_NOT_FOUND) LS_TRY(status);   // dropped meanwhile
+    if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while reading pages to be changed");
+    if (pace && done % kTearPages == kTearPages - 1) pace(done, pages.size());
+  }
+  return kOk;
+}
+
 Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const FlushPace &pace = {}) {
+  LS_TRY(bring_in_waiting(pool, ctx, filter, pace));
   LS_TRY(write_all(pool, ctx, filter, collect(pool, filter), pace));
   return filter.include_unlogged ? sync_unlogged(pool, filter) : kOk;
 }
@@ -112,7 +129,7 @@ Gsn BufferPool::oldest_dirty() const {
   Gsn hardened = log_.hardened();
   for (int scan = 0; scan < kScans; scan++) {
     u64 takeovers = shared_->takeovers.load(std::memory_order_seq_cst);
-    Gsn oldest = ~Gsn{0};
+    Gsn oldest = oldest_waiting(*shared_);   // before the frames: V1
     for (u32 i = 0; i < frame_count(); i++) {
       Frame *f = frame(i);
       settle(f);

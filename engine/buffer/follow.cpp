@@ -6,6 +6,7 @@
 #include "buffer/io_stage.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
+#include "buffer/waiting_changes.hpp"
 
 namespace ls {
 
@@ -15,6 +16,10 @@ constexpr i64 kLoadSliceUs = 50'000;
 
 u64 load_swip(const Swip *location) { return __atomic_load_n(&location->raw, __ATOMIC_RELAXED); }
 void store_swip(Swip *location, Swip swip) { __atomic_store_n(&location->raw, swip.raw, __ATOMIC_RELAXED); }
+bool is_evicted(const Swip *location, PageNo page_no) {
+  const Swip swip{load_swip(location)};
+  return swip.is_evicted() && swip.page_no() == page_no;
+}
 
 bool is_gone(const FileSlot &file) {
   FileState state = file.state.load(std::memory_order_acquire);
@@ -87,39 +92,52 @@ struct EvictedRef {
   PageNo page_no;
 };
 
-// Take the page out of the I/O stage and let the swip point to it.  False: the parent has changed, or somebody else did it.
-// state: what the frame is now (kLoaded: anybody may; kLoading: by its reader).
-bool swizzle(PoolShared &pool, const EvictedRef &ref, FrameState state) {
-  if (!lock_exclusive_at(ref.parent->latch, ref.version)) return false;
-  LS_ASSERT(load_swip(ref.location) == Swip::evicted(ref.page_no).raw);
+// Take the page out of the I/O stage and let the swip point to it.  kRestart: the parent has changed, or somebody else did it; kError: a
+// change that waited for the page does not fit it.  state: what the frame is now (kLoaded: anybody may; kLoading: by its reader).
+Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState state) {
+  if (!lock_exclusive_at(ref.parent->latch, ref.version)) return Step::kRestart;
+  LS_ASSERT(is_evicted(ref.location, ref.page_no));
   Frame *frame;
   {
     IoStageLock stage(pool, ref.file_no, ref.page_no);
     frame = stage.find();
     if (frame && frame->state.load(std::memory_order_relaxed) == state) {
       stage.remove(frame);
-      frame->visits.store(0, std::memory_order_relaxed);
-      frame->state.store(FrameState::kHot, std::memory_order_release);
+      frame->state.store(FrameState::kLoading, std::memory_order_relaxed);   // ours alone
     } else {
       frame = nullptr;
     }
   }
   if (!frame) {
     ref.parent->latch.unlock_exclusive_unchanged();
-    return false;
+    return Step::kRestart;
   }
+  if (!ok(make_waiting_changes(pool, file, frame))) {
+    // Nobody can have entered another frame: he would not find the parent valid.
+    IoStageLock stage(pool, ref.file_no, ref.page_no);
+    frame->state.store(state, std::memory_order_release);
+    stage.insert(frame);
+    ref.parent->latch.unlock_exclusive_unchanged();
+    return Step::kError;
+  }
+  frame->visits.store(0, std::memory_order_relaxed);
+  frame->state.store(FrameState::kHot, std::memory_order_release);
   store_swip(ref.location, Swip::hot(frame));
   ref.parent->latch.unlock_exclusive();  // a new version: I1
-  return true;
+  return Step::kOk;
 }
 
 // We have entered `frame` (kLoading) into the I/O stage: read it and hand it on.
 Step read_entered(const Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
   Status status = read_page(ctx, pool, file, ref.page_no, bytes);
   if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
-  if (ok(status) && swizzle(pool, ref, FrameState::kLoading)) {
-    io_stage_wake(frame);
-    return Step::kRestart;
+  if (ok(status)) {
+    const Step step = swizzle(pool, file, ref, FrameState::kLoading);
+    if (step == Step::kOk) {
+      io_stage_wake(frame);
+      return Step::kRestart;
+    }
+    if (step == Step::kError) status = make_status(last_error().status);
   }
   {
     IoStageLock stage(pool, ref.file_no, ref.page_no);
@@ -238,13 +256,13 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
   }
   if (!found) return Step::kRestart;
   if (state == FrameState::kLoaded) {
-    (void)swizzle(*shared_, ref, FrameState::kLoaded);
-    return Step::kRestart;
+    return swizzle(*shared_, file, ref, FrameState::kLoaded) == Step::kError ? Step::kError : Step::kRestart;
   }
   return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
 }
 
-bool BufferPool::in_io_stage(const FileSlot &file, PageNo page_no) const {
+bool BufferPool::is_more_than_file(const FileSlot &file, PageNo page_no) const {
+  if (changes_wait(*shared_, file, page_no)) return true;
   return IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() != nullptr;
 }
 
@@ -257,7 +275,7 @@ void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *loca
   std::memcpy(page(frame), bytes, kPageSize);
   bool taken = false;
   if (lock_exclusive_at(parent->latch, *version)) {
-    LS_ASSERT(load_swip(location) == Swip::evicted(page_no).raw);
+    LS_ASSERT(is_evicted(location, page_no));
     {
       IoStageLock stage(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
       taken = stage.find() == nullptr;   // else somebody is reading it: that will be its frame

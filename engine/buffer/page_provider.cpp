@@ -147,7 +147,9 @@ bool PageProvider::State::evict(Frame *frame, bool forgotten) {
     parent->latch.unlock_exclusive_unchanged();
     return false;
   }
-  __atomic_store_n(&swip->raw, Swip::evicted(frame->page_no.load(std::memory_order_relaxed)).raw, __ATOMIC_RELAXED);
+  const auto leaf_room = tree_ops().leaf_room;
+  const Swip evicted = Swip::evicted(frame->page_no.load(std::memory_order_relaxed), leaf_room ? leaf_room(page) : LeafRoom{});
+  __atomic_store_n(&swip->raw, evicted.raw, __ATOMIC_RELAXED);
   frame->state.store(FrameState::kLoading, std::memory_order_relaxed);  // nobody else's
   frame->latch.unlock_exclusive();
   parent->latch.unlock_exclusive();

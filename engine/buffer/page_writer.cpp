@@ -13,7 +13,7 @@ namespace {
 
 bool unswizzle(void *, Swip *swip) {
   // The child cannot leave its frame while the page's latch is held shared: that takes it exclusively.
-  if (swip->is_swizzled()) *swip = Swip::evicted(swip->frame()->page_no.load(std::memory_order_relaxed));
+  *swip = Swip::evicted(swip->is_swizzled() ? swip->frame()->page_no.load(std::memory_order_relaxed) : swip->page_no());
   return true;
 }
 

@@ -17,8 +17,8 @@ constexpr u32 kMinFrames = 16;
 
 // Where everything lies in the arena, in bytes from its start.
 struct Layout {
-  u32 frames, files, file_heads, io_heads, partitions;
-  size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, pages_at, total;
+  u32 frames, files, file_heads, io_heads, partitions, waiting_heads;
+  size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, waiting_heads_at, waiting_partitions_at, pages_at, total;
 };
 
 size_t align_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -30,6 +30,7 @@ Layout layout_of(const PoolConfig &config) {
   l.file_heads = std::bit_ceil(l.files);
   l.partitions = std::bit_ceil(std::max<u32>(config.io_partitions, 1));
   l.io_heads = std::max(std::bit_ceil(l.frames / 4), l.partitions);
+  l.waiting_heads = std::max(std::bit_ceil(l.frames / 4), kWaitingPartitions);
   size_t at = align_up(sizeof(PoolShared), kCacheLine);
   auto place = [&at](size_t count, size_t bytes) {
     size_t start = at;
@@ -41,6 +42,8 @@ Layout layout_of(const PoolConfig &config) {
   l.file_heads_at = place(l.file_heads, sizeof(u32));
   l.io_heads_at = place(l.io_heads, sizeof(u32));
   l.partitions_at = place(l.partitions, sizeof(IoPartition));
+  l.waiting_heads_at = place(l.waiting_heads, sizeof(WaitingChange *));
+  l.waiting_partitions_at = place(kWaitingPartitions, sizeof(WaitingPartition));
   l.pages_at = at;
   l.total = at + kPageSize + (size_t{l.frames} + 1) * kPageSize;  // one page more: the arena may start anywhere
   return l;
@@ -69,12 +72,15 @@ void BufferPool::create(void *arena, const PoolConfig &config) {
   pool->file_mask = l.file_heads - 1;
   pool->io_mask = l.io_heads - 1;
   pool->partition_mask = l.partitions - 1;
+  pool->waiting_mask = l.waiting_heads - 1;
   std::memcpy(pool->tear_guard_path, config.tear_guard_path, sizeof pool->tear_guard_path);
   pool->frames = construct<Frame>(base + l.frames_at, size_t{l.frames} + 1);
   pool->files = construct<FileSlot>(base + l.files_at, l.files);
   pool->file_heads = construct<std::atomic<u32>>(base + l.file_heads_at, l.file_heads);
   pool->io_heads = construct<std::atomic<u32>>(base + l.io_heads_at, l.io_heads);
   pool->partitions = construct<IoPartition>(base + l.partitions_at, l.partitions);
+  pool->waiting_heads = construct<WaitingChange *>(base + l.waiting_heads_at, l.waiting_heads);
+  pool->waiting_partitions = construct<WaitingPartition>(base + l.waiting_partitions_at, kWaitingPartitions);
   pool->pages = reinterpret_cast<u8 *>(align_up(reinterpret_cast<size_t>(base) + l.pages_at, kPageSize));
   pool->next_file_no.store(1, std::memory_order_relaxed);
 
@@ -194,7 +200,7 @@ void BufferPool::free_frame(Frame *frame) {
   if (!keep) release_frame(*shared_, frame);
 }
 
-static void note_dirty(Frame *frame, Gsn since) {
+void note_dirty(Frame *frame, Gsn since) {
   // `writing` stands still: its setter needs the shared latch.
   std::atomic<Gsn> &word = frame->writing.load(std::memory_order_relaxed) ? frame->dirty_next : frame->dirty_since;
   if (word.load(std::memory_order_relaxed) == 0) word.store(since, std::memory_order_release);
@@ -220,6 +226,8 @@ PoolStats BufferPool::stats() const {
   s.batches_ahead = shared_->batches_ahead.load(std::memory_order_relaxed);
   s.frames = shared_->frame_count;
   s.free = shared_->free_count.load(std::memory_order_relaxed);
+  s.put_off = shared_->put_off.load(std::memory_order_relaxed);
+  s.waiting = shared_->waiting_count.load(std::memory_order_relaxed);
   for (u32 i = 0; i < shared_->frame_count; i++) {
     s.dirty += frame(i)->dirty_since.load(std::memory_order_relaxed) != 0;
   }

@@ -7,6 +7,7 @@
 // Against it only try.  No I/O, no wait for a frame or for the log with an exclusive latch held.
 #pragma once
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/status.hpp"
@@ -50,7 +51,10 @@ struct Ctx {
 // all guards released (the one retry loop per operation, style.md).
 enum class Step : u8 { kOk, kRestart, kError };
 
-struct PoolStats { u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges, reads_ahead, batches_ahead; };
+struct PoolStats {
+  u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges, reads_ahead, batches_ahead;
+  u64 put_off, waiting;   // changes (waiting_changes.hpp): ever, and now
+};
 
 // Called by a flush between two batches, no latch held, when `done` of `total` pages are written: may sleep.
 using FlushPace = std::function<void(size_t done, size_t total)>;
@@ -116,8 +120,8 @@ class BufferPool {
   // A page that was read past the pool enters it, cool, if that takes no frame from pages that are in use: `page` is what `location`, an
   // evicted swip in the page of `parent`, refers to, as long as the parent has this version.  *version follows.  No latch held.
   void take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
-  // Is a frame of the page there, which no swip refers to?
-  bool in_io_stage(const FileSlot &file, PageNo page_no) const;
+  // Is what the file has of an evicted page not all of it: a frame of it is on its way, or changes wait for it?
+  bool is_more_than_file(const FileSlot &file, PageNo page_no) const;
   // Read a page into a frame without a tree around it (meta pages): exclusively latched, state kLoaded.
   Status load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
 
@@ -128,7 +132,7 @@ class BufferPool {
   Status flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace = {});
   // The same for all pages of a database's files, those of unlogged trees too.
   Status flush_database(Ctx &ctx, u32 database);
-  // Min dirty_since over logged dirty pages, ~0 when none.  How to get a redo bound from it:
+  // Min dirty_since over logged dirty pages, and changes that wait for their page; ~0 when none.  How to get a redo bound from it:
   //     Gsn hardened = log.hardened();             // BEFORE the scan
   //     Gsn redo_from = min(hardened + 1, pool.oldest_dirty());
   // Every change with a GSN >= redo_from may be missing on disk, none below.  Why: a record with gsn <= hardened was
@@ -165,6 +169,11 @@ struct TreeOps {
   Step (*latch_parent)(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page, Frame **parent, Swip **swip);
   // Is the page, a private copy, a leaf that could be merged with others (sparse_leaves.hpp)?  Null: there is no such thing.
   bool (*is_sparse)(const FileSlot &file, const u8 *page) = nullptr;
+  // What is known of the page that is being evicted.  Null: nothing.
+  LeafRoom (*leaf_room)(const u8 *page) = nullptr;
+  // For changes that wait (waiting_changes.hpp): do an operation of the log to a page, which has been read; read the leaf of one.
+  Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
+  Status (*bring_in)(Ctx &ctx, FileSlot &file, u8 code, std::span<const u8> operands) = nullptr;
 };
 void register_tree_ops(const TreeOps &ops);
 const TreeOps &tree_ops();

@@ -16,10 +16,20 @@ namespace ls {
 
 struct Ctx;
 class BufferPool;
+struct WaitingChange;
+struct ChangeChunk;
 
 // One bucket chain and its neighbours; io_stage.hpp.
 struct alignas(kCacheLine) IoPartition {
   FutexMutex mutex;
+};
+
+// Some of the buckets of changes that wait for their page; waiting_changes.hpp.
+inline constexpr u32 kMostChangeUnits = 32;   // of the size of a cell
+inline constexpr u32 kWaitingPartitions = 16;
+struct alignas(kCacheLine) WaitingPartition {
+  FutexMutex mutex;
+  ChangeChunk *chunks[kMostChangeUnits];   // with free cells, by their size
 };
 
 inline constexpr u32 kCounterStripes = 64;
@@ -42,6 +52,7 @@ struct PoolShared {
   u32 file_mask;       // heads of the file hash - 1
   u32 io_mask;         // heads of the I/O stage - 1
   u32 partition_mask;
+  u32 waiting_mask;    // heads of waiting changes - 1
   char tear_guard_path[640];
   Frame *frames;
   u8 *pages;
@@ -49,6 +60,8 @@ struct PoolShared {
   std::atomic<u32> *file_heads;    // index + 1; under table_mutex
   std::atomic<u32> *io_heads;      // index + 1; under the partition's mutex
   IoPartition *partitions;
+  WaitingChange **waiting_heads;   // under the partition's mutex
+  WaitingPartition *waiting_partitions;
 
   // Free list: a stack, head = tag << 32 | index + 1.  The tag makes a pop fail whose `next` has become stale.
   alignas(kCacheLine) std::atomic<u64> free_head;
@@ -73,6 +86,10 @@ struct PoolShared {
   std::atomic<u64> takeovers;
   std::atomic<Gsn> redo_bound;       // result of the last undisturbed scan: holds for ever
 
+  alignas(kCacheLine) std::atomic<u64> waiting_count;   // changes that wait for their page
+  std::atomic<u64> put_off;          // ever
+  std::atomic<u32> waiting_frames;   // that hold them
+
   ReuseCount reuse;                  // of all cool pages
   SparseLeaves sparse_leaves;
   std::atomic<u64> reads, writes, evictions;
@@ -96,6 +113,8 @@ void wake_providers(PoolShared &pool);
 bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no);
 // Undo of claim_frame, and the end of every page in memory: to the free list.  The caller alone refers to the frame.
 void release_frame(PoolShared &pool, Frame *frame);
+// Changed since; exclusive latch held.
+void note_dirty(Frame *frame, Gsn since);
 
 // ---- follow.cpp
 // As BufferPool::load_page, but a page that is not on disk comes as zeros.

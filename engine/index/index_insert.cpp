@@ -45,6 +45,15 @@ class Insertion {
     find();
     return kOk;
   }
+  // The same where the entry may go in unseen; *done: it is in, or will be when somebody reads its leaf.
+  Status open_or_put_off(bool *done) {
+    LS_TRY(reserve());
+    BlindChange change{BlindChange::Kind::kInsert, payload_};
+    LS_TRY(tree_.leaf_exclusive(key_, 0, leaf_, w_.appended_leaves.of(at_.index), &change));
+    *done = change.done;
+    if (!change.done) find();
+    return kOk;
+  }
   Status reserve() { return w_.log.reserve(index_record_room(need_), w_.ctx.interrupt); }
   // The same, if the leaf is still what was seen.
   bool open_at(const BTree::Seen &seen) {
@@ -208,7 +217,9 @@ Status index_insert(Worker &w, const IndexAt &at, const NewEntry &entry) {
   LS_TRY(check_entry(w, at, entry));
   Insertion insertion(w, at, entry);
   for (;;) {
-    LS_TRY(insertion.open());
+    bool done;
+    LS_TRY(insertion.open_or_put_off(&done));
+    if (done) return kOk;
     if (insertion.found()) {
       insertion.close_claimed();
       return make_status(LS_EXISTS);

@@ -33,6 +33,8 @@ const char *operation_name(u8 code) {
     case kTreeInsertChild: return "tree split, parent";
     case kTreeRemoveChild: return "tree merge, parent";
     case kTreeRoot: return "tree root";
+    case kTreeInsert: return "blind insert";
+    case kTreeOverwrite: return "blind overwrite";
     case kRowInsert: return "row insert";
     case kRowInsertMany: return "rows insert";
     case kRowUpdate: return "row update";
