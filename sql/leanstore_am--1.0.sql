@@ -126,6 +126,8 @@ CREATE FUNCTION leanstore_stat(
     OUT log_counted bigint,
     OUT log_remote_by_page bigint,
     OUT log_remote_by_transaction bigint,
+    OUT changes_put_off bigint,
+    OUT changes_waiting bigint,
     OUT log_fsync_ms double precision)
 RETURNS record
 AS 'MODULE_PATHNAME'
@@ -134,7 +136,8 @@ REVOKE ALL ON FUNCTION leanstore_stat() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION leanstore_stat() TO pg_read_all_stats;
 
 CREATE VIEW leanstore_stat_buffer AS
-    SELECT frames_total, frames_free, frames_dirty, pages_read, pages_written, pages_evicted, files_open, files_max
+    SELECT frames_total, frames_free, frames_dirty, pages_read, pages_written, pages_evicted, files_open, files_max,
+           changes_put_off, changes_waiting
     FROM leanstore_stat();
 
 CREATE VIEW leanstore_stat_wal AS

@@ -142,8 +142,8 @@ class BTree {
   static TreeOps ops();
   // What is known of a page that leaves memory: a leaf's room.
   static LeafRoom leaf_room(const u8 *page);
-  // Read the leaf of a change that waits for it, which is made then.
-  static Status bring_in(Ctx &ctx, FileSlot &file, u8 code, Bytes operands);
+  // Read leaves for which changes wait, which are made then.  For those that are damaged they go on waiting.
+  static Status bring_in(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pages);
   // Redo of kOpTree and kOpSpace operations on one page.
   static Status redo(u8 code, Bytes operands, u8 *page, PageNo page_no);
 
@@ -214,6 +214,8 @@ class BTree {
   // ---- tree_blind.cpp
   Step descend_blind(Bytes key, BlindChange *change, Path &path);
   bool put_off(Bytes key, PageNo page, BlindChange *change);
+  struct Waited;
+  bool find_evicted(const WaitingPage &page, Waited *waited);
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);

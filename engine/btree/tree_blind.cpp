@@ -3,12 +3,16 @@
 // A leaf that is evicted does not change but by what waits for it, and its room is known from when it left (Swip::room): each insertion
 // that waits takes its most from that.  The parent is latched exclusively, so nobody reads the leaf into the tree meanwhile.
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
+#include "base/check.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/node_entries.hpp"
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
 #include "buffer/waiting_changes.hpp"
+#include "os/page_reads.hpp"
 #include "wal/log_bytes.hpp"
 
 namespace ls {
@@ -52,10 +56,68 @@ LeafRoom BTree::leaf_room(const u8 *page) {
   return {node.free_bytes(), uniform_key};
 }
 
-Status BTree::bring_in(Ctx &ctx, FileSlot &file, u8 code, Bytes operands) {
-  Bytes key, value;
-  if (!unpack_change(operands, &key, &value)) return fail(LS_CORRUPT, "operation %#x that waits is damaged", code);
-  return BTree(ctx, file).read_leaf(key, Aim::kAt, [](const Node &) {});
+// A leaf that is read because changes wait for it.
+struct BTree::Waited {
+  Bytes key;            // of a change
+  Seen parent;          // no frame: it has to be read alone, if it is not in memory already
+  Swip *location = nullptr;
+  PageNo page_no = 0;
+  bool done = false;
+};
+
+// Where the evicted leaf hangs.  False: not to be had now.
+bool BTree::find_evicted(const WaitingPage &page, Waited *waited) {
+  Bytes value;
+  LS_CHECK(unpack_change(page.operands, &waited->key, &value), "a change that waits is damaged");
+  Path path;
+  const Step step = descend(waited->key, Aim::kAt, 1, path);
+  if (step != Step::kOk || reinterpret_cast<const Node *>(path.node.page())->is_leaf) return false;
+  waited->location = child_of(path.node, waited->key);
+  const Swip swip{__atomic_load_n(&waited->location->raw, __ATOMIC_RELAXED)};
+  if (!path.node.valid() || !swip.is_evicted()) return false;
+  path.parent.reset();
+  waited->page_no = swip.page_no();
+  waited->parent.frame = path.node.release(&waited->parent.version);
+  return true;
+}
+
+Status BTree::bring_in(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pages) {
+  constexpr u32 kBatch = 64;
+  struct Free {
+    void operator()(u8 *p) const { std::free(p); }
+  };
+  const std::unique_ptr<u8, Free> buffers(static_cast<u8 *>(std::aligned_alloc(kPageSize, kBatch * kPageSize)));
+  BTree tree(ctx, file);
+  PageReads ring(kBatch);
+  const bool together = buffers && ring.possible();
+  for (; !pages.empty(); pages = pages.subspan(std::min<size_t>(pages.size(), kBatch))) {
+    const u32 n = static_cast<u32>(std::min<size_t>(pages.size(), kBatch));
+    Waited waited[kBatch];
+    for (u32 i = 0; i < n; i++) {
+      if (!tree.find_evicted(pages[i], &waited[i]) || !together) continue;
+      ring.add(waited[i].page_no, buffers.get() + size_t{i} * kPageSize, i);
+    }
+    ring.submit(file.ref());
+    for (PageReads::Ended ended; ring.next(true, &ended);) {
+      Waited &leaf = waited[ended.tag];
+      const u8 *page = buffers.get() + size_t{ended.tag} * kPageSize;
+      if (!ended.whole || page_fault(page, leaf.page_no)) continue;   // read alone it says what is wrong
+      const Seen parent = leaf.parent;
+      const Step step = ctx.pool->bring_in(ctx, file, parent.frame, &leaf.parent.version, leaf.location, leaf.page_no, page);
+      if (step == Step::kError) continue;
+      ctx.pages.read++;
+      leaf.done = step == Step::kOk;
+      // Of its other children nothing has changed.
+      for (u32 i = 0; i < n && step == Step::kOk; i++) {
+        if (waited[i].parent.frame == parent.frame && waited[i].parent.version == parent.version) waited[i].parent.version = leaf.parent.version;
+      }
+    }
+    for (u32 i = 0; i < n; i++) {
+      const Status status = waited[i].done ? kOk : tree.read_leaf(waited[i].key, Aim::kAt, [](const Node &) {});
+      if (code(status) != LS_CORRUPT) LS_TRY(status);
+    }
+  }
+  return kOk;
 }
 
 // With the parent latched: log the change and let it wait.  False: there is no room for it.

@@ -97,14 +97,18 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
 // Changes that wait are made: then their pages are dirty.
 Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const FlushPace &pace) {
   const std::vector<WaitingPage> pages = waiting_pages(*pool.shared(), filter.up_to);
-  for (size_t done = 0; done < pages.size(); done++) {
-    const WaitingPage &page = pages[done];
-    FileSlot &file = pool.file(page.file_slot);
-    if (!filter.wants(file) || file.file_no.load(std::memory_order_relaxed) != page.file_no) continue;
-    const Status status = tree_ops().bring_in(ctx, file, page.code, page.operands);
-    if (code(status) != LS_NOT_FOUND) LS_TRY(status);   // dropped meanwhile
+  for (size_t done = 0; done < pages.size();) {
+    const WaitingPage &first = pages[done];
+    size_t end = done + 1;
+    while (end < pages.size() && end < done + kTearPages && pages[end].file_no == first.file_no) end++;
+    FileSlot &file = pool.file(first.file_slot);
+    if (filter.wants(file) && file.file_no.load(std::memory_order_relaxed) == first.file_no) {
+      const Status status = tree_ops().bring_in(ctx, file, {&first, end - done});
+      if (code(status) != LS_NOT_FOUND) LS_TRY(status);   // dropped meanwhile
+    }
     if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while reading pages to be changed");
-    if (pace && done % kTearPages == kTearPages - 1) pace(done, pages.size());
+    done = end;
+    if (pace && done < pages.size()) pace(done, pages.size());
   }
   return kOk;
 }
@@ -119,6 +123,11 @@ Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const Fl
 
 Status BufferPool::flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace) {
   return flush_all(*this, ctx, {.up_to = up_to, .include_unlogged = include_unlogged}, pace);
+}
+
+Status BufferPool::flush_frames(Ctx &ctx) {
+  const FlushFilter filter{.up_to = ~Gsn{0}, .include_unlogged = false};
+  return write_all(*this, ctx, filter, collect(*this, filter), {});
 }
 
 Status BufferPool::flush_database(Ctx &ctx, u32 database) {

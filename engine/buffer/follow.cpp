@@ -266,22 +266,18 @@ bool BufferPool::is_more_than_file(const FileSlot &file, PageNo page_no) const {
   return IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() != nullptr;
 }
 
-void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *bytes) {
-  // A file of more than a quarter of the pool gets frames that nobody else is going to want soon.
-  const bool large = file.pages_allocated.load(std::memory_order_relaxed) > shared_->frame_count / 4;
-  if (large && shared_->free_count.load(std::memory_order_relaxed) <= shared_->high_water) return;
-  Frame *frame = free_list_pop(*shared_);
-  if (!frame || !claim_frame(*shared_, file, frame, page_no)) return;
+// A claimed frame becomes the page, or is given back.
+Step BufferPool::enter(FileSlot &file, Frame *parent, u64 *version, Swip *location, Frame *frame, const u8 *bytes) {
+  const PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
   std::memcpy(page(frame), bytes, kPageSize);
-  bool taken = false;
+  Step step = Step::kRestart;
   if (lock_exclusive_at(parent->latch, *version)) {
     LS_ASSERT(is_evicted(location, page_no));
-    {
-      IoStageLock stage(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
-      taken = stage.find() == nullptr;   // else somebody is reading it: that will be its frame
-      if (taken) frame->state.store(FrameState::kCool, std::memory_order_release);
-    }
-    if (taken) {
+    // If a frame of it is there somebody is reading it: that will be its frame.  Nobody begins to now.
+    const bool alone = IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() == nullptr;
+    if (alone) step = ok(make_waiting_changes(*shared_, file, frame)) ? Step::kOk : Step::kError;
+    if (step == Step::kOk) {
+      frame->state.store(FrameState::kCool, std::memory_order_release);
       store_swip(location, Swip::cool(frame));
       parent->latch.unlock_exclusive();
       *version += 2;
@@ -289,7 +285,22 @@ void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *loca
       parent->latch.unlock_exclusive_unchanged();
     }
   }
-  if (!taken) release_frame(*shared_, frame);
+  if (step != Step::kOk) release_frame(*shared_, frame);
+  return step;
+}
+
+void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *bytes) {
+  // A file of more than a quarter of the pool gets frames that nobody else is going to want soon.
+  const bool large = file.pages_allocated.load(std::memory_order_relaxed) > shared_->frame_count / 4;
+  if (large && shared_->free_count.load(std::memory_order_relaxed) <= shared_->high_water) return;
+  Frame *frame = free_list_pop(*shared_);
+  if (frame && claim_frame(*shared_, file, frame, page_no)) (void)enter(file, parent, version, location, frame, bytes);
+}
+
+Step BufferPool::bring_in(Ctx &ctx, FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *bytes) {
+  Frame *frame;
+  if (!ok(free_list_take(ctx, *shared_, &frame)) || !claim_frame(*shared_, file, frame, page_no)) return Step::kError;
+  return enter(file, parent, version, location, frame, bytes);
 }
 
 Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame, bool *absent) {

@@ -33,6 +33,7 @@ struct PoolConfig {
 
 class OptimisticGuard;
 class BufferPool;
+struct WaitingPage;
 
 // What a worker (or engine thread) needs to work on pages.  Private to it, not in shared memory.
 struct Ctx {
@@ -120,6 +121,8 @@ class BufferPool {
   // A page that was read past the pool enters it, cool, if that takes no frame from pages that are in use: `page` is what `location`, an
   // evicted swip in the page of `parent`, refers to, as long as the parent has this version.  *version follows.  No latch held.
   void take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
+  // The same in any case, with the changes that wait for it.  kRestart: the parent has changed, or somebody is reading the page.
+  Step bring_in(Ctx &ctx, FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
   // Is what the file has of an evicted page not all of it: a frame of it is on its way, or changes wait for it?
   bool is_more_than_file(const FileSlot &file, PageNo page_no) const;
   // Read a page into a frame without a tree around it (meta pages): exclusively latched, state kLoaded.
@@ -129,7 +132,10 @@ class BufferPool {
   // Write every page that is dirty now and whose dirty_since <= up_to; include_unlogged: those of unlogged trees too
   // (shutdown; never the version store).  Syncs the files written.
   // Waits until what it writes is hardened: the committer must run, or everything be hardened already.
+  // Changes that wait for their page (waiting_changes.hpp) are made first, but where the page is damaged: oldest_dirty() tells.
   Status flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace = {});
+  // During recovery, when there are no trees yet: logged pages that are dirty.
+  Status flush_frames(Ctx &ctx);
   // The same for all pages of a database's files, those of unlogged trees too.
   Status flush_database(Ctx &ctx, u32 database);
   // Min dirty_since over logged dirty pages, and changes that wait for their page; ~0 when none.  How to get a redo bound from it:
@@ -153,6 +159,7 @@ class BufferPool {
 
  private:
   BufferPool(PoolShared *shared, Log log) : shared_(shared), log_(log) {}
+  Step enter(FileSlot &file, Frame *parent, u64 *version, Swip *location, Frame *frame, const u8 *page);
   Step read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, PageNo page_no);
   PoolShared *shared_;
   Log log_;
@@ -171,9 +178,10 @@ struct TreeOps {
   bool (*is_sparse)(const FileSlot &file, const u8 *page) = nullptr;
   // What is known of the page that is being evicted.  Null: nothing.
   LeafRoom (*leaf_room)(const u8 *page) = nullptr;
-  // For changes that wait (waiting_changes.hpp): do an operation of the log to a page, which has been read; read the leaf of one.
+  // For changes that wait (waiting_changes.hpp).  Do an operation of the log to a page, which has been read.
   Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
-  Status (*bring_in)(Ctx &ctx, FileSlot &file, u8 code, std::span<const u8> operands) = nullptr;
+  // Read pages of one file for which changes wait; but damaged ones.
+  Status (*bring_in)(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pages) = nullptr;
 };
 void register_tree_ops(const TreeOps &ops);
 const TreeOps &tree_ops();

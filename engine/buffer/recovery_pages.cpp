@@ -27,13 +27,13 @@ bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
     LS_CHECK(frame && claim_frame(shared, file, frame, page_no), "somebody else uses the pool during recovery");
   }
   *index = count();
-  pages_.push_back({&file, page_no, frame, meta});
+  pages_.push_back({&file, page_no, frame, meta, false});
   index_.emplace(place, *index);
   return true;
 }
 
 Status RecoveryPages::make_room(Ctx &ctx) {
-  LS_TRY(pool_.flush(ctx, ~Gsn{0}, false));
+  LS_TRY(pool_.flush_frames(ctx));
   for (const Page &page : pages_) {
     if (!is_meta(page)) release_frame(*pool_.shared(), page.frame);
   }
@@ -124,7 +124,11 @@ Status RecoveryReads::next(u32 *page, bool *none) {
   from.pop_back();
   RecoveryPages::Page &found = pages_.page(*page);
   bool absent;
-  if (alone) LS_TRY(read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent));
+  if (alone) {
+    const Status status = read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent);
+    found.damaged = code(status) == LS_CORRUPT;
+    if (!found.damaged) LS_TRY(status);
+  }
   found.frame->state.store(FrameState::kHot, std::memory_order_release);
   found.read = true;
   return kOk;

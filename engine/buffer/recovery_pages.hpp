@@ -22,7 +22,8 @@ class RecoveryPages {
     FileSlot *file;
     PageNo page_no;
     Frame *frame;
-    bool read;   // the frame has its contents; else only RecoveryReads may touch it
+    bool read;      // the frame has its contents; else only RecoveryReads may touch it
+    bool damaged;   // but they are none, and nothing may be done to them
     static u64 place_of(const FileSlot &file, PageNo page_no) { return u64{file.index} << 32 | page_no; }
     u64 place() const { return place_of(*file, page_no); }   // in the order of the files
   };
@@ -59,7 +60,7 @@ class RecoveryReads {
   // The pages are wanted, in the order of their files if possible; there must be room().
   bool room() const { return free_tags_.size() >= kBatch; }
   void ask(std::span<const u32> pages);
-  // One that was asked for and is there, whole, or as zeros where the file has no such page.  *none: no more were asked for.
+  // One that was asked for and is there, whole, or as zeros where the file has no such page, or damaged.  *none: no more were asked for.
   Status next(u32 *page, bool *none);
 
  private:

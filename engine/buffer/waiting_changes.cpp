@@ -186,6 +186,7 @@ Status make_waiting_changes(PoolShared &pool, FileSlot &file, Frame *frame) {
   std::memcpy(copy, page, kPageSize);
   auto *header = reinterpret_cast<PageHeader *>(copy);
   for (const WaitingChange *c = first; c; c = waiting.after(c)) {
+    if (c->gsn <= header->gsn) continue;   // made before a crash, and the page was damaged when recovery came by
     if (!ok(tree_ops().redo(c->code, std::span<const u8>(c->operands, c->bytes), copy, page_no))) {
       const ls_error cause = last_error();
       return fail_page(file.path, page_no, "change of GSN %llu, made while the page was not in memory: %.200s",

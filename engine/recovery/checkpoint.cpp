@@ -72,13 +72,15 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   Log &log = ctx.pool->log();
   LS_TRY(wait_all_hardened(ctx));
   LS_TRY(ctx.pool->flush(ctx, ~Gsn{0}, true));
-  result->redo_lsn = log.end();
+  const Gsn waiting = ctx.pool->oldest_dirty();   // for damaged pages
+  const bool all_written = waiting == ~Gsn{0};
+  result->redo_lsn = all_written ? log.end() : std::max(env.redo_lsn, log.position_of(waiting));
   u32 prepared = 0;
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
   result->end_lsn = log.end();
   result->gsn = log.last_gsn();
-  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, prepared == 0)));
+  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, all_written && prepared == 0)));
   return truncate_log(log, env, result->redo_lsn);
 }
 

@@ -64,6 +64,10 @@ class PortionRedo {
       if (none && !more) return kOk;
       if (none) continue;
       const RecoveryPages::Page &page = pages_.page(index);
+      if (must_wait(pages_.pool(), page)) {
+        LS_TRY(let_wait(ctx, page, portion_.ops(index)));
+        continue;
+      }
       RecoveryFile &file = files_.at(page.file->file_no.load(std::memory_order_relaxed));
       bool truncated;
       LS_TRY(redo_page(pages_.pool(), page, file.started_empty, portion_.ops(index), stats, &truncated));

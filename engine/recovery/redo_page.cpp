@@ -1,7 +1,11 @@
 #include "recovery/redo_page.hpp"
 
+#include <cstring>
+
 #include "btree/tree.hpp"
+#include "btree/tree_redo.hpp"
 #include "buffer/page_guard.hpp"
+#include "buffer/waiting_changes.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_log.hpp"
 
@@ -62,6 +66,27 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
       stats->ops_applied++;
     }
     if (older) pool.mark_dirty(page.frame, gsn);
+  }
+  return kOk;
+}
+
+bool must_wait(BufferPool &pool, const RecoveryPages::Page &page) {
+  return page.damaged || changes_wait(*pool.shared(), *page.file, page.page_no);
+}
+
+Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops) {
+  PoolShared &shared = *ctx.pool->shared();
+  for (const RedoOp &op : ops) {
+    if (op.code != kTreeInsert && op.code != kTreeOverwrite) {
+      bool absent;
+      LS_TRY(read_or_zero(*ctx.pool, ctx, *page.file, page.page_no, page.frame, &absent));   // says what is wrong
+      return fail_page(page.file->path, page.page_no, "the page was damaged a moment ago");
+    }
+    WaitingLock waiting(shared, *page.file, page.page_no);
+    WaitingChange *change = waiting.make(op.code, op.bytes);
+    if (!change) return fail(LS_NO_FRAMES, "the buffer pool is too small for what waits for damaged pages");
+    std::memcpy(change->operands, op.operands, op.bytes);
+    waiting.add(change, op.gsn);
   }
   return kOk;
 }

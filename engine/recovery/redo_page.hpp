@@ -9,4 +9,9 @@ namespace ls {
 Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty, std::span<const RedoOp> ops, RedoStats *stats,
                  bool *truncated);
 
+// Is the page damaged, or was when earlier operations came by?
+bool must_wait(BufferPool &pool, const RecoveryPages::Page &page);
+// Of such a page: changes that had waited for it before the crash, or could have, wait again.  LS_CORRUPT: there are others.
+Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops);
+
 }  // namespace ls

@@ -152,6 +152,8 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->frames_free = pool.free;
   stats->frames_dirty = pool.dirty;
   stats->page_hits = pool.hits;
+  stats->changes_put_off = pool.put_off;
+  stats->changes_waiting = pool.waiting;
   stats->restarts = pool.restarts;
   stats->splits = pool.splits;
   stats->merges = pool.merges;

@@ -601,6 +601,7 @@ typedef struct ls_stats {
   uint64_t checkpoints, log_redo_position;
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;
+  uint64_t changes_put_off, changes_waiting; /* of leaves that are not in memory: ever, and now */
   uint64_t files_open, files_max;
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;

@@ -273,6 +273,7 @@ TEST(TreeRedo, operations_that_do_not_fit_the_page_are_refused) {
   for (u8 op = kOpTree; op < kOpTree + 16; op++) {
     for (const std::string &bytes : {std::string(), operands(""), operands("separator"), operands(std::string(5000, 'x'))}) {
       if (op == kTreeImage && bytes.size() > kPageSize) continue;
+      if (op == kTreeInsert && bytes == operands("separator")) continue;   // a key of seven bytes: that one fits
       Page target = page;
       EXPECT_EQ(code(BTree::redo(op, test::as_bytes(bytes), target.bytes, 5)), LS_CORRUPT) << op << " " << bytes.size();
       if (op != kTreeImage) {

@@ -113,14 +113,20 @@ TEST_F(RecoveryPagesTest, files_forgotten_on_the_way_are_left_out) {
   EXPECT_EQ(std::filesystem::file_size(test_.path("rel7")), 0u);
 }
 
-TEST_F(RecoveryPagesTest, a_damaged_page_is_corruption) {
+TEST_F(RecoveryPagesTest, a_damaged_page_is_known_as_one_and_not_kept) {
   test_.create_file("rel7");
   std::ofstream(test_.path("rel7"), std::ios::binary) << std::string(kPageSize, '\0') << std::string(kPageSize, 'x');
   LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 7, true, &file_, 3));
   Frame *frame;
-  EXPECT_EQ(code(pages_.get(*file_, 1, &frame)), LS_CORRUPT);
+  LS_ASSERT_OK(pages_.get(*file_, 1, &frame));
+  frame->latch.unlock_exclusive();
+  u32 index;
+  ASSERT_TRUE(pages_.all().name(*file_, 1, &index));
+  EXPECT_TRUE(pages_.all().page(index).damaged);
   EXPECT_EQ(last_error().page_no, 1u);
+  const u32 free = test_.pool().shared()->free_count.load();
   pages_.all().finish();
+  EXPECT_EQ(test_.pool().shared()->free_count.load(), free + 1);
 }
 
 }  // namespace
