@@ -10,7 +10,8 @@ namespace ls {
 namespace {
 
 // Read last: a larger value than necessary does no harm.
-ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool clean) {
+// redo_gsn: no change before is missing on disk; 0: not known.
+ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn, bool clean) {
   ControlFile control{};
   control.clean = clean;
   control.run = env.run;
@@ -19,6 +20,7 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, bool 
   control.redo_run = redo_lsn == env.redo_lsn ? env.redo_run : env.run;
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
+  control.redo_span = redo_gsn == 0 ? 0 : redo_span(control.gsn, redo_gsn);
   control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,
                               env.txns->tn_base.load(std::memory_order_acquire));
   control.next_file_no = ctx.pool->next_file_no();
@@ -55,7 +57,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
   result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();
-  const ControlFile control = make_control(ctx, env, result->redo_lsn, false);
+  const ControlFile control = make_control(ctx, env, result->redo_lsn, redo_gsn, false);
   result->redo_run = control.redo_run;
   LS_TRY(control_write(env.data_dir, control));
   return truncate_log(log, env, result->redo_lsn);
@@ -65,7 +67,7 @@ Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env) {
   u32 prepared = 0;
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
-  return control_write(env.data_dir, make_control(ctx, env, env.redo_lsn, false));
+  return control_write(env.data_dir, make_control(ctx, env, env.redo_lsn, 0, false));
 }
 
 Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
@@ -80,7 +82,7 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   LS_TRY(wait_all_hardened(ctx));
   result->end_lsn = log.end();
   result->gsn = log.last_gsn();
-  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, all_written && prepared == 0)));
+  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, all_written ? 0 : waiting, all_written && prepared == 0)));
   return truncate_log(log, env, result->redo_lsn);
 }
 

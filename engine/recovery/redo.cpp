@@ -21,8 +21,8 @@ constexpr size_t kPagesPerThread = 1024;
 // The pages of a portion, batch by batch taken by whoever has time.
 class PortionRedo {
  public:
-  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion, RedoStats &stats)
-      : ctx_(ctx), files_(files), pages_(pages), portion_(portion), stats_(stats) {}
+  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion, Gsn redo_gsn, RedoStats &stats)
+      : ctx_(ctx), files_(files), pages_(pages), portion_(portion), redo_gsn_(redo_gsn), stats_(stats) {}
 
   Status run() {
     const size_t processors = std::max(1u, std::thread::hardware_concurrency());
@@ -65,7 +65,7 @@ class PortionRedo {
       if (none) continue;
       const RecoveryPages::Page &page = pages_.page(index);
       if (must_wait(pages_.pool(), page)) {
-        LS_TRY(let_wait(ctx, page, portion_.ops(index)));
+        LS_TRY(let_wait(ctx, page, redo_gsn_, portion_.ops(index)));
         continue;
       }
       RecoveryFile &file = files_.at(page.file->file_no.load(std::memory_order_relaxed));
@@ -89,6 +89,7 @@ class PortionRedo {
   RecoveryFiles &files_;   // found only: no file is entered meanwhile
   RecoveryPages &pages_;
   const RedoPortion &portion_;
+  const Gsn redo_gsn_;
   std::atomic<size_t> taken_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
@@ -108,8 +109,8 @@ void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
 
 }  // namespace
 
-Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, LoserRecords *losers, RedoStats *stats,
-                std::atomic<u64> *done_bytes) {
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, LoserRecords *losers,
+                RedoStats *stats, std::atomic<u64> *done_bytes) {
   RecoveryPages pages(*ctx.pool);
   RedoPortion portion(ctx, log, analysis, *files, pages, *losers);
   for (bool end = false; !end;) {
@@ -119,7 +120,7 @@ Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryF
     bool no_room;
     LS_TRY(portion.collect(&no_room, &end));
     if (no_room && log.extent().records == before && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
-    LS_TRY(PortionRedo(ctx, *files, pages, portion, *stats).run());
+    LS_TRY(PortionRedo(ctx, *files, pages, portion, redo_gsn, *stats).run());
     drop_truncated(*ctx.pool, *files);
     if (no_room) LS_TRY(pages.make_room(ctx));
     if (portion.reached() > log.extent().begin) done_bytes->store(portion.reached() - log.extent().begin, std::memory_order_relaxed);

@@ -31,9 +31,9 @@ struct RecoveryFile {
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
 // Redo everything in `log`, which is at its beginning; losers: gets the records that may have to be undone.  Changed pages stay in the pool
-// (recovery_pages.hpp), so the log is needed until they are written.
+// (recovery_pages.hpp), so the log is needed until they are written.  redo_gsn: no change before is missing on disk; 0: not known.
 // *done_bytes: how much of the log is behind it, for who looks on.  ctx.interrupt ends it.
-Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, LoserRecords *losers, RedoStats *stats,
-                std::atomic<u64> *done_bytes);
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, LoserRecords *losers,
+                RedoStats *stats, std::atomic<u64> *done_bytes);
 
 }  // namespace ls

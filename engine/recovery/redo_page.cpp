@@ -74,9 +74,10 @@ bool must_wait(BufferPool &pool, const RecoveryPages::Page &page) {
   return page.damaged || changes_wait(*pool.shared(), *page.file, page.page_no);
 }
 
-Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops) {
+Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, Gsn redo_gsn, std::span<const RedoOp> ops) {
   PoolShared &shared = *ctx.pool->shared();
   for (const RedoOp &op : ops) {
+    if (op.gsn < redo_gsn) continue;
     if (op.code != kTreeInsert && op.code != kTreeOverwrite) {
       bool absent;
       LS_TRY(read_or_zero(*ctx.pool, ctx, *page.file, page.page_no, page.frame, &absent));   // says what is wrong

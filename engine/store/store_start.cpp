@@ -171,7 +171,8 @@ class Redoer {
     if (state_.replay_needed()) store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
     if (state_.replay_needed()) {
       LogReader again = open_log();
-      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, &state_.loser_records, &stats, &store_.redone_bytes));
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, redo_gsn(state_.control), &state_.loser_records, &stats,
+                      &store_.redone_bytes));
       if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
         return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);
     }

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "buffer/waiting_changes.hpp"
 #include "os/fault.hpp"
+#include "store/store_process.hpp"
 #include "unit/recovery/child_process.hpp"
 #include "unit/store/store_fixture.hpp"
 
@@ -271,6 +273,80 @@ TEST_F(FaultTest, a_flipped_bit_in_a_page_is_named_and_hurts_nobody_else) {
   }
   EXPECT_EQ(count(a, kTable), 200u);
   check(a);
+}
+
+// An entry that went in without its leaf being read: nobody has noticed yet that the leaf is damaged.
+TEST_F(FaultTest, an_entry_waits_for_a_damaged_leaf_over_checkpoints_and_restarts) {
+  config_.buffer_pool_bytes = 128 * kPageSize;
+  auto key_of = [](u64 n) {
+    std::string key(8, '\0');
+    for (int b = 0; b < 8; b++) key[static_cast<size_t>(b)] = static_cast<char>(n >> (56 - 8 * b));
+    return key + std::string(120, 'k');
+  };
+  auto bytes_of = [](const std::string &key) { return ls_bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())}; };
+  auto waiting = [](StoreLife &store) {
+    ls_stats stats;
+    ls_store_stats(store.store(), &stats);
+    return stats.changes_waiting;
+  };
+  u64 next_xid = kNextXid;
+  std::string key;      // of the entry
+  WaitingPage page{};   // its leaf
+  // What is found of it.
+  auto look = [&](Session &s, u64 *found) {
+    ls_error &err = s.err;
+    ls_index_scan *scan;
+    LS_EXPECT_OK(ls_index_scan_open(s.worker(), s.open(kIndex, true, LS_REL_INDEX), &scan, &err));
+    LS_EXPECT_OK(ls_index_scan_range(scan, bytes_of(key), bytes_of(key + "\xff"), false, &err));
+    ls_index_entry entry;
+    ls_status status;
+    *found = 0;
+    while ((status = ls_index_scan_next(scan, &entry, &s.err)) == LS_OK) *found += entry.row_id == 7;
+    ls_index_scan_close(scan);
+    return status;
+  };
+  for (u32 life = 0; life < 4; life++) {
+    StoreLife store(config_);
+    ls_error &err = store.err;
+    LS_ASSERT_OK(store.recover(next_xid));
+    Host host(store.store(), next_xid);
+    {
+      Session a(store.store(), &host, 0);
+      auto add = [&](const std::string &k, u64 row) {
+        return ls_index_insert(a.worker(), a.open(kIndex, true, LS_REL_INDEX), a.open(kTable), bytes_of(k), row, {}, &a.err);
+      };
+      u64 found = 0;
+      if (life == 0) {
+        LS_ASSERT_OK(a.begin());
+        for (u64 i = 0; i < 6000; i++) LS_ASSERT_OK(add(key_of(i * 7919 % 6000 * 1000), i + 1));
+        a.commit();
+        LS_ASSERT_OK(ls_store_checkpoint(store.store(), &store.err));
+        LS_ASSERT_OK(a.begin());
+        for (u64 i = 1; waiting(store) == 0 && i < 6000; i++) LS_ASSERT_OK(add(key = key_of(i * 31 % 6000 * 1000 + 1), 7));
+        a.commit();
+        const std::vector<WaitingPage> pages = waiting_pages(*store_process(*store.store()).pool.shared(), ~Gsn{0});
+        ASSERT_EQ(pages.size(), 1u);
+        page = pages[0];
+        ASSERT_NO_FATAL_FAILURE(flip(file_of(kIndex), u64{page.page_no} * kPageSize + 1000, 4));
+      } else if (life < 3) {
+        EXPECT_EQ(waiting(store), 1u);
+        EXPECT_EQ(look(a, &found), LS_CORRUPT);
+        EXPECT_EQ(a.err.page_no, page.page_no);
+        LS_EXPECT_OK(insert(a, kOther, 10));
+        EXPECT_EQ(waiting(store), 1u);
+        if (life == 2) ASSERT_NO_FATAL_FAILURE(flip(file_of(kIndex), u64{page.page_no} * kPageSize + 1000, 4));
+      }
+      if (life >= 2) {
+        EXPECT_EQ(look(a, &found), LS_END) << a.err.message;
+        EXPECT_EQ(found, 1u);
+        EXPECT_EQ(waiting(store), 0u);
+        check(a);
+      }
+      LS_ASSERT_OK(ls_store_checkpoint(store.store(), &store.err));
+    }
+    next_xid = host.next_xid();
+    LS_ASSERT_OK(store.shutdown());
+  }
 }
 
 // Bits all over the log of a store that has crashed: either the start is refused, naming a file, or nothing acknowledged is missing but
