@@ -23,6 +23,8 @@
 
 namespace ls {
 
+class PageReads;
+
 // Where an entry was (look_ahead.hpp): at `pos` of the leaf as long as that has this version.
 struct LeafHint {
   Frame *leaf = nullptr;   // null: not known
@@ -215,7 +217,8 @@ class BTree {
   Step descend_blind(Bytes key, BlindChange *change, Path &path);
   bool put_off(Bytes key, PageNo page, BlindChange *change);
   struct Waited;
-  bool find_evicted(const WaitingPage &page, Waited *waited);
+  void find_evicted(const WaitingPage &page, Waited *waited);
+  void read_together(PageReads &ring, u8 *buffers, std::span<Waited> leaves);
 
   // ---- tree_split.cpp
   Status split(Bytes key, Bytes new_key, u8 level, u32 need);

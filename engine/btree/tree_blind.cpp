@@ -65,20 +65,40 @@ struct BTree::Waited {
   bool done = false;
 };
 
-// Where the evicted leaf hangs.  False: not to be had now.
-bool BTree::find_evicted(const WaitingPage &page, Waited *waited) {
+// Where the leaf hangs, if it is evicted and that is to be had now.
+void BTree::find_evicted(const WaitingPage &page, Waited *waited) {
   Bytes value;
   LS_CHECK(unpack_change(page.operands, &waited->key, &value), "a change that waits is damaged");
   Path path;
   const Step step = descend(waited->key, Aim::kAt, 1, path);
-  if (step != Step::kOk || reinterpret_cast<const Node *>(path.node.page())->is_leaf) return false;
+  if (step != Step::kOk || reinterpret_cast<const Node *>(path.node.page())->is_leaf) return;
   waited->location = child_of(path.node, waited->key);
   const Swip swip{__atomic_load_n(&waited->location->raw, __ATOMIC_RELAXED)};
-  if (!path.node.valid() || !swip.is_evicted()) return false;
+  if (!path.node.valid() || !swip.is_evicted()) return;
   path.parent.reset();
   waited->page_no = swip.page_no();
   waited->parent.frame = path.node.release(&waited->parent.version);
-  return true;
+}
+
+// Those that were found, in one go; what cannot be had so is left to be read alone, which says what is wrong.
+void BTree::read_together(PageReads &ring, u8 *buffers, std::span<Waited> leaves) {
+  for (u32 i = 0; i < leaves.size(); i++) {
+    if (leaves[i].parent.frame) ring.add(leaves[i].page_no, buffers + size_t{i} * kPageSize, i);
+  }
+  ring.submit(file_.ref());
+  for (PageReads::Ended ended; ring.next(true, &ended);) {
+    Waited &leaf = leaves[ended.tag];
+    const u8 *page = buffers + size_t{ended.tag} * kPageSize;
+    if (!ended.whole || page_fault(page, leaf.page_no)) continue;
+    const Seen parent = leaf.parent;
+    leaf.done = pool().bring_in(ctx_, file_, parent.frame, &leaf.parent.version, leaf.location, leaf.page_no, page) == Step::kOk;
+    if (!leaf.done) continue;
+    ctx_.pages.read++;
+    // For its other children nothing has changed.
+    for (Waited &other : leaves) {
+      if (other.parent.frame == parent.frame && other.parent.version == parent.version) other.parent.version = leaf.parent.version;
+    }
+  }
 }
 
 Status BTree::bring_in(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pages) {
@@ -88,39 +108,22 @@ Status BTree::bring_in(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pa
   };
   const std::unique_ptr<u8, Free> buffers(static_cast<u8 *>(std::aligned_alloc(kPageSize, kBatch * kPageSize)));
   BTree tree(ctx, file);
-  PageReads ring(kBatch);
-  const bool together = buffers && ring.possible();
-  for (; !pages.empty(); pages = pages.subspan(std::min<size_t>(pages.size(), kBatch))) {
-    const u32 n = static_cast<u32>(std::min<size_t>(pages.size(), kBatch));
-    Waited waited[kBatch];
-    for (u32 i = 0; i < n; i++) {
-      if (!tree.find_evicted(pages[i], &waited[i]) || !together) continue;
-      ring.add(waited[i].page_no, buffers.get() + size_t{i} * kPageSize, i);
-    }
-    ring.submit(file.ref());
-    for (PageReads::Ended ended; ring.next(true, &ended);) {
-      Waited &leaf = waited[ended.tag];
-      const u8 *page = buffers.get() + size_t{ended.tag} * kPageSize;
-      if (!ended.whole || page_fault(page, leaf.page_no)) continue;   // read alone it says what is wrong
-      const Seen parent = leaf.parent;
-      const Step step = ctx.pool->bring_in(ctx, file, parent.frame, &leaf.parent.version, leaf.location, leaf.page_no, page);
-      if (step == Step::kError) continue;
-      ctx.pages.read++;
-      leaf.done = step == Step::kOk;
-      // Of its other children nothing has changed.
-      for (u32 i = 0; i < n && step == Step::kOk; i++) {
-        if (waited[i].parent.frame == parent.frame && waited[i].parent.version == parent.version) waited[i].parent.version = leaf.parent.version;
-      }
-    }
-    for (u32 i = 0; i < n; i++) {
-      const Status status = waited[i].done ? kOk : tree.read_leaf(waited[i].key, Aim::kAt, [](const Node &) {});
+  PageReads ring(kBatch);   // behind what it reads into
+  while (!pages.empty()) {
+    const size_t n = std::min<size_t>(pages.size(), kBatch);
+    Waited leaves[kBatch];
+    for (size_t i = 0; i < n; i++) tree.find_evicted(pages[i], &leaves[i]);
+    if (buffers && ring.possible()) tree.read_together(ring, buffers.get(), {leaves, n});
+    for (size_t i = 0; i < n; i++) {
+      const Status status = leaves[i].done ? kOk : tree.read_leaf(leaves[i].key, Aim::kAt, [](const Node &) {});
       if (code(status) != LS_CORRUPT) LS_TRY(status);
     }
+    pages = pages.subspan(n);
   }
   return kOk;
 }
 
-// With the parent latched: log the change and let it wait.  False: there is no room for it.
+// With the parent latched: log the change and let it wait (V1).  False: there is no room for it.
 bool BTree::put_off(Bytes key, PageNo page, BlindChange *change) {
   LogPacker packed;
   packed.number(key.size());
