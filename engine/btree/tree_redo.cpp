@@ -48,23 +48,6 @@ bool unpack_change(Bytes operands, Bytes *key, Bytes *value) {
   return in.good();
 }
 
-bool insert_absent(Node *leaf, Bytes key, Bytes value) {
-  bool found;
-  leaf->lower_bound(key, &found);
-  if (found) return true;
-  if (!leaf->fits(key, static_cast<u32>(value.size()))) return false;
-  leaf->insert(key, value);
-  return true;
-}
-
-bool overwrite_present(Node *leaf, Bytes key, Bytes value) {
-  bool found;
-  const u16 pos = leaf->lower_bound(key, &found);
-  if (!found || leaf->value(pos).size() != value.size()) return false;
-  if (!value.empty()) std::memcpy(leaf->value_data(pos), value.data(), value.size());
-  return true;
-}
-
 namespace {
 
 template <typename T>
@@ -116,6 +99,23 @@ bool redo_remove_child(Bytes operands, Node *node) {
   u16 pos;
   if (!take(operands, &pos) || node->verify() != nullptr || node->is_leaf || pos >= node->count) return false;
   remove_child(node, pos);
+  return true;
+}
+
+bool insert_absent(Node *leaf, Bytes key, Bytes value) {
+  bool found;
+  leaf->lower_bound(key, &found);
+  if (found) return true;
+  if (!leaf->fits(key, static_cast<u32>(value.size()))) return false;
+  leaf->insert(key, value);
+  return true;
+}
+
+bool overwrite_present(Node *leaf, Bytes key, Bytes value) {
+  bool found;
+  const u16 pos = leaf->lower_bound(key, &found);
+  if (!found || leaf->value(pos).size() != value.size()) return false;
+  if (!value.empty()) std::memcpy(leaf->value_data(pos), value.data(), value.size());
   return true;
 }
 

@@ -38,10 +38,8 @@ void insert_child(Node *parent, Bytes separator, Swip right);
 // The child at pos + 1 was merged into the one at pos.
 void remove_child(Node *parent, u16 pos);
 
-// Changes of leaves that may wait for them (BlindChange).  False: it does not fit.
+// Operands of kTreeInsert and kTreeOverwrite.  False: they are damaged.
 bool unpack_change(Bytes operands, Bytes *key, Bytes *value);
-bool insert_absent(Node *leaf, Bytes key, Bytes value);
-bool overwrite_present(Node *leaf, Bytes key, Bytes value);
 
 template <typename T>
 Bytes operand(const T &value) {

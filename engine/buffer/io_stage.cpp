@@ -4,15 +4,6 @@
 
 namespace ls {
 
-namespace {
-
-u64 hash_page(FileNo file_no, PageNo page_no) {
-  u64 h = (u64{file_no} << 32 | page_no) * 0x9e3779b97f4a7c15ull;
-  return h ^ h >> 32;
-}
-
-}  // namespace
-
 IoStageLock::IoStageLock(PoolShared &pool, FileNo file_no, PageNo page_no)
     : pool_(pool), file_no_(file_no), page_no_(page_no) {
   u32 bucket = static_cast<u32>(hash_page(file_no, page_no)) & pool.io_mask;

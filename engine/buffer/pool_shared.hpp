@@ -99,6 +99,12 @@ struct PoolShared {
   Frame *empty_meta() { return frames + frame_count; }
 };
 
+// For tables of pages.
+inline u64 hash_page(FileNo file_no, PageNo page_no) {
+  const u64 h = (u64{file_no} << 32 | page_no) * 0x9e3779b97f4a7c15ull;
+  return h ^ h >> 32;
+}
+
 // ---- free_list.cpp
 // A free frame, or null.  It stays in state kFree and belongs to the caller.
 Frame *free_list_pop(PoolShared &pool);

@@ -24,10 +24,7 @@ namespace {
 constexpr u32 kShareOfFrames = 8;
 constexpr u32 kFirstCell = (sizeof(ChangeChunk) + kChangeUnit - 1) / kChangeUnit * kChangeUnit;
 
-u32 hash_of(FileNo file_no, PageNo page_no) {
-  u64 h = (u64{file_no} << 32 | page_no) * 0x9e3779b97f4a7c15ull;
-  return static_cast<u32>(h >> 32);
-}
+u8 *page_in(PoolShared &pool, const Frame *frame) { return pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize; }
 
 ChangeChunk *chunk_of(PoolShared &pool, const WaitingChange *change) {
   const size_t at = static_cast<size_t>(reinterpret_cast<const u8 *>(change) - pool.pages);
@@ -60,7 +57,7 @@ ChangeChunk *new_chunk(PoolShared &pool, WaitingPartition &partition, u32 units)
     if (Frame *frame = free_list_pop(pool)) {
       // A new version: who knew the page that was here does not take it for that.
       frame->latch.lock_exclusive();
-      auto *chunk = reinterpret_cast<ChangeChunk *>(pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize);
+      auto *chunk = reinterpret_cast<ChangeChunk *>(page_in(pool, frame));
       *chunk = {nullptr, nullptr, nullptr, kFirstCell, 0, static_cast<u8>(units)};
       frame->latch.unlock_exclusive();
       link(partition, chunk);
@@ -130,7 +127,7 @@ bool is_in_use(PoolShared &pool, const WaitingChange &change) {
 
 WaitingLock::WaitingLock(PoolShared &pool, const FileSlot &file, PageNo page_no)
     : pool_(pool), file_(file), file_no_(file.file_no.load(std::memory_order_relaxed)), page_no_(page_no) {
-  const u32 bucket = hash_of(file_no_, page_no) & pool.waiting_mask;
+  const u32 bucket = static_cast<u32>(hash_page(file_no_, page_no)) & pool.waiting_mask;
   head_ = &pool.waiting_heads[bucket];
   partition_ = &pool.waiting_partitions[bucket % kWaitingPartitions];
   partition_->mutex.lock();
@@ -152,7 +149,7 @@ WaitingChange *WaitingLock::make(u8 code, u32 operand_bytes) {
   if (operand_bytes > kMostChangeBytes) return nullptr;
   const u32 units = (static_cast<u32>(sizeof(WaitingChange)) + operand_bytes + kChangeUnit - 1) / kChangeUnit;
   WaitingChange *change = take_cell(pool_, *partition_, units);
-  if (change) *change = {nullptr, 0, file_no_, page_no_, file_.index, static_cast<u16>(operand_bytes), code, static_cast<u8>(units)};
+  if (change) *change = {nullptr, 0, file_no_, page_no_, file_.index, static_cast<u16>(operand_bytes), code};
   return change;
 }
 
@@ -181,7 +178,7 @@ Status make_waiting_changes(PoolShared &pool, FileSlot &file, Frame *frame) {
   WaitingLock waiting(pool, file, page_no);
   const WaitingChange *first = waiting.first();
   if (!first) return kOk;
-  u8 *page = pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize;
+  u8 *page = page_in(pool, frame);
   alignas(kCacheLine) u8 copy[kPageSize];
   std::memcpy(copy, page, kPageSize);
   auto *header = reinterpret_cast<PageHeader *>(copy);
@@ -221,7 +218,7 @@ std::vector<WaitingPage> waiting_pages(PoolShared &pool, Gsn up_to) {
       const bool known = std::any_of(pages.begin() + static_cast<std::ptrdiff_t>(begin), pages.end(), [c](const WaitingPage &p) {
         return p.page_no == c->page_no && p.file_no == c->file_no;
       });
-      if (!known) pages.push_back({c->file_slot, c->file_no, c->page_no, c->code, {c->operands, c->operands + c->bytes}});
+      if (!known) pages.push_back({c->file_slot, c->file_no, c->page_no, {c->operands, c->operands + c->bytes}});
     }
   });
   std::sort(pages.begin(), pages.end(), [](const WaitingPage &a, const WaitingPage &b) {

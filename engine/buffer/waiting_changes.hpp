@@ -29,7 +29,6 @@ struct WaitingChange {
   u32 file_slot;
   u16 bytes;
   u8 code;
-  u8 units;              // size of the cell
   u8 operands[];
 };
 static_assert(sizeof(WaitingChange) == 32);
@@ -78,7 +77,6 @@ struct WaitingPage {
   u32 file_slot;
   FileNo file_no;
   PageNo page_no;
-  u8 code;
   std::vector<u8> operands;
 };
 // Those with a change of up_to or before, in the order of the files.
