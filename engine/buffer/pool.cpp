@@ -30,7 +30,8 @@ Layout layout_of(const PoolConfig &config) {
   l.file_heads = std::bit_ceil(l.files);
   l.partitions = std::bit_ceil(std::max<u32>(config.io_partitions, 1));
   l.io_heads = std::max(std::bit_ceil(l.frames / 4), l.partitions);
-  l.waiting_heads = std::max(std::bit_ceil(l.frames / 4), kWaitingPartitions);
+  // Ten small changes for each frame at most: chains stay short.
+  l.waiting_heads = std::max(std::bit_ceil(l.frames), kWaitingPartitions);
   size_t at = align_up(sizeof(PoolShared), kCacheLine);
   auto place = [&at](size_t count, size_t bytes) {
     size_t start = at;
