@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.hpp"
 #include "btree/node_entries.hpp"
@@ -75,15 +76,20 @@ u16 Node::copy_key_behind_prefix(u16 pos, u8 *out) const { return copy_key_behin
 u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
   return with_entries(*this, [&](const auto &entries) {
     const u32 at = std::min<u32>(pos, entries.kMost - 1);
-    const u32 bytes = entries.key_bytes(at), offset = entries.offset(at), stored = rest_after_head(bytes);
+    const u32 bytes = entries.key_bytes(at), offset = entries.offset(at), stored = entries.key_room(at);
     if (shared + bytes > kMaxKeyBytes || offset + stored > kPageSize) return u16{0};  // torn read
     u8 *to = out + shared;
+    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, DenseEntries>) {
+      const u64 word = __builtin_bswap64(dense_word(entries.number(at), bytes));
+      std::memcpy(to, &word, bytes);
+      return static_cast<u16>(shared + bytes);
+    }
     const u32 head = __builtin_bswap32(entries.head(at));
     if (bytes < kHeadBytes) {
       std::memcpy(to, &head, bytes);
     } else {
       std::memcpy(to, &head, kHeadBytes);
-      if (stored != 0) std::memcpy(to + kHeadBytes, page_bytes(this) + offset, stored);
+      if (bytes > kHeadBytes) std::memcpy(to + kHeadBytes, page_bytes(this) + offset, bytes - kHeadBytes);
     }
     return static_cast<u16>(shared + bytes);
   });
@@ -109,22 +115,20 @@ void Node::copy_slice(u16 begin, u16 end, u8 *out) const {
   std::memcpy(out, this, sizeof(Node));
   const u32 fences = copy->heap_end();
   std::memcpy(out + fences, page_bytes(this) + fences, kPageSize - fences);
-  if (copy->uniform) {
-    const UniformEntries entries(*copy);
+  // What is looked at is the copy, which does not move.
+  with_entries(*copy, [&](const auto &entries) {
     const u32 last = std::min<u32>(end, entries.kMost), n = last > begin ? last - begin : 0;
     if (n == 0) return;
-    const size_t first_slot = sizeof(Node) + size_t{begin} * kUniformSlotBytes;
-    std::memcpy(out + first_slot, page_bytes(this) + first_slot, size_t{n} * kUniformSlotBytes);
-    copy_heap(this, out, entries.offset(last - 1), entries.offset(begin) + entries.size());
-    return;
-  }
-  const u32 last = std::min<u32>(end, kMaxSlots), n = last > begin ? last - begin : 0;
-  if (n != 0) std::memcpy(copy->slots + begin, slots + begin, n * sizeof(Slot));
-  if (n > kFewEntries) return copy_heap(this, out, copy->heap_start, fences);
-  for (u32 i = 0; i < n; i++) {
-    const Slot slot = copy->slots[begin + i];
-    copy_heap(this, out, slot.offset, slot.offset + heap_bytes(rest_after_head(slot.key_bytes), slot.value_bytes));
-  }
+    const size_t first_slot = sizeof(Node) + size_t{begin} * entries.kSlotBytes;
+    std::memcpy(out + first_slot, page_bytes(this) + first_slot, size_t{n} * entries.kSlotBytes);
+    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+      copy_heap(this, out, entries.offset(last - 1), entries.offset(begin) + entries.size());
+    } else if (n > kFewEntries) {
+      copy_heap(this, out, copy->heap_start, fences);
+    } else {
+      for (u32 i = begin; i < last; i++) copy_heap(this, out, entries.offset(i), entries.offset(i) + entries.heap_room(i));
+    }
+  });
 }
 
 u32 Node::heap_end() const {
@@ -148,25 +152,57 @@ u32 Node::heap_bytes(u32 rest_bytes, u32 value_bytes) const {
   return is_leaf ? rest_bytes + value_bytes : align8(rest_bytes) + align8(value_bytes);
 }
 
-bool Node::has_shape(u32 key_bytes, u32 value_bytes) const { return key_bytes == load_once(uniform_key) && value_bytes == 0; }
+u32 Node::slot_bytes() const {
+  return with_entries(*this, [](const auto &entries) { return u32{entries.kSlotBytes}; });
+}
 
-u32 Node::enlarging_bytes() const {
-  return load_once(uniform) ? std::min<u32>(load_once(count), kMaxEntries) * static_cast<u32>(sizeof(Slot) - kUniformSlotBytes) : 0;
+bool Node::is_near(u64 number) const {
+  const DenseEntries entries(*this);
+  if (number >= entries.base()) return number - entries.base() <= kMaxDenseDistance;
+  return entries.number(std::min<u32>(load_once(count), entries.kMost) - 1) - number <= kMaxDenseDistance;
+}
+
+NodeLayout Node::layout_with(Bytes rest, u32 value_bytes) const {
+  if (!is_leaf) return NodeLayout::kSlots;
+  const u32 bytes = static_cast<u32>(rest.size());
+  const bool same_length = load_once(key_bytes) == bytes;
+  if (load_once(count) == 0) {
+    if (kWithDenseLeaves && bytes <= kMaxDenseKeyBytes) return NodeLayout::kDense;
+    return fits_uniform(bytes, value_bytes) ? NodeLayout::kUniform : NodeLayout::kSlots;
+  }
+  switch (load_once(layout)) {
+    case NodeLayout::kDense:
+      if (same_length && is_near(dense_number(rest))) return NodeLayout::kDense;
+      // Its heap has values only.
+      return same_length && load_once(heap_used) == 0 && fits_uniform(bytes, value_bytes) ? NodeLayout::kUniform : NodeLayout::kSlots;
+    case NodeLayout::kUniform: return same_length && value_bytes == 0 ? NodeLayout::kUniform : NodeLayout::kSlots;
+    default: return NodeLayout::kSlots;
+  }
+}
+
+u32 Node::growth_to(NodeLayout to) const {
+  const NodeLayout now = load_once(layout);
+  if (now == to) return 0;
+  u32 each = now == NodeLayout::kDense ? rest_after_head(load_once(key_bytes)) : 0;
+  if (to == NodeLayout::kSlots) each += static_cast<u32>(sizeof(Slot)) - kUniformSlotBytes;
+  static_assert(kUniformSlotBytes == kDenseSlotBytes);
+  return std::min<u32>(load_once(count), kMaxEntries) * each;
 }
 
 u32 Node::entry_bytes(Bytes key, u32 value_bytes) const {
-  const u32 common = std::min<u32>(load_once(prefix_bytes), static_cast<u32>(key.size()));
-  const u32 key_bytes = static_cast<u32>(key.size()) - common;
-  const u32 heap = heap_bytes(rest_after_head(key_bytes), value_bytes);
-  const bool first = load_once(count) == 0;
-  const bool small = is_leaf && (first ? fits_uniform(key_bytes, value_bytes) : load_once(uniform) && has_shape(key_bytes, value_bytes));
-  if (small) return kUniformSlotBytes + heap;
-  return static_cast<u32>(sizeof(Slot)) + heap + enlarging_bytes();
+  const Bytes rest = key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size()));
+  const u32 stored = rest_after_head(static_cast<u32>(rest.size()));
+  const NodeLayout with = layout_with(rest, value_bytes);
+  switch (with) {
+    case NodeLayout::kDense: return kDenseSlotBytes + value_bytes;
+    case NodeLayout::kUniform: return kUniformSlotBytes + stored + growth_to(with);
+    default: return static_cast<u32>(sizeof(Slot)) + heap_bytes(stored, value_bytes) + growth_to(with);
+  }
 }
 
 u32 Node::stored_bytes(u32 pos) const {
   return with_entries(*this, [&](const auto &entries) {
-    return entries.kSlotBytes + heap_bytes(rest_after_head(entries.key_bytes(pos)), entries.value_bytes(pos));
+    return entries.kSlotBytes + entries.heap_room(pos);
   });
 }
 
@@ -176,7 +212,9 @@ bool Node::has_room(Bytes key, u32 need) const {
   const u32 key_bytes = static_cast<u32>(key.size()), separator = key_bytes + 1;
   const u32 fences = std::max<u32>(lower_bytes, separator) + std::max<u32>(upper_bytes, separator);
   if (need + fences > kNodeSpace) return false;
-  if (!uniform || need == 0) return free_bytes() >= need;
+  if (layout == NodeLayout::kSlots || need == 0) return free_bytes() >= need;
+  const Bytes rest = key.subspan(std::min<u32>(prefix_bytes, key_bytes));
+  if (layout_with(rest, 1) == NodeLayout::kDense) return free_bytes() >= need;
   if (need == most_entry_bytes(key_bytes, 0)) return fits(key, 0);
   return free_bytes() >= need + enlarging_bytes();
 }
@@ -198,6 +236,7 @@ void Node::init(bool leaf, u8 new_level, Bytes lower, Bytes upper, bool upper_pr
   header.format = kPageFormat;
   header.zero = 0;
   is_leaf = leaf;
+  layout = NodeLayout::kSlots;
   level = new_level;
   has_upper = upper_present;
   lower_bytes = static_cast<u16>(lower_size);
@@ -218,34 +257,74 @@ u32 Node::allocate(u32 bytes) {
   return heap_start;
 }
 
-// ---- uniform leaves
+// ---- layouts
 
-void Node::take_shape(u32 key_bytes, u32 value_bytes) {
+void Node::prepare_for(Bytes rest, u32 value_bytes) {
   if (!is_leaf) return;
-  if (count != 0) {
-    if (uniform && !has_shape(key_bytes, value_bytes)) enlarge_slots();
-    return;
+  const NodeLayout with = layout_with(rest, value_bytes);
+  const u64 number = with == NodeLayout::kDense ? dense_number(rest) : 0;
+  if (count == 0) {
+    layout = with;
+    key_bytes = with == NodeLayout::kSlots ? u8{0} : static_cast<u8>(rest.size());
+    uniform_run = 0;
+    dense_base = number;
+    heap_start = static_cast<u16>(heap_end());
+    if (with != NodeLayout::kSlots) header.format = kPageFormat;   // it may have been an older one
+  } else if (with != layout) {
+    change_layout(with);
+  } else if (with == NodeLayout::kDense && number < dense_base) {
+    lower_base(number);
   }
-  uniform = fits_uniform(key_bytes, value_bytes);
-  uniform_key = uniform ? static_cast<u8>(key_bytes) : 0;
-  uniform_run = 0;
-  if (uniform) header.format = kPageFormat;   // it may have been the older one
-  heap_start = static_cast<u16>(heap_end());
 }
 
-// What is in the heap stays where it is.  From the last on, no slot is written over a head that is still wanted.
-void Node::enlarge_slots() {
-  LS_CHECK(free_bytes() >= enlarging_bytes(), "the slots of a node do not fit");
-  const UniformEntries entries(*this);
-  for (u32 i = count; i-- > 0;) {
-    const u32 head = entries.head(i);
-    slots[i].offset = static_cast<u16>(entries.offset(i));
-    slots[i].key_bytes = uniform_key;
-    slots[i].value_bytes = 0;
-    set_slot_head(slots[i], head);
-  }
-  uniform = uniform_key = 0;
+// The entries are laid anew, in their order.
+void Node::change_layout(NodeLayout to) {
+  LS_CHECK(free_bytes() >= growth_to(to), "the entries of a node do not fit in another layout");
+  const PageCopy copy(this);
+  const Node &old = copy.node();
+  layout = to;
+  if (to == NodeLayout::kSlots) key_bytes = 0;
   uniform_run = 0;
+  dense_base = 0;
+  count = heap_used = 0;
+  heap_start = static_cast<u16>(heap_end());
+  u8 key[kMaxKeyBytes];
+  for (u16 i = 0; i < old.count; i++) append_rest({key, old.copy_key_behind(0, i, key)}, old.value(i), {});
+  rebuild_hints();
+}
+
+void Node::lower_base(u64 number) {
+  const DenseEntries entries(*this);
+  const u32 by = static_cast<u32>(dense_base - number);
+  for (u32 i = 0; i < count; i++) {
+    const u32 slot = DenseEntries::make_slot(entries.distance(i) + by, entries.value_bytes(i), entries.offset(i));
+    std::memcpy(page_bytes(this) + sizeof(Node) + i * kDenseSlotBytes, &slot, sizeof slot);
+  }
+  dense_base = number;
+}
+
+// Not in uniform leaves, as the next one.
+void Node::set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes) {
+  if (layout == NodeLayout::kDense) {
+    const u32 slot = DenseEntries::make_slot(static_cast<u32>(dense_number(rest) - dense_base), value_bytes, offset);
+    std::memcpy(page_bytes(this) + sizeof(Node) + pos * kDenseSlotBytes, &slot, sizeof slot);
+    return;
+  }
+  Slot &slot = slots[pos];
+  slot.offset = static_cast<u16>(offset);
+  slot.key_bytes = static_cast<u16>(rest.size());
+  slot.value_bytes = static_cast<u16>(value_bytes);
+  set_slot_head(slot, make_head(rest));
+}
+
+void Node::set_place(u32 pos, u32 offset, u32 value_bytes) {
+  if (layout == NodeLayout::kDense) {
+    const u32 slot = DenseEntries::make_slot(DenseEntries(*this).distance(pos), value_bytes, offset);
+    std::memcpy(page_bytes(this) + sizeof(Node) + pos * kDenseSlotBytes, &slot, sizeof slot);
+    return;
+  }
+  slots[pos].offset = static_cast<u16>(offset);
+  slots[pos].value_bytes = static_cast<u16>(value_bytes);
 }
 
 // Makes the place for an entry of the leaf's shape, with its head.
@@ -278,7 +357,7 @@ void Node::remove_uniform(u32 pos, u32 n) {
 // ---- entries
 
 void Node::put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const {
-  const u32 stored = rest_after_head(static_cast<u32>(rest.size()));
+  const u32 stored = layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size()));
   if (stored != 0) std::memcpy(at, rest.data() + kHeadBytes, stored);
   if (!is_leaf) std::memset(at + stored, 0, align8(stored) - stored);
   at += is_leaf ? stored : align8(stored);
@@ -294,21 +373,20 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
   u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
   LS_CHECK(fits(key, value_bytes), "node entry does not fit");
   Bytes rest = key.subspan(prefix_bytes);
-  take_shape(static_cast<u32>(rest.size()), value_bytes);
-  if (uniform) {
+  prepare_for(rest, value_bytes);
+  if (layout == NodeLayout::kUniform) {
     put_entry(uniform_place(pos, make_head(rest)), rest, value_a, value_b);
   } else {
     // Room first, while no slot is half made: compaction looks at all of them.
-    u32 bytes = heap_bytes(rest_after_head(static_cast<u32>(rest.size())), value_bytes);
-    if (slots_end() + sizeof(Slot) + bytes > heap_start) compact();
-    std::memmove(slots + pos + 1, slots + pos, (count - pos) * sizeof(Slot));
+    const u32 stored = layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size())), each = slot_bytes();
+    const u32 bytes = heap_bytes(stored, value_bytes);
+    if (slots_end() + each + bytes > heap_start) compact();
+    u8 *slot = page_bytes(this) + sizeof(Node) + pos * each;
+    std::memmove(slot + each, slot, (count - pos) * each);
     count++;
-    Slot &slot = slots[pos];
-    slot.offset = static_cast<u16>(allocate(bytes));
-    slot.key_bytes = static_cast<u16>(rest.size());
-    slot.value_bytes = static_cast<u16>(value_bytes);
-    set_slot_head(slot, make_head(rest));
-    put_entry(page_bytes(this) + slot.offset, rest, value_a, value_b);
+    const u32 offset = allocate(bytes);
+    set_slot(pos, offset, rest, value_bytes);
+    put_entry(page_bytes(this) + offset, rest, value_a, value_b);
   }
   update_hints(pos, count - 1u);
   return static_cast<u16>(pos);
@@ -316,90 +394,105 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
 
 void Node::remove(u16 pos) {
   LS_CHECK(pos < count, "node position out of range");
-  if (uniform) {
-    remove_uniform(pos, 1);
-  } else {
-    u32 bytes = heap_bytes(rest_after_head(slots[pos].key_bytes), slots[pos].value_bytes);
-    if (slots[pos].offset == heap_start) heap_start = static_cast<u16>(heap_start + bytes);
-    heap_used = static_cast<u16>(heap_used - bytes);
-    count--;
-    std::memmove(slots + pos, slots + pos + 1, (count - pos) * sizeof(Slot));
-  }
+  with_entries(*this, [&](const auto &entries) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+      remove_uniform(pos, 1);
+    } else {
+      const u32 bytes = entries.heap_room(pos);
+      if (entries.offset(pos) == heap_start) heap_start = static_cast<u16>(heap_start + bytes);
+      heap_used = static_cast<u16>(heap_used - bytes);
+      count--;
+      u8 *slot = page_bytes(this) + sizeof(Node) + pos * entries.kSlotBytes;
+      std::memmove(slot, slot + entries.kSlotBytes, (count - pos) * entries.kSlotBytes);
+    }
+  });
   update_hints(pos, count + 1u);
 }
 
 void Node::remove_front(u16 n) {
   LS_CHECK(n <= count, "node position out of range");
-  if (uniform) {
-    remove_uniform(0, n);
-  } else {
-    u32 bytes = 0;
-    for (u32 i = 0; i < n; i++) bytes += heap_bytes(rest_after_head(slots[i].key_bytes), slots[i].value_bytes);
-    heap_used = static_cast<u16>(heap_used - bytes);
-    count = static_cast<u16>(count - n);
-    std::memmove(slots, slots + n, count * sizeof(Slot));
-    if (count == 0) heap_start = static_cast<u16>(heap_end());
-  }
+  with_entries(*this, [&](const auto &entries) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+      remove_uniform(0, n);
+    } else {
+      u32 bytes = 0;
+      for (u32 i = 0; i < n; i++) bytes += entries.heap_room(i);
+      heap_used = static_cast<u16>(heap_used - bytes);
+      count = static_cast<u16>(count - n);
+      u8 *slots_at = page_bytes(this) + sizeof(Node);
+      std::memmove(slots_at, slots_at + n * entries.kSlotBytes, count * entries.kSlotBytes);
+      if (count == 0) heap_start = static_cast<u16>(heap_end());
+    }
+  });
   rebuild_hints();
 }
 
 bool Node::resize_value(u16 pos, u32 bytes) {
   LS_CHECK(pos < count && is_leaf, "node position out of range");
-  if (uniform) {
+  if (layout == NodeLayout::kUniform) {
     if (bytes == 0) return true;
     if (enlarging_bytes() + bytes > free_bytes()) return false;
-    enlarge_slots();
+    change_layout(NodeLayout::kSlots);
   }
-  Slot &slot = slots[pos];
-  u32 old = slot.value_bytes, stored = rest_after_head(slot.key_bytes);
+  const bool dense = layout == NodeLayout::kDense;
+  const u32 old_offset = dense ? DenseEntries(*this).offset(pos) : slots[pos].offset;
+  const u32 old = dense ? DenseEntries(*this).value_bytes(pos) : slots[pos].value_bytes;
+  const u16 slot_key_bytes = dense ? u16{0} : slots[pos].key_bytes;
+  const u32 stored = rest_after_head(slot_key_bytes);
   if (bytes <= old) {
-    slot.value_bytes = static_cast<u16>(bytes);
+    set_place(pos, old_offset, bytes);
     heap_used = static_cast<u16>(heap_used - (old - bytes));
     return true;
   }
   if (bytes - old > free_bytes()) return false;
   u8 entry[kPageSize];
-  std::memcpy(entry, page_bytes(this) + slot.offset, stored + old);
+  std::memcpy(entry, page_bytes(this) + old_offset, stored + old);
   heap_used = static_cast<u16>(heap_used - (stored + old));
   // Of no size while room is made: compaction must not carry it along.
-  u16 key_bytes = slot.key_bytes;
-  slot.key_bytes = slot.value_bytes = 0;
-  slot.offset = static_cast<u16>(allocate(stored + bytes));
-  slot.key_bytes = key_bytes;
-  slot.value_bytes = static_cast<u16>(bytes);
-  std::memcpy(page_bytes(this) + slot.offset, entry, stored + old);
-  std::memset(page_bytes(this) + slot.offset + stored + old, 0, bytes - old);
+  set_place(pos, old_offset, 0);
+  if (!dense) slots[pos].key_bytes = 0;
+  const u32 offset = allocate(stored + bytes);
+  set_place(pos, offset, bytes);
+  if (!dense) slots[pos].key_bytes = slot_key_bytes;
+  std::memcpy(page_bytes(this) + offset, entry, stored + old);
+  std::memset(page_bytes(this) + offset + stored + old, 0, bytes - old);
   return true;
 }
 
 void Node::compact() {
-  if (uniform) return;
-  PageCopy copy(this);
-  u32 at = heap_end();
-  for (u32 i = 0; i < count; i++) {
-    u32 bytes = heap_bytes(rest_after_head(slots[i].key_bytes), slots[i].value_bytes);
-    at -= bytes;
-    std::memcpy(page_bytes(this) + at, copy.bytes + slots[i].offset, bytes);
-    slots[i].offset = static_cast<u16>(at);
-  }
-  heap_start = static_cast<u16>(at);
+  with_entries(*this, [&](const auto &entries) {
+    if constexpr (!std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+      const PageCopy copy(this);
+      u32 at = heap_end();
+      for (u32 i = 0; i < count; i++) {
+        const u32 bytes = entries.heap_room(i);
+        at -= bytes;
+        std::memcpy(page_bytes(this) + at, copy.bytes + entries.offset(i), bytes);
+        set_place(i, at, entries.value_bytes(i));
+      }
+      heap_start = static_cast<u16>(at);
+    }
+  });
 }
 
 void Node::append(Bytes key, Bytes value_a, Bytes value_b) {
-  Bytes rest = key.subspan(prefix_bytes);
-  u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
+  const Bytes rest = key.subspan(prefix_bytes);
+  const u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
   LS_CHECK(fits(key, value_bytes), "node entry does not fit");
-  take_shape(static_cast<u32>(rest.size()), value_bytes);
-  if (uniform) return put_entry(uniform_place(count, make_head(rest)), rest, value_a, value_b);
-  Slot &slot = slots[count++];
-  slot.key_bytes = static_cast<u16>(rest.size());
-  slot.value_bytes = static_cast<u16>(value_bytes);
-  set_slot_head(slot, make_head(rest));
-  u32 bytes = heap_bytes(rest_after_head(static_cast<u32>(rest.size())), value_bytes);
+  prepare_for(rest, value_bytes);
+  append_rest(rest, value_a, value_b);
+}
+
+void Node::append_rest(Bytes rest, Bytes value_a, Bytes value_b) {
+  if (layout == NodeLayout::kUniform) return put_entry(uniform_place(count, make_head(rest)), rest, value_a, value_b);
+  const u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
+  const u32 stored = layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size()));
+  const u32 bytes = heap_bytes(stored, value_bytes);
+  count++;
   LS_CHECK(slots_end() + bytes <= heap_start, "node entry does not fit");
   heap_start = static_cast<u16>(heap_start - bytes);
   heap_used = static_cast<u16>(heap_used + bytes);
-  slot.offset = heap_start;
+  set_slot(count - 1u, heap_start, rest, value_bytes);
   put_entry(page_bytes(this) + heap_start, rest, value_a, value_b);
 }
 

@@ -5,9 +5,13 @@
 // Layout:  NodeHeader | slots, growing up | free | heap of (key rest, value), growing down | fences are in the heap.
 // Slot: offset, key length, value length, head.  Keys are stored without the prefix common to both fences; the first four
 // bytes of what remains are the head (big-endian integer, zero padded) and are not stored again in the heap.
-// A uniform leaf, whose keys are all of one length and have no values, needs no more in a slot than the head: its heap is an array of key rests in
-// the order of the keys, from the end down.  An entry of an index of integers takes 7 bytes then instead of 14.  A leaf becomes
-// uniform when its first entry comes in, and gets slots with all four when one comes that is different.
+// Two kinds of leaves need less (NodeLayout):
+// - dense: keys of one length, at most eight bytes, that are numbers near each other, like the row ids of a table.  A slot has offset and
+//   length of the value and the distance from a number in the header, four bytes for all; of the keys nothing is stored.
+// - uniform: keys of one length, and no values.  A slot is the head; the heap is an array of key rests in the order of the keys, from the
+//   end down.  An entry of an index of integers takes 7 bytes then instead of 14.
+// The first entry of a leaf makes it dense if its key is short enough, else uniform if it has no value.  One that is different makes a
+// dense leaf uniform, if that suits all, or gives all of them slots with everything.
 // Fences: lower exclusive?  LOWER IS INCLUSIVE HERE AND UPPER EXCLUSIVE: a node holds keys with lower <= key < upper; an absent
 // upper fence is +infinity, an empty lower fence -infinity.  (The paper has (lower, upper]; with inclusive lower the right-edge split
 // separator is simply the new key and suffix truncation takes the shortest string s with last_left < s <= first_right.)
@@ -28,6 +32,7 @@
 namespace ls {
 
 using Bytes = std::span<const u8>;
+class DenseEntries;
 
 // Both fences and one more separator of this size fit an inner page: so a full inner page can always be split, and the half that
 // gets the new separator has room for it.
@@ -43,7 +48,10 @@ struct Slot {
   u16 head_low;
 };
 static_assert(sizeof(Slot) == 10);
-inline constexpr u32 kUniformSlotBytes = 4;
+enum class NodeLayout : u8 { kSlots = 0, kUniform = 1, kDense = 2 };
+inline constexpr u32 kUniformSlotBytes = 4, kDenseSlotBytes = 4;
+inline constexpr u32 kMaxDenseKeyBytes = 8;       // behind the prefix
+inline constexpr u32 kMaxDenseDistance = 255;     // of a key from dense_base
 // Behind the prefix: longer ones gain little, and a large array moves with each insertion in the middle.
 inline constexpr u32 kMaxUniformKeyBytes = 128;
 
@@ -58,11 +66,14 @@ struct Node {
   u16 lower_offset, lower_bytes;
   u16 upper_offset, upper_bytes;
   u8 has_upper;
-  u8 uniform;          // leaf: 1: all keys are of this length, and have no values
-  u8 uniform_key;      // without prefix, head included
+  NodeLayout layout;   // leaves only: not kSlots
+  u8 key_bytes;        // of each key of a uniform or dense leaf: without prefix, head included
   u8 reserved;
-  u16 uniform_run;     // place of the last insertion, times kRunUnit, and how many before it, itself included, came each behind the one before
-  u64 upper_child;     // Swip: inner nodes, child for keys >= last separator
+  u16 uniform_run;     // uniform leaf: place of the last insertion, times kRunUnit, and how many before it, itself included, came each behind the one before
+  union {
+    u64 upper_child;   // Swip: inner nodes, child for keys >= last separator
+    u64 dense_base;    // dense leaf: not above the lowest of its keys (without prefix, as big-endian numbers)
+  };
   u32 hints[kHintCount];
   Slot slots[];
 
@@ -97,11 +108,12 @@ struct Node {
   Bytes value(u16 pos) const;
   u8 *value_data(u16 pos);
   u32 free_bytes() const;                // available after compaction
-  u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take: slot, and larger slots for the others where it is different
+  u32 entry_bytes(Bytes key, u32 value_bytes) const;  // what insert would take: slot, and what the others need for another layout
   u32 stored_bytes(u32 pos) const;                    // what an entry takes, slot included
   bool fits(Bytes key, u32 value_bytes) const;
   // Is there room for `need` more bytes of an entry with this key, now and after the splits to come (N4)?
-  // Entries without a value are what uniform leaves have: a need that is for one is known by its size (most_entry_bytes).
+  // Entries without a value are what uniform leaves have: a need that is for one is known by its size (most_entry_bytes).  In a dense leaf
+  // a little more is asked for than an entry takes.
   bool has_room(Bytes key, u32 need) const;
   u32 used_bytes() const;                // payload: for merge decisions
   bool covers(Bytes key) const;          // lower <= key < upper
@@ -156,15 +168,23 @@ struct Node {
   // Key rests and values lie below this offset, the fences above.
   u32 heap_end() const;
   u32 slots_end() const;
+  // What slots with everything would take more for the entries there are.
+  u32 enlarging_bytes() const { return growth_to(NodeLayout::kSlots); }
 
  private:
   u32 heap_bytes(u32 rest_bytes, u32 value_bytes) const;   // of an entry whose key has rest_bytes beyond prefix and head
-  bool has_shape(u32 key_bytes, u32 value_bytes) const;
-  u32 enlarging_bytes() const;                             // what larger slots would take for the entries there are
-  void take_shape(u32 key_bytes, u32 value_bytes);         // before an entry of these sizes comes in
-  void enlarge_slots();
+  NodeLayout layout_with(Bytes rest, u32 value_bytes) const;   // that it has when such an entry has come in
+  bool is_near(u64 number) const;                              // may it be a key of this dense leaf, which has others?
+  u32 growth_to(NodeLayout to) const;                          // what the entries there are take more in it
+  void prepare_for(Bytes rest, u32 value_bytes);               // before such an entry comes in
+  void change_layout(NodeLayout to);
+  void lower_base(u64 number);
+  u32 slot_bytes() const;
+  void set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes);
+  void set_place(u32 pos, u32 offset, u32 value_bytes);        // of an entry that has a slot
   u8 *uniform_place(u32 pos, u32 head);
-  void remove_uniform(u32 pos, u32 n);                     // n entries from pos on
+  void remove_uniform(u32 pos, u32 n);                         // n entries from pos on
+  void append_rest(Bytes rest, Bytes value_a, Bytes value_b);  // in the layout there is
   void put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const;
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
   void append_range(const Node &from, u32 begin, u32 end);
@@ -174,12 +194,15 @@ struct Node {
   int compare_rest(const View &entries, u32 pos, const Sought &sought) const;
   template <typename View>
   u16 find(const View &entries, const Sought &sought, bool *found) const;
+  u16 find(const DenseEntries &entries, const Sought &sought, bool *found) const;
   u16 copy_key_behind(u32 shared, u16 pos, u8 *out) const;
   void update_hints(u32 pos, u32 old_count);
   u16 cut_beside(Bytes new_key, u8 *separator) const;
   bool ends_fit() const;
   bool continues_run(u32 pos) const;
   const char *verify_layout() const;
+  template <typename View>
+  const char *verify_heap(const View &entries) const;
   const char *verify_keys() const;
 };
 static_assert(sizeof(Node) == 24 + 24 + 8 + 64 && offsetof(Node, uniform_run) == 24 + 22);
@@ -187,7 +210,7 @@ static_assert(offsetof(Node, upper_child) % 8 == 0);
 
 inline constexpr u32 kNodeSpace = kPageSize - sizeof(Node);
 inline constexpr u32 kMaxSlots = kNodeSpace / sizeof(Slot);
-inline constexpr u32 kMaxEntries = kNodeSpace / kUniformSlotBytes;   // of a node of either layout
+inline constexpr u32 kMaxEntries = kNodeSpace / kUniformSlotBytes;   // of a node of any layout
 
 // May a leaf be uniform with entries of these sizes?
 constexpr bool fits_uniform(u32 key_bytes_behind_prefix, u32 value_bytes) {

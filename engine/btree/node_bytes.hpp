@@ -12,6 +12,11 @@ static_assert(std::endian::native == std::endian::little, "pages are little endi
 // One load, never repeated by the compiler: a value that was clamped stays the value that is used.
 inline u16 load_once(const u16 &field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
 inline u8 load_once(const u8 &field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
+inline NodeLayout load_once(const NodeLayout &field) {
+  NodeLayout layout;
+  __atomic_load(&field, &layout, __ATOMIC_RELAXED);
+  return layout;
+}
 
 inline const u8 *page_bytes(const Node *node) { return reinterpret_cast<const u8 *>(node); }
 inline u8 *page_bytes(Node *node) { return reinterpret_cast<u8 *>(node); }
@@ -46,6 +51,15 @@ inline u32 make_head(Bytes rest) {
   u32 head = 0;
   for (size_t i = 0; i < rest.size(); i++) head |= u32{rest[i]} << (24 - 8 * i);
   return head;
+}
+
+// Keys of dense leaves: as many bytes (at most eight) as a big-endian number, and that number's bytes in front of a word of zeros.
+inline u64 dense_word(u64 number, u32 key_bytes) { return key_bytes == 0 ? 0 : number << (64 - 8 * key_bytes); }
+inline u64 dense_number(u64 word, u32 key_bytes) { return key_bytes == 0 ? 0 : word >> (64 - 8 * key_bytes); }
+inline u64 dense_number(Bytes rest) {
+  u64 number = 0;
+  for (u8 byte : rest) number = number << 8 | byte;
+  return number;
 }
 
 inline u32 rest_after_head(u32 key_bytes) { return key_bytes > kHeadBytes ? key_bytes - kHeadBytes : 0; }

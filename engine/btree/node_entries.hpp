@@ -1,4 +1,4 @@
-// node_entries.hpp - where the entries of a node are, in either layout (node.hpp).  Each view looks at the header once, so that on moving
+// node_entries.hpp - where the entries of a node are, in each layout (node.hpp).  Each view looks at the header once, so that on moving
 // bytes all that is computed from it is bounded alike: any position below kMost may be asked for.
 #pragma once
 #include <algorithm>
@@ -16,7 +16,9 @@ class SlotEntries {
   u32 key_bytes(u32 pos) const { return load_once(slots_[pos].key_bytes); }
   u32 value_bytes(u32 pos) const { return load_once(slots_[pos].value_bytes); }
   u32 offset(u32 pos) const { return load_once(slots_[pos].offset); }
-  u32 rest_room(u32 rest) const { return is_leaf_ ? rest : align8(rest); }
+  // What its key has in the heap, before the value; and all that the entry has there.
+  u32 key_room(u32 pos) const { return is_leaf_ ? rest_after_head(key_bytes(pos)) : align8(rest_after_head(key_bytes(pos))); }
+  u32 heap_room(u32 pos) const { return key_room(pos) + (is_leaf_ ? value_bytes(pos) : align8(value_bytes(pos))); }
   const u8 *slot(u32 pos) const { return reinterpret_cast<const u8 *>(slots_ + pos); }
 
  private:
@@ -30,7 +32,7 @@ class UniformEntries {
 
   explicit UniformEntries(const Node &node)
       : heads_(reinterpret_cast<const u8 *>(node.slots)),
-        key_bytes_(load_once(node.uniform_key)),
+        key_bytes_(load_once(node.key_bytes)),
         size_(rest_after_head(key_bytes_)),
         end_(std::min<u32>(load_once(node.upper_offset), kPageSize)) {}
   u32 head(u32 pos) const {
@@ -45,7 +47,8 @@ class UniformEntries {
     const u32 below_end = (pos + 1) * size_;
     return below_end <= end_ ? end_ - below_end : kPageSize;   // moving bytes: nothing is there
   }
-  u32 rest_room(u32 rest) const { return rest; }
+  u32 key_room(u32) const { return size_; }
+  u32 heap_room(u32) const { return size_; }
   const u8 *slot(u32 pos) const { return heads_ + size_t{pos} * kSlotBytes; }
 
  private:
@@ -53,10 +56,50 @@ class UniformEntries {
   const u32 key_bytes_, size_, end_;
 };
 
+// A slot: distance from the base (8 bits) | length of the value (12) | its offset (12).
+class DenseEntries {
+ public:
+  static constexpr u32 kMost = kMaxDenseDistance + 1, kSlotBytes = kDenseSlotBytes;
+
+  explicit DenseEntries(const Node &node)
+      : slots_(reinterpret_cast<const u8 *>(node.slots)),
+        base_(__atomic_load_n(&node.dense_base, __ATOMIC_RELAXED)),
+        key_bytes_(std::min<u32>(load_once(node.key_bytes), kMaxDenseKeyBytes)) {}
+  u64 base() const { return base_; }
+  u32 distance(u32 pos) const { return word(pos) >> 24; }
+  u64 number(u32 pos) const { return base_ + distance(pos); }
+  u32 head(u32 pos) const { return static_cast<u32>(dense_word(number(pos), key_bytes_) >> 32); }
+  u32 key_bytes(u32) const { return key_bytes_; }
+  u32 value_bytes(u32 pos) const { return word(pos) >> 12 & kMask; }
+  u32 offset(u32 pos) const { return word(pos) & kMask; }
+  static u32 key_room(u32) { return 0; }
+  u32 heap_room(u32 pos) const { return value_bytes(pos); }
+  const u8 *slot(u32 pos) const { return slots_ + size_t{pos} * kSlotBytes; }
+
+  // What has no bytes may lie at the end of the page.
+  static u32 make_slot(u32 distance, u32 value_bytes, u32 offset) { return distance << 24 | value_bytes << 12 | (offset & kMask); }
+
+ private:
+  static constexpr u32 kMask = (1u << 12) - 1;
+  static_assert(kMask == kPageSize - 1);
+
+  u32 word(u32 pos) const {
+    u32 word;
+    std::memcpy(&word, slot(pos), sizeof word);
+    return word;
+  }
+
+  const u8 *slots_;
+  const u64 base_;
+  const u32 key_bytes_;
+};
+
 // visit(view) with the node's view.
 template <typename Visit>
 inline auto with_entries(const Node &node, Visit &&visit) {
-  return load_once(node.uniform) ? visit(UniformEntries(node)) : visit(SlotEntries(node));
+  const NodeLayout layout = load_once(node.layout);
+  if (layout == NodeLayout::kDense) return visit(DenseEntries(node));
+  return layout == NodeLayout::kUniform ? visit(UniformEntries(node)) : visit(SlotEntries(node));
 }
 
 // How many entries may be looked at.
@@ -66,7 +109,7 @@ inline u32 entry_count(const Node &node, const View &) { return std::min<u32>(lo
 inline Bytes value_bytes(const Node &node, u32 pos) {
   return with_entries(node, [&](const auto &entries) -> Bytes {
     const u32 at = std::min(pos, entries.kMost - 1);
-    const u32 offset = std::min<u32>(entries.offset(at) + entries.rest_room(rest_after_head(entries.key_bytes(at))), kPageSize);
+    const u32 offset = std::min<u32>(entries.offset(at) + entries.key_room(at), kPageSize);
     return {page_bytes(&node) + offset, std::min<u32>(entries.value_bytes(at), kPageSize - offset)};
   });
 }

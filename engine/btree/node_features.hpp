@@ -15,6 +15,9 @@
 #ifndef LS_UNIFORM_LEAVES
 #define LS_UNIFORM_LEAVES 1
 #endif
+#ifndef LS_DENSE_LEAVES
+#define LS_DENSE_LEAVES 1
+#endif
 #ifndef LS_NODE_SHORT_SEPARATORS
 #define LS_NODE_SHORT_SEPARATORS 1
 #endif
@@ -31,6 +34,7 @@ inline constexpr bool kWithHeads = LS_NODE_HEADS;                      // the fi
 inline constexpr bool kWithHints = LS_NODE_HINTS;                      // sixteen heads in the header
 inline constexpr bool kWithPrefix = LS_NODE_PREFIX;                    // what all keys begin with is stored once
 inline constexpr bool kWithUniformLeaves = LS_UNIFORM_LEAVES && LS_NODE_HEADS;   // slots of a head alone where all entries are of one size
+inline constexpr bool kWithDenseLeaves = LS_DENSE_LEAVES && LS_NODE_HEADS;       // no keys where they are numbers near each other
 inline constexpr bool kWithShortSeparators = LS_NODE_SHORT_SEPARATORS; // separators end where they differ
 inline constexpr bool kWithContentionSplit = LS_CONTENTION_SPLIT;      // contention.hpp
 inline constexpr bool kWithXMerge = LS_XMERGE;                         // tree_xmerge.cpp

@@ -1,9 +1,11 @@
 // node_search.cpp - finding a key in a node: heads first, hints to narrow the range, rests only between equal heads.
 //
 // Everything here may run on bytes that change underneath: each field that bounds a loop or an address is loaded once and
-// clamped.  Integer keys (row ids) differ in their heads as a rule: then the search is a loop of conditional moves.
+// clamped.  Integer keys differ in their heads as a rule: then the search is a loop of conditional moves.  In a dense leaf, where no number
+// is missing, the place is computed.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "btree/node.hpp"
 #include "btree/node_entries.hpp"
@@ -85,12 +87,32 @@ struct Node::Sought {
   u32 bytes;    // head included
   Bytes rest;   // behind the head
   u64 word;     // its first eight bytes, as the head's four
+
+  // As a number of that many bytes: with zeros for what is missing, without what it has more.
+  u64 number(u32 key_bytes) const { return dense_number(u64{head} << 32 | word >> 32, key_bytes); }
 };
+
+namespace {
+
+// Where the first key at least `wanted` away from the base is: as many entries are before it, less the numbers that are missing.
+Range dense_range(const DenseEntries &entries, u32 n, u32 wanted) {
+  const u32 high = std::min(n, wanted);
+  if (n == 0) return {0, 0};
+  const u32 numbers = entries.distance(n - 1) + 1, missing = numbers > n ? numbers - n : 0;
+  return {std::min(high, wanted > missing ? wanted - missing : 0), high};
+}
+
+}  // namespace
 
 // Order of the key at pos relative to the one sought: negative when it is smaller.  What is behind the head is compared a word at
 // first: that is all of an integer.
 template <typename View>
 int Node::compare_rest(const View &entries, u32 pos, const Sought &sought) const {
+  if constexpr (std::is_same_v<View, DenseEntries>) {
+    const u64 number = entries.number(pos), other = sought.number(entries.key_bytes(pos));
+    if (number != other) return number < other ? -1 : 1;
+    return entries.key_bytes(pos) < sought.bytes ? -1 : entries.key_bytes(pos) > sought.bytes;
+  }
   const u32 head = entries.head(pos);
   if (head != sought.head) return head < sought.head ? -1 : 1;
   const u32 slot_bytes = entries.key_bytes(pos), stored = rest_after_head(slot_bytes);
@@ -112,6 +134,25 @@ int Node::compare_rest(const View &entries, u32 pos, const Sought &sought) const
     if (order != 0) return order;
   }
   return slot_bytes < sought.bytes ? -1 : slot_bytes > sought.bytes;
+}
+
+u16 Node::find(const DenseEntries &entries, const Sought &sought, bool *found) const {
+  const u32 n = entry_count(*this, entries), key_bytes = entries.key_bytes(0);
+  const u64 number = sought.number(key_bytes);
+  *found = false;
+  if (number < entries.base()) return 0;
+  // A longer key is behind its own beginning; a shorter one, filled up with zeros, is below what it is the beginning of.
+  u64 wanted = number - entries.base();
+  if (sought.bytes > key_bytes) wanted++;
+  if (wanted > kMaxDenseDistance) return static_cast<u16>(n);
+  auto [low, high] = dense_range(entries, n, static_cast<u32>(wanted));
+  while (low < high) {
+    const u32 middle = (low + high) / 2;
+    if (entries.distance(middle) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  *found = sought.bytes == key_bytes && low < n && entries.distance(low) == wanted;
+  return static_cast<u16>(low);
 }
 
 template <typename View>
@@ -172,7 +213,9 @@ bool Node::key_is(u32 pos, Bytes key) const {
 Bytes Node::search_range(Bytes key) const {
   const Bytes rest = key.subspan(std::min<size_t>(load_once(prefix_bytes), key.size()));
   return with_entries(*this, [&](const auto &entries) -> Bytes {
-    const Range range = hinted_range(hints, entry_count(*this, entries), make_head(rest));
+    const u32 n = entry_count(*this, entries);
+    Range range{0, n};
+    if constexpr (!std::is_same_v<std::decay_t<decltype(entries)>, DenseEntries>) range = hinted_range(hints, n, make_head(rest));
     return {entries.slot(range.low), entries.slot(range.high)};
   });
 }
@@ -207,7 +250,7 @@ u16 Node::child_index(Bytes key) const {
 }
 
 void Node::rebuild_hints() {
-  const u32 distance = hint_distance(count);
+  const u32 distance = layout == NodeLayout::kDense ? 0 : hint_distance(count);
   with_entries(*this, [&](const auto &entries) {
     for (u32 i = 0; i < kHintCount; i++) hints[i] = distance == 0 ? 0 : entries.head((i + 1) * distance);
   });
@@ -215,6 +258,7 @@ void Node::rebuild_hints() {
 
 // After an insertion or removal at pos: hints of slots before it have not moved.
 void Node::update_hints(u32 pos, u32 old_count) {
+  if (layout == NodeLayout::kDense) return;
   const u32 distance = hint_distance(count);
   if (distance == 0 && hint_distance(old_count) == 0) return;
   if (distance != hint_distance(old_count)) return rebuild_hints();

@@ -84,11 +84,13 @@ class SplitChooser {
 bool Node::continues_run(u32 pos) const {
   constexpr u32 kRun = 3;
   if (pos < kRun || pos >= count) return false;
-  if (uniform) return uniform_run % kRunUnit >= kRun && uniform_run / kRunUnit + 1 == pos;
-  for (u32 i = 1; i < kRun; i++) {
-    if (slots[pos - i].offset >= slots[pos - i - 1].offset) return false;
-  }
-  return slots[pos - kRun].offset < slots[pos].offset;
+  if (layout == NodeLayout::kUniform) return uniform_run % kRunUnit >= kRun && uniform_run / kRunUnit + 1 == pos;
+  return with_entries(*this, [&](const auto &entries) {
+    for (u32 i = 1; i < kRun; i++) {
+      if (entries.offset(pos - i) >= entries.offset(pos - i - 1)) return false;
+    }
+    return entries.offset(pos - kRun) < entries.offset(pos);
+  });
 }
 
 void Node::choose_split(Bytes new_key, u16 *pos, u8 *separator, u16 *separator_bytes) const {
@@ -152,7 +154,7 @@ void Node::truncate_right(u16 pos, Bytes separator) {
 void Node::copy_right(u16 pos, Bytes separator, Node *right) const {
   right->init(is_leaf, level, separator, upper_fence(), has_upper);
   right->append_range(*this, is_leaf ? pos : pos + 1u, count);
-  right->upper_child = upper_child;
+  if (!is_leaf) right->upper_child = upper_child;
   right->rebuild_hints();
 }
 
@@ -179,7 +181,7 @@ bool Node::merge(const Node *right, Bytes separator, Node *out) const {
   }
   if (!out->append_if_fits(*right, 0, right->count)) return false;
   if (!out->ends_fit()) return false;
-  out->upper_child = right->upper_child;
+  if (!is_leaf) out->upper_child = right->upper_child;
   out->rebuild_hints();
   return true;
 }

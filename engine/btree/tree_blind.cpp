@@ -52,8 +52,11 @@ Swip *child_of(const OptimisticGuard &parent, Bytes key) {
 LeafRoom BTree::leaf_room(const u8 *page) {
   const Node &node = *reinterpret_cast<const Node *>(page);
   if (node.header.kind != PageKind::kLeaf) return {};
-  const u32 uniform_key = node.uniform ? node.prefix_bytes + node.uniform_key : 0;
-  return {node.free_bytes(), uniform_key};
+  const u32 free = node.free_bytes();
+  if (node.layout == NodeLayout::kUniform) return {free, u32{node.prefix_bytes} + node.key_bytes};
+  // As if it were dense no more.
+  const u32 enlarging = node.enlarging_bytes();
+  return {free > enlarging ? free - enlarging : 0, 0};
 }
 
 // A leaf that is read because changes wait for it.

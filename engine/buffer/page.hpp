@@ -5,9 +5,9 @@
 namespace ls {
 
 enum class PageKind : u8 { kFree = 0, kMeta = 1, kLeaf = 2, kInner = 3, kTrunk = 4 };
-// 2: a leaf may be uniform (btree/node.hpp); else as 1.
-inline constexpr u8 kPageFormat = 2;
-inline constexpr u8 kOldestPageFormat = 1;
+// 2: a leaf may be uniform, 3: or dense (btree/node.hpp); else as 1.
+inline constexpr u8 kPageFormat = 3;
+inline constexpr u8 kDenseLeafFormat = 3, kUniformLeafFormat = 2, kOldestPageFormat = 1;
 constexpr bool is_page_format(u8 format) { return format >= kOldestPageFormat && format <= kPageFormat; }
 
 struct PageHeader {

@@ -7,6 +7,7 @@
 namespace ls {
 
 inline constexpr u32 kMovedBytes = 8;
+inline constexpr u32 kMaxLeafRows = kNodeSpace / (kDenseSlotBytes + sizeof(RowHeader));
 inline constexpr u32 kMaxRowValueBytes = sizeof(RowHeader) + LS_MAX_ROW_BYTES + kMovedBytes;
 static_assert(kMaxRowValueBytes <= LS_ROW_BUFFER_BYTES && kMaxRowValueBytes <= Node::max_value_bytes(kRowKeyBytes));
 

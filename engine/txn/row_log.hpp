@@ -79,7 +79,6 @@ struct ChangeOperands {   // kRowInsert, kRowInsertMany (both without prev), kRo
 };
 bool parse_change(u8 code, Bytes operands, ChangeOperands *out);
 // The rows of a kRowInsertMany; false when that is damaged.
-inline constexpr u32 kMaxLeafRows = kNodeSpace / (sizeof(Slot) + sizeof(RowHeader));
 struct LeafRows {
   u32 count = 0;
   ls_bytes rows[kMaxLeafRows];

@@ -8,7 +8,6 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kMostRows = kPageSize / (sizeof(Slot) + sizeof(RowHeader));
 
 // A fence as the first row id at or behind it: absent bytes of a truncated key count as zero.
 u64 fence_row(Bytes fence) {
@@ -78,12 +77,12 @@ Status drop_versions(Worker &w, VersionLocator at) {
 
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result) {
   *result = PurgeResult{};
-  LS_TRY(w.log.reserve(row_record_room(kMostRows * kMostRowIdBytes), w.ctx.interrupt));
+  LS_TRY(w.log.reserve(row_record_room(kMaxLeafRows * kMostRowIdBytes), w.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(w, file, row_id, 0));
   Node *node = leaf.node();
   note_range(*node, result);
-  u64 removed[kMostRows];
+  u64 removed[kMaxLeafRows];
   for (u16 pos = 0; pos < node->count;) {
     u8 key[kMaxKeyBytes];
     if (!dead(node->value(pos), horizon) || node->copy_key(pos, key) != kRowKeyBytes) {
@@ -103,16 +102,16 @@ Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result) 
   const Node &copy = *reinterpret_cast<const Node *>(page);
   LS_TRY(BTree(w.ctx, file).leaf_copy(RowKey(row_id), page));
   note_range(copy, result);
-  UnseenGhost ghosts[kMostRows];
+  UnseenGhost ghosts[kMaxLeafRows];
   u32 n;
   LS_TRY(find_unseen(w, copy, ghosts, &n));
   if (n == 0) return kOk;
 
-  LS_TRY(w.log.reserve(row_record_room(kMostRows * kMostRowIdBytes), w.ctx.interrupt));
+  LS_TRY(w.log.reserve(row_record_room(kMaxLeafRows * kMostRowIdBytes), w.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(w, file, ghosts[0].row_id, 0));
-  u64 removed[kMostRows];
-  VersionLocator versions[kMostRows];
+  u64 removed[kMaxLeafRows];
+  VersionLocator versions[kMaxLeafRows];
   for (u32 i = 0; i < n; i++) {
     // Split since: what has gone to another leaf is met there.
     if (!leaf.node()->covers(RowKey(ghosts[i].row_id))) break;

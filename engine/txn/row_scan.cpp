@@ -146,7 +146,7 @@ void RowScan::look_ahead() {
   Chain chains[kMax];
   u32 n = 0;
   const i32 step = backward_ ? -1 : 1;
-  const i32 count = std::min<i32>(node()->count, kMaxRows);
+  const i32 count = std::min<i32>(node()->count, kMaxLeafRows);
   i32 pos = pos_;
   for (; n < kMax && pos >= 0 && pos < count; pos += step) {
     const Bytes value = value_bytes(*node(), static_cast<u32>(pos));
@@ -202,7 +202,7 @@ bool RowScan::is_plain(const VersionEntry &entry, i32 pos) const {
 
 // The entry with the version wanted of the row at pos_, where it has been looked for and found.
 const VersionEntry *RowScan::found_ahead() {
-  if (snapshot_.kind != LS_SNAPSHOT_MVCC || snapshot_.newest_only || pos_ >= static_cast<i32>(kMaxRows)) return nullptr;
+  if (snapshot_.kind != LS_SNAPSHOT_MVCC || snapshot_.newest_only || pos_ >= static_cast<i32>(kMaxLeafRows)) return nullptr;
   if (pos_ < ahead_from_ || pos_ >= ahead_to_) look_ahead();
   return ahead_[pos_];
 }
@@ -298,7 +298,7 @@ Status RowScan::next(std::span<const ls_row> *rows) {
 // rows_[0], and the visible ones behind it.
 std::span<const ls_row> RowScan::rows_of_leaf() {
   u32 n = 1;
-  while (n < kMaxRows && room_for_older() && !again_used_ && step()) {
+  while (n < kMaxLeafRows && room_for_older() && !again_used_ && step()) {
     // What is wrong with this row is for the next call to say.
     bool visible = false;
     met_ = !ok(look_at_row(&rows_[n], &visible));

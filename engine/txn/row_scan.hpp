@@ -80,11 +80,10 @@ class RowScan {
   u32 fence_bytes_ = 0;
   u8 fence_[kMaxKeyBytes];
   u64 leaf_lo_ = 0, leaf_hi_ = 0;   // fetch(): the row ids that belong into leaf_
-  static constexpr u32 kMaxRows = kNodeSpace / (sizeof(Slot) + sizeof(RowHeader));   // of a leaf
   // The rows at [ahead_from_, ahead_to_) of the leaf that have another newest version than the snapshot's: the entry with the
   // snapshot's, in older_; null: it is to be looked for.
   i32 ahead_from_ = 0, ahead_to_ = 0;
-  const VersionEntry *ahead_[kMaxRows];
+  const VersionEntry *ahead_[kMaxLeafRows];
   alignas(8) u8 leaf_[kPageSize];
   alignas(8) u8 again_[kPageSize];   // a row that was copied again
   // Older versions that are returned, or will be; then room for one more.
@@ -97,7 +96,7 @@ class RowScan {
     ahead_from_ = ahead_to_ = 0;
     again_used_ = false;
   }
-  ls_row rows_[kMaxRows];
+  ls_row rows_[kMaxLeafRows];
 };
 
 inline Status scan_open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward,

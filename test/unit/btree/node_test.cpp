@@ -262,7 +262,7 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
       if (node->used_bytes() < 400) siblings.merge(random() % 2 && i > 0 ? i - 1 : i);
     } else if (found) {
       std::string value = random_bytes(random, value_bytes, 256), &old = model[key];
-      const u32 free = node->free_bytes(), enlarging = node->uniform ? node->count * kEnlarging : 0;
+      const u32 free = node->free_bytes(), enlarging = node->layout == NodeLayout::kUniform ? node->enlarging_bytes() : 0;
       if (!node->resize_value(pos, static_cast<u32>(value_bytes))) {
         ASSERT_GT(value_bytes - old.size() + enlarging, free);
         siblings.split(i, key);
@@ -278,7 +278,7 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
         ASSERT_TRUE(siblings.split(i, key)) << "an entry within the limits always finds a place";
       u32 free = node->free_bytes(), takes = node->entry_bytes(as_bytes(key), static_cast<u32>(value_bytes));
       ASSERT_LE(takes, Node::most_entry_bytes(static_cast<u32>(key.size()), static_cast<u32>(value_bytes)) +
-                           (node->uniform ? node->count * kEnlarging : 0));
+                           node->enlarging_bytes());
       size_t cut = value.size() / 3;
       node->insert(as_bytes(key), as_bytes(value.substr(0, cut)), as_bytes(value.substr(cut)));
       ASSERT_EQ(node->free_bytes(), free - takes);
@@ -298,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NodeModel,
                                            Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes,
                                                  Node::max_value_bytes(kMaxKeyBytes), 1},
                                            Shape{"index_of_integers", 9, 9, 0, 3, 0}, Shape{"rows_of_one_size", 8, 8, 300, 3, 40},
-                                           Shape{"heads_alone", 3, 3, 60, 60, 0}),
+                                           Shape{"heads_alone", 3, 3, 60, 60, 0}, Shape{"numbers", 1, 1, 400, 256},
+                                           Shape{"numbers_apart", 2, 2, 120, 256}, Shape{"numbers_alone", 2, 2, 60, 256, 0}),
                          [](const auto &info) { return info.param.name; });
 
 // Inner nodes: children must follow their separators through splits and merges.
@@ -446,10 +447,10 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
     Node *node = page->node();
     node->init(round % 2, round % 2 ? 0 : 1, as_bytes("abc"), as_bytes("abd"), true);
     for (u64 i = 0; i < 20; i++) {
-      std::string key = "abc" + random_bytes(random, 6, 200);
+      // In every fourth round a uniform leaf, in every fifth a dense one.
+      std::string key = "abc" + random_bytes(random, round % 5 == 4 ? 1 : 6, 200);
       bool found;
       node->lower_bound(as_bytes(key), &found);
-      // In every fourth round a uniform leaf.
       if (!found) node->insert(as_bytes(key), round % 4 == 3 ? Bytes{} : as_bytes("12345678"));
     }
     for (int i = 0; i < 60; i++) page->bytes[24 + random() % (i < 30 ? 400 : 4072)] = static_cast<u8>(random());

@@ -29,11 +29,13 @@ struct Leaf : PageBuffer {
   Leaf() { node()->init(true, 0, as_bytes(index_key(1000)), as_bytes(index_key(60000)), true); }
 };
 
+bool is_uniform(PageBuffer &page) { return page.node()->layout == NodeLayout::kUniform; }
+
 TEST(UniformLeaf, integer_index_entries_take_seven_bytes) {
   Leaf leaf;
   Model model;
   fill(leaf.node(), &model);
-  ASSERT_TRUE(leaf.node()->uniform);
+  ASSERT_TRUE(is_uniform(leaf));
   expect_same(leaf.node(), model);
   // two bytes of prefix, four in the head
   EXPECT_EQ(leaf.node()->prefix_bytes, 2);
@@ -58,12 +60,12 @@ TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
       leaf.node()->remove(leaf.node()->lower_bound(as_bytes(model.begin()->first), &found));
       model.erase(model.begin());
     }
-    ASSERT_TRUE(leaf.node()->uniform);
+    ASSERT_TRUE(is_uniform(leaf));
     const u32 free = leaf.node()->free_bytes(), takes = leaf.node()->entry_bytes(as_bytes(key), bytes);
     EXPECT_GT(takes, model.size() * kEnlarging);
     leaf.node()->insert(as_bytes(key), as_bytes(value));
     model[key] = value;
-    EXPECT_FALSE(leaf.node()->uniform);
+    EXPECT_FALSE(is_uniform(leaf));
     EXPECT_EQ(leaf.node()->free_bytes(), free - takes);
     expect_same(leaf.node(), model);
   }
@@ -96,7 +98,7 @@ TEST(UniformLeaf, a_value_ends_it) {
   Model model;
   fill(leaf.node(), &model);
   EXPECT_TRUE(leaf.node()->resize_value(3, 0));
-  EXPECT_TRUE(leaf.node()->uniform);
+  EXPECT_TRUE(is_uniform(leaf));
   EXPECT_FALSE(leaf.node()->resize_value(3, 8)) << "in full";
   expect_same(leaf.node(), model);
   while (leaf.node()->free_bytes() < leaf.node()->count * kEnlarging + 8) {
@@ -106,7 +108,7 @@ TEST(UniformLeaf, a_value_ends_it) {
   ASSERT_TRUE(leaf.node()->resize_value(3, 8));
   std::memset(leaf.node()->value_data(3), 'x', 8);
   std::next(model.begin(), 3)->second = "xxxxxxxx";
-  EXPECT_FALSE(leaf.node()->uniform);
+  EXPECT_FALSE(is_uniform(leaf));
   expect_same(leaf.node(), model);
 }
 
@@ -122,7 +124,9 @@ TEST(UniformLeaf, an_empty_one_takes_any_shape) {
     for (const std::string &value : {std::string(), std::string("value")}) {
       const std::string key = index_key(3000) + std::string(bytes - 9, 'k');
       leaf.node()->insert(as_bytes(key), as_bytes(value));
-      EXPECT_EQ(leaf.node()->uniform, value.empty() && bytes <= 2 + kMaxUniformKeyBytes);
+      const bool dense = bytes <= 2 + kMaxDenseKeyBytes;
+      EXPECT_EQ(leaf.node()->layout == NodeLayout::kDense, dense);
+      EXPECT_EQ(is_uniform(leaf), !dense && value.empty() && bytes <= 2 + kMaxUniformKeyBytes);
       expect_same(leaf.node(), {{key, value}});
       leaf.node()->remove(0);
     }
@@ -164,17 +168,17 @@ TEST(UniformLeaf, splits_and_merges) {
   PageBuffer right, merged;
   leaf.node()->copy_right(pos, {separator, bytes}, right.node());
   leaf.node()->truncate_right(pos, {separator, bytes});
-  EXPECT_TRUE(leaf.node()->uniform && right.node()->uniform);
+  EXPECT_TRUE(is_uniform(leaf) && is_uniform(right));
   ASSERT_EQ(leaf.node()->verify(), nullptr);
   ASSERT_EQ(right.node()->verify(), nullptr);
   ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
-  EXPECT_TRUE(merged.node()->uniform);
+  EXPECT_TRUE(is_uniform(merged));
   expect_same(merged.node(), model);
 
   const std::string odd = key_at(right.node(), 0);
   ASSERT_TRUE(right.node()->resize_value(0, 2));
   std::memset(right.node()->value_data(0), 'x', 2);
-  EXPECT_FALSE(right.node()->uniform);
+  EXPECT_FALSE(is_uniform(right));
   model[odd] = "xx";
   EXPECT_FALSE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node())) << "slots of all are too large";
   while (leaf.node()->count > 150) {
@@ -186,7 +190,7 @@ TEST(UniformLeaf, splits_and_merges) {
     model.erase(std::prev(model.end()));
   }
   ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
-  EXPECT_FALSE(merged.node()->uniform);
+  EXPECT_FALSE(is_uniform(merged));
   expect_same(merged.node(), model);
 }
 
@@ -196,7 +200,7 @@ TEST(UniformLeaf, runs_of_insertions_are_noted) {
   for (u64 i = 0; i < 8; i++) leaf.node()->insert(as_bytes(index_key(i < 4 ? 2000 + i : 40000 + i)), {});
   u64 next = 10000;
   while (leaf.node()->fits(as_bytes(index_key(next)), 0)) leaf.node()->insert(as_bytes(index_key(next++)), {});
-  ASSERT_TRUE(leaf.node()->uniform);
+  ASSERT_TRUE(is_uniform(leaf));
   u8 separator[kMaxKeyBytes];
   u16 pos, bytes;
   leaf.node()->choose_split(as_bytes(index_key(next)), &pos, separator, &bytes);
@@ -226,10 +230,10 @@ TEST(UniformLeaf, verify_sees_each_kind_of_damage) {
       [](Node *n) { n->count = kMaxEntries + 1; },
       [](Node *n) { n->heap_used++; },
       [](Node *n) { n->heap_start = static_cast<u16>(n->heap_start - 3); },
-      [](Node *n) { n->uniform = 0; },
-      [](Node *n) { n->uniform = 2; },
-      [](Node *n) { n->uniform_key++; },
-      [](Node *n) { n->uniform_key = 0; },
+      [](Node *n) { n->layout = NodeLayout::kSlots; },
+      [](Node *n) { n->layout = static_cast<NodeLayout>(3); },
+      [](Node *n) { n->key_bytes++; },
+      [](Node *n) { n->key_bytes = 0; },
       [](Node *n) { n->reserved = 1; },
       [](Node *n) { page_bytes(n)[sizeof(Node) + 5 * kUniformSlotBytes + 3] ^= 0xff; },
       [](Node *n) { n->prefix_bytes = 1; },
