@@ -82,7 +82,7 @@ build/$(1)/libleanstore.a: $$($(1)_engine_objects) build/$(1)/engine.list
 # The tests link the objects, not the archive: a file that only registers
 # something must not be dropped.
 build/$(1)/engine_tests: $$($(1)_engine_objects) $$($(1)_test_objects) build/$(1)/engine.list
-	$$(CXX) $$($(1)_FLAGS) $$(filter %.o,$$^) -o $$@ -lgtest -lgtest_main -luring -lpthread
+	$$(CXX) $$($(1)_FLAGS) $$(filter %.o,$$^) -o $$@ -lgtest -lgtest_main -luring -llz4 -lpthread
 
 # Changes when a source file comes or goes, so that archives are made anew.
 build/$(1)/engine.list: FORCE
@@ -246,7 +246,7 @@ LS_LTO := $(if $(LS_DEBUG)$(findstring clang,$(CC)),,$(LTO))
 PG_CFLAGS = $(LS_LTO) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wno-clobbered \
 	-ffile-prefix-map=$(LS_TOP)/= -MMD -MP
-SHLIB_LINK = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -lstdc++ -lpthread \
+SHLIB_LINK = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -llz4 -lstdc++ -lpthread \
 	$(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)

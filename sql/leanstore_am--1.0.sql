@@ -128,6 +128,9 @@ CREATE FUNCTION leanstore_stat(
     OUT log_remote_by_transaction bigint,
     OUT changes_put_off bigint,
     OUT changes_waiting bigint,
+    OUT pages_unpacked bigint,
+    OUT pages_packed bigint,
+    OUT frames_packed bigint,
     OUT log_fsync_ms double precision)
 RETURNS record
 AS 'MODULE_PATHNAME'
@@ -137,7 +140,7 @@ GRANT EXECUTE ON FUNCTION leanstore_stat() TO pg_read_all_stats;
 
 CREATE VIEW leanstore_stat_buffer AS
     SELECT frames_total, frames_free, frames_dirty, pages_read, pages_written, pages_evicted, files_open, files_max,
-           changes_put_off, changes_waiting
+           changes_put_off, changes_waiting, pages_unpacked, pages_packed, frames_packed
     FROM leanstore_stat();
 
 CREATE VIEW leanstore_stat_wal AS

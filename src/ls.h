@@ -26,6 +26,7 @@
 
 /* ---- ls_guc.c: settings (units as shown to the user) */
 extern int	ls_buffer_pool_size_mb;
+extern int	ls_packed_pages_percent;
 extern int	ls_page_providers;
 extern int	ls_log_buffer_size_kb;
 extern int	ls_wal_segment_size_mb;

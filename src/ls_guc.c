@@ -9,6 +9,7 @@
 #include "utils/guc.h"
 
 int			ls_buffer_pool_size_mb = 512;
+int			ls_packed_pages_percent = 25;
 int			ls_page_providers = 1;
 int			ls_log_buffer_size_kb = 1024;
 int			ls_wal_segment_size_mb = 16;
@@ -47,6 +48,12 @@ ls_define_settings(void)
 							"Reserved in shared memory at server start; leanstore relations do not use shared_buffers.",
 							&ls_buffer_pool_size_mb, 512, 1, 16 * 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.packed_pages",
+							"Percentage of the buffer pool that may hold evicted pages in compressed form.",
+							"Taken only while pages have to be evicted and are wanted again; 0 turns it off.",
+							&ls_packed_pages_percent, 25, 0, 50,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("leanstore.page_providers",
 							"Number of threads that keep page frames free and write changed pages.",

@@ -49,7 +49,8 @@ leanstore_stat(PG_FUNCTION_ARGS)
 			s.splits, s.merges, s.restarts, s.files_open, s.files_max,
 			s.log_hardened_gsn, s.log_commits_held, s.log_segments, s.page_hits,
 			s.log_counted, s.log_remote_by_page, s.log_remote_by_transaction,
-			s.changes_put_off, s.changes_waiting
+			s.changes_put_off, s.changes_waiting,
+			s.pages_unpacked, s.pages_packed, s.frames_packed
 		};
 		Datum		values[lengthof(counters) + 1];
 		bool		nulls[lengthof(counters) + 1] = {0};

@@ -37,6 +37,7 @@ ls_fill_config(ls_config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->buffer_pool_bytes = (uint64) ls_buffer_pool_size_mb * 1024 * 1024;
+	config->packed_percent = ls_packed_pages_percent;
 	config->worker_slots = MaxBackends + NUM_AUXILIARY_PROCS;
 	config->prepared_slots = max_prepared_xacts;
 	config->max_open_files = ls_max_open_relations;

@@ -4,6 +4,7 @@
 // caller may hold latches anywhere, so nothing here waits and nothing reads from disk: whatever is in the way means kRestart, and
 // the page provider tries another page.
 #include "btree/node_bytes.hpp"
+#include "btree/node_pack.hpp"
 #include "btree/tree.hpp"
 
 namespace ls {
@@ -161,6 +162,8 @@ TreeOps BTree::ops() {
                  .latch_parent = latch_parent,
                  .is_sparse = is_sparse,
                  .leaf_room = leaf_room,
+                 .arrange = arrange_leaf,
+                 .restore = restore_leaf,
                  .redo = redo,
                  .bring_in = bring_in};
 }

@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "base/prefetch.hpp"
 #include "buffer/io_stage.hpp"
+#include "buffer/packed_pages.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
 #include "buffer/waiting_changes.hpp"
@@ -128,9 +129,14 @@ Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState
 }
 
 // We have entered `frame` (kLoading) into the I/O stage: read it and hand it on.
-Step read_entered(const Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
-  Status status = read_page(ctx, pool, file, ref.page_no, bytes);
-  if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
+Step read_entered(Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
+  Status status = kOk;
+  if (!unpack_page(pool, ref.file_no, ref.page_no, bytes)) {
+    ctx.pages.read++;
+    ctx.just_read = ref.page_no;
+    status = read_page(ctx, pool, file, ref.page_no, bytes);
+    if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
+  }
   if (ok(status)) {
     const Step step = swizzle(pool, file, ref, FrameState::kLoading);
     if (step == Step::kOk) {
@@ -247,8 +253,6 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
       break;
     }
     if (spare) {
-      ctx.pages.read++;
-      ctx.just_read = page_no;
       return read_entered(ctx, *shared_, file, ref, spare, page(spare));
     }
     if (!ok(free_list_take(ctx, *shared_, &spare))) return Step::kError;
@@ -275,6 +279,7 @@ Step BufferPool::enter(FileSlot &file, Frame *parent, u64 *version, Swip *locati
     LS_ASSERT(is_evicted(location, page_no));
     // If a frame of it is there somebody is reading it: that will be its frame.  Nobody begins to now.
     const bool alone = IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() == nullptr;
+    if (alone) drop_packed(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
     if (alone) step = ok(make_waiting_changes(*shared_, file, frame)) ? Step::kOk : Step::kError;
     if (step == Step::kOk) {
       frame->state.store(FrameState::kCool, std::memory_order_release);

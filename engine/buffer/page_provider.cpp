@@ -17,6 +17,7 @@
 #include "base/check.hpp"
 #include "base/random.hpp"
 #include "buffer/io_stage.hpp"
+#include "buffer/packed_pages.hpp"
 #include "buffer/page_writer.hpp"
 
 namespace ls {
@@ -50,10 +51,11 @@ bool has_swizzled_children(u8 *page) {
 }  // namespace
 
 struct PageProvider::State {
-  State(BufferPool &p, u32 id) : pool(p), writer(p), random(0x9e3779b97f4a7c15ull * (id + 1)) {}
+  State(BufferPool &p, u32 id) : pool(p), writer(p), packer(*p.shared()), random(0x9e3779b97f4a7c15ull * (id + 1)) {}
 
   BufferPool &pool;
   PageWriter writer;
+  PagePacker packer;
   u64 random;
   std::vector<Frame *> evictable;  // cool and clean
   std::vector<Frame *> written;    // cool, in the writer's batch
@@ -124,6 +126,9 @@ void PageProvider::State::cool(Frame *frame, FileSlot &file) {
 bool PageProvider::State::evict(Frame *frame, bool forgotten) {
   FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
   if (!copy_page(frame, &file) || (has_swizzled_children(copy) && forgotten)) return false;
+  // What a scan has read and nobody has asked for since is not kept.
+  const bool packed = !forgotten && frame->visits.load(std::memory_order_relaxed) != 0 && frame->dirty_since.load(std::memory_order_relaxed) == 0 &&
+                      reinterpret_cast<const PageHeader *>(copy)->kind == PageKind::kLeaf && packer.pack(copy);
   Frame *parent;
   Swip *swip;
   if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return false;
@@ -146,6 +151,9 @@ bool PageProvider::State::evict(Frame *frame, bool forgotten) {
     frame->latch.unlock_exclusive_unchanged();
     parent->latch.unlock_exclusive_unchanged();
     return false;
+  }
+  if (packed && std::memcmp(copy, page, kPageSize) == 0) {
+    packer.put(frame->file_no.load(std::memory_order_relaxed), frame->page_no.load(std::memory_order_relaxed));
   }
   const auto leaf_room = tree_ops().leaf_room;
   const Swip evicted = Swip::evicted(frame->page_no.load(std::memory_order_relaxed), leaf_room ? leaf_room(page) : LeafRoom{});

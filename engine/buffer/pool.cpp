@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "buffer/io_stage.hpp"
+#include "buffer/packed_pages.hpp"
 
 namespace ls {
 
@@ -17,8 +18,9 @@ constexpr u32 kMinFrames = 16;
 
 // Where everything lies in the arena, in bytes from its start.
 struct Layout {
-  u32 frames, files, file_heads, io_heads, partitions, waiting_heads;
-  size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, waiting_heads_at, waiting_partitions_at, pages_at, total;
+  u32 frames, files, file_heads, io_heads, partitions, waiting_heads, packed_heads;
+  size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, waiting_heads_at, waiting_partitions_at, packed_heads_at,
+      packed_partitions_at, pages_at, total;
 };
 
 size_t align_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -32,6 +34,8 @@ Layout layout_of(const PoolConfig &config) {
   l.io_heads = std::max(std::bit_ceil(l.frames / 4), l.partitions);
   // Ten small changes for each frame at most: chains stay short.
   l.waiting_heads = std::max(std::bit_ceil(l.frames), kWaitingPartitions);
+  // Fewer pages than frames, as a rule.
+  l.packed_heads = std::max(std::bit_ceil(l.frames), kPackedPartitions);
   size_t at = align_up(sizeof(PoolShared), kCacheLine);
   auto place = [&at](size_t count, size_t bytes) {
     size_t start = at;
@@ -45,6 +49,8 @@ Layout layout_of(const PoolConfig &config) {
   l.partitions_at = place(l.partitions, sizeof(IoPartition));
   l.waiting_heads_at = place(l.waiting_heads, sizeof(WaitingChange *));
   l.waiting_partitions_at = place(kWaitingPartitions, sizeof(WaitingPartition));
+  l.packed_heads_at = place(l.packed_heads, sizeof(u32));
+  l.packed_partitions_at = place(kPackedPartitions, sizeof(PackedPartition));
   l.pages_at = at;
   l.total = at + kPageSize + (size_t{l.frames} + 1) * kPageSize;  // one page more: the arena may start anywhere
   return l;
@@ -74,6 +80,8 @@ void BufferPool::create(void *arena, const PoolConfig &config) {
   pool->io_mask = l.io_heads - 1;
   pool->partition_mask = l.partitions - 1;
   pool->waiting_mask = l.waiting_heads - 1;
+  pool->packed_mask = l.packed_heads - 1;
+  pool->most_packed_frames = static_cast<u32>(u64{l.frames} * config.packed_percent / 100);
   std::memcpy(pool->tear_guard_path, config.tear_guard_path, sizeof pool->tear_guard_path);
   pool->frames = construct<Frame>(base + l.frames_at, size_t{l.frames} + 1);
   pool->files = construct<FileSlot>(base + l.files_at, l.files);
@@ -82,6 +90,8 @@ void BufferPool::create(void *arena, const PoolConfig &config) {
   pool->partitions = construct<IoPartition>(base + l.partitions_at, l.partitions);
   pool->waiting_heads = construct<WaitingChange *>(base + l.waiting_heads_at, l.waiting_heads);
   pool->waiting_partitions = construct<WaitingPartition>(base + l.waiting_partitions_at, kWaitingPartitions);
+  pool->packed_heads = construct<u32>(base + l.packed_heads_at, l.packed_heads);
+  pool->packed_partitions = construct<PackedPartition>(base + l.packed_partitions_at, kPackedPartitions);
   pool->pages = reinterpret_cast<u8 *>(align_up(reinterpret_cast<size_t>(base) + l.pages_at, kPageSize));
   pool->next_file_no.store(1, std::memory_order_relaxed);
 
@@ -155,6 +165,7 @@ void BufferPool::name_frame(Frame *frame, PageNo page_no) {
   LS_ASSERT(frame->state.load(std::memory_order_relaxed) == FrameState::kLoading);
   LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) == kInvalidPageNo);
   reinterpret_cast<PageHeader *>(page(frame))->page_no = page_no;
+  drop_packed(*shared_, frame->file_no.load(std::memory_order_relaxed), page_no);
   Frame *freed = nullptr;
   {
     IoStageLock stage(*shared_, frame->file_no.load(std::memory_order_relaxed), page_no);
@@ -229,6 +240,9 @@ PoolStats BufferPool::stats() const {
   s.free = shared_->free_count.load(std::memory_order_relaxed);
   s.put_off = shared_->put_off.load(std::memory_order_relaxed);
   s.waiting = shared_->waiting_count.load(std::memory_order_relaxed);
+  s.unpacked = shared_->unpacked.load(std::memory_order_relaxed);
+  s.packed = shared_->packed_count.load(std::memory_order_relaxed);
+  s.packed_frames = shared_->packed_frames.load(std::memory_order_relaxed);
   for (u32 i = 0; i < shared_->frame_count; i++) {
     s.dirty += frame(i)->dirty_since.load(std::memory_order_relaxed) != 0;
   }

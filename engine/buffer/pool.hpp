@@ -26,6 +26,7 @@ struct PoolConfig {
   u64 bytes;            // page memory; frames = bytes / kPageSize
   u32 max_files;
   u32 io_partitions;    // power of two
+  u32 packed_percent = 0;   // of the frames may hold packed pages (packed_pages.hpp)
   // Absolute path of the double-write file (tear_guard.hpp).  "" writes logged pages unprotected against torn
   // writes: only for tests.
   char tear_guard_path[640] = "";
@@ -55,6 +56,7 @@ enum class Step : u8 { kOk, kRestart, kError };
 struct PoolStats {
   u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges, reads_ahead, batches_ahead;
   u64 put_off, waiting;   // changes (waiting_changes.hpp): ever, and now
+  u64 unpacked, packed, packed_frames;   // pages (packed_pages.hpp): ever, and now; and the frames that hold them
 };
 
 // Called by a flush between two batches, no latch held, when `done` of `total` pages are written: may sleep.
@@ -178,6 +180,10 @@ struct TreeOps {
   bool (*is_sparse)(const FileSlot &file, const u8 *page) = nullptr;
   // What is known of the page that is being evicted.  Null: nothing.
   LeafRoom (*leaf_room)(const u8 *page) = nullptr;
+  // For packed pages (packed_pages.hpp): a leaf's bytes in an order in which they compress well, a page and two bytes at most, and back (false: damaged).
+  // Null: none is packed.
+  u32 (*arrange)(const u8 *leaf, u8 *out) = nullptr;
+  bool (*restore)(std::span<const u8> arranged, u8 *leaf) = nullptr;
   // For changes that wait (waiting_changes.hpp).  Do an operation of the log to a page, which has been read.
   Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
   // Read pages of one file for which changes wait; but damaged ones.

@@ -32,6 +32,14 @@ struct alignas(kCacheLine) WaitingPartition {
   ChangeChunk *chunks[kMostChangeUnits];   // with free cells, by their size
 };
 
+// Some of the buckets of packed pages; packed_pages.hpp.
+inline constexpr u32 kPackedPartitions = 16;
+struct alignas(kCacheLine) PackedPartition {
+  FutexMutex mutex;
+  u32 chunks;            // with free cells: frame + 1
+  u32 oldest, newest;    // pages: cell + 1
+};
+
 inline constexpr u32 kCounterStripes = 64;
 // Counted without read-modify-write: two workers on one stripe may lose a count, never a cache line.
 struct alignas(kCacheLine) PoolCounters {
@@ -53,6 +61,8 @@ struct PoolShared {
   u32 io_mask;         // heads of the I/O stage - 1
   u32 partition_mask;
   u32 waiting_mask;    // heads of waiting changes - 1
+  u32 packed_mask;     // heads of packed pages - 1
+  u32 most_packed_frames;
   char tear_guard_path[640];
   Frame *frames;
   u8 *pages;
@@ -62,6 +72,8 @@ struct PoolShared {
   IoPartition *partitions;
   WaitingChange **waiting_heads;   // under the partition's mutex
   WaitingPartition *waiting_partitions;
+  u32 *packed_heads;               // cell + 1; under the partition's mutex
+  PackedPartition *packed_partitions;
 
   // Free list: a stack, head = tag << 32 | index + 1.  The tag makes a pop fail whose `next` has become stale.
   alignas(kCacheLine) std::atomic<u64> free_head;
@@ -89,6 +101,10 @@ struct PoolShared {
   alignas(kCacheLine) std::atomic<u64> waiting_count;   // changes that wait for their page
   std::atomic<u64> put_off;          // ever
   std::atomic<u32> waiting_frames;   // that hold them
+
+  alignas(kCacheLine) std::atomic<u64> packed_count;    // packed pages
+  std::atomic<u64> unpacked, outlived;   // ever: wanted again, and gone as the oldest
+  std::atomic<u32> packed_frames;    // that hold them
 
   ReuseCount reuse;                  // of all cool pages
   SparseLeaves sparse_leaves;

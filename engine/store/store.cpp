@@ -153,6 +153,9 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->frames_dirty = pool.dirty;
   stats->page_hits = pool.hits;
   stats->changes_put_off = pool.put_off;
+  stats->pages_unpacked = pool.unpacked;
+  stats->pages_packed = pool.packed;
+  stats->frames_packed = pool.packed_frames;
   stats->changes_waiting = pool.waiting;
   stats->restarts = pool.restarts;
   stats->splits = pool.splits;

@@ -87,6 +87,7 @@ PoolConfig pool_config(const ls_config &config) {
   pool.bytes = config.buffer_pool_bytes;
   pool.max_files = config.max_open_files;
   pool.io_partitions = kIoPartitions;
+  pool.packed_percent = config.packed_percent;
   std::snprintf(pool.tear_guard_path, sizeof pool.tear_guard_path, "%s/tear_guard", config.data_dir);
   return pool;
 }

@@ -63,6 +63,8 @@ foreach my $settings (
 	{ fsync => 'off' },
 	{ full_page_writes => 'off', synchronous_commit => 'off' },
 	{ 'leanstore.page_providers' => 3 },
+	{ 'leanstore.packed_pages' => 0 },
+	{ 'leanstore.packed_pages' => 50, 'leanstore.buffer_pool_size' => '8MB' },
 	{ 'leanstore.version_trees' => 1 },
 	{ 'leanstore.version_trees' => 64 },
 	{ 'leanstore.log_buffer_size' => '64kB', 'leanstore.buffer_pool_size' => '8MB' },

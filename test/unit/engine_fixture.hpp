@@ -36,6 +36,7 @@ struct EngineOptions {
   u32 log_buffer_bytes = 256 * 1024;
   u64 log_segment_bytes = u64{1} << 20;
   u32 page_providers = 1;              // threads
+  u32 packed_percent = 25;             // of the pool
   bool committer = true;               // a thread; without it the test calls log().commit_round()
   bool tear_guard = true;
   bool direct_io = false;
@@ -122,6 +123,7 @@ class EngineFixture {
     copy_path(log_config.dir, sizeof log_config.dir, log_directory());
     PoolConfig pool_config{};
     pool_config.bytes = options_.pool_bytes;
+    pool_config.packed_percent = options_.packed_percent;
     pool_config.max_files = options_.max_files;
     pool_config.io_partitions = options_.io_partitions;
     if (options_.tear_guard) copy_path(pool_config.tear_guard_path, sizeof pool_config.tear_guard_path, directory_ / "tear");

@@ -71,6 +71,7 @@ typedef struct ls_error {
 
 typedef struct ls_config {
   uint64_t buffer_pool_bytes;
+  uint32_t packed_percent;      /* of the pool at most, for evicted leaves that are kept compressed; 0: none are */
   uint32_t worker_slots;        /* host slots; the engine adds its own behind them */
   uint32_t prepared_slots;      /* transactions prepared for two-phase commit at a time */
   uint32_t max_open_files;      /* capacity of the shared file table */
@@ -602,6 +603,8 @@ typedef struct ls_stats {
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;
   uint64_t changes_put_off, changes_waiting; /* of leaves that are not in memory: ever, and now */
+  uint64_t pages_unpacked;                   /* leaves that were found compressed in memory instead of being read */
+  uint64_t pages_packed, frames_packed;      /* now, and the frames that hold them */
   uint64_t files_open, files_max;
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;

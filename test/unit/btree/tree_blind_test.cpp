@@ -56,7 +56,7 @@ Status change(TreeUser &user, BlindChange::Kind kind, const std::string &key, co
 
 class TreeBlindTest : public testing::Test {
  protected:
-  explicit TreeBlindTest(u64 frames = 512) : engine_({.pool_bytes = frames * kPageSize}) {}
+  explicit TreeBlindTest(u64 frames = 512) : engine_({.pool_bytes = frames * kPageSize, .packed_percent = 0}) {}
   ~TreeBlindTest() override { fault_clear(); }
 
   void SetUp() override { open(); }
@@ -195,7 +195,7 @@ TEST_F(TreeBlindLargeTest, what_may_not_fit_does_not_wait) {
     different += insert(int_key(spread()) + "longer");
     different += insert(int_key(spread()) + std::string(600, 'x'), std::string(600, 'y'));
   }
-  EXPECT_GT(blind, 10u);
+  EXPECT_GT(blind, 2u);   // of those that were not in memory
   EXPECT_EQ(different, 0u);
   check_all();
 }

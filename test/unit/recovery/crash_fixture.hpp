@@ -22,6 +22,7 @@ inline std::vector<u64> seeds() {
 inline ls_config crash_config(const std::string &root, std::mt19937_64 &random) {
   ls_config c = small_config(root);
   c.buffer_pool_bytes = (96 + random() % 200) * 4096;
+  c.packed_percent = random() % 4 == 0 ? 0 : 25;
   c.max_log_bytes = (1 + random() % 4) << 20;
   c.version_trees = 1u << random() % 3;
   c.page_providers = 1 + random() % 2;

@@ -60,6 +60,7 @@ inline ls_rel_key relation_key(u32 relation) { return {1663, 5, relation, -1}; }
 inline ls_config small_config(const std::string &root) {
   ls_config c{};
   c.buffer_pool_bytes = 512 * 4096;
+  c.packed_percent = 25;
   c.worker_slots = 8;
   c.max_open_files = 24;
   c.log_buffer_bytes = 64 * 1024;

@@ -172,6 +172,7 @@ class Engine {
     c.bytes = u64{config_.frames} * kPageSize;
     c.max_files = 32;
     c.io_partitions = 16;
+    c.packed_percent = 25;
     pool_arena_ = arena(BufferPool::arena_bytes(c));
     BufferPool::create(pool_arena_.get(), c);
     pool_ = std::make_unique<BufferPool>(BufferPool::attach(pool_arena_.get(), log()));

@@ -1,0 +1,17 @@
+// node_pack.hpp - a leaf's bytes in an order in which they compress well, and back (buffer/packed_pages.hpp).
+//
+// Entries of one size put behind each other their first bytes, then their second ones, and so on: what is the same in all of them comes to lie
+// together.  Small slots are replaced by their differences before.  What is between slots and heap means nothing and is left out.
+#pragma once
+#include "btree/node.hpp"
+
+namespace ls {
+
+inline constexpr u32 kMaxArrangedBytes = kPageSize + 2;
+
+// A sound leaf.  Bytes put into `out` (kMaxArrangedBytes).
+u32 arrange_leaf(const u8 *page, u8 *out);
+// False: this was not made by arrange_leaf().
+bool restore_leaf(std::span<const u8> arranged, u8 *page);
+
+}  // namespace ls
