@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
+#include <utility>
 
 #include "base/check.hpp"
 #include "btree/node_entries.hpp"
@@ -79,7 +79,7 @@ u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
     const u32 bytes = entries.key_bytes(at), offset = entries.offset(at), stored = entries.key_room(at);
     if (shared + bytes > kMaxKeyBytes || offset + stored > kPageSize) return u16{0};  // torn read
     u8 *to = out + shared;
-    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, DenseEntries>) {
+    if constexpr (kIsView<DenseEntries, decltype(entries)>) {
       const u64 word = __builtin_bswap64(dense_word(entries.number(at), bytes));
       std::memcpy(to, &word, bytes);
       return static_cast<u16>(shared + bytes);
@@ -121,7 +121,7 @@ void Node::copy_slice(u16 begin, u16 end, u8 *out) const {
     if (n == 0) return;
     const size_t first_slot = sizeof(Node) + size_t{begin} * entries.kSlotBytes;
     std::memcpy(out + first_slot, page_bytes(this) + first_slot, size_t{n} * entries.kSlotBytes);
-    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+    if constexpr (kIsView<UniformEntries, decltype(entries)>) {
       copy_heap(this, out, entries.offset(last - 1), entries.offset(begin) + entries.size());
     } else if (n > kFewEntries) {
       copy_heap(this, out, copy->heap_start, fences);
@@ -236,7 +236,6 @@ void Node::init(bool leaf, u8 new_level, Bytes lower, Bytes upper, bool upper_pr
   header.format = kPageFormat;
   header.zero = 0;
   is_leaf = leaf;
-  layout = NodeLayout::kSlots;
   level = new_level;
   has_upper = upper_present;
   lower_bytes = static_cast<u16>(lower_size);
@@ -293,23 +292,21 @@ void Node::change_layout(NodeLayout to) {
   rebuild_hints();
 }
 
+void Node::put_dense_slot(u32 pos, u32 distance, u32 value_bytes, u32 offset) {
+  const u32 slot = DenseEntries::make_slot(distance, value_bytes, offset);
+  std::memcpy(page_bytes(this) + sizeof(Node) + pos * kDenseSlotBytes, &slot, sizeof slot);
+}
+
 void Node::lower_base(u64 number) {
   const DenseEntries entries(*this);
   const u32 by = static_cast<u32>(dense_base - number);
-  for (u32 i = 0; i < count; i++) {
-    const u32 slot = DenseEntries::make_slot(entries.distance(i) + by, entries.value_bytes(i), entries.offset(i));
-    std::memcpy(page_bytes(this) + sizeof(Node) + i * kDenseSlotBytes, &slot, sizeof slot);
-  }
+  for (u32 i = 0; i < count; i++) put_dense_slot(i, entries.distance(i) + by, entries.value_bytes(i), entries.offset(i));
   dense_base = number;
 }
 
 // Not in uniform leaves, as the next one.
 void Node::set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes) {
-  if (layout == NodeLayout::kDense) {
-    const u32 slot = DenseEntries::make_slot(static_cast<u32>(dense_number(rest) - dense_base), value_bytes, offset);
-    std::memcpy(page_bytes(this) + sizeof(Node) + pos * kDenseSlotBytes, &slot, sizeof slot);
-    return;
-  }
+  if (layout == NodeLayout::kDense) return put_dense_slot(pos, static_cast<u32>(dense_number(rest) - dense_base), value_bytes, offset);
   Slot &slot = slots[pos];
   slot.offset = static_cast<u16>(offset);
   slot.key_bytes = static_cast<u16>(rest.size());
@@ -318,11 +315,7 @@ void Node::set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes) {
 }
 
 void Node::set_place(u32 pos, u32 offset, u32 value_bytes) {
-  if (layout == NodeLayout::kDense) {
-    const u32 slot = DenseEntries::make_slot(DenseEntries(*this).distance(pos), value_bytes, offset);
-    std::memcpy(page_bytes(this) + sizeof(Node) + pos * kDenseSlotBytes, &slot, sizeof slot);
-    return;
-  }
+  if (layout == NodeLayout::kDense) return put_dense_slot(pos, DenseEntries(*this).distance(pos), value_bytes, offset);
   slots[pos].offset = static_cast<u16>(offset);
   slots[pos].value_bytes = static_cast<u16>(value_bytes);
 }
@@ -356,8 +349,10 @@ void Node::remove_uniform(u32 pos, u32 n) {
 
 // ---- entries
 
+u32 Node::stored_of(Bytes rest) const { return layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size())); }
+
 void Node::put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const {
-  const u32 stored = layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size()));
+  const u32 stored = stored_of(rest);
   if (stored != 0) std::memcpy(at, rest.data() + kHeadBytes, stored);
   if (!is_leaf) std::memset(at + stored, 0, align8(stored) - stored);
   at += is_leaf ? stored : align8(stored);
@@ -378,8 +373,7 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
     put_entry(uniform_place(pos, make_head(rest)), rest, value_a, value_b);
   } else {
     // Room first, while no slot is half made: compaction looks at all of them.
-    const u32 stored = layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size())), each = slot_bytes();
-    const u32 bytes = heap_bytes(stored, value_bytes);
+    const u32 each = slot_bytes(), bytes = heap_bytes(stored_of(rest), value_bytes);
     if (slots_end() + each + bytes > heap_start) compact();
     u8 *slot = page_bytes(this) + sizeof(Node) + pos * each;
     std::memmove(slot + each, slot, (count - pos) * each);
@@ -395,7 +389,7 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
 void Node::remove(u16 pos) {
   LS_CHECK(pos < count, "node position out of range");
   with_entries(*this, [&](const auto &entries) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+    if constexpr (kIsView<UniformEntries, decltype(entries)>) {
       remove_uniform(pos, 1);
     } else {
       const u32 bytes = entries.heap_room(pos);
@@ -412,7 +406,7 @@ void Node::remove(u16 pos) {
 void Node::remove_front(u16 n) {
   LS_CHECK(n <= count, "node position out of range");
   with_entries(*this, [&](const auto &entries) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+    if constexpr (kIsView<UniformEntries, decltype(entries)>) {
       remove_uniform(0, n);
     } else {
       u32 bytes = 0;
@@ -434,11 +428,12 @@ bool Node::resize_value(u16 pos, u32 bytes) {
     if (enlarging_bytes() + bytes > free_bytes()) return false;
     change_layout(NodeLayout::kSlots);
   }
-  const bool dense = layout == NodeLayout::kDense;
-  const u32 old_offset = dense ? DenseEntries(*this).offset(pos) : slots[pos].offset;
-  const u32 old = dense ? DenseEntries(*this).value_bytes(pos) : slots[pos].value_bytes;
-  const u16 slot_key_bytes = dense ? u16{0} : slots[pos].key_bytes;
-  const u32 stored = rest_after_head(slot_key_bytes);
+  u32 old_offset, old, stored;
+  with_entries(*this, [&](const auto &entries) {
+    old_offset = entries.offset(pos);
+    old = entries.value_bytes(pos);
+    stored = entries.key_room(pos);
+  });
   if (bytes <= old) {
     set_place(pos, old_offset, bytes);
     heap_used = static_cast<u16>(heap_used - (old - bytes));
@@ -450,10 +445,11 @@ bool Node::resize_value(u16 pos, u32 bytes) {
   heap_used = static_cast<u16>(heap_used - (stored + old));
   // Of no size while room is made: compaction must not carry it along.
   set_place(pos, old_offset, 0);
-  if (!dense) slots[pos].key_bytes = 0;
+  const bool has_key = layout == NodeLayout::kSlots;
+  const u16 key_length = has_key ? std::exchange(slots[pos].key_bytes, u16{0}) : u16{0};
   const u32 offset = allocate(stored + bytes);
   set_place(pos, offset, bytes);
-  if (!dense) slots[pos].key_bytes = slot_key_bytes;
+  if (has_key) slots[pos].key_bytes = key_length;
   std::memcpy(page_bytes(this) + offset, entry, stored + old);
   std::memset(page_bytes(this) + offset + stored + old, 0, bytes - old);
   return true;
@@ -461,7 +457,7 @@ bool Node::resize_value(u16 pos, u32 bytes) {
 
 void Node::compact() {
   with_entries(*this, [&](const auto &entries) {
-    if constexpr (!std::is_same_v<std::decay_t<decltype(entries)>, UniformEntries>) {
+    if constexpr (!kIsView<UniformEntries, decltype(entries)>) {
       const PageCopy copy(this);
       u32 at = heap_end();
       for (u32 i = 0; i < count; i++) {
@@ -486,8 +482,7 @@ void Node::append(Bytes key, Bytes value_a, Bytes value_b) {
 void Node::append_rest(Bytes rest, Bytes value_a, Bytes value_b) {
   if (layout == NodeLayout::kUniform) return put_entry(uniform_place(count, make_head(rest)), rest, value_a, value_b);
   const u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
-  const u32 stored = layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size()));
-  const u32 bytes = heap_bytes(stored, value_bytes);
+  const u32 bytes = heap_bytes(stored_of(rest), value_bytes);
   count++;
   LS_CHECK(slots_end() + bytes <= heap_start, "node entry does not fit");
   heap_start = static_cast<u16>(heap_start - bytes);

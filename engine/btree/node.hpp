@@ -178,6 +178,7 @@ struct Node {
   u32 growth_to(NodeLayout to) const;                          // what the entries there are take more in it
   void prepare_for(Bytes rest, u32 value_bytes);               // before such an entry comes in
   void change_layout(NodeLayout to);
+  void put_dense_slot(u32 pos, u32 distance, u32 value_bytes, u32 offset);
   void lower_base(u64 number);
   u32 slot_bytes() const;
   void set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes);
@@ -185,6 +186,7 @@ struct Node {
   u8 *uniform_place(u32 pos, u32 head);
   void remove_uniform(u32 pos, u32 n);                         // n entries from pos on
   void append_rest(Bytes rest, Bytes value_a, Bytes value_b);  // in the layout there is
+  u32 stored_of(Bytes rest) const;                             // what the heap has of a key, in this layout
   void put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const;
   u32 allocate(u32 bytes);                                 // heap room; compacts when needed; returns the offset
   void append_range(const Node &from, u32 begin, u32 end);

@@ -2,6 +2,7 @@
 // bytes all that is computed from it is bounded alike: any position below kMost may be asked for.
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
 #include "btree/node_bytes.hpp"
 
@@ -93,6 +94,10 @@ class DenseEntries {
   const u64 base_;
   const u32 key_bytes_;
 };
+
+// In a visit: is it this view?
+template <typename View, typename Entries>
+inline constexpr bool kIsView = std::is_same_v<View, std::remove_cvref_t<Entries>>;
 
 // visit(view) with the node's view.
 template <typename Visit>

@@ -4,12 +4,11 @@
 // together.  Small slots are replaced by their differences before.  What is between slots and heap means nothing and is left out.
 #pragma once
 #include "btree/node.hpp"
+#include "buffer/pool.hpp"
 
 namespace ls {
 
-inline constexpr u32 kMaxArrangedBytes = kPageSize + 2;
-
-// A sound leaf.  Bytes put into `out` (kMaxArrangedBytes).
+// A sound leaf.  Bytes put into `out` (kMostArrangedBytes).
 u32 arrange_leaf(const u8 *page, u8 *out);
 // False: this was not made by arrange_leaf().
 bool restore_leaf(std::span<const u8> arranged, u8 *page);

@@ -5,7 +5,6 @@
 // is missing, the place is computed.
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "btree/node.hpp"
 #include "btree/node_entries.hpp"
@@ -108,7 +107,7 @@ Range dense_range(const DenseEntries &entries, u32 n, u32 wanted) {
 // first: that is all of an integer.
 template <typename View>
 int Node::compare_rest(const View &entries, u32 pos, const Sought &sought) const {
-  if constexpr (std::is_same_v<View, DenseEntries>) {
+  if constexpr (kIsView<DenseEntries, View>) {
     const u64 number = entries.number(pos), other = sought.number(entries.key_bytes(pos));
     if (number != other) return number < other ? -1 : 1;
     return entries.key_bytes(pos) < sought.bytes ? -1 : entries.key_bytes(pos) > sought.bytes;
@@ -215,7 +214,7 @@ Bytes Node::search_range(Bytes key) const {
   return with_entries(*this, [&](const auto &entries) -> Bytes {
     const u32 n = entry_count(*this, entries);
     Range range{0, n};
-    if constexpr (!std::is_same_v<std::decay_t<decltype(entries)>, DenseEntries>) range = hinted_range(hints, n, make_head(rest));
+    if constexpr (!kIsView<DenseEntries, decltype(entries)>) range = hinted_range(hints, n, make_head(rest));
     return {entries.slot(range.low), entries.slot(range.high)};
   });
 }

@@ -279,8 +279,10 @@ Step BufferPool::enter(FileSlot &file, Frame *parent, u64 *version, Swip *locati
     LS_ASSERT(is_evicted(location, page_no));
     // If a frame of it is there somebody is reading it: that will be its frame.  Nobody begins to now.
     const bool alone = IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() == nullptr;
-    if (alone) drop_packed(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
-    if (alone) step = ok(make_waiting_changes(*shared_, file, frame)) ? Step::kOk : Step::kError;
+    if (alone) {
+      drop_packed(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
+      step = ok(make_waiting_changes(*shared_, file, frame)) ? Step::kOk : Step::kError;
+    }
     if (step == Step::kOk) {
       frame->state.store(FrameState::kCool, std::memory_order_release);
       store_swip(location, Swip::cool(frame));

@@ -53,6 +53,23 @@ void free_list_push(PoolShared &pool, Frame *frame) {
   }
 }
 
+Frame *borrow_frame(PoolShared &pool, std::atomic<u32> &borrowed, u32 most) {
+  if (borrowed.fetch_add(1, std::memory_order_relaxed) < most) {
+    if (Frame *frame = free_list_pop(pool)) {
+      // A new version: who knew the page that was here does not take it for that.
+      frame->latch.lock_exclusive();
+      return frame;
+    }
+  }
+  borrowed.fetch_sub(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+void return_frame(PoolShared &pool, std::atomic<u32> &borrowed, Frame *frame) {
+  borrowed.fetch_sub(1, std::memory_order_relaxed);
+  free_list_push(pool, frame);
+}
+
 void wake_providers(PoolShared &pool) {
   if (pool.provider_sleepers.load(std::memory_order_seq_cst) == 0) return;
   pool.provider_event.fetch_add(1, std::memory_order_release);

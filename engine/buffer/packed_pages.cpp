@@ -44,7 +44,6 @@ struct Entry {
 };
 constexpr u32 kFirstBytes = sizeof(Cell::bytes) - sizeof(Entry);
 constexpr u32 kMostPackedBytes = kPageSize / 2 - sizeof(Entry);
-constexpr u32 kMostArrangedBytes = kPageSize + 2;
 
 // After how many outcomes, or fewer where one of some is tried, it is asked whether packed pages are wanted again; one in so many must be.
 constexpr u32 kLook = 8192, kSeldomLook = 512, kSeldom = 16, kWantedShare = 8;
@@ -52,7 +51,7 @@ constexpr u32 kLook = 8192, kSeldomLook = 512, kSeldom = 16, kWantedShare = 8;
 class Partition {
  public:
   Partition(PoolShared &pool, FileNo file_no, PageNo page_no) : pool_(pool), file_no_(file_no), page_no_(page_no) {
-    const u32 bucket = static_cast<u32>(hash_page(file_no, page_no)) & pool.packed_mask;
+    const u32 bucket = bucket_of(file_no, page_no);
     head_ = &pool.packed_heads[bucket];
     part_ = &pool.packed_partitions[bucket % kPackedPartitions];
     part_->mutex.lock();
@@ -83,7 +82,7 @@ class Partition {
   }
   void remove(CellNo no) {
     const Entry gone = entry(no);
-    CellNo *at = &pool_.packed_heads[static_cast<u32>(hash_page(gone.file_no, gone.page_no)) & pool_.packed_mask];
+    CellNo *at = &pool_.packed_heads[bucket_of(gone.file_no, gone.page_no)];
     while (*at != no) at = &entry(*at).in_bucket;
     *at = gone.in_bucket;
     (gone.older != 0 ? entry(gone.older).newer : part_->oldest) = gone.newer;
@@ -121,6 +120,7 @@ class Partition {
   }
 
  private:
+  u32 bucket_of(FileNo file_no, PageNo page_no) const { return static_cast<u32>(hash_page(file_no, page_no)) & pool_.packed_mask; }
   bool is_wanted(const Entry &e) const { return e.page_no == page_no_ && e.file_no == file_no_; }
   Chunk &chunk(u32 frame) const { return *reinterpret_cast<Chunk *>(pool_.pages + size_t{frame} * kPageSize); }
   Cell &cell_at(u32 frame, u32 index) const {
@@ -141,22 +141,16 @@ class Partition {
     if (c.next != 0) chunk(c.next - 1).previous = c.previous;
   }
   bool new_chunk() {
-    if (pool_.packed_frames.fetch_add(1, std::memory_order_relaxed) < pool_.most_packed_frames) {
-      if (Frame *frame = free_list_pop(pool_)) {
-        const u32 index = static_cast<u32>(frame - pool_.frames);
-        // A new version: who knew the page that was here does not take it for that.
-        frame->latch.lock_exclusive();
-        Chunk &c = chunk(index);
-        c = {};
-        for (u32 i = 0; i < kCells; i++) cell_at(index, i).next = i + 2 <= kCells ? i + 2 : 0;
-        c.free = 1;
-        frame->latch.unlock_exclusive();
-        link(index);
-        return true;
-      }
-    }
-    pool_.packed_frames.fetch_sub(1, std::memory_order_relaxed);
-    return false;
+    Frame *frame = borrow_frame(pool_, pool_.packed_frames, pool_.most_packed_frames);
+    if (!frame) return false;
+    const u32 index = static_cast<u32>(frame - pool_.frames);
+    Chunk &c = chunk(index);
+    c = {};
+    for (u32 i = 0; i < kCells; i++) cell_at(index, i).next = i + 2 <= kCells ? i + 2 : 0;
+    c.free = 1;
+    frame->latch.unlock_exclusive();
+    link(index);
+    return true;
   }
   CellNo take_cell() {
     while (part_->chunks == 0) {
@@ -184,8 +178,7 @@ class Partition {
       c.free = static_cast<u16>(index + 1);
       if (--c.used == 0) {
         unlink(frame);
-        pool_.packed_frames.fetch_sub(1, std::memory_order_relaxed);
-        free_list_push(pool_, pool_.frames + frame);
+        return_frame(pool_, pool_.packed_frames, pool_.frames + frame);
       }
       no = next;
     }

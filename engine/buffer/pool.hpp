@@ -170,6 +170,7 @@ class BufferPool {
 // ---- how the pool sees trees: registered once per process by btree/, plain functions that never block.
 // latch_parent also serves files in state kForgotten (their frames are dropped bottom-up): it must not use follow(),
 // nor do I/O; the path to a resident page is resident.
+inline constexpr u32 kMostArrangedBytes = kPageSize + 2;
 struct TreeOps {
   // Call each(arg, swip) for every swip in a meta, inner or trunk page; stops when it returns false.
   void (*each_swip)(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip));
@@ -180,7 +181,7 @@ struct TreeOps {
   bool (*is_sparse)(const FileSlot &file, const u8 *page) = nullptr;
   // What is known of the page that is being evicted.  Null: nothing.
   LeafRoom (*leaf_room)(const u8 *page) = nullptr;
-  // For packed pages (packed_pages.hpp): a leaf's bytes in an order in which they compress well, a page and two bytes at most, and back (false: damaged).
+  // For packed pages (packed_pages.hpp): a leaf's bytes in an order in which they compress well, kMostArrangedBytes at most, and back (false: damaged).
   // Null: none is packed.
   u32 (*arrange)(const u8 *leaf, u8 *out) = nullptr;
   bool (*restore)(std::span<const u8> arranged, u8 *leaf) = nullptr;

@@ -128,6 +128,9 @@ Frame *free_list_pop(PoolShared &pool);
 Status free_list_take(Ctx &ctx, PoolShared &pool, Frame **frame);
 // The frame holds nothing (kFree) and nobody refers to it.
 void free_list_push(PoolShared &pool, Frame *frame);
+// A free frame for something else than a page, latched exclusively, or null: `borrowed` counts those of that sort, `most` at a time.  Its state stays kFree.
+Frame *borrow_frame(PoolShared &pool, std::atomic<u32> &borrowed, u32 most);
+void return_frame(PoolShared &pool, std::atomic<u32> &borrowed, Frame *frame);
 void wake_providers(PoolShared &pool);
 
 // ---- pool.cpp

@@ -52,20 +52,13 @@ void unlink(WaitingPartition &partition, ChangeChunk *chunk) {
 }
 
 ChangeChunk *new_chunk(PoolShared &pool, WaitingPartition &partition, u32 units) {
-  const u32 most = pool.frame_count / kShareOfFrames;
-  if (pool.waiting_frames.fetch_add(1, std::memory_order_relaxed) < most) {
-    if (Frame *frame = free_list_pop(pool)) {
-      // A new version: who knew the page that was here does not take it for that.
-      frame->latch.lock_exclusive();
-      auto *chunk = reinterpret_cast<ChangeChunk *>(page_in(pool, frame));
-      *chunk = {nullptr, nullptr, nullptr, kFirstCell, 0, static_cast<u8>(units)};
-      frame->latch.unlock_exclusive();
-      link(partition, chunk);
-      return chunk;
-    }
-  }
-  pool.waiting_frames.fetch_sub(1, std::memory_order_relaxed);
-  return nullptr;
+  Frame *frame = borrow_frame(pool, pool.waiting_frames, pool.frame_count / kShareOfFrames);
+  if (!frame) return nullptr;
+  auto *chunk = reinterpret_cast<ChangeChunk *>(page_in(pool, frame));
+  *chunk = {nullptr, nullptr, nullptr, kFirstCell, 0, static_cast<u8>(units)};
+  frame->latch.unlock_exclusive();
+  link(partition, chunk);
+  return chunk;
 }
 
 WaitingChange *take_cell(PoolShared &pool, WaitingPartition &partition, u32 units) {
@@ -91,8 +84,7 @@ void give_back(PoolShared &pool, WaitingPartition &partition, WaitingChange *cel
   chunk->free = cell;
   if (--chunk->used > 0) return;
   unlink(partition, chunk);
-  pool.waiting_frames.fetch_sub(1, std::memory_order_relaxed);
-  free_list_push(pool, frame_of(pool, chunk));
+  return_frame(pool, pool.waiting_frames, frame_of(pool, chunk));
 }
 
 // Take the first one that goes() out of a chain; false: there is none.

@@ -8,7 +8,6 @@ namespace ls {
 
 namespace {
 
-
 // A fence as the first row id at or behind it: absent bytes of a truncated key count as zero.
 u64 fence_row(Bytes fence) {
   u8 key[kRowKeyBytes] = {};

@@ -42,8 +42,9 @@ sub rows_are_right
 			SELECT id, sum(amount) AS amount, count(*) AS n FROM (
 				SELECT least(a, b) AS id, amount FROM done UNION ALL SELECT greatest(a, b), -amount FROM done) AS each GROUP BY id) AS noted USING (id)
 		WHERE balance <> coalesce(amount, 0) OR changes <> coalesce(n, 0)}), '0', "$when: each row is what its changes made it");
-	is($node->safe_psql('postgres', q{SELECT count(*) FROM generate_series(1, 2000) i JOIN accounts ON id = i * 37
-		WHERE changes < 0 OR balance IS NULL}), '0', "$when: rows by key");
+	is($node->safe_psql('postgres', q{
+		SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;
+		SELECT count(*) FROM generate_series(1, 2000) i JOIN accounts ON id = i * 37 WHERE changes >= 0 AND balance IS NOT NULL}), '2000', "$when: rows by key");
 	return;
 }
 

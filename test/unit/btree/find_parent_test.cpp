@@ -59,7 +59,7 @@ bool collect(void *arg, Swip *swip) {
 }
 
 TEST_F(FindParent, every_page_has_exactly_one_swip_and_it_is_found) {
-  fill(12000, 100);
+  fill(14000, 100);
   std::multiset<Frame *> referred;
   each_frame([&](Frame *frame) { ops.each_swip(engine.pool().page(frame), &referred, collect); });
   u32 pages = 0, under_meta = 0;
@@ -76,7 +76,7 @@ TEST_F(FindParent, every_page_has_exactly_one_swip_and_it_is_found) {
     ASSERT_NE(parent, nullptr) << "page " << frame->page_no.load();
     under_meta += parent == meta;
   });
-  EXPECT_GT(pages, 300u);
+  EXPECT_GT(pages, 350u);
   EXPECT_EQ(under_meta, 1u) << "the root";
   EXPECT_EQ(latches_held(), 0);
 }

@@ -1,5 +1,6 @@
 // node_helpers.hpp - a page in memory and a model of what is in it.
 #pragma once
+#include <cstring>
 #include <random>
 
 #include "unit/btree/tree_helpers.hpp"
@@ -31,6 +32,37 @@ inline void expect_same(const Node *node, const Model &model) {
     ASSERT_EQ(as_string(node->value(pos)), value);
     pos++;
   }
+}
+
+// Slices of every length have what they were made of.
+inline void expect_slices(const Node *node) {
+  for (u16 begin = 0; begin < node->count; begin = static_cast<u16>(begin + 13)) {
+    for (const u16 n : {0, 1, 5, 60}) {
+      const u16 end = std::min<u16>(static_cast<u16>(begin + n), node->count);
+      PageBuffer slice;
+      std::memset(slice.bytes, 0xee, kPageSize);
+      node->copy_slice(begin, end, slice.bytes);
+      for (u16 pos = begin; pos < end; pos++) {
+        ASSERT_EQ(key_at(slice.node(), pos), key_at(node, pos));
+        ASSERT_EQ(as_string(slice.node()->value(pos)), as_string(node->value(pos)));
+      }
+      EXPECT_EQ(compare_keys(slice.node()->upper_fence(), node->upper_fence()), 0);
+    }
+  }
+}
+
+// Splits a full leaf for a key that belongs into it; the separator.
+inline std::string split_in_the_middle(Node *left, const std::string &new_key, Node *right) {
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  left->choose_split(as_bytes(new_key), &pos, separator, &bytes);
+  EXPECT_GT(bytes, 0);
+  EXPECT_NEAR(pos, left->count / 2, left->count / 8);
+  left->copy_right(pos, {separator, bytes}, right);
+  left->truncate_right(pos, {separator, bytes});
+  EXPECT_EQ(left->verify(), nullptr);
+  EXPECT_EQ(right->verify(), nullptr);
+  return as_string({separator, bytes});
 }
 
 // Position by search agrees with the model for a key that may be absent.

@@ -42,9 +42,9 @@ TEST(NodePack, leaves_come_back_as_they_were) {
     fill(page, model, static_cast<NodeLayout>(round % 3), round % 2, static_cast<u32>(random() % 150), random);
     ASSERT_EQ(page.node()->verify(), nullptr);
     met[static_cast<u8>(page.node()->layout)]++;
-    std::vector<u8> arranged(kMaxArrangedBytes);
+    std::vector<u8> arranged(kMostArrangedBytes);
     const u32 bytes = arrange_leaf(page.bytes, arranged.data());
-    ASSERT_LE(bytes, kMaxArrangedBytes);
+    ASSERT_LE(bytes, kMostArrangedBytes);
     arranged.resize(bytes);   // ASan sees a byte too many
     std::memset(back.bytes, 0xee, kPageSize);
     ASSERT_TRUE(restore_leaf(arranged, back.bytes));
@@ -70,7 +70,7 @@ TEST(NodePack, other_bytes_are_refused_or_stay_in_the_page) {
     PageBuffer page;
     Model model;
     fill(page, model, static_cast<NodeLayout>(round % 3), true, 60, random);
-    std::vector<u8> arranged(kMaxArrangedBytes);
+    std::vector<u8> arranged(kMostArrangedBytes);
     arranged.resize(arrange_leaf(page.bytes, arranged.data()));
     auto back = std::make_unique<PageBuffer>();
     EXPECT_FALSE(restore_leaf(std::span<const u8>(arranged).first(arranged.size() - 1), back->bytes));

@@ -140,19 +140,7 @@ TEST(UniformLeaf, front_and_slices) {
   leaf.node()->remove_front(17);
   model.erase(model.begin(), std::next(model.begin(), 17));
   expect_same(leaf.node(), model);
-  for (u16 begin = 0; begin < leaf.node()->count; begin = static_cast<u16>(begin + 13)) {
-    for (const u16 n : {0, 1, 5, 60}) {
-      const u16 end = std::min<u16>(static_cast<u16>(begin + n), leaf.node()->count);
-      PageBuffer slice;
-      std::memset(slice.bytes, 0xee, kPageSize);
-      leaf.node()->copy_slice(begin, end, slice.bytes);
-      for (u16 pos = begin; pos < end; pos++) {
-        ASSERT_EQ(key_at(slice.node(), pos), key_at(leaf.node(), pos));
-        ASSERT_EQ(as_string(slice.node()->value(pos)), as_string(leaf.node()->value(pos)));
-      }
-      EXPECT_EQ(compare_keys(slice.node()->upper_fence(), leaf.node()->upper_fence()), 0);
-    }
-  }
+  expect_slices(leaf.node());
 }
 
 // Both halves of a uniform leaf are uniform, and so is what is merged of them; with another shape beside it, if that fits.
@@ -160,18 +148,10 @@ TEST(UniformLeaf, splits_and_merges) {
   Leaf leaf;
   Model model;
   fill(leaf.node(), &model);
-  u8 separator[kMaxKeyBytes];
-  u16 pos, bytes;
-  leaf.node()->choose_split(as_bytes(index_key(20001)), &pos, separator, &bytes);
-  ASSERT_GT(bytes, 0);
-  EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8);
   PageBuffer right, merged;
-  leaf.node()->copy_right(pos, {separator, bytes}, right.node());
-  leaf.node()->truncate_right(pos, {separator, bytes});
+  const std::string separator = split_in_the_middle(leaf.node(), index_key(20001), right.node());
   EXPECT_TRUE(is_uniform(leaf) && is_uniform(right));
-  ASSERT_EQ(leaf.node()->verify(), nullptr);
-  ASSERT_EQ(right.node()->verify(), nullptr);
-  ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
+  ASSERT_TRUE(leaf.node()->merge(right.node(), as_bytes(separator), merged.node()));
   EXPECT_TRUE(is_uniform(merged));
   expect_same(merged.node(), model);
 
@@ -180,7 +160,7 @@ TEST(UniformLeaf, splits_and_merges) {
   std::memset(right.node()->value_data(0), 'x', 2);
   EXPECT_FALSE(is_uniform(right));
   model[odd] = "xx";
-  EXPECT_FALSE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node())) << "slots of all are too large";
+  EXPECT_FALSE(leaf.node()->merge(right.node(), as_bytes(separator), merged.node())) << "slots of all are too large";
   while (leaf.node()->count > 150) {
     leaf.node()->remove(0);
     model.erase(model.begin());
@@ -189,7 +169,7 @@ TEST(UniformLeaf, splits_and_merges) {
     right.node()->remove(static_cast<u16>(right.node()->count - 1));
     model.erase(std::prev(model.end()));
   }
-  ASSERT_TRUE(leaf.node()->merge(right.node(), {separator, bytes}, merged.node()));
+  ASSERT_TRUE(leaf.node()->merge(right.node(), as_bytes(separator), merged.node()));
   EXPECT_FALSE(is_uniform(merged));
   expect_same(merged.node(), model);
 }

@@ -187,7 +187,8 @@ TEST_F(TreeBlindLargeTest, what_may_not_fit_does_not_wait) {
   begin_anew();
   u64 at = 500;
   auto spread = [&] { return (at += 1'000'000) % 200'000'000; };
-  check_all();   // they come and go: room is known now
+  check_all();
+  for (u64 i = 0; i < 200'000; i += 250) EXPECT_EQ(user_->lookup(int_key(i * 1000)), "");   // leaves come and go: room is known now
   u32 blind = 0, different = 0;
   for (int i = 0; i < 50; i++) {   // each leaf once
     blind += insert(int_key(spread()));
@@ -195,7 +196,7 @@ TEST_F(TreeBlindLargeTest, what_may_not_fit_does_not_wait) {
     different += insert(int_key(spread()) + "longer");
     different += insert(int_key(spread()) + std::string(600, 'x'), std::string(600, 'y'));
   }
-  EXPECT_GT(blind, 2u);   // of those that were not in memory
+  EXPECT_GT(blind, 10u);
   EXPECT_EQ(different, 0u);
   check_all();
 }
