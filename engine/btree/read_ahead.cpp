@@ -23,6 +23,7 @@ struct ReadAhead::Reads {
     PageNo page = 0;
     Parent parent{};
     State state = State::kFree;
+    bool packed = false;   // copied, not read
   };
 
   Reads() : ring(kMost) {}
@@ -62,7 +63,7 @@ u32 ReadAhead::to_ask(PageNo now) {
     asked_--;
     return 0;
   }
-  return ctx_.pool->is_more_than_file(file_, now) ? 0 : depth_;
+  return depth_;
 }
 
 void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
@@ -77,13 +78,20 @@ void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
   }
   u32 began = 0, place = 0;
   for (const PageNo page : pages) {
-    if (reads_->find(page) || ctx_.pool->is_more_than_file(file_, page)) continue;
+    if (reads_->find(page)) continue;
     while (place < kMost && reads_->entries[place].state != Reads::State::kFree) place++;
     if (place == kMost) break;
     Reads::Entry &e = reads_->entries[place];
-    reads_->ring.add(page, reads_->buffer(e), place);
-    e = {page, parent, Reads::State::kReading};
-    began++;
+    const ReadPast found = ctx_.pool->read_past(file_, page, reads_->buffer(e));
+    if (found == ReadPast::kCopied) {
+      e = {page, parent, Reads::State::kRead, true};
+    } else if (found == ReadPast::kFile) {
+      reads_->ring.add(page, reads_->buffer(e), place);
+      e = {page, parent, Reads::State::kReading, false};
+      began++;
+    } else if (page == pages.front()) {
+      return;   // what is wanted now comes the ordinary way
+    }
   }
   if (began > 0) {
     reads_->ring.submit(file_.ref());
@@ -102,13 +110,13 @@ bool ReadAhead::take(PageNo page, const Parent &parent, u8 *out) {
     while (e->state == Reads::State::kReading) reads_->collect(true);
   }
   const u8 *read = reads_->buffer(*e);
-  bool good = e->state == Reads::State::kRead && page_fault(read, page) == nullptr;
+  bool good = e->state == Reads::State::kRead && (e->packed || page_fault(read, page) == nullptr);
   if (good) std::memcpy(out, read, kPageSize);
   // After the copy.  A slot that another file has got was emptied before: its pages' parents were.
   const bool unwritten = e->parent.writes == file_.page_writes.load(std::memory_order_acquire);
   good = good && (unwritten || (e->parent.is(parent) && parent.frame->latch.validate(parent.version)));
   e->state = Reads::State::kFree;
-  if (good) ctx_.pages.read++;
+  if (good && !e->packed) ctx_.pages.read++;
   return good;
 }
 

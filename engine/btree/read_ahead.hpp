@@ -5,11 +5,12 @@
 //
 // They are read into memory of the scan's own, past the pool: nobody else waits for these reads, and a scan of more than the pool holds
 // drives nothing out of it (BufferPool::take_in says when a page enters).  So a copy has to be known to be the page still:
-//   R1  before the read begins the parent, at a version, refers to the page as evicted, and after that the page is not in the I/O stage
+//   R1  before the read begins the parent, at a version, refers to the page as evicted, and after that the page is neither packed nor in the I/O stage
 //       (recovery leaves changed ones there): then the file has its newest content, and no write of it is under way (PageProvider::evict).
+//       If it is packed that is copied.
 //   R2  a copy is good if that parent still has that version: the page has not been in the pool since.
-//   R3  or if the page is evicted again and no write to the file has begun since before R1 (FileSlot::page_writes, counted before each
-//       write): it may have been in the pool, but what the file has of it has not changed.
+//   R3  or if the page is evicted again and no page of the file has been written, or packed without being written, since before R1
+//       (FileSlot::page_writes, counted before): it may have been in the pool, but has not changed.
 // What is found to be outdated or damaged is read again the ordinary way, which has the words for it.
 #pragma once
 #include <memory>
@@ -36,7 +37,7 @@ class ReadAhead {
 
   // Another leaf is not in memory: is it worth while?
   bool wanted();
-  // What to call ask() with, the leaf wanted now included; 0: enough is on its way, or that leaf is in memory after all.
+  // What to call ask() with, the leaf wanted now included; 0: enough is on its way.
   u32 to_ask(PageNo now);
   // Pages in the order of the scan; the first is the one wanted now.
   void ask(std::span<const PageNo> pages, const Parent &parent);

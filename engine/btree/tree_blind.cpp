@@ -86,7 +86,10 @@ void BTree::find_evicted(const WaitingPage &page, Waited *waited) {
 // Those that were found, in one go; what cannot be had so is left to be read alone, which says what is wrong.
 void BTree::read_together(PageReads &ring, u8 *buffers, std::span<Waited> leaves) {
   for (u32 i = 0; i < leaves.size(); i++) {
-    if (leaves[i].parent.frame) ring.add(leaves[i].page_no, buffers + size_t{i} * kPageSize, i);
+    // While the parent is as it was the file has the page, or somebody is reading it.
+    if (leaves[i].parent.frame && !pool().is_beside_file(file_, leaves[i].page_no)) {
+      ring.add(leaves[i].page_no, buffers + size_t{i} * kPageSize, i);
+    }
   }
   ring.submit(file_.ref());
   for (PageReads::Ended ended; ring.next(true, &ended);) {

@@ -1,10 +1,12 @@
 // Writing dirty pages on purpose (checkpoint, host flush, shutdown), and the bound for truncating the log.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/check.hpp"
+#include "buffer/packed_pages.hpp"
 #include "buffer/page_writer.hpp"
 #include "buffer/waiting_changes.hpp"
 
@@ -14,8 +16,6 @@ namespace {
 
 // A page that somebody else is writing is tried again after this long.
 constexpr i64 kBusySleepUs = 500;
-// Scans that reuse of freed pages may disturb before oldest_dirty() falls back to an older, still valid answer.
-constexpr int kScans = 4;
 
 // Wait until nobody holds the frame exclusively, so that a change already logged has been marked.
 void settle(Frame *frame) {
@@ -24,8 +24,29 @@ void settle(Frame *frame) {
 }
 
 struct Candidate {
-  u64 place;  // file slot, page number: in file order
+  u32 file_slot;   // of the page when it was found
+  PageNo page_no;
   Frame *frame;
+};
+
+// What page providers are told meanwhile: to write what is being flushed instead of packing it.  So a page that was packed at the end of the
+// search for packed pages has been written, or is in a frame, and one that was in a frame at the end of that for frames has been written.
+class FlushBound {
+ public:
+  FlushBound(PoolShared &pool, Gsn up_to) : pool_(pool) {
+    const std::lock_guard lock(pool.flush_mutex);
+    pool.flushes++;
+    if (up_to > pool.flush_bound.load(std::memory_order_relaxed)) pool.flush_bound.store(up_to, std::memory_order_seq_cst);
+  }
+  ~FlushBound() {
+    const std::lock_guard lock(pool_.flush_mutex);
+    if (--pool_.flushes == 0) pool_.flush_bound.store(0, std::memory_order_seq_cst);
+  }
+  FlushBound(const FlushBound &) = delete;
+  FlushBound &operator=(const FlushBound &) = delete;
+
+ private:
+  PoolShared &pool_;
 };
 
 struct FlushFilter {
@@ -49,23 +70,41 @@ std::vector<Candidate> collect(const BufferPool &pool, const FlushFilter &filter
     if (since == 0 || since > filter.up_to) continue;
     u32 slot = frame->file_slot.load(std::memory_order_relaxed);
     if (!filter.wants(pool.file(slot))) continue;
-    found.push_back({u64{slot} << 32 | frame->page_no.load(std::memory_order_relaxed), frame});
+    found.push_back({slot, frame->page_no.load(std::memory_order_relaxed), frame});
   }
-  std::sort(found.begin(), found.end(), [](const Candidate &a, const Candidate &b) { return a.place < b.place; });
   return found;
 }
 
-Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Candidate> pages, const FlushPace &pace) {
+std::vector<PackedPage> collect_packed(const BufferPool &pool, const FlushFilter &filter) {
+  std::vector<PackedPage> found = unwritten_packed(*pool.shared(), filter.up_to);
+  std::erase_if(found, [&](const PackedPage &page) { return !filter.wants(pool.file(page.file_slot)); });
+  return found;
+}
+
+PageWriter::Added add(BufferPool &pool, PageWriter &writer, const FlushFilter &filter, const Candidate &page) {
+  // The frame may hold another page by now: then that is written, or nothing.
+  if (!filter.wants(pool.file(page.frame->file_slot.load(std::memory_order_relaxed)))) return PageWriter::Added::kNothing;
+  return writer.add(page.frame, filter.up_to, PageWriter::Patience::kWait);
+}
+
+PageWriter::Added add(BufferPool &, PageWriter &writer, const FlushFilter &filter, const PackedPage &page) {
+  return writer.add(page, filter.up_to, PageWriter::Patience::kWait);
+}
+
+// In file order.
+template <typename Page>
+Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Page> pages, const FlushPace &pace) {
+  std::sort(pages.begin(), pages.end(), [](const Page &a, const Page &b) {
+    return a.file_slot != b.file_slot ? a.file_slot < b.file_slot : a.page_no < b.page_no;
+  });
   PageWriter writer(pool);
   const size_t total = pages.size();
   size_t done = 0;
   while (!pages.empty()) {
-    std::vector<Candidate> busy;
-    for (const Candidate &c : pages) {
+    std::vector<Page> busy;
+    for (const Page &page : pages) {
       done++;
-      // The frame may hold another page by now: then that is written, or nothing.
-      if (!filter.wants(pool.file(c.frame->file_slot.load(std::memory_order_relaxed)))) continue;
-      if (writer.add(c.frame, filter.up_to, PageWriter::Patience::kWait) == PageWriter::Added::kBusy) busy.push_back(c);
+      if (add(pool, writer, filter, page) == PageWriter::Added::kBusy) busy.push_back(page);
       if (!writer.full()) continue;
       LS_TRY(writer.write(ctx.interrupt));
       if (pace && done < total) pace(done, total);
@@ -113,14 +152,23 @@ Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, c
 }
 
 Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const FlushPace &pace = {}) {
+  const FlushBound bound(*pool.shared(), filter.up_to);
   const std::vector<WaitingPage> waiting = waiting_pages(*pool.shared(), filter.up_to);
-  // To read them takes half of the time, if there are any.
-  auto part = [&pace, parts = waiting.empty() ? size_t{1} : size_t{2}](size_t before) -> FlushPace {
-    if (!pace || parts == 1) return pace;
-    return [&pace, before, parts](size_t done, size_t total) { pace(before * total + done, parts * total); };
-  };
-  LS_TRY(bring_in_waiting(pool, ctx, filter, waiting, part(0)));
-  LS_TRY(write_all(pool, ctx, filter, collect(pool, filter), part(1)));
+  std::vector<PackedPage> packed = collect_packed(pool, filter);
+  // To read the leaves that changes wait for, to write packed pages and to write frames take as long, if there are any.
+  const size_t parts = size_t{1} + !waiting.empty() + !packed.empty();
+  size_t part = 0;
+  const FlushPace in_part = [&](size_t done, size_t total) { pace(part * total + done, parts * total); };
+  const FlushPace &paced = pace ? in_part : pace;
+  if (!waiting.empty()) {
+    LS_TRY(bring_in_waiting(pool, ctx, filter, waiting, paced));
+    part++;
+  }
+  if (!packed.empty()) {
+    LS_TRY(write_all(pool, ctx, filter, std::move(packed), paced));
+    part++;
+  }
+  LS_TRY(write_all(pool, ctx, filter, collect(pool, filter), paced));
   return filter.include_unlogged ? sync_unlogged(pool, filter) : kOk;
 }
 
@@ -140,25 +188,19 @@ Status BufferPool::flush_database(Ctx &ctx, u32 database) {
 }
 
 Gsn BufferPool::oldest_dirty() const {
-  Gsn hardened = log_.hardened();
-  for (int scan = 0; scan < kScans; scan++) {
-    u64 takeovers = shared_->takeovers.load(std::memory_order_seq_cst);
-    Gsn oldest = oldest_waiting(*shared_);   // before the frames: V1
-    for (u32 i = 0; i < frame_count(); i++) {
-      Frame *f = frame(i);
-      settle(f);
-      Gsn since = f->dirty_since.load(std::memory_order_acquire);
-      if (since == 0 || since >= oldest) continue;
-      const FileSlot &slot = shared_->files[f->file_slot.load(std::memory_order_relaxed)];
-      if (slot.logged && !file_is(slot, FileState::kForgotten)) oldest = since;
-    }
-    // A mark that moved from a frame not yet seen to one seen before was announced first (name_frame).
-    if (shared_->takeovers.load(std::memory_order_seq_cst) == takeovers) {
-      shared_->redo_bound.store(std::min(hardened + 1, oldest), std::memory_order_relaxed);
-      return oldest;
-    }
+  const std::lock_guard lock(shared_->scan_mutex);
+  shared_->moved_since.store(~Gsn{0}, std::memory_order_seq_cst);
+  // In this order: V1.
+  Gsn oldest = std::min(oldest_waiting(*shared_), oldest_packed(*shared_));
+  for (u32 i = 0; i < frame_count(); i++) {
+    Frame *f = frame(i);
+    settle(f);
+    Gsn since = f->dirty_since.load(std::memory_order_acquire);
+    if (since == 0 || since >= oldest) continue;
+    const FileSlot &slot = shared_->files[f->file_slot.load(std::memory_order_relaxed)];
+    if (slot.logged && !file_is(slot, FileState::kForgotten)) oldest = since;
   }
-  return shared_->redo_bound.load(std::memory_order_relaxed);
+  return std::min(oldest, shared_->moved_since.exchange(0, std::memory_order_seq_cst));
 }
 
 }  // namespace ls

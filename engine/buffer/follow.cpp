@@ -14,6 +14,7 @@ namespace ls {
 namespace {
 
 constexpr i64 kLoadSliceUs = 50'000;
+constexpr i64 kWriteSliceUs = 500;
 
 u64 load_swip(const Swip *location) { return __atomic_load_n(&location->raw, __ATOMIC_RELAXED); }
 void store_swip(Swip *location, Swip swip) { __atomic_store_n(&location->raw, swip.raw, __ATOMIC_RELAXED); }
@@ -128,10 +129,24 @@ Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState
   return Step::kOk;
 }
 
+// While the page is being written it is not taken out of where it lies packed.
+Status unpack(Ctx &ctx, PoolShared &pool, const EvictedRef &ref, Frame *frame, bool *unpacked) {
+  for (;;) {
+    const Unpacked outcome = unpack_page(pool, ref.file_no, ref.page_no, frame);
+    *unpacked = outcome == Unpacked::kYes;
+    if (outcome != Unpacked::kBusy) return kOk;
+    WaitReport report(&ctx.waits, LS_WAIT_PAGE_READ);
+    std::atomic<u32> never{0};
+    futex_wait_interruptible(&never, 0, kWriteSliceUs);
+    if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while waiting for a page to be written");
+  }
+}
+
 // We have entered `frame` (kLoading) into the I/O stage: read it and hand it on.
 Step read_entered(Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &ref, Frame *frame, u8 *bytes) {
-  Status status = kOk;
-  if (!unpack_page(pool, ref.file_no, ref.page_no, bytes)) {
+  bool unpacked;
+  Status status = unpack(ctx, pool, ref, frame, &unpacked);
+  if (ok(status) && !unpacked) {
     ctx.pages.read++;
     ctx.just_read = ref.page_no;
     status = read_page(ctx, pool, file, ref.page_no, bytes);
@@ -145,9 +160,11 @@ Step read_entered(Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &
     }
     if (step == Step::kError) status = make_status(last_error().status);
   }
+  // What the file does not have stays, whoever comes next tries in vain what we did.
+  const bool stays = ok(status) || frame->dirty_since.load(std::memory_order_relaxed) != 0;
   {
     IoStageLock stage(pool, ref.file_no, ref.page_no);
-    if (ok(status)) {
+    if (stays) {
       frame->state.store(FrameState::kLoaded, std::memory_order_release);
     } else {
       stage.remove(frame);
@@ -155,7 +172,7 @@ Step read_entered(Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &
   }
   io_stage_wake(frame);
   if (ok(status)) return Step::kRestart;
-  release_frame(pool, frame);  // who waited tries for himself, and reports his own error
+  if (!stays) release_frame(pool, frame);  // who waited tries for himself, and reports his own error
   return Step::kError;
 }
 
@@ -265,9 +282,17 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
   return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
 }
 
-bool BufferPool::is_more_than_file(const FileSlot &file, PageNo page_no) const {
-  if (changes_wait(*shared_, file, page_no)) return true;
-  return IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() != nullptr;
+bool BufferPool::is_beside_file(const FileSlot &file, PageNo page_no) const {
+  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  // In the order in which a page goes from one to the other.
+  return is_packed_unwritten(*shared_, file_no, page_no) || IoStageLock(*shared_, file_no, page_no).find() != nullptr;
+}
+
+ReadPast BufferPool::read_past(const FileSlot &file, PageNo page_no, u8 *page) const {
+  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  const bool copied = copy_packed(*shared_, file_no, page_no, page);
+  if (changes_wait(*shared_, file, page_no) || IoStageLock(*shared_, file_no, page_no).find()) return ReadPast::kNot;
+  return copied ? ReadPast::kCopied : ReadPast::kFile;
 }
 
 // A claimed frame becomes the page, or is given back.
@@ -277,8 +302,9 @@ Step BufferPool::enter(FileSlot &file, Frame *parent, u64 *version, Swip *locati
   Step step = Step::kRestart;
   if (lock_exclusive_at(parent->latch, *version)) {
     LS_ASSERT(is_evicted(location, page_no));
-    // If a frame of it is there somebody is reading it: that will be its frame.  Nobody begins to now.
-    const bool alone = IoStageLock(*shared_, file.file_no.load(std::memory_order_relaxed), page_no).find() == nullptr;
+    // If a frame of it is there somebody is reading it: that will be its frame.  Nobody begins to now.  And if the file does not have it, it
+    // stays where it is.
+    const bool alone = !is_beside_file(file, page_no);
     if (alone) {
       drop_packed(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
       step = ok(make_waiting_changes(*shared_, file, frame)) ? Step::kOk : Step::kError;

@@ -3,193 +3,55 @@
 #include <lz4.h>
 
 #include <algorithm>
-#include <cstring>
-#include <mutex>
 
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
+#include "buffer/io_stage.hpp"
+#include "buffer/packed_table.hpp"
 #include "buffer/pool.hpp"
 
 namespace ls {
 
 namespace {
 
-// A cell's number: of its frame, times cells in a frame, and which one, plus one; 0: none.
-using CellNo = u32;
-constexpr u32 kCells = 16, kCellBytes = 252;
-
-// At the start of a frame with cells.
-struct Chunk {
-  u32 next, previous;   // frame + 1, of those of its partition with a free cell
-  u16 free;             // cell + 1
-  u16 used;
-  u8 unused[52];
-};
-static_assert(sizeof(Chunk) + kCells * kCellBytes == kPageSize);
-
-struct Cell {
-  CellNo next;          // of the same page; of a free one: cell + 1
-  u8 bytes[kCellBytes - sizeof(CellNo)];
-};
-static_assert(sizeof(Cell) == kCellBytes);
-
-// In front of the bytes in the first cell.
-struct Entry {
-  FileNo file_no;
-  PageNo page_no;
-  CellNo in_bucket;     // the next one
-  CellNo older, newer;
-  u32 crc;              // of the bytes before they were compressed
-  u16 bytes, arranged_bytes;
-};
-constexpr u32 kFirstBytes = sizeof(Cell::bytes) - sizeof(Entry);
-constexpr u32 kMostPackedBytes = kPageSize / 2 - sizeof(Entry);
-
 // After how many outcomes, or fewer where one of some is tried, it is asked whether packed pages are wanted again; one in so many must be.
 constexpr u32 kLook = 8192, kSeldomLook = 512, kSeldom = 16, kWantedShare = 8;
+// So many of the oldest ones of a partition should be in the file.
+constexpr u32 kOldest = 32;
+// Who looks at all pages lets others in between.
+constexpr u32 kBucketsAtOnce = 512;
 
-class Partition {
- public:
-  Partition(PoolShared &pool, FileNo file_no, PageNo page_no) : pool_(pool), file_no_(file_no), page_no_(page_no) {
-    const u32 bucket = bucket_of(file_no, page_no);
-    head_ = &pool.packed_heads[bucket];
-    part_ = &pool.packed_partitions[bucket % kPackedPartitions];
-    part_->mutex.lock();
-  }
-  ~Partition() { part_->mutex.unlock(); }
-  Partition(const Partition &) = delete;
-  Partition &operator=(const Partition &) = delete;
+// A page as it lies in its cells, copied out of them.
+struct Copied {
+  PackedEntry head;
+  u8 packed[kMostPackedBytes];
 
-  CellNo find() const {
-    CellNo no = *head_;
-    while (no != 0 && !is_wanted(entry(no))) no = entry(no).in_bucket;
-    return no;
+  void take(const PackedLock &lock, CellNo no) { lock.copy_out(no, packed, &head); }
+  bool restore(u8 *page) const {
+    u8 arranged[kMostArrangedBytes];
+    const bool good = crc32c(0, packed, head.bytes) == head.crc &&
+                      LZ4_decompress_safe(reinterpret_cast<const char *>(packed), reinterpret_cast<char *>(arranged), head.bytes, sizeof arranged) ==
+                          head.arranged_bytes &&
+                      tree_ops().restore({arranged, head.arranged_bytes}, page);
+    // Else the file has the page, too; or if not, the log has its changes, and this memory is not to be trusted.
+    LS_CHECK(good || head.since() == 0, "a changed page was damaged in memory while it was packed");
+    return good;
   }
-  void copy_out(CellNo no, u8 *out, Entry *head) const {
-    *head = entry(no);
-    const u8 *from = cell(no).bytes + sizeof(Entry);
-    u32 room = kFirstBytes;
-    for (u32 left = head->bytes; left > 0;) {
-      const u32 n = std::min(left, room);
-      std::memcpy(out, from, n);
-      out += n;
-      left -= n;
-      if (left == 0) break;
-      no = cell(no).next;
-      from = cell(no).bytes;
-      room = sizeof(Cell::bytes);
-    }
-  }
-  void remove(CellNo no) {
-    const Entry gone = entry(no);
-    CellNo *at = &pool_.packed_heads[bucket_of(gone.file_no, gone.page_no)];
-    while (*at != no) at = &entry(*at).in_bucket;
-    *at = gone.in_bucket;
-    (gone.older != 0 ? entry(gone.older).newer : part_->oldest) = gone.newer;
-    (gone.newer != 0 ? entry(gone.newer).older : part_->newest) = gone.older;
-    give_back(no);
-    pool_.packed_count.fetch_sub(1, std::memory_order_relaxed);
-  }
-  void add(const u8 *bytes, const Entry &head) {
-    const u32 behind = head.bytes > kFirstBytes ? head.bytes - kFirstBytes : 0;
-    const u32 cells = 1 + (behind + static_cast<u32>(sizeof(Cell::bytes)) - 1) / static_cast<u32>(sizeof(Cell::bytes));
-    CellNo first = 0;
-    for (u32 i = 0; i < cells; i++) {
-      const CellNo no = take_cell();
-      if (no == 0) return give_back(first);
-      cell(no).next = first;
-      first = no;
-    }
-    const u8 *from = bytes;
-    u32 left = head.bytes;
-    for (CellNo no = first; no != 0; no = cell(no).next) {
-      const u32 at = no == first ? static_cast<u32>(sizeof(Entry)) : 0, n = std::min(left, static_cast<u32>(sizeof(Cell::bytes)) - at);
-      std::memcpy(cell(no).bytes + at, from, n);
-      from += n;
-      left -= n;
-    }
-    Entry &added = entry(first);
-    added = head;
-    added.in_bucket = *head_;
-    *head_ = first;
-    added.newer = 0;
-    added.older = part_->newest;
-    (part_->newest != 0 ? entry(part_->newest).newer : part_->oldest) = first;
-    part_->newest = first;
-    pool_.packed_count.fetch_add(1, std::memory_order_release);
-  }
-
- private:
-  u32 bucket_of(FileNo file_no, PageNo page_no) const { return static_cast<u32>(hash_page(file_no, page_no)) & pool_.packed_mask; }
-  bool is_wanted(const Entry &e) const { return e.page_no == page_no_ && e.file_no == file_no_; }
-  Chunk &chunk(u32 frame) const { return *reinterpret_cast<Chunk *>(pool_.pages + size_t{frame} * kPageSize); }
-  Cell &cell_at(u32 frame, u32 index) const {
-    return *reinterpret_cast<Cell *>(pool_.pages + size_t{frame} * kPageSize + sizeof(Chunk) + index * kCellBytes);
-  }
-  Cell &cell(CellNo no) const { return cell_at((no - 1) / kCells, (no - 1) % kCells); }
-  Entry &entry(CellNo no) const { return *reinterpret_cast<Entry *>(cell(no).bytes); }
-
-  void link(u32 frame) {
-    chunk(frame).previous = 0;
-    chunk(frame).next = part_->chunks;
-    if (part_->chunks != 0) chunk(part_->chunks - 1).previous = frame + 1;
-    part_->chunks = frame + 1;
-  }
-  void unlink(u32 frame) {
-    const Chunk &c = chunk(frame);
-    (c.previous != 0 ? chunk(c.previous - 1).next : part_->chunks) = c.next;
-    if (c.next != 0) chunk(c.next - 1).previous = c.previous;
-  }
-  bool new_chunk() {
-    Frame *frame = borrow_frame(pool_, pool_.packed_frames, pool_.most_packed_frames);
-    if (!frame) return false;
-    const u32 index = static_cast<u32>(frame - pool_.frames);
-    Chunk &c = chunk(index);
-    c = {};
-    for (u32 i = 0; i < kCells; i++) cell_at(index, i).next = i + 2 <= kCells ? i + 2 : 0;
-    c.free = 1;
-    frame->latch.unlock_exclusive();
-    link(index);
-    return true;
-  }
-  CellNo take_cell() {
-    while (part_->chunks == 0) {
-      if (new_chunk()) break;
-      if (part_->oldest == 0) return 0;
-      remove(part_->oldest);
-      pool_.outlived.fetch_add(1, std::memory_order_relaxed);
-    }
-    const u32 frame = part_->chunks - 1;
-    Chunk &c = chunk(frame);
-    const u32 index = c.free - 1u;
-    c.free = static_cast<u16>(cell_at(frame, index).next);
-    c.used++;
-    if (c.free == 0) unlink(frame);
-    return frame * kCells + index + 1;
-  }
-  // With those that follow it.
-  void give_back(CellNo no) {
-    while (no != 0) {
-      const CellNo next = cell(no).next;
-      const u32 frame = (no - 1) / kCells, index = (no - 1) % kCells;
-      Chunk &c = chunk(frame);
-      if (c.free == 0) link(frame);
-      cell_at(frame, index).next = c.free;
-      c.free = static_cast<u16>(index + 1);
-      if (--c.used == 0) {
-        unlink(frame);
-        return_frame(pool_, pool_.packed_frames, pool_.frames + frame);
-      }
-      no = next;
-    }
-  }
-
-  PoolShared &pool_;
-  const FileNo file_no_;
-  const PageNo page_no_;
-  CellNo *head_;
-  PackedPartition *part_;
 };
+
+// All that are there from the beginning to the end, and some of the others.
+template <typename Look>
+void each_page(PoolShared &pool, const Look &look) {
+  constexpr u32 kStep = kPackedPartitions * kBucketsAtOnce;
+  for (u32 i = 0; i < kPackedPartitions; i++) {
+    for (u32 first = i; first <= pool.packed_mask; first += kStep) {
+      const PackedLock lock(pool, i);
+      for (u32 bucket = first; bucket <= pool.packed_mask && bucket < first + kStep; bucket += kPackedPartitions) lock.each_in(bucket, look);
+    }
+  }
+}
+
+bool none_packed(const PoolShared &pool) { return pool.packed_count.load(std::memory_order_acquire) == 0; }
 
 }  // namespace
 
@@ -225,40 +87,140 @@ bool PagePacker::pack(const u8 *leaf) {
     return false;
   }
   bytes_ = static_cast<u32>(bytes);
-  crc_ = crc32c(0, buffers_->arranged, arranged_bytes_);
+  crc_ = crc32c(0, buffers_->packed, bytes_);
   return true;
 }
 
-void PagePacker::put(FileNo file_no, PageNo page_no) {
-  Partition partition(pool_, file_no, page_no);
-  LS_ASSERT(partition.find() == 0);
-  partition.add(buffers_->packed, {file_no, page_no, 0, 0, 0, crc_, static_cast<u16>(bytes_), static_cast<u16>(arranged_bytes_)});
+bool PagePacker::put(const PackedPage &page) {
+  PackedLock lock(pool_, page.file_no, page.page_no);
+  LS_ASSERT(lock.find() == 0);
+  // Under the mutex: a flush looks here after it has said what it wants.
+  if (page.since != 0 && page.since <= pool_.flush_bound.load(std::memory_order_seq_cst)) return false;
+  PackedEntry head{};
+  head.file_no = page.file_no;
+  head.page_no = page.page_no;
+  head.file_slot = page.file_slot;
+  head.set_since(page.since);
+  head.crc = crc_;
+  head.bytes = static_cast<u16>(bytes_);
+  head.arranged_bytes = static_cast<u16>(arranged_bytes_ & 0x7fff);
+  FileSlot &file = pool_.files[page.file_slot];
+  // Before the page is evicted: the file does not have what it has now (ReadAhead).
+  if (page.since != 0) file.page_writes.fetch_add(1, std::memory_order_seq_cst);
+  if (!lock.add(buffers_->packed, head)) return false;
+  note_moved(pool_, file, page.since);
+  return true;
 }
 
-bool unpack_page(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page) {
-  if (pool.packed_count.load(std::memory_order_acquire) == 0) return false;
-  u8 packed[kMostPackedBytes];
-  Entry head;
+Unpacked unpack_page(PoolShared &pool, FileNo file_no, PageNo page_no, Frame *frame) {
+  if (none_packed(pool)) return Unpacked::kNotHere;
+  Copied copied;
   {
-    Partition partition(pool, file_no, page_no);
-    const u32 no = partition.find();
-    if (no == 0) return false;
-    partition.copy_out(no, packed, &head);
-    partition.remove(no);
+    PackedLock lock(pool, file_no, page_no);
+    const CellNo no = lock.find();
+    if (no == 0) return Unpacked::kNotHere;
+    if (lock.entry(no).writing) return Unpacked::kBusy;
+    copied.take(lock, no);
+    if (const Gsn since = copied.head.since(); since != 0) {
+      note_dirty(frame, since);
+      note_moved(pool, pool.files[copied.head.file_slot], since);
+    }
+    lock.remove(no);
   }
-  u8 arranged[kMostArrangedBytes];
-  const int bytes = LZ4_decompress_safe(reinterpret_cast<const char *>(packed), reinterpret_cast<char *>(arranged), head.bytes, sizeof arranged);
-  // The file has the page, too.
-  if (bytes != head.arranged_bytes || crc32c(0, arranged, head.arranged_bytes) != head.crc) return false;
-  if (!tree_ops().restore({arranged, head.arranged_bytes}, page)) return false;
+  if (!copied.restore(pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize)) return Unpacked::kNotHere;
   pool.unpacked.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  return Unpacked::kYes;
+}
+
+bool copy_packed(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page) {
+  if (none_packed(pool)) return false;
+  Copied copied;
+  {
+    PackedLock lock(pool, file_no, page_no);
+    const CellNo no = lock.find();
+    if (no == 0) return false;
+    copied.take(lock, no);
+  }
+  return copied.restore(page);
+}
+
+bool is_packed_unwritten(PoolShared &pool, FileNo file_no, PageNo page_no) {
+  if (none_packed(pool)) return false;
+  const PackedLock lock(pool, file_no, page_no);
+  const CellNo no = lock.find();
+  return no != 0 && lock.entry(no).since() != 0;
 }
 
 void drop_packed(PoolShared &pool, FileNo file_no, PageNo page_no) {
-  if (pool.packed_count.load(std::memory_order_acquire) == 0) return;
-  Partition partition(pool, file_no, page_no);
-  if (const u32 no = partition.find()) partition.remove(no);
+  if (none_packed(pool)) return;
+  PackedLock lock(pool, file_no, page_no);
+  const CellNo no = lock.find();
+  if (no == 0) return;
+  LS_CHECK(lock.entry(no).since() == 0, "the only image of a page would be lost");
+  lock.remove(no);
+}
+
+Unpacked begin_packed_write(PoolShared &pool, const PackedPage &page, Gsn up_to, u8 *copy) {
+  Copied copied;
+  {
+    PackedLock lock(pool, page.file_no, page.page_no);
+    const CellNo no = lock.find();
+    if (no == 0) return Unpacked::kNotHere;
+    PackedEntry &entry = lock.entry(no);
+    if (entry.since() == 0 || entry.since() > up_to || !is_in_use(pool, entry)) return Unpacked::kNotHere;
+    // The last image of the number's previous life may be on its way.
+    if (entry.writing || IoStageLock(pool, page.file_no, page.page_no).being_written()) return Unpacked::kBusy;
+    entry.writing = 1;
+    copied.take(lock, no);
+  }
+  copied.restore(copy);
+  return Unpacked::kYes;
+}
+
+void end_packed_write(PoolShared &pool, FileNo file_no, PageNo page_no, bool success) {
+  PackedLock lock(pool, file_no, page_no);
+  const CellNo no = lock.find();
+  LS_CHECK(no != 0, "a packed page has gone while it was written");
+  PackedEntry &entry = lock.entry(no);
+  entry.writing = 0;
+  if (!success) return;
+  entry.set_since(0);
+  pool.packed_unwritten.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Gsn oldest_packed(PoolShared &pool) {
+  Gsn oldest = ~Gsn{0};
+  each_page(pool, [&](const PackedEntry &entry) {
+    const Gsn since = entry.since();
+    if (since != 0 && since < oldest && is_in_use(pool, entry) && pool.files[entry.file_slot].logged) oldest = since;
+  });
+  return oldest;
+}
+
+std::vector<PackedPage> unwritten_packed(PoolShared &pool, Gsn up_to) {
+  std::vector<PackedPage> found;
+  each_page(pool, [&](const PackedEntry &entry) {
+    const Gsn since = entry.since();
+    if (since != 0 && since <= up_to) found.push_back({entry.file_slot, entry.file_no, entry.page_no, since});
+  });
+  return found;
+}
+
+std::vector<PackedPage> unwritten_oldest(PoolShared &pool, u32 most) {
+  std::vector<PackedPage> found;
+  if (pool.packed_frames.load(std::memory_order_relaxed) < pool.most_packed_frames || pool.packed_unwritten.load(std::memory_order_relaxed) == 0) return found;
+  for (u32 i = 0; i < kPackedPartitions; i++) {
+    u32 looks = 0, room = most / kPackedPartitions;
+    PackedLock(pool, i).each_by_age([&](const PackedEntry &entry) {
+      if (entry.since() != 0 && !entry.writing) {
+        if (room == 0) return false;
+        found.push_back({entry.file_slot, entry.file_no, entry.page_no, entry.since()});
+        room--;
+      }
+      return ++looks < kOldest;
+    });
+  }
+  return found;
 }
 
 }  // namespace ls

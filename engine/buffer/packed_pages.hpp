@@ -1,22 +1,33 @@
-// packed_pages.hpp - clean leaves that had to leave their frames, compressed: whoever wants one again finds it here instead of in the file.
+// packed_pages.hpp - leaves that had to leave their frames, compressed: whoever wants one again finds it here instead of in the file.
 //
-// A page provider packs a leaf that it evicts, if that halves it at least; whoever would read it takes it out.  Packed pages lie in cells of
-// frames taken from the free list, `packed_percent` of the pool at most; the oldest ones make room for new ones.  Where few are wanted again, or
-// few can be packed, only one of sixteen is tried.
+// A page provider packs a leaf that it evicts, if that halves it at least, changed or not; whoever would read it takes it out.  Packed pages lie in
+// cells of frames taken from the free list, `packed_percent` of the pool at most; the oldest ones that the file has, too, make room for new ones.  Where
+// few are wanted again, or few can be packed, only one of sixteen is tried.
 //
-// K1  A page that is here is in no frame, and is what the file has, but for bytes that mean nothing.  Put in: with parent and frame latched exclusively,
-//     before the swip changes.  Taken out: by its only reader (I/O stage), or with the parent latched exclusively by who enters
-//     another image of it into a frame; and before its number is given to a new page.
-// K2  A file's number is never used again: what is here of files that are gone is met by nobody, and is soon the oldest.
+// K1  A page that is here is in no frame, and is its newest content, but for changes that wait for it and bytes that mean nothing.  Put in: with parent
+//     and frame latched exclusively, before the swip changes.  Taken out: by its only reader (I/O stage); if the file has it, too, with the parent
+//     latched exclusively by who enters another image of it into a frame.
+// K2  `since`: as Frame::dirty_since.  Who moves such a mark puts it into its new place, notes that (note_moved), and takes it from its old one: a
+//     scan for the oldest (BufferPool::oldest_dirty) finds it in one of them or there.
+// K3  A page that is being written is not taken out: whoever wants it waits.
+// K4  A file's number is never used again: what is here of files that are gone is met by nobody, and makes room like what the file has.
 //
-// Latch order: parent < frame < partition mutex < frame that is not in a tree.
+// Latch order: parent < frame < partition mutex < frame that is not in a tree, I/O partition mutex.
 #pragma once
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "buffer/pool_shared.hpp"
 
 namespace ls {
+
+struct PackedPage {
+  u32 file_slot;
+  FileNo file_no;
+  PageNo page_no;
+  Gsn since;      // 0: the file has it
+};
 
 // Of one page provider.
 class PagePacker {
@@ -28,8 +39,8 @@ class PagePacker {
 
   // Compress a copy of a leaf that is about to be evicted; false: it is not to be kept.
   bool pack(const u8 *leaf);
-  // What was packed last (K1).
-  void put(FileNo file_no, PageNo page_no);
+  // What was packed last (K1).  False: there is no room, or a flush that is under way wants it written.
+  bool put(const PackedPage &page);
 
  private:
   struct Buffers;
@@ -44,9 +55,26 @@ class PagePacker {
   bool seldom_ = false;
 };
 
-// Take the page out, if it is here, into `page`.
-bool unpack_page(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page);
-// It comes into a frame from elsewhere.
+enum class Unpacked : u8 { kYes, kNotHere, kBusy /* being written */ };
+// Take the page out, if it is here, into a frame that is the caller's alone.
+Unpacked unpack_page(PoolShared &pool, FileNo file_no, PageNo page_no, Frame *frame);
+// The page itself stays.  False: it is not here.
+bool copy_packed(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page);
+// Is it here, and not in the file?
+bool is_packed_unwritten(PoolShared &pool, FileNo file_no, PageNo page_no);
+// The file has it, too, and it comes into a frame from elsewhere.
 void drop_packed(PoolShared &pool, FileNo file_no, PageNo page_no);
+
+// ---- to be written (page_writer.hpp)
+// Claim a page of up_to or before, and copy it.  kNotHere: it has been taken out, or written.
+Unpacked begin_packed_write(PoolShared &pool, const PackedPage &page, Gsn up_to, u8 *copy);
+// The file has it now; or the write has failed.
+void end_packed_write(PoolShared &pool, FileNo file_no, PageNo page_no, bool success);
+// Pages of logged files: the least GSN; ~0 when none.
+Gsn oldest_packed(PoolShared &pool);
+// Those of up_to or before.
+std::vector<PackedPage> unwritten_packed(PoolShared &pool, Gsn up_to);
+// Of those that would make room next, if the file had them: `most` at most.  Nothing while there are frames to take.
+std::vector<PackedPage> unwritten_oldest(PoolShared &pool, u32 most);
 
 }  // namespace ls

@@ -57,9 +57,11 @@ struct PageProvider::State {
   PageWriter writer;
   PagePacker packer;
   u64 random;
-  std::vector<Frame *> evictable;  // cool and clean
+  enum class Outcome : u8 { kEvicted, kKept, kToBeWritten };
+  std::vector<Frame *> evictable;  // cool, without further chances
   std::vector<Frame *> written;    // cool, in the writer's batch
   u32 freed = 0;
+  u32 packed = 0;                  // unwritten
   bool progress = false;
   alignas(64) u8 copy[kPageSize];
 
@@ -68,7 +70,9 @@ struct PageProvider::State {
   bool has_chances(Frame *frame, FileSlot &file);
   void look_at(Frame *frame);
   void cool(Frame *frame, FileSlot &file);
-  bool evict(Frame *frame, bool forgotten);
+  Outcome evict(Frame *frame, bool forgotten, bool may_pack);
+  void write_first(Frame *frame);
+  void write_oldest_packed();
   void drop_loaded(Frame *frame, bool forgotten);
   void drop_forgotten(Frame *frame, FileSlot &file);
   void drop_meta(Frame *frame, FileSlot &file);
@@ -123,37 +127,47 @@ void PageProvider::State::cool(Frame *frame, FileSlot &file) {
   parent->latch.unlock_exclusive_unchanged();  // readers that know the swip as hot still find the page there
 }
 
-bool PageProvider::State::evict(Frame *frame, bool forgotten) {
+// Of a forgotten file nothing is kept.
+PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgotten, bool may_pack) {
   FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
-  if (!copy_page(frame, &file) || (has_swizzled_children(copy) && forgotten)) return false;
-  // What a scan has read and nobody has asked for since is not kept.
-  const bool packed = !forgotten && frame->visits.load(std::memory_order_relaxed) != 0 && frame->dirty_since.load(std::memory_order_relaxed) == 0 &&
-                      reinterpret_cast<const PageHeader *>(copy)->kind == PageKind::kLeaf && packer.pack(copy);
+  if (!copy_page(frame, &file) || (has_swizzled_children(copy) && forgotten)) return Outcome::kKept;
+  // What a scan has read and nobody has asked for since is not packed.
+  bool to_pack = may_pack && !forgotten && frame->visits.load(std::memory_order_relaxed) != 0 && frame->writing.load(std::memory_order_relaxed) == 0 &&
+                 reinterpret_cast<const PageHeader *>(copy)->kind == PageKind::kLeaf && packer.pack(copy);
+  if (!to_pack && !forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0) return Outcome::kToBeWritten;
   Frame *parent;
   Swip *swip;
-  if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return false;
+  if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return Outcome::kKept;
   LS_ASSERT(swip->frame() == frame);
   bool wanted = swip->is_cool() || forgotten;
   if (!wanted || !frame->latch.try_lock_exclusive()) {
     parent->latch.unlock_exclusive_unchanged();
-    return false;
+    return Outcome::kKept;
   }
   u8 *page = pool.page(frame);
-  bool busy = frame->writing.load(std::memory_order_relaxed) != 0;
-  bool dirty = frame->dirty_since.load(std::memory_order_relaxed) != 0 && !forgotten;
-  bool children = has_swizzled_children(page);
-  if (busy || dirty || children) {
-    if (children && !forgotten) {
+  Outcome outcome = Outcome::kEvicted;
+  const Gsn since = forgotten ? 0 : frame->dirty_since.load(std::memory_order_relaxed);
+  if (has_swizzled_children(page)) {
+    outcome = Outcome::kKept;
+    if (!forgotten) {
       // Somebody went through it and woke a child (F2): it is not cold.
       __atomic_store_n(&swip->raw, Swip::hot(frame).raw, __ATOMIC_RELAXED);
       frame->state.store(FrameState::kHot, std::memory_order_release);
     }
+  } else if (frame->writing.load(std::memory_order_relaxed) != 0) {
+    outcome = Outcome::kKept;
+  } else {
+    to_pack = to_pack && std::memcmp(copy, page, kPageSize) == 0 &&
+              packer.put({file.index, frame->file_no.load(std::memory_order_relaxed), frame->page_no.load(std::memory_order_relaxed), since});
+    if (since != 0) {
+      if (to_pack) packed++;
+      else outcome = Outcome::kToBeWritten;
+    }
+  }
+  if (outcome != Outcome::kEvicted) {
     frame->latch.unlock_exclusive_unchanged();
     parent->latch.unlock_exclusive_unchanged();
-    return false;
-  }
-  if (packed && std::memcmp(copy, page, kPageSize) == 0) {
-    packer.put(frame->file_no.load(std::memory_order_relaxed), frame->page_no.load(std::memory_order_relaxed));
+    return outcome;
   }
   const auto leaf_room = tree_ops().leaf_room;
   const Swip evicted = Swip::evicted(frame->page_no.load(std::memory_order_relaxed), leaf_room ? leaf_room(page) : LeafRoom{});
@@ -164,7 +178,23 @@ bool PageProvider::State::evict(Frame *frame, bool forgotten) {
   release_frame(*pool.shared(), frame);
   pool.shared()->evictions.fetch_add(1, std::memory_order_relaxed);
   freed++;
-  return true;
+  return Outcome::kEvicted;
+}
+
+// It is evicted when that has happened.
+void PageProvider::State::write_first(Frame *frame) {
+  if (writer.full() || writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) != PageWriter::Added::kYes) return;
+  progress = true;
+  written.push_back(frame);
+}
+
+// As many as were packed: those make room for the next ones.
+void PageProvider::State::write_oldest_packed() {
+  if (packed == 0) return;
+  for (const PackedPage &page : unwritten_oldest(*pool.shared(), std::max(packed, kPackedPartitions))) {
+    if (writer.full()) return;
+    (void)writer.add(page, ~Gsn{0}, PageWriter::Patience::kTry);
+  }
 }
 
 // A page in the I/O stage: freed pages are written, then dropped; loads nobody came for are dropped.
@@ -229,7 +259,7 @@ void PageProvider::State::drop_forgotten(Frame *frame, FileSlot &file) {
   if (frame->state.load(std::memory_order_acquire) == FrameState::kLoaded) return drop_loaded(frame, true);
   if (!frame->in_tree()) return;
   if (file.meta.load(std::memory_order_relaxed) == frame) return drop_meta(frame, file);
-  if (evict(frame, true)) return;
+  if (evict(frame, true, false) == Outcome::kEvicted) return;
   u8 visits = frame->visits.load(std::memory_order_relaxed);
   if (visits >= kUnreachableVisits) {
     drop_unreachable(frame, file);
@@ -252,14 +282,7 @@ void PageProvider::State::look_at(Frame *frame) {
     }
     return cool(frame, file);
   }
-  if (has_chances(frame, file)) return;
-  if (frame->dirty_since.load(std::memory_order_relaxed) != 0) {
-    if (writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) != PageWriter::Added::kYes) return;
-    progress = true;
-    written.push_back(frame);
-    return;
-  }
-  evictable.push_back(frame);
+  if (!has_chances(frame, file)) evictable.push_back(frame);
 }
 
 // Clear out forgotten files wherever their frames are.
@@ -284,18 +307,22 @@ Status PageProvider::round(u32 *freed) {
   s.freed = 0;
   s.progress = false;
   s.written.clear();
+  s.packed = 0;
   // Further samples make the batch worth its syncs; in a small pool they would leave no time for a second chance.
   u32 samples = std::min(kMaxSamples, 1 + pool_.frame_count() / kFramesPerSample);
   const u32 batch = std::clamp(pool_.shared()->low_water / 2, kSamples, kTearPages - kSamples);
   for (u32 n = 0; n < samples && s.written.size() < batch && s.freed < kSamples; n++) {
     s.evictable.clear();
     for (u32 i = 0; i < kSamples && !s.writer.full(); i++) s.look_at(pool_.frame(next_random(s.random) % pool_.frame_count()));
-    for (Frame *frame : s.evictable) s.evict(frame, false);
+    for (Frame *frame : s.evictable) {
+      if (s.evict(frame, false, true) == State::Outcome::kToBeWritten) s.write_first(frame);
+    }
   }
+  s.write_oldest_packed();
   if (s.writer.met_unhardened()) pool_.log().kick();
   Status status = s.writer.write(nullptr);
   for (Frame *frame : s.written) {
-    if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool) s.evict(frame, false);
+    if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool) s.evict(frame, false, false);
   }
   *freed = s.freed;
   return status;

@@ -25,12 +25,11 @@ bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
   *why = PageWriter::Added::kNothing;
   // Nor does it take one to let go of a page in the I/O stage: since its number was read the frame may have got another.
   if (!stage.is_page(frame)) return false;
-  if (state == FrameState::kLoaded) {
-    if (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed)) return false;
-  } else if (state != FrameState::kHot && state != FrameState::kCool) {
-    return false;
-  }
+  if (state == FrameState::kFree) return false;
+  if (state == FrameState::kLoaded && (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed))) return false;
   *why = PageWriter::Added::kBusy;
+  // Soon it is in a tree, with the mark that came with it (packed_pages.hpp).
+  if (state == FrameState::kLoading) return false;
   if (frame->writing.load(std::memory_order_relaxed) || stage.being_written()) return false;
   frame->writing.store(1, std::memory_order_relaxed);
   return true;
@@ -96,6 +95,25 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
     (file.logged ? logged_ : unlogged_).push_back({frame, &file, file_no, page_no, gsn, false});
   }
   return result;
+}
+
+PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to, Patience patience) {
+  LS_ASSERT(!full());
+  FileSlot &file = pool_.file(page.file_slot);
+  if (!file_is(file, FileState::kActive)) return Added::kNothing;
+  const bool logged = file.logged;
+  u8 *copy = slot_buffer(logged);
+  const Unpacked begun = begin_packed_write(*pool_.shared(), page, up_to, copy);
+  if (begun != Unpacked::kYes) return begun == Unpacked::kBusy ? Added::kBusy : Added::kNothing;
+  const Entry entry{nullptr, &file, page.file_no, page.page_no, reinterpret_cast<const PageHeader *>(copy)->gsn, false};
+  if (patience == Patience::kTry && entry.gsn > pool_.log().hardened()) {
+    met_unhardened_ = true;
+    finish(entry, false);
+    return Added::kBusy;
+  }
+  page_seal(copy);
+  (logged ? logged_ : unlogged_).push_back(entry);
+  return Added::kYes;
 }
 
 // W2.
@@ -178,6 +196,11 @@ Status PageWriter::write(const volatile int *interrupt) {
 
 // The copy's way has ended.
 void PageWriter::finish(const Entry &entry, bool success) {
+  if (entry.frame) return finish_frame(entry, success);
+  end_packed_write(*pool_.shared(), entry.file_no, entry.page_no, success);
+}
+
+void PageWriter::finish_frame(const Entry &entry, bool success) {
   Frame *frame = entry.frame;
   bool free = false;
   frame->latch.lock_shared();  // nobody is in mark_dirty

@@ -6,7 +6,7 @@
 //   W1  no latch is held while anything is waited for.
 //   W2  a copy reaches the file only when the log is durable up to its GSN (WAL rule).
 //   W3  of one page at most one copy is on its way at any time (Frame::writing; a freed page's number may be in use again
-//       by another frame, io_stage.hpp): an old image never overwrites a newer one.
+//       by another frame, io_stage.hpp; K3 in packed_pages.hpp): an old image never overwrites a newer one.
 //   W4  dirty_since leaves its old value only after the copy is durable.  While a copy is under way changes are noted in
 //       dirty_next.
 // When a batch fails all its pages stay dirty.  A crash leaves any subset of the batch written: each is a consistent page
@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "buffer/packed_pages.hpp"
 #include "buffer/pool.hpp"
 #include "buffer/tear_guard.hpp"
 
@@ -34,6 +35,8 @@ class PageWriter {
   enum class Added : u8 { kYes, kBusy /* somebody else is at it, or not hardened */, kNothing /* clean, or gone */ };
   // Take a page that is dirty since up_to or earlier.  There must be room.  No latch held.
   Added add(Frame *frame, Gsn up_to, Patience patience);
+  // The same of a packed page, which stays packed.
+  Added add(const PackedPage &page, Gsn up_to, Patience patience);
   bool full() const { return logged_.size() + unlogged_.size() == kTearPages; }
   bool empty() const { return logged_.empty() && unlogged_.empty(); }
   // A page met that must wait for the log (kTry): the caller may kick the committer.
@@ -43,7 +46,7 @@ class PageWriter {
 
  private:
   struct Entry {
-    Frame *frame;
+    Frame *frame;     // null: of a packed page
     FileSlot *file;
     FileNo file_no;
     PageNo page_no;
@@ -56,6 +59,7 @@ class PageWriter {
   Status put_in_place();
   Status sync_files();
   void finish(const Entry &entry, bool success);
+  void finish_frame(const Entry &entry, bool success);
 
   BufferPool &pool_;
   TearGuard guard_;

@@ -174,9 +174,9 @@ void BufferPool::name_frame(Frame *frame, PageNo page_no) {
     if (old) {
       LS_CHECK(old->state.load(std::memory_order_relaxed) == FrameState::kLoaded, "a page in use was handed out as new");
       // The log must be kept from the old life's first unwritten change on, until a newer image is on disk.
-      // Announced before it moves, so that a scan that misses it on the way knows (oldest_dirty).
-      shared_->takeovers.fetch_add(1, std::memory_order_seq_cst);
-      frame->dirty_since.store(old->dirty_since.load(std::memory_order_relaxed), std::memory_order_release);
+      const Gsn since = old->dirty_since.load(std::memory_order_relaxed);
+      frame->dirty_since.store(since, std::memory_order_release);
+      note_moved(*shared_, file(frame->file_slot.load(std::memory_order_relaxed)), since);
       if (old->writing.load(std::memory_order_relaxed)) {
         old->superseded.store(1, std::memory_order_relaxed);
       } else {
@@ -218,6 +218,13 @@ void note_dirty(Frame *frame, Gsn since) {
   if (word.load(std::memory_order_relaxed) == 0) word.store(since, std::memory_order_release);
 }
 
+void note_moved(PoolShared &pool, const FileSlot &file, Gsn since) {
+  if (!file.logged || since == 0) return;
+  Gsn oldest = pool.moved_since.load(std::memory_order_seq_cst);
+  while (since < oldest && !pool.moved_since.compare_exchange_weak(oldest, since, std::memory_order_seq_cst)) {
+  }
+}
+
 void BufferPool::mark_dirty(Frame *frame, Gsn gsn) {
   note_dirty(frame, gsn ? gsn : 1);
   if (gsn) reinterpret_cast<PageHeader *>(page(frame))->gsn = gsn;
@@ -242,6 +249,7 @@ PoolStats BufferPool::stats() const {
   s.waiting = shared_->waiting_count.load(std::memory_order_relaxed);
   s.unpacked = shared_->unpacked.load(std::memory_order_relaxed);
   s.packed = shared_->packed_count.load(std::memory_order_relaxed);
+  s.packed_unwritten = shared_->packed_unwritten.load(std::memory_order_relaxed);
   s.packed_frames = shared_->packed_frames.load(std::memory_order_relaxed);
   for (u32 i = 0; i < shared_->frame_count; i++) {
     s.dirty += frame(i)->dirty_since.load(std::memory_order_relaxed) != 0;

@@ -36,6 +36,9 @@ class OptimisticGuard;
 class BufferPool;
 struct WaitingPage;
 
+// Where who reads past the pool finds a page.  kNot: a frame of it is on its way, or changes wait for it.
+enum class ReadPast : u8 { kCopied, kFile, kNot };
+
 // What a worker (or engine thread) needs to work on pages.  Private to it, not in shared memory.
 struct Ctx {
   BufferPool *pool = nullptr;
@@ -56,7 +59,7 @@ enum class Step : u8 { kOk, kRestart, kError };
 struct PoolStats {
   u64 reads, writes, evictions, frames, free, dirty, hits, restarts, splits, merges, reads_ahead, batches_ahead;
   u64 put_off, waiting;   // changes (waiting_changes.hpp): ever, and now
-  u64 unpacked, packed, packed_frames;   // pages (packed_pages.hpp): ever, and now; and the frames that hold them
+  u64 unpacked, packed, packed_unwritten, packed_frames;   // pages (packed_pages.hpp): ever, now, and those the file does not have; the frames that hold them
 };
 
 // Called by a flush between two batches, no latch held, when `done` of `total` pages are written: may sleep.
@@ -125,8 +128,10 @@ class BufferPool {
   void take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
   // The same in any case, with the changes that wait for it.  kRestart: the parent has changed, or somebody is reading the page.
   Step bring_in(Ctx &ctx, FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no, const u8 *page);
-  // Is what the file has of an evicted page not all of it: a frame of it is on its way, or changes wait for it?
-  bool is_more_than_file(const FileSlot &file, PageNo page_no) const;
+  // Is what the file has of an evicted page perhaps not the newest: it is packed and was not written, or a frame of it is on its way?
+  bool is_beside_file(const FileSlot &file, PageNo page_no) const;
+  // Copy an evicted page, if it is packed, or say whether the file has it.
+  ReadPast read_past(const FileSlot &file, PageNo page_no, u8 *page) const;
   // Read a page into a frame without a tree around it (meta pages): exclusively latched, state kLoaded.
   Status load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
 

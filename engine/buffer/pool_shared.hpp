@@ -94,15 +94,18 @@ struct PoolShared {
   FutexMutex tear_areas[kTearAreas];
   std::atomic<u32> tear_cursor;
 
-  // A freed page's dirty_since moved to the frame that reuses its number: BufferPool::oldest_dirty scans again.
-  std::atomic<u64> takeovers;
-  std::atomic<Gsn> redo_bound;       // result of the last undisturbed scan: holds for ever
+  FutexMutex scan_mutex;             // one BufferPool::oldest_dirty at a time
+  std::atomic<Gsn> moved_since;      // the oldest mark that has moved since it began (note_moved); 0: nobody wants to know
+  FutexMutex flush_mutex;
+  u32 flushes;                       // under way
+  std::atomic<Gsn> flush_bound;      // what they write, the page providers write as well
 
   alignas(kCacheLine) std::atomic<u64> waiting_count;   // changes that wait for their page
   std::atomic<u64> put_off;          // ever
   std::atomic<u32> waiting_frames;   // that hold them
 
   alignas(kCacheLine) std::atomic<u64> packed_count;    // packed pages
+  std::atomic<u64> packed_unwritten;     // of them: the file does not have them
   std::atomic<u64> unpacked, outlived;   // ever: wanted again, and gone as the oldest
   std::atomic<u32> packed_frames;    // that hold them
 
@@ -140,6 +143,8 @@ bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no)
 void release_frame(PoolShared &pool, Frame *frame);
 // Changed since; exclusive latch held.
 void note_dirty(Frame *frame, Gsn since);
+// A mark of that file goes from one place to another: it is in the new one already, and still in the old one.
+void note_moved(PoolShared &pool, const FileSlot &file, Gsn since);
 
 // ---- follow.cpp
 // As BufferPool::load_page, but a page that is not on disk comes as zeros.

@@ -155,6 +155,7 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->changes_put_off = pool.put_off;
   stats->pages_unpacked = pool.unpacked;
   stats->pages_packed = pool.packed;
+  stats->pages_packed_unwritten = pool.packed_unwritten;
   stats->frames_packed = pool.packed_frames;
   stats->changes_waiting = pool.waiting;
   stats->restarts = pool.restarts;

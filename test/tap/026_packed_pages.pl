@@ -56,6 +56,7 @@ foreach my $how (qw(all stop postmaster all))
 	cmp_ok(stat_of('pages_unpacked') - $before, '>', 500, "$how: pages are not read");
 	cmp_ok(stat_of('frames_packed'), '<=', stat_of('frames_total') * 40 / 100, "$how: within their share");
 	$node->safe_psql('postgres', 'VACUUM accounts; SELECT count(*) FROM accounts; SELECT leanstore_checkpoint()');
+	cmp_ok(stat_of('pages_packed_unwritten'), '>', 0, "$how: changed pages, too");
 	$how eq 'stop' ? $node->stop('fast') : CrashDriver::kill_server($node, $how);
 	$node->finish_pgbench($run);
 	$node->start;
@@ -68,7 +69,7 @@ $node->leanstore_check_ok('at the end');
 $node->set_config('leanstore.packed_pages' => 0);
 $node->restart;
 $node->safe_psql('postgres', 'UPDATE accounts SET balance = 1');
-is(stat_of('pages_packed + pages_unpacked + frames_packed'), '0', 'turned off');
+is(stat_of('pages_packed + pages_packed_unwritten + pages_unpacked + frames_packed'), '0', 'turned off');
 cmp_ok(stat_of('pages_evicted'), '>', 100, 'pages are evicted');
 
 $node->stop('fast');

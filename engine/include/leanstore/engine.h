@@ -604,7 +604,7 @@ typedef struct ls_stats {
   uint64_t splits, merges, restarts;
   uint64_t changes_put_off, changes_waiting; /* of leaves that are not in memory: ever, and now */
   uint64_t pages_unpacked;                   /* leaves that were found compressed in memory instead of being read */
-  uint64_t pages_packed, frames_packed;      /* now, and the frames that hold them */
+  uint64_t pages_packed, pages_packed_unwritten, frames_packed; /* now, of them those that the file does not have yet, the frames that hold them */
   uint64_t files_open, files_max;
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;

@@ -35,16 +35,33 @@ struct PackedPages : ::testing::Test {
   PagePacker packer{shared};
   u32 free_at_first = shared.free_count.load();
 
-  bool put(PageNo page_no, u32 noise, u64 seed = 0) {
+  Gsn frame_since = 0;   // of the last one taken out
+
+  // slot: of an open file, else of a number that no file has.
+  bool put(PageNo page_no, u32 noise, u64 seed = 0, Gsn since = 0, std::optional<u32> slot = {}) {
     PageBuffer page;
     make_leaf(page, page_no, noise, seed);
-    if (!packer.pack(page.bytes)) return false;
-    packer.put(kFile, page_no);
-    return true;
+    return packer.pack(page.bytes) && packer.put({slot.value_or(0), slot ? number_of(*slot) : kFile, page_no, since});
+  }
+  // Its own pages are written.
+  u32 open_file() {
+    EngineFixture::Worker worker(engine, 0);
+    const u32 slot = engine.open(worker.ctx, 1, true)->index;
+    engine.flush(worker.ctx);
+    return slot;
+  }
+  FileNo number_of(u32 slot) { return engine.pool().file(slot).file_no.load(); }
+  Unpacked unpack(FileNo file_no, PageNo page_no, PageBuffer &page) {
+    Frame *frame = free_list_pop(shared);
+    const Unpacked outcome = unpack_page(shared, file_no, page_no, frame);
+    std::memcpy(page.bytes, engine.pool().page(frame), kPageSize);
+    frame_since = frame->dirty_since.exchange(0);
+    free_list_push(shared, frame);
+    return outcome;
   }
   bool is_here(PageNo page_no, u32 noise, u64 seed = 0) {
     PageBuffer page, expected;
-    if (!unpack_page(shared, kFile, page_no, page.bytes)) return false;
+    if (unpack(kFile, page_no, page) != Unpacked::kYes) return false;
     make_leaf(expected, page_no, noise, seed);
     EXPECT_EQ(page.node()->verify(), nullptr);
     EXPECT_EQ(page.node()->header.gsn, seed);
@@ -60,7 +77,7 @@ TEST_F(PackedPages, a_page_is_taken_out_once) {
   ASSERT_TRUE(put(5, 4, 9));
   ASSERT_TRUE(put(6, 4, 9));
   PageBuffer page;
-  EXPECT_FALSE(unpack_page(shared, kFile + 1, 5, page.bytes));
+  EXPECT_EQ(unpack(kFile + 1, 5, page), Unpacked::kNotHere);
   EXPECT_TRUE(is_here(5, 4, 9));
   EXPECT_FALSE(is_here(5, 4, 9));
   drop_packed(shared, kFile, 6);
@@ -98,7 +115,9 @@ TEST_F(PackedPages, without_a_free_frame_there_is_no_room_but_that_of_older_ones
   std::vector<Frame *> taken;
   ASSERT_TRUE(put(1, 4));
   while (Frame *frame = free_list_pop(shared)) taken.push_back(frame);
-  for (PageNo i = 2; i < 300; i++) ASSERT_TRUE(put(i, 4));
+  u32 kept = 0;   // those that belong where there is a frame
+  for (PageNo i = 2; i < 300; i++) kept += put(i, 4);
+  EXPECT_GT(kept, 5u);
   EXPECT_GT(shared.packed_count, 0u);
   EXPECT_EQ(shared.packed_frames, 1u);
   for (Frame *frame : taken) free_list_push(shared, frame);
@@ -131,10 +150,106 @@ TEST_F(PackedPages, a_damaged_one_is_not_taken) {
   ASSERT_TRUE(put(5, 4));
   for (u32 f = 0; f < kFrames; f++) {
     u8 *page = shared.pages + size_t{f} * kPageSize;
-    for (u32 at = 200; at < kPageSize; at += 40) page[at] ^= 0x55;
+    for (u32 cell = 64; cell < kPageSize; cell += 252) page[cell + 100] ^= 0x55;
   }
   PageBuffer page;
-  EXPECT_FALSE(unpack_page(shared, kFile, 5, page.bytes));
+  EXPECT_EQ(unpack(kFile, 5, page), Unpacked::kNotHere);
+}
+
+TEST_F(PackedPages, a_damaged_one_that_is_nowhere_else_ends_everything) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const u32 slot = open_file();
+  ASSERT_TRUE(put(5, 4, 0, 30, slot));
+  for (u32 f = 0; f < kFrames; f++) {
+    u8 *page = shared.pages + size_t{f} * kPageSize;
+    for (u32 cell = 64; cell < kPageSize; cell += 252) page[cell + 100] ^= 0x55;
+  }
+  PageBuffer page;
+  EXPECT_DEATH(unpack(number_of(slot), 5, page), "damaged in memory");
+}
+
+TEST_F(PackedPages, what_was_changed_is_when_it_is_taken_out) {
+  const u32 slot = open_file();
+  const FileNo file = number_of(slot);
+  ASSERT_TRUE(put(5, 4, 0, 30, slot));
+  ASSERT_TRUE(put(6, 4, 0, 20, slot));
+  ASSERT_TRUE(put(7, 4, 0, 0, slot));
+  EXPECT_EQ(shared.packed_unwritten, 2u);
+  EXPECT_EQ(oldest_packed(shared), 20u);
+  EXPECT_EQ(engine.pool().oldest_dirty(), 20u);
+  EXPECT_TRUE(is_packed_unwritten(shared, file, 5));
+  EXPECT_FALSE(is_packed_unwritten(shared, file, 7));
+  PageBuffer page;
+  EXPECT_TRUE(copy_packed(shared, file, 6, page.bytes));
+  EXPECT_EQ(page.node()->count, 100);
+  EXPECT_EQ(unpack(file, 6, page), Unpacked::kYes);
+  EXPECT_EQ(frame_since, 20u);
+  EXPECT_EQ(oldest_packed(shared), 30u);
+  EXPECT_EQ(unpack(file, 7, page), Unpacked::kYes);
+  EXPECT_EQ(frame_since, 0u);
+  EXPECT_EQ(unwritten_packed(shared, 29).size(), 0u);
+  EXPECT_EQ(unwritten_packed(shared, 30).size(), 1u);
+  EXPECT_EQ(unpack(file, 5, page), Unpacked::kYes);
+  EXPECT_EQ(shared.packed_unwritten, 0u);
+  EXPECT_EQ(engine.pool().oldest_dirty(), ~Gsn{0});
+}
+
+TEST_F(PackedPages, what_is_written_stays_and_is_waited_for) {
+  const u32 slot = open_file();
+  const PackedPage page{slot, number_of(slot), 5, 30};
+  ASSERT_TRUE(put(5, 4, 0, 30, slot));
+  PageBuffer copy;
+  EXPECT_EQ(begin_packed_write(shared, page, 29, copy.bytes), Unpacked::kNotHere);
+  ASSERT_EQ(begin_packed_write(shared, page, 30, copy.bytes), Unpacked::kYes);
+  EXPECT_EQ(copy.node()->verify(), nullptr);
+  EXPECT_EQ(begin_packed_write(shared, page, 30, copy.bytes), Unpacked::kBusy);
+  PageBuffer out;
+  EXPECT_EQ(unpack(page.file_no, 5, out), Unpacked::kBusy);
+  end_packed_write(shared, page.file_no, 5, false);
+  EXPECT_EQ(oldest_packed(shared), 30u) << "the write failed";
+  ASSERT_EQ(begin_packed_write(shared, page, 30, copy.bytes), Unpacked::kYes);
+  end_packed_write(shared, page.file_no, 5, true);
+  EXPECT_EQ(oldest_packed(shared), ~Gsn{0});
+  EXPECT_EQ(shared.packed_unwritten, 0u);
+  EXPECT_EQ(begin_packed_write(shared, page, 30, copy.bytes), Unpacked::kNotHere);
+  EXPECT_EQ(unpack(page.file_no, 5, out), Unpacked::kYes);
+  EXPECT_EQ(frame_since, 0u);
+}
+
+// Nothing that the file does not have makes room, unless the file is gone.
+TEST_F(PackedPages, unwritten_ones_make_no_room) {
+  const u32 slot = open_file();
+  u32 kept = 0;
+  PageNo n = 0;
+  while (put(n, 4, 0, 30, slot)) n++, kept++;
+  for (; n < 2000; n++) kept += put(n, 4, 0, 30, slot);
+  EXPECT_GT(kept, kMostFrames);
+  EXPECT_EQ(shared.packed_unwritten, kept);
+  EXPECT_FALSE(put(3000, 4, 0, 0, slot)) << "nor for one that needs no writing";
+  const std::vector<PackedPage> oldest = unwritten_oldest(shared, 64);
+  EXPECT_EQ(oldest.size(), 64u);
+  for (const PackedPage &page : oldest) {
+    PageBuffer copy;
+    ASSERT_EQ(begin_packed_write(shared, page, 30, copy.bytes), Unpacked::kYes);
+    end_packed_write(shared, page.file_no, page.page_no, true);
+  }
+  u32 more = 0;
+  for (n = 4000; n < 4300; n++) more += put(n, 4, 0, 30, slot);
+  EXPECT_GT(more, 30u);
+  EXPECT_LE(more, 64u + kPackedPartitions);
+  engine.pool().forget_file(EngineFixture::key_of(1));
+  EXPECT_EQ(oldest_packed(shared), ~Gsn{0});
+  for (n = 5000; n < 5300; n++) EXPECT_TRUE(put(n, 4));
+}
+
+TEST_F(PackedPages, a_flush_wants_it_written) {
+  const u32 slot = open_file();
+  shared.flush_bound.store(30);
+  EXPECT_FALSE(put(5, 4, 0, 30, slot));
+  EXPECT_TRUE(put(6, 4, 0, 31, slot));
+  EXPECT_TRUE(put(7, 4, 0, 0, slot));
+  shared.flush_bound.store(0);
+  EXPECT_TRUE(put(5, 4, 0, 30, slot));
 }
 
 // ---- in a pool
@@ -145,6 +260,16 @@ struct PackedTree : ::testing::Test {
   FileSlot *file = engine.open(worker.ctx, 1, true);
   TreeUser user{worker.ctx, *file};
 
+  // work(user, random), with a worker of its own.
+  template <typename Work>
+  std::thread thread(u64 number, Work work) {
+    return std::thread([this, number, work] {
+      EngineFixture::Worker own(engine, static_cast<u32>(number + 1));
+      TreeUser mine(own.ctx, *file);
+      std::mt19937_64 random(number);
+      work(mine, random);
+    });
+  }
   static std::string value_of(u64 key, u64 version) { return int_key(key * 31 + version) + std::string(60, static_cast<char>('a' + version % 20)); }
 };
 
@@ -170,6 +295,65 @@ TEST_F(PackedTree, what_is_wanted_again_is_not_read) {
   EXPECT_LE(after.packed_frames, kFrames * 40 / 100);
 }
 
+// All of it packed or in frames: what is changed again and again is not written, until somebody says so.
+TEST_F(PackedTree, what_is_changed_is_written_once) {
+  constexpr u64 kKeys = 14000;
+  for (u64 i = 0; i < kKeys; i++) ASSERT_TRUE(user.insert(int_key(i), value_of(i, 0)));
+  std::mt19937_64 random(3);
+  std::vector<u64> versions(kKeys);
+  auto change = [&](int n) {
+    for (int i = 0; i < n; i++) {
+      const u64 key = random() % kKeys;
+      ASSERT_TRUE(user.upsert(int_key(key), value_of(key, ++versions[key])));
+    }
+  };
+  change(10000);
+  const PoolStats before = engine.pool().stats();
+  change(20000);
+  const PoolStats after = engine.pool().stats();
+  EXPECT_GT(after.unpacked - before.unpacked, 500u);
+  EXPECT_LT(after.writes - before.writes, (after.unpacked - before.unpacked) / 4);
+  EXPECT_GT(after.packed_unwritten, 5u);
+  // A scan finds them where they are.
+  worker.ctx.pages = {};
+  EXPECT_EQ(user.scan().size(), kKeys);
+  EXPECT_LT(worker.ctx.pages.read, 100u);
+  EXPECT_GT(engine.pool().stats().packed, 20u) << "a scan takes none out";
+  engine.flush(worker.ctx);
+  EXPECT_EQ(engine.pool().stats().packed_unwritten, 0u);
+  EXPECT_GT(engine.pool().stats().packed, 20u);
+  EXPECT_EQ(engine.pool().oldest_dirty(), ~Gsn{0});
+  engine.crash();
+  engine.restart();
+  EngineFixture::Worker again(engine, 0);
+  TreeUser other(again.ctx, *engine.open(again.ctx, 1, true));
+  for (u64 i = 0; i < kKeys; i++) ASSERT_EQ(other.lookup(int_key(i)), value_of(i, versions[i]));
+}
+
+// What a flush was to write is written when it is over, wherever it went meanwhile.
+TEST_F(PackedTree, no_mark_gets_past_a_flush) {
+  constexpr u64 kThreads = 3, kKeysEach = 6000;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (u64 t = 0; t < kThreads; t++) {
+    threads.push_back(thread(t, [&, t](TreeUser &mine, std::mt19937_64 &random) {
+      for (u64 i = 0; i < kKeysEach; i++) ASSERT_TRUE(mine.insert(int_key(i * kThreads + t), value_of(i, 0)));
+      for (u64 i = 0; !done.load(); i++) ASSERT_TRUE(mine.upsert(int_key((random() % kKeysEach) * kThreads + t), value_of(i, i)));
+    }));
+  }
+  u32 flushes = 0;
+  const u64 unpacked = engine.pool().stats().unpacked;
+  for (; flushes < 40 || engine.pool().stats().unpacked - unpacked < 20000; flushes++) {
+    const Gsn hardened = engine.log().hardened();
+    ASSERT_TRUE(ok(engine.pool().flush(worker.ctx, hardened, false))) << last_error().message;
+    ASSERT_GT(engine.pool().oldest_dirty(), hardened);
+  }
+  done = true;
+  for (std::thread &thread : threads) thread.join();
+  BTree::CheckResult result;
+  EXPECT_TRUE(user.verify(&result));
+}
+
 // Many versions of each page, changed by several threads; removed, merged, split; scanned; written meanwhile.
 TEST_F(PackedTree, nobody_meets_an_old_image) {
   constexpr u64 kThreads = 4, kKeysEach = 5000;
@@ -177,10 +361,7 @@ TEST_F(PackedTree, nobody_meets_an_old_image) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
   for (u64 t = 0; t < kThreads; t++) {
-    threads.emplace_back([&, t] {
-      EngineFixture::Worker own(engine, static_cast<u32>(t + 1));
-      TreeUser mine(own.ctx, *file);
-      std::mt19937_64 random(t);
+    threads.push_back(thread(t, [&, t](TreeUser &mine, std::mt19937_64 &random) {
       Model &model = models[t];
       for (u64 i = 0; i < 24000; i++) {
         const std::string key = int_key((random() % kKeysEach) * kThreads + t);
@@ -199,14 +380,12 @@ TEST_F(PackedTree, nobody_meets_an_old_image) {
           ASSERT_EQ(mine.lookup(key), there->second);
         }
       }
-    });
+    }));
   }
-  std::thread others([&] {
-    EngineFixture::Worker own(engine, 9);
-    TreeUser mine(own.ctx, *file);
+  std::thread others = thread(kThreads, [&](TreeUser &mine, std::mt19937_64 &) {
     while (!done.load()) {
       mine.scan();
-      engine.flush(own.ctx);
+      engine.flush(worker.ctx);
     }
   });
   for (std::thread &thread : threads) thread.join();

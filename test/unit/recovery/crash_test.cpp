@@ -112,12 +112,12 @@ class Snapshot {
   TempDirectory copy_;
 };
 
-// Crash at the n-th call of recovery, for n in steps; recover again; look.  Ends when recovery makes fewer calls.
+// Crash at the first call of recovery, and at others in steps; recover again; look.  Ends when recovery makes fewer calls.
 void crash_at_each_call(const Snapshot &snapshot, const LifePlan &base, const DeadlyCall &call, u64 step, u64 seed) {
   std::mt19937_64 random(seed);
   bool reached = true;
   u64 crashes = 0;
-  for (u64 nth = 1 + random() % step; reached; nth += step) {
+  for (u64 nth = 1; reached; nth += nth == 1 ? 1 + random() % step : step) {
     CrashHarness harness = snapshot.restore();
     LifePlan plan = base;
     plan.work_ms = 0;

@@ -1,0 +1,102 @@
+// packed_table.hpp - where packed pages lie (packed_pages.hpp): a hash table of byte strings in cells of frames, cut into partitions by page.
+//
+// A page takes as many cells of 252 bytes as it needs, chained; its entry is at the start of the first.  The frames come from the free list; one whose
+// cells are all free goes back.  In each partition the pages stand in the order in which they came.
+//
+// Latch order: see packed_pages.hpp.
+#pragma once
+#include "buffer/pool_shared.hpp"
+
+namespace ls {
+
+// A cell's number: of its frame, times cells in a frame, and which one, plus one; 0: none.
+using CellNo = u32;
+inline constexpr u32 kPackedCells = 16, kPackedCellBytes = 252;
+
+// In front of a page's bytes.
+struct PackedEntry {
+  FileNo file_no;
+  PageNo page_no;
+  CellNo in_bucket;     // the next one
+  CellNo older, newer;
+  u32 crc;              // of the compressed bytes
+  u32 since_low, since_high;   // cells are not aligned for more
+  u32 file_slot;
+  u16 bytes;
+  u16 arranged_bytes : 15;   // when they are not compressed
+  u16 writing : 1;
+
+  Gsn since() const { return u64{since_high} << 32 | since_low; }
+  void set_since(Gsn since) {
+    since_low = static_cast<u32>(since);
+    since_high = static_cast<u32>(since >> 32);
+  }
+};
+inline constexpr u32 kMostPackedBytes = kPageSize / 2 - sizeof(PackedEntry);
+
+// False: the file is gone.
+inline bool is_in_use(const PoolShared &pool, const PackedEntry &entry) {
+  const FileSlot &file = pool.files[entry.file_slot];
+  return file.file_no.load(std::memory_order_relaxed) == entry.file_no && file_is(file, FileState::kActive);
+}
+
+// The mutex of a partition.
+class PackedLock {
+ public:
+  // That of a page, which is the one meant by find() and add().
+  PackedLock(PoolShared &pool, FileNo file_no, PageNo page_no);
+  // To look at all its pages.
+  PackedLock(PoolShared &pool, u32 partition);
+  ~PackedLock() { part_->mutex.unlock(); }
+  PackedLock(const PackedLock &) = delete;
+  PackedLock &operator=(const PackedLock &) = delete;
+
+  CellNo find() const;
+  PackedEntry &entry(CellNo no) const { return *reinterpret_cast<PackedEntry *>(cell(no).bytes); }
+  // The page's bytes, kMostPackedBytes at most.
+  void copy_out(CellNo no, u8 *out, PackedEntry *head) const;
+  // False: there is no room, and the oldest page is one that the file does not have.
+  bool add(const u8 *bytes, const PackedEntry &head);
+  void remove(CellNo no);
+
+  // From the oldest on, until look(entry) says false.
+  template <typename Look>
+  void each_by_age(const Look &look) const {
+    for (CellNo no = part_->oldest; no != 0 && look(entry(no)); no = entry(no).newer) {
+    }
+  }
+  template <typename Look>
+  void each_in(u32 bucket, const Look &look) const {
+    for (CellNo no = pool_.packed_heads[bucket]; no != 0; no = entry(no).in_bucket) look(entry(no));
+  }
+
+ private:
+  struct Chunk;   // at the start of a frame with cells
+  struct Cell {
+    CellNo next;   // of the same page; of a free one: cell + 1
+    u8 bytes[kPackedCellBytes - sizeof(CellNo)];
+  };
+  static_assert(sizeof(Cell) == kPackedCellBytes);
+  static constexpr u32 kFirstBytes = sizeof(Cell::bytes) - sizeof(PackedEntry);
+
+  u32 bucket_of(FileNo file_no, PageNo page_no) const { return static_cast<u32>(hash_page(file_no, page_no)) & pool_.packed_mask; }
+  Chunk &chunk(u32 frame) const { return *reinterpret_cast<Chunk *>(pool_.pages + size_t{frame} * kPageSize); }
+  Cell &cell_at(u32 frame, u32 index) const {
+    constexpr u32 kFirst = kPageSize - kPackedCells * kPackedCellBytes;
+    return *reinterpret_cast<Cell *>(pool_.pages + size_t{frame} * kPageSize + kFirst + index * kPackedCellBytes);
+  }
+  Cell &cell(CellNo no) const { return cell_at((no - 1) / kPackedCells, (no - 1) % kPackedCells); }
+  void link(u32 frame);
+  void unlink(u32 frame);
+  bool new_chunk();
+  CellNo take_cell();
+  void give_back(CellNo no);
+
+  PoolShared &pool_;
+  const FileNo file_no_;
+  const PageNo page_no_;
+  CellNo *head_;
+  PackedPartition *part_;
+};
+
+}  // namespace ls
