@@ -136,10 +136,10 @@ class BTree {
   Status sweep_leaf(LeafCursor *cursor, void *arg, bool (*goes)(void *arg, Bytes key, Bytes value), u64 *kept, u64 *removed);
 
   struct CheckResult { u64 pages, leaf_pages, inner_pages, free_pages, entries; };
-  // Walk the whole tree; leaf(arg, node copy) for each leaf (null: none).  Checks order, fences, levels, swips, page ownership, free
-  // list.  Holds no latch between pages, so others go on and `leaf` may do anything.  A walk that others disturbed may be made again:
-  // `result` counts as it goes, so at the first call of each walk result->leaf_pages is 1.
-  Status verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node));
+  // Walk the whole tree; leaf(arg, node copy, from) for each leaf (null: none), whose entries before `from` have been handed out with another one.  Checks
+  // order, fences, levels, swips, page ownership, free list.  Holds no latch between pages, so others go on and `leaf` may do anything.  A walk that others
+  // disturbed may be made again: `result` counts as it goes, so at the first call of each walk result->leaf_pages is 1.
+  Status verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node, u16 from));
 
   static TreeOps ops();
   // What is known of a page that leaves memory: a leaf's room.

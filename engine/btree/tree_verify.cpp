@@ -41,7 +41,7 @@ struct Range {
 
 class TreeWalk {
  public:
-  using LeafCall = Status (*)(void *arg, const Node *node);
+  using LeafCall = Status (*)(void *arg, const Node *node, u16 from);
   TreeWalk(BTree &tree, BTree::CheckResult *result, void *arg, LeafCall leaf)
       : tree_(tree), result_(result), arg_(arg), leaf_(leaf) {}
 
@@ -58,7 +58,8 @@ class TreeWalk {
 
   Status walk(const Accounting &before);
   Status nodes(const Range &range, PageNo expected, u8 level, bool *changed);
-  Status children(Node *node, const std::string &from, std::string *stopped_at, bool *changed);
+  Status children(Node *node, bool *changed);
+  Status leaf(const Node *node);
   Status copy_node(Bytes key, u8 level, PageCopy *out);
   Status check_alone(const Node *node, Bytes key, u8 level);
   Status check_swips(Node *copy);
@@ -72,10 +73,12 @@ class TreeWalk {
   void *arg_;
   LeafCall leaf_;
   std::vector<bool> seen_;
-  std::string problem_;   // of this walk, about page numbers
+  std::string problem_;      // of this walk, about page numbers
+  std::string counted_to_;   // and what is before this key has been counted, however others have cut it into nodes since,
+  bool all_counted_ = false; // or everything
 };
 
-Status BTree::verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node)) {
+Status BTree::verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node, u16 from)) {
   return TreeWalk(*this, result, arg, leaf).run();
 }
 
@@ -96,13 +99,16 @@ Status TreeWalk::run() {
 // ---------------------------------------------------------------- nodes
 
 Status TreeWalk::walk(const Accounting &before) {
-  *result_ = BTree::CheckResult{};
-  seen_.assign(before.page_count, false);
-  problem_.clear();
-  visit(kMetaPageNo);
   if (before.height == 0 || before.height > UINT8_MAX) return fail_page(tree_.file_.path, kMetaPageNo, "impossible height");
   Retry retry(tree_.ctx_);
   for (u32 i = 0; i < kPairTries; i++, retry.again()) {
+    // Anew: when the root has lost its level on the way all below it has been counted.
+    *result_ = BTree::CheckResult{};
+    seen_.assign(before.page_count, false);
+    problem_.clear();
+    counted_to_.clear();
+    all_counted_ = false;
+    visit(kMetaPageNo);
     auto root = std::make_unique<PageCopy>();
     LS_TRY(copy_node({}, UINT8_MAX, root.get()));
     if (root->node()->level + 1u != before.height) problem_ = "height and level of the root differ";
@@ -113,11 +119,12 @@ Status TreeWalk::walk(const Accounting &before) {
   return fail_page(tree_.file_.path, kMetaPageNo, "the root does not cover all keys");
 }
 
-// Everything below `range`, which the parent says is one node at `level`: page `expected`.  *changed: it is not (nothing was counted).
+// Everything below `range` that has not been counted, which the parent says is one node at `level`: page `expected`.  *changed: it is not (nothing was
+// counted, but below a root).
 Status TreeWalk::nodes(const Range &range, PageNo expected, u8 level, bool *changed) {
   auto page = std::make_unique<PageCopy>();
   Node *node = page->node();
-  std::string position = range.lower;
+  std::string position = std::max(range.lower, counted_to_);
   PageNo counted = kInvalidPageNo;   // copied again, a node is not counted again
   bool first = true;
   u32 tries = 0;
@@ -140,14 +147,14 @@ Status TreeWalk::nodes(const Range &range, PageNo expected, u8 level, bool *chan
     }
     first = false;
     if (node->is_leaf) {
-      result_->entries += node->count;
-      if (leaf_) LS_TRY(leaf_(arg_, node));
+      LS_TRY(leaf(node));
     } else {
       bool child_changed = false;
-      LS_TRY(children(node, position, &position, &child_changed));
+      LS_TRY(children(node, &child_changed));
       if (child_changed) {
         if (++tries > kPairTries)
           return fail_page(tree_.file_.path, node->header.page_no, "a child is not what the separators around it say");
+        position = std::max(position, counted_to_);
         retry.again();
         continue;
       }
@@ -158,21 +165,29 @@ Status TreeWalk::nodes(const Range &range, PageNo expected, u8 level, bool *chan
   }
 }
 
-// The children of an inner node from position `from` on; *stopped_at: where one was found changed.
-Status TreeWalk::children(Node *node, const std::string &from, std::string *stopped_at, bool *changed) {
+// Merged with what was before it since that was looked at, it begins with entries that have been counted.
+Status TreeWalk::leaf(const Node *node) {
+  bool found;
+  const u16 from = node->lower_bound(as_bytes(std::max(counted_to_, as_string(node->lower_fence()))), &found);
+  result_->entries += node->count - from;
+  if (leaf_) LS_TRY(leaf_(arg_, node, from));
+  if (node->has_upper) counted_to_ = as_string(node->upper_fence());
+  all_counted_ = !node->has_upper;
+  return kOk;
+}
+
+// The children of an inner node that have not been counted.
+Status TreeWalk::children(Node *node, bool *changed) {
   u8 key[kMaxKeyBytes];
-  std::string start = from;
   std::string lower = as_string(node->lower_fence());
   for (u16 i = 0; i <= node->count; i++) {
     Range range{lower, as_string(node->upper_fence()), node->has_upper != 0};
     if (i < node->count) range = {lower, as_string({key, node->copy_key(i, key)}), true};
     lower = range.upper;
-    if (range.has_upper && compare_keys(as_bytes(range.upper), as_bytes(start)) <= 0) continue;
+    if (all_counted_) return kOk;
+    if (range.has_upper && range.upper <= counted_to_) continue;
     LS_TRY(nodes(range, node->child(i)->page_no(), static_cast<u8>(node->level - 1), changed));
-    if (*changed) {
-      *stopped_at = range.lower;
-      return kOk;
-    }
+    if (*changed) return kOk;
   }
   return kOk;
 }

@@ -19,7 +19,7 @@ class RowChecker {
   RowChecker(Worker &w, FileSlot &file, const BTree::CheckResult &walk, ls_check_result *result)
       : w_(w), file_(file), walk_(walk), result_(*result) {}
 
-  static Status leaf(void *arg, const Node *node) { return static_cast<RowChecker *>(arg)->check_leaf(*node); }
+  static Status leaf(void *arg, const Node *node, u16 from) { return static_cast<RowChecker *>(arg)->check_leaf(*node, from); }
 
   Status check_versions() {
     for (const Chained &row : chained_) LS_TRY(check_version(row));
@@ -34,12 +34,12 @@ class RowChecker {
     RowHeader header;
   };
 
-  Status check_leaf(const Node &node) {
+  Status check_leaf(const Node &node, u16 from) {
     if (walk_.leaf_pages <= 1) {  // the first leaf: a walk that others disturbed is made again
       result_ = {};
       chained_.clear();
     }
-    for (u16 pos = 0; pos < node.count; pos++) {
+    for (u16 pos = from; pos < node.count; pos++) {
       u8 key[kMaxKeyBytes];
       if (node.copy_key(pos, key) != kRowKeyBytes) return damaged(node.header.page_no, "a key is not a row id");
       LS_TRY(check_row(node.header.page_no, decode_row_key(key), node.value(pos)));
@@ -96,9 +96,9 @@ class RowChecker {
 };
 
 // Order, and that no entry is there twice, is the tree's own business.
-Status check_entries(void *arg, const Node *leaf) {
+Status check_entries(void *arg, const Node *leaf, u16 from) {
   const FileSlot &file = *static_cast<const FileSlot *>(arg);
-  for (u16 pos = 0; pos < leaf->count; pos++) {
+  for (u16 pos = from; pos < leaf->count; pos++) {
     u8 buffer[kMaxKeyBytes];
     const u32 bytes = leaf->copy_key(pos, buffer);
     if (bytes < kEntryRowIdBytes || bytes > kMaxEntryKeyBytes) {
