@@ -88,7 +88,7 @@ PageWriter::Added add(BufferPool &pool, PageWriter &writer, const FlushFilter &f
 }
 
 PageWriter::Added add(BufferPool &, PageWriter &writer, const FlushFilter &filter, const PackedPage &page) {
-  return writer.add(page, filter.up_to, PageWriter::Patience::kWait);
+  return writer.add(page, filter.up_to);
 }
 
 // In file order.
@@ -102,14 +102,17 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
   size_t done = 0;
   while (!pages.empty()) {
     std::vector<Page> busy;
+    Gsn unhardened = 0;
     for (const Page &page : pages) {
       done++;
       if (add(pool, writer, filter, page) == PageWriter::Added::kBusy) busy.push_back(page);
+      unhardened = std::max(unhardened, writer.unhardened());
       if (!writer.full()) continue;
       LS_TRY(writer.write(ctx.interrupt));
       if (pace && done < total) pace(done, total);
     }
     LS_TRY(writer.write(ctx.interrupt));
+    LS_TRY(writer.harden(unhardened, ctx.interrupt));
     pages = std::move(busy);
     if (pages.empty()) break;
     if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while writing pages");

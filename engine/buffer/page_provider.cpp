@@ -61,7 +61,7 @@ struct PageProvider::State {
   std::vector<Frame *> evictable;  // cool, without further chances
   std::vector<Frame *> written;    // cool, in the writer's batch
   u32 freed = 0;
-  u32 packed = 0;                  // unwritten
+  u32 packed = 0;                  // tried at least
   bool progress = false;
   alignas(64) u8 copy[kPageSize];
 
@@ -157,12 +157,12 @@ PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgo
   } else if (frame->writing.load(std::memory_order_relaxed) != 0) {
     outcome = Outcome::kKept;
   } else {
-    to_pack = to_pack && std::memcmp(copy, page, kPageSize) == 0 &&
-              packer.put({file.index, frame->file_no.load(std::memory_order_relaxed), frame->page_no.load(std::memory_order_relaxed), since});
-    if (since != 0) {
-      if (to_pack) packed++;
-      else outcome = Outcome::kToBeWritten;
+    to_pack = to_pack && std::memcmp(copy, page, kPageSize) == 0;
+    if (to_pack) {
+      packed++;
+      to_pack = packer.put({file.index, frame->file_no.load(std::memory_order_relaxed), frame->page_no.load(std::memory_order_relaxed), since});
     }
+    if (!to_pack && since != 0) outcome = Outcome::kToBeWritten;
   }
   if (outcome != Outcome::kEvicted) {
     frame->latch.unlock_exclusive_unchanged();
@@ -188,12 +188,12 @@ void PageProvider::State::write_first(Frame *frame) {
   written.push_back(frame);
 }
 
-// As many as were packed: those make room for the next ones.
+// As many as were packed, or for which there was no room: those make room for the next ones.
 void PageProvider::State::write_oldest_packed() {
   if (packed == 0) return;
   for (const PackedPage &page : unwritten_oldest(*pool.shared(), std::max(packed, kPackedPartitions))) {
     if (writer.full()) return;
-    (void)writer.add(page, ~Gsn{0}, PageWriter::Patience::kTry);
+    (void)writer.add(page, ~Gsn{0});
   }
 }
 
@@ -319,7 +319,7 @@ Status PageProvider::round(u32 *freed) {
     }
   }
   s.write_oldest_packed();
-  if (s.writer.met_unhardened()) pool_.log().kick();
+  if (s.writer.unhardened() != 0) pool_.log().kick();
   Status status = s.writer.write(nullptr);
   for (Frame *frame : s.written) {
     if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool) s.evict(frame, false, false);

@@ -87,7 +87,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   }
   frame->latch.unlock_shared();
   if (unhardened) {
-    met_unhardened_ = true;
+    unhardened_ = std::max(unhardened_, gsn);
     finish({frame, &file, file_no, page_no, gsn, false}, false);
   }
   if (result == Added::kYes) {
@@ -97,7 +97,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   return result;
 }
 
-PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to, Patience patience) {
+PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to) {
   LS_ASSERT(!full());
   FileSlot &file = pool_.file(page.file_slot);
   if (!file_is(file, FileState::kActive)) return Added::kNothing;
@@ -106,8 +106,8 @@ PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to, Patience pa
   const Unpacked begun = begin_packed_write(*pool_.shared(), page, up_to, copy);
   if (begun != Unpacked::kYes) return begun == Unpacked::kBusy ? Added::kBusy : Added::kNothing;
   const Entry entry{nullptr, &file, page.file_no, page.page_no, reinterpret_cast<const PageHeader *>(copy)->gsn, false};
-  if (patience == Patience::kTry && entry.gsn > pool_.log().hardened()) {
-    met_unhardened_ = true;
+  if (entry.gsn > pool_.log().hardened()) {
+    unhardened_ = std::max(unhardened_, entry.gsn);
     finish(entry, false);
     return Added::kBusy;
   }
@@ -117,9 +117,7 @@ PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to, Patience pa
 }
 
 // W2.
-Status PageWriter::harden(const volatile int *interrupt) {
-  Gsn gsn = 0;
-  for (const Entry &entry : logged_) gsn = std::max(gsn, entry.gsn);
+Status PageWriter::harden(Gsn gsn, const volatile int *interrupt) {
   if (gsn <= pool_.log().hardened() || pool_.log().wait_hardened(gsn, interrupt)) return kOk;
   if (pool_.log().failed()) return fail(LS_IO_ERROR, "pages cannot be written: the log has failed");
   return fail(LS_INTERRUPTED, "interrupted while waiting for the log");
@@ -174,9 +172,11 @@ Status PageWriter::sync_files() {
 }
 
 Status PageWriter::write(const volatile int *interrupt) {
-  met_unhardened_ = false;
+  unhardened_ = 0;
   if (empty()) return kOk;
-  Status status = harden(interrupt);
+  Gsn newest = 0;
+  for (const Entry &entry : logged_) newest = std::max(newest, entry.gsn);
+  Status status = harden(newest, interrupt);
   if (ok(status)) {
     pin_files();
     status = put_in_place();

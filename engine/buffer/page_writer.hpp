@@ -35,12 +35,14 @@ class PageWriter {
   enum class Added : u8 { kYes, kBusy /* somebody else is at it, or not hardened */, kNothing /* clean, or gone */ };
   // Take a page that is dirty since up_to or earlier.  There must be room.  No latch held.
   Added add(Frame *frame, Gsn up_to, Patience patience);
-  // The same of a packed page, which stays packed.
-  Added add(const PackedPage &page, Gsn up_to, Patience patience);
+  // The same of a packed page, which stays packed.  kBusy if it is not hardened: whoever wants it shall not have to wait for the log (K3).
+  Added add(const PackedPage &page, Gsn up_to);
   bool full() const { return logged_.size() + unlogged_.size() == kTearPages; }
   bool empty() const { return logged_.empty() && unlogged_.empty(); }
-  // A page met that must wait for the log (kTry): the caller may kick the committer.
-  bool met_unhardened() const { return met_unhardened_; }
+  // The newest change of pages met since the last write() that must wait for the log; 0: there were none.
+  Gsn unhardened() const { return unhardened_; }
+  // Wait for the log up to there.  LS_INTERRUPTED, LS_IO_ERROR.
+  Status harden(Gsn gsn, const volatile int *interrupt);
   // Write what was added.  Pages of forgotten files are left out.  LS_INTERRUPTED, LS_NO_SPACE, LS_IO_ERROR.
   Status write(const volatile int *interrupt);
 
@@ -54,7 +56,6 @@ class PageWriter {
     bool pinned;
   };
   u8 *slot_buffer(bool logged) const;
-  Status harden(const volatile int *interrupt);
   void pin_files();
   Status put_in_place();
   Status sync_files();
@@ -67,7 +68,7 @@ class PageWriter {
   u8 *block_;                     // header pages of the tear guard, then kTearPages buffers
   std::vector<Entry> logged_;     // buffers from the front
   std::vector<Entry> unlogged_;   // buffers from the back
-  bool met_unhardened_ = false;
+  Gsn unhardened_ = 0;
 };
 
 }  // namespace ls

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "buffer/page_writer.hpp"
 #include "unit/btree/node_helpers.hpp"
 #include "unit/engine_fixture.hpp"
 
@@ -216,6 +217,21 @@ TEST_F(PackedPages, what_is_written_stays_and_is_waited_for) {
   EXPECT_EQ(frame_since, 0u);
 }
 
+// Nobody who wants it waits for the log.
+TEST_F(PackedPages, one_that_is_not_hardened_is_not_claimed) {
+  constexpr Gsn kFar = 1'000'000'000;
+  const u32 slot = open_file();
+  const PackedPage page{slot, number_of(slot), 5, 30};
+  ASSERT_TRUE(put(5, 4, kFar, 30, slot));
+  PageWriter writer(engine.pool());
+  EXPECT_EQ(writer.add(page, 29), PageWriter::Added::kNothing);
+  EXPECT_EQ(writer.unhardened(), 0u);
+  EXPECT_EQ(writer.add(page, 30), PageWriter::Added::kBusy);
+  EXPECT_EQ(writer.unhardened(), kFar);
+  PageBuffer out;
+  EXPECT_EQ(unpack(page.file_no, 5, out), Unpacked::kYes);
+}
+
 // Nothing that the file does not have makes room, unless the file is gone.
 TEST_F(PackedPages, unwritten_ones_make_no_room) {
   const u32 slot = open_file();
@@ -328,6 +344,21 @@ TEST_F(PackedTree, what_is_changed_is_written_once) {
   EngineFixture::Worker again(engine, 0);
   TreeUser other(again.ctx, *engine.open(again.ctx, 1, true));
   for (u64 i = 0; i < kKeys; i++) ASSERT_EQ(other.lookup(int_key(i)), value_of(i, versions[i]));
+}
+
+// More than there is room for: changed pages do not keep out for ever those that are only read.
+TEST_F(PackedTree, changed_pages_make_room_in_time) {
+  constexpr u64 kKeys = 40000;
+  for (u64 i = 0; i < kKeys; i++) ASSERT_TRUE(user.insert(int_key(i), value_of(i, 0)));
+  for (u64 i = 0; i < kKeys; i++) ASSERT_TRUE(user.upsert(int_key(i), value_of(i, 1)));
+  std::mt19937_64 random(3);
+  u64 looks = 0;
+  for (; looks < 400'000 && (looks < 10'000 || engine.pool().stats().packed_unwritten > 0); looks++) {
+    const u64 key = random() % kKeys;
+    ASSERT_EQ(user.lookup(int_key(key)), value_of(key, 1));
+  }
+  EXPECT_EQ(engine.pool().stats().packed_unwritten, 0u) << looks << " look-ups";
+  EXPECT_GT(engine.pool().stats().packed, 100u);
 }
 
 // What a flush was to write is written when it is over, wherever it went meanwhile.
