@@ -167,7 +167,7 @@ Unpacked begin_packed_write(PoolShared &pool, const PackedPage &page, Gsn up_to,
     const CellNo no = lock.find();
     if (no == 0) return Unpacked::kNotHere;
     PackedEntry &entry = lock.entry(no);
-    if (entry.since() == 0 || entry.since() > up_to || !is_in_use(pool, entry)) return Unpacked::kNotHere;
+    if (entry.since() == 0 || entry.since() > up_to || !is_in_use(pool, entry.file_slot, entry.file_no)) return Unpacked::kNotHere;
     // The last image of the number's previous life may be on its way.
     if (entry.writing || IoStageLock(pool, page.file_no, page.page_no).being_written()) return Unpacked::kBusy;
     entry.writing = 1;
@@ -192,7 +192,7 @@ Gsn oldest_packed(PoolShared &pool) {
   Gsn oldest = ~Gsn{0};
   each_page(pool, [&](const PackedEntry &entry) {
     const Gsn since = entry.since();
-    if (since != 0 && since < oldest && is_in_use(pool, entry) && pool.files[entry.file_slot].logged) oldest = since;
+    if (since != 0 && since < oldest && is_in_use(pool, entry.file_slot, entry.file_no) && pool.files[entry.file_slot].logged) oldest = since;
   });
   return oldest;
 }

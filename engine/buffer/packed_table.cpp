@@ -124,7 +124,7 @@ CellNo PackedLock::take_cell() {
     if (new_chunk()) break;
     if (part_->oldest == 0) return 0;
     const PackedEntry &oldest = entry(part_->oldest);
-    if (oldest.writing || (oldest.since() != 0 && is_in_use(pool_, oldest))) return 0;
+    if (oldest.writing || (oldest.since() != 0 && is_in_use(pool_, oldest.file_slot, oldest.file_no))) return 0;
     remove(part_->oldest);
     pool_.outlived.fetch_add(1, std::memory_order_relaxed);
   }

@@ -34,12 +34,6 @@ struct PackedEntry {
 };
 inline constexpr u32 kMostPackedBytes = kPageSize / 2 - sizeof(PackedEntry);
 
-// False: the file is gone.
-inline bool is_in_use(const PoolShared &pool, const PackedEntry &entry) {
-  const FileSlot &file = pool.files[entry.file_slot];
-  return file.file_no.load(std::memory_order_relaxed) == entry.file_no && file_is(file, FileState::kActive);
-}
-
 // The mutex of a partition.
 class PackedLock {
  public:

@@ -127,12 +127,12 @@ void PageProvider::State::cool(Frame *frame, FileSlot &file) {
   parent->latch.unlock_exclusive_unchanged();  // readers that know the swip as hot still find the page there
 }
 
-// Of a forgotten file nothing is kept.
+// Of a forgotten file nothing is kept: it is not to be packed either.
 PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgotten, bool may_pack) {
   FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
   if (!copy_page(frame, &file) || (has_swizzled_children(copy) && forgotten)) return Outcome::kKept;
   // What a scan has read and nobody has asked for since is not packed.
-  bool to_pack = may_pack && !forgotten && frame->visits.load(std::memory_order_relaxed) != 0 && frame->writing.load(std::memory_order_relaxed) == 0 &&
+  bool to_pack = may_pack && frame->visits.load(std::memory_order_relaxed) != 0 && frame->writing.load(std::memory_order_relaxed) == 0 &&
                  reinterpret_cast<const PageHeader *>(copy)->kind == PageKind::kLeaf && packer.pack(copy);
   if (!to_pack && !forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0) return Outcome::kToBeWritten;
   Frame *parent;

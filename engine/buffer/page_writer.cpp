@@ -100,7 +100,6 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
 PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to) {
   LS_ASSERT(!full());
   FileSlot &file = pool_.file(page.file_slot);
-  if (!file_is(file, FileState::kActive)) return Added::kNothing;
   const bool logged = file.logged;
   u8 *copy = slot_buffer(logged);
   const Unpacked begun = begin_packed_write(*pool_.shared(), page, up_to, copy);

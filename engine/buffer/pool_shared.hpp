@@ -159,6 +159,11 @@ void take_meta(FileSlot &file, const struct MetaPage &meta);
 bool pin_file(FileSlot &file, FileNo file_no);
 void unpin_file(FileSlot &file);
 inline bool file_is(const FileSlot &file, FileState state) { return file.state.load(std::memory_order_acquire) == state; }
+// Is the file of that number still in that slot?  For tables of what belongs to pages that are in no frame.
+inline bool is_in_use(const PoolShared &pool, u32 file_slot, FileNo file_no) {
+  const FileSlot &file = pool.files[file_slot];
+  return file.file_no.load(std::memory_order_relaxed) == file_no && file_is(file, FileState::kActive);
+}
 // A forgotten slot whose last frame is gone becomes unused.
 void finish_forgotten(PoolShared &pool, FileSlot &file);
 

@@ -110,11 +110,6 @@ void each_bucket(PoolShared &pool, const Visit &visit) {
   }
 }
 
-bool is_in_use(PoolShared &pool, const WaitingChange &change) {
-  const FileSlot &file = pool.files[change.file_slot];
-  return file.file_no.load(std::memory_order_relaxed) == change.file_no && file_is(file, FileState::kActive);
-}
-
 }  // namespace
 
 WaitingLock::WaitingLock(PoolShared &pool, const FileSlot &file, PageNo page_no)
@@ -195,7 +190,7 @@ Gsn oldest_waiting(PoolShared &pool) {
   Gsn oldest = ~Gsn{0};
   each_bucket(pool, [&](WaitingPartition &, WaitingChange **head) {
     for (const WaitingChange *c = *head; c; c = c->next) {
-      if (c->gsn < oldest && is_in_use(pool, *c)) oldest = c->gsn;
+      if (c->gsn < oldest && is_in_use(pool, c->file_slot, c->file_no)) oldest = c->gsn;
     }
   });
   return oldest;
@@ -206,7 +201,7 @@ std::vector<WaitingPage> waiting_pages(PoolShared &pool, Gsn up_to) {
   each_bucket(pool, [&](WaitingPartition &, WaitingChange **head) {
     const size_t begin = pages.size();
     for (const WaitingChange *c = *head; c; c = c->next) {
-      if (c->gsn > up_to || !is_in_use(pool, *c)) continue;
+      if (c->gsn > up_to || !is_in_use(pool, c->file_slot, c->file_no)) continue;
       const bool known = std::any_of(pages.begin() + static_cast<std::ptrdiff_t>(begin), pages.end(), [c](const WaitingPage &p) {
         return p.page_no == c->page_no && p.file_no == c->file_no;
       });

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "buffer/packed_table.hpp"
 #include "buffer/page_writer.hpp"
 #include "unit/btree/node_helpers.hpp"
 #include "unit/engine_fixture.hpp"
@@ -69,6 +70,13 @@ struct PackedPages : ::testing::Test {
     EXPECT_EQ(page.node()->count, 100);
     for (u16 i = 0; i < 100; i++) EXPECT_EQ(as_string(page.node()->value(i)), as_string(expected.node()->value(i)));
     return true;
+  }
+  // A byte of what lies in each cell, behind an entry.
+  void damage_all() {
+    for (u32 f = 0; f < kFrames; f++) {
+      u8 *page = shared.pages + size_t{f} * kPageSize;
+      for (u32 cell = kPageSize - kPackedCells * kPackedCellBytes; cell < kPageSize; cell += kPackedCellBytes) page[cell + 100] ^= 0x55;
+    }
   }
   u32 frames_used() const { return free_at_first - shared.free_count.load(); }
 };
@@ -149,10 +157,7 @@ TEST_F(PackedPages, where_few_can_be_packed_few_are_tried) {
 
 TEST_F(PackedPages, a_damaged_one_is_not_taken) {
   ASSERT_TRUE(put(5, 4));
-  for (u32 f = 0; f < kFrames; f++) {
-    u8 *page = shared.pages + size_t{f} * kPageSize;
-    for (u32 cell = 64; cell < kPageSize; cell += 252) page[cell + 100] ^= 0x55;
-  }
+  damage_all();
   PageBuffer page;
   EXPECT_EQ(unpack(kFile, 5, page), Unpacked::kNotHere);
 }
@@ -161,10 +166,7 @@ TEST_F(PackedPages, a_damaged_one_that_is_nowhere_else_ends_everything) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const u32 slot = open_file();
   ASSERT_TRUE(put(5, 4, 0, 30, slot));
-  for (u32 f = 0; f < kFrames; f++) {
-    u8 *page = shared.pages + size_t{f} * kPageSize;
-    for (u32 cell = 64; cell < kPageSize; cell += 252) page[cell + 100] ^= 0x55;
-  }
+  damage_all();
   PageBuffer page;
   EXPECT_DEATH(unpack(number_of(slot), 5, page), "damaged in memory");
 }
