@@ -27,7 +27,7 @@ CREATE INDEX t_n ON t (n away_ops);
 CREATE INDEX t_tags ON t USING leanstore (tags DESC, id);
 SELECT c.relname, amname FROM pg_class c JOIN pg_index i ON indexrelid = c.oid JOIN pg_am a ON relam = a.oid
 WHERE indrelid = 't'::regclass ORDER BY 1;
--- a class that only btree has
+-- a class of btree that this one stands for
 CREATE OPERATOR CLASS away_btree_ops FOR TYPE int USING btree AS
 	OPERATOR 1 <|, OPERATOR 2 <=|, OPERATOR 3 =|, OPERATOR 4 |>=, OPERATOR 5 |>, FUNCTION 1 away_cmp(int, int);
 CREATE INDEX t_n_btree ON t (n away_btree_ops);

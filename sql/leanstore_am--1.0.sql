@@ -189,7 +189,16 @@ CREATE VIEW leanstore_stat_io AS
 
 GRANT SELECT ON leanstore_stat_buffer, leanstore_stat_wal, leanstore_stat_versions, leanstore_stat_io TO pg_read_all_stats;
 
--- Operator classes of leanstore_index: everything below is printed by generate_opclasses.sh.
+-- A class for each btree class that extensions and users have made; classes made later get theirs
+-- when they are.
+CREATE FUNCTION leanstore_add_operator_classes()
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+REVOKE ALL ON FUNCTION leanstore_add_operator_classes() FROM PUBLIC;
+
+-- Operator classes of leanstore_index: what follows is printed by generate_opclasses.sh, but for
+-- the last statement.
 
 CREATE OPERATOR FAMILY array_ops USING leanstore_index;
 CREATE OPERATOR CLASS array_ops
@@ -504,3 +513,5 @@ CREATE OPERATOR FAMILY xid8_ops USING leanstore_index;
 CREATE OPERATOR CLASS xid8_ops
     DEFAULT FOR TYPE xid8 USING leanstore_index FAMILY xid8_ops AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 xid8cmp(xid8,xid8);
+
+SELECT leanstore_add_operator_classes();

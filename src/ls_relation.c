@@ -296,8 +296,12 @@ access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, vo
 		return;
 	if (access == OAT_DROP)
 		note_drop(object_id);
-	else if (access == OAT_POST_CREATE && pending != NULL)
-		note_create(object_id);
+	else if (access == OAT_POST_CREATE)
+	{
+		if (pending != NULL)
+			note_create(object_id);
+		ls_index_check_classes(object_id);
+	}
 }
 
 void

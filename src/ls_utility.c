@@ -190,6 +190,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 		((DiscardStmt *) parsetree)->target != DISCARD_TEMP)
 		ls_plan_discard();
 	ls_index_finish_statement(&after, query);
+	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);
 	ls_index_after_alter_enum(enum_positions);
 	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));

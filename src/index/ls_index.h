@@ -162,8 +162,50 @@ extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, Pr
 extern void ls_index_finish_statement(const LsIndexAfterwards *after, const char *query);
 extern bool ls_index_is_ours(Oid relid);
 
+/* ---- ls_index_class.c: which operator class stands for which */
+
+/* Its comparison procedure; InvalidOid: it has none. */
+extern Oid	ls_index_class_comparison(Oid opclass);
+
 /* Can a column be in an index with this operator class (of ours)?  It has to compare. */
 extern bool ls_index_has_order(Oid opclass);
+
+/*
+ * The class of that access method that orders the same type in the same way; InvalidOid: there is
+ * none.
+ */
+extern Oid	ls_index_class_of(Oid opclass, Oid am);
+
+/*
+ * The class of ours for a column of this type for which none is named; InvalidOid: there is none
+ * that compares
+ * as btree's would.
+ */
+extern Oid	ls_index_default_class(Oid type);
+
+/* Schema and name, for statements. */
+extern List *ls_index_class_name(Oid opclass);
+
+/*
+ * The classes named for columns (IndexElem) become those of another access method.  False: one has
+ * no such.
+ */
+extern bool ls_index_translate_classes(List *elements, Oid from_am, Oid to_am);
+
+/*
+ * A new relation: if it is an index of ours, an error when the server has taken a class for it that
+ * is not right.
+ */
+extern void ls_index_check_classes(Oid relid);
+
+/* ---- ls_index_class_copy.c: a class of ours for each btree class of extensions and users */
+extern void ls_index_copy_classes(void);
+
+/* Before CREATE OPERATOR CLASS ... USING leanstore: a copy that is in the way goes. */
+extern void ls_index_make_way(const CreateOpClassStmt *stmt);
+
+/* After a utility statement. */
+extern void ls_index_after_class_statement(const Node *stmt);
 
 /* ---- ls_index_replace.c */
 

@@ -23,31 +23,11 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-
-/* The operator class that is to another access method what this one is to its own; InvalidOid: none. */
-static Oid
-opclass_of(Oid opclass, Oid type, Oid am)
-{
-	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Form_pg_opclass form;
-	Oid			result;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	form = (Form_pg_opclass) GETSTRUCT(tuple);
-	if (form->opcdefault)
-		result = GetDefaultOpClass(type, am);
-	else
-		result = get_opclass_oid(am, list_make1(makeString(pstrdup(NameStr(form->opcname)))), true);
-	ReleaseSysCache(tuple);
-	return result;
-}
 
 static Node *
 catalog_expression(HeapTuple tuple, AttrNumber attno)
@@ -97,7 +77,7 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 		if (i >= info->ii_NumIndexKeyAttrs)
 			continue;
 		plan->options[i] = options->values[i];
-		plan->opclasses[i] = opclass_of(opclasses->values[i], old->rd_opcintype[i], am);
+		plan->opclasses[i] = ls_index_class_of(opclasses->values[i], am);
 		possible = possible && OidIsValid(plan->opclasses[i]) &&
 			(am != ls_index_am_oid() || ls_index_has_order(plan->opclasses[i]));
 	}

@@ -68,20 +68,12 @@ ls_index_is_ours(Oid relid)
 
 /* ---- can this column be in a leanstore index? ------------------------------ */
 
-bool
-ls_index_has_order(Oid opclass)
-{
-	Oid			opcintype = get_opclass_input_type(opclass);
-
-	return OidIsValid(get_opfamily_proc(get_opclass_family(opclass), opcintype, opcintype, 1));
-}
-
 /* opclass: as named by the user, NIL: the default one. */
 static bool
 column_suits(Oid type, List *opclass)
 {
-	Oid			am = ls_index_am_oid();
-	Oid			found = opclass != NIL ? get_opclass_oid(am, opclass, true) : GetDefaultOpClass(type, am);
+	Oid			found = opclass != NIL ? get_opclass_oid(ls_index_am_oid(), opclass, true)
+		: ls_index_default_class(type);
 
 	return OidIsValid(found) && ls_index_has_order(found);
 }
@@ -184,19 +176,25 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, const cha
 	return exprType(expr);
 }
 
+/* Make it a leanstore index, if one can serve the same.  False: it is as it was. */
 static bool
-index_suits(Relation rel, const IndexStmt *stmt, const char *query)
+become_leanstore(Relation rel, IndexStmt *stmt, const char *query)
 {
+	List	   *elements = copyObject(stmt->indexParams);
+
 	if (stmt->iswithoutoverlaps || !options_suit(stmt->options))
 		return false;
-	foreach_node(IndexElem, elem, stmt->indexParams)
-	{
-		Oid			type;
-
-		/* ON CONFLICT that names an operator class means one of btree's, if there is such */
+	/* ON CONFLICT that names an operator class means one of btree's, if there is such */
+	foreach_node(IndexElem, elem, elements)
 		if (elem->opclassopts != NIL ||
 			(stmt->unique && elem->opclass != NIL && OidIsValid(get_opclass_oid(BTREE_AM_OID, elem->opclass, true))))
 			return false;
+	if (!ls_index_translate_classes(elements, BTREE_AM_OID, ls_index_am_oid()))
+		return false;
+	foreach_node(IndexElem, elem, elements)
+	{
+		Oid			type;
+
 		if (elem->name == NULL)
 			type = expression_type(rel, elem, stmt->transformed, query);
 		else if (!table_column(rel, elem->name, &type))
@@ -204,16 +202,9 @@ index_suits(Relation rel, const IndexStmt *stmt, const char *query)
 		if (!column_suits(type, elem->opclass))
 			return false;
 	}
+	stmt->indexParams = elements;
+	stmt->accessMethod = LS_INDEX_AM;
 	return true;
-}
-
-/* Operator classes of another access method go by the same names. */
-static void
-unqualify_opclasses(IndexStmt *stmt)
-{
-	foreach_node(IndexElem, elem, stmt->indexParams)
-		if (elem->opclass != NIL)
-			elem->opclass = list_make1(llast(elem->opclass));
 }
 
 /*
@@ -226,23 +217,12 @@ choose_for_copied_index(Relation rel, IndexStmt *stmt, const char *query)
 {
 	bool		for_leanstore = table_suits(rel);
 
-	if (is_named(stmt->accessMethod, LS_INDEX_AM) && !for_leanstore)
-	{
-		unqualify_opclasses(stmt);
+	if (is_named(stmt->accessMethod, LS_INDEX_AM) && !for_leanstore &&
+		ls_index_translate_classes(stmt->indexParams, ls_index_am_oid(), BTREE_AM_OID))
 		stmt->accessMethod = DEFAULT_INDEX_TYPE;
-	}
 	else if (is_named(stmt->accessMethod, DEFAULT_INDEX_TYPE) && for_leanstore && !like_leanstore &&
 			 ls_default_index == LS_DEFAULT_INDEX_LEANSTORE)
-	{
-		IndexStmt  *wanted = copyObject(stmt);
-
-		unqualify_opclasses(wanted);
-		if (index_suits(rel, wanted, query))
-		{
-			unqualify_opclasses(stmt);
-			stmt->accessMethod = LS_INDEX_AM;
-		}
-	}
+		(void) become_leanstore(rel, stmt, query);
 }
 
 /* ---- what the text says ---------------------------------------------------- */
@@ -360,8 +340,11 @@ prepare_index(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, Proc
 	if (stmt->transformed)
 		choose_for_copied_index(rel, stmt, query);
 	else if (implicit)
-		stmt->accessMethod = ls_default_index == LS_DEFAULT_INDEX_LEANSTORE && table_suits(rel) && index_suits(rel, stmt, query)
-			? LS_INDEX_AM : DEFAULT_INDEX_TYPE;
+	{
+		stmt->accessMethod = DEFAULT_INDEX_TYPE;
+		if (ls_default_index == LS_DEFAULT_INDEX_LEANSTORE && table_suits(rel))
+			(void) become_leanstore(rel, stmt, query);
+	}
 	else
 		ls_index_require_table(rel);	/* not only when a first transaction has left its index behind */
 	relation_close(rel, NoLock);
@@ -486,7 +469,7 @@ use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, const char *qu
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), form->indkey.values[i] - 1);
-		Oid			opclass = GetDefaultOpClass(att->atttypid, ls_index_am_oid());
+		Oid			opclass = ls_index_default_class(att->atttypid);
 
 		if (!OidIsValid(opclass) || get_opclass_family(opclass) != index->rd_opfamily[i] ||
 			get_opclass_input_type(opclass) != index->rd_opcintype[i] ||
@@ -765,6 +748,8 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			break;
 		case T_CreateOpClassStmt:
 			rename_am_name(&((CreateOpClassStmt *) stmt)->amname);
+			if (is_named(((CreateOpClassStmt *) stmt)->amname, LS_INDEX_AM))
+				ls_index_make_way((CreateOpClassStmt *) stmt);
 			break;
 		case T_CreateOpFamilyStmt:
 			rename_am_name(&((CreateOpFamilyStmt *) stmt)->amname);
