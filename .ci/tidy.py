@@ -29,7 +29,7 @@ class Tree:
         self.text = {}
         for path, folders, names in os.walk(root):
             folders[:] = sorted(f for f in folders if f not in SKIP)
-            for name in sorted(names):
+            for name in sorted(set(names) - SKIP):
                 full = os.path.join(path, name)
                 if os.path.islink(full):
                     continue
