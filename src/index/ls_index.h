@@ -144,6 +144,34 @@ extern bytea *ls_index_amoptions(Datum reloptions, bool validate);
 extern bool ls_index_amvalidate(Oid opclass);
 extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators, List *functions);
 
+/* ---- ls_index_text.c */
+#define LS_IMPLICIT_AM NULL		/* in IndexStmt.accessMethod: to be chosen */
+
+/* Does the CREATE INDEX at this place name an access method?  Also true when there is no such text. */
+extern bool ls_index_text_names_am(const char *query, int location, int len);
+
+/* The indexes of CREATE SCHEMA are created one by one later on, far from their text. */
+extern void ls_index_mark_schema_elements(CreateSchemaStmt *schema, const char *query, int location, int len);
+
+/* ---- ls_index_choose.c */
+static inline bool
+ls_is_named(const char *name, const char *am)
+{
+	return name != NULL && strcmp(name, am) == 0;
+}
+
+/*
+ * Are the indexes of this table leanstore indexes?  Those of a partition and of its parents have to be of one access
+ * method, so what holds for the root holds for all.
+ */
+extern bool ls_index_table_suits(Relation rel);
+
+/* The access method of CREATE INDEX; of a constraint, in a column of that name or NULL; of what CREATE TABLE makes. */
+extern void ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, ProcessUtilityContext context);
+extern void ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *constraint,
+										   const char *only_column);
+extern void ls_index_choose_for_table(CreateStmt *stmt);
+
 /* ---- ls_index_utility.c */
 
 /* May the statement have to be changed?  Then it has to be a copy that the caller owns. */
