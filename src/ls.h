@@ -44,6 +44,8 @@ typedef enum LsDefaultIndex
 } LsDefaultIndex;
 
 extern int	ls_default_index;	/* LsDefaultIndex */
+extern bool ls_replace_btree;
+extern bool ls_show_indexes_as_btree;
 extern bool ls_count_remote_waits;
 extern int	ls_sequence_log_values;
 extern bool ls_reuse_plans;

@@ -7,6 +7,7 @@
 #include "ls.h"
 
 #include "utils/guc.h"
+#include "utils/plancache.h"
 
 int			ls_buffer_pool_size_mb = 512;
 int			ls_packed_pages_percent = 25;
@@ -20,6 +21,8 @@ int			ls_version_trees = 16;
 int			ls_range_lock_memory_kb = 16 * 1024;
 bool		ls_direct_io = true;
 int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
+bool		ls_replace_btree = true;
+bool		ls_show_indexes_as_btree = false;
 bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
 bool		ls_reuse_plans = true;
@@ -38,6 +41,14 @@ check_power_of_two(int *newval, void **extra, GucSource source)
 		return true;
 	GUC_check_errdetail("The value must be a power of two.");
 	return false;
+}
+
+/* Statements that are planned already show what the setting said then. */
+static void
+replan_all(bool newval, void *extra)
+{
+	if (newval != ls_show_indexes_as_btree)
+		ResetPlanCache();
 }
 
 void
@@ -126,6 +137,18 @@ ls_define_settings(void)
 							 "Columns that a leanstore index cannot have get a btree in any case.",
 							 &ls_default_index, LS_DEFAULT_INDEX_LEANSTORE, default_index_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("leanstore.replace_btree",
+							 "Makes indexes of the table's kind where another one is named that serves the same.",
+							 "USING btree makes leanstore indexes of leanstore tables, USING leanstore btree indexes of other ones.",
+							 &ls_replace_btree, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("leanstore.show_indexes_as_btree",
+							 "Shows leanstore indexes as btree indexes to queries of the catalogs.",
+							 "For clients that know the server's own access methods only.",
+							 &ls_show_indexes_as_btree, false,
+							 PGC_USERSET, 0, NULL, replan_all, NULL);
 
 	DefineCustomBoolVariable("leanstore.reuse_plans",
 							 "Uses plans of look-ups by key in leanstore tables again for other values.",

@@ -166,10 +166,13 @@ ls_is_named(const char *name, const char *am)
  */
 extern bool ls_index_table_suits(Relation rel);
 
+/* Options that only btree has are a wish for btree. */
+extern bool ls_index_options_suit(List *options);
+
 /* The access method of CREATE INDEX; of a constraint, in a column of that name or NULL; of what CREATE TABLE makes. */
 extern void ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, ProcessUtilityContext context);
 extern void ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *constraint,
-										   const char *only_column);
+										   const char *only_column, const char *query);
 extern void ls_index_choose_for_table(CreateStmt *stmt);
 
 /* ---- ls_index_utility.c */
@@ -237,15 +240,22 @@ extern void ls_index_after_class_statement(const Node *stmt);
 
 /* ---- ls_index_replace.c */
 
-/* All leanstore indexes of the table become btree indexes; an error, if one can not. */
-extern void ls_index_replace_all(Oid table);
-
-/* Keys with a btree index get a leanstore index, where that can be. */
-extern void ls_index_replace_keys(Oid table);
+/*
+ * All leanstore indexes of the table become btree indexes; an error, if one can not.  Btree indexes become
+ * leanstore indexes, where that can be: all, or with leanstore.replace_btree off those of constraints, which can not
+ * name an access method.  build: they are built, for the server is not about to.
+ */
+extern void ls_index_replace_ours(Oid table, bool build);
+extern void ls_index_replace_btree(Oid table, bool build);
 
 /* Remember the keys that have a leanstore index; see to it that they have one. */
 extern List *ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode);
 extern void ls_index_restore_keys(List *keys);
+
+/* ---- ls_index_show.c */
+
+/* A query that is about to be planned, with leanstore indexes shown as btree indexes; it is not changed itself. */
+extern Query *ls_index_show_as_btree(Query *query);
 
 /* ---- ls_index_scan.c */
 extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);

@@ -44,8 +44,8 @@ column_suits(Oid type, List *opclass)
 }
 
 /* Options that only btree has are a wish for btree. */
-static bool
-options_suit(List *options)
+bool
+ls_index_options_suit(List *options)
 {
 	foreach_node(DefElem, option, options)
 		if (option->defnamespace != NULL || strcmp(option->defname, "fillfactor") != 0)
@@ -120,6 +120,71 @@ table_column(Relation rel, const char *name, Oid *type)
 	return true;
 }
 
+/* ---- columns that ALTER TABLE changes --------------------------------------- */
+
+static Oid
+serial_type(const TypeName *name)
+{
+	static const struct
+	{
+		const char *name;
+		Oid			type;
+	}			serials[] = {
+		{"smallserial", INT2OID}, {"serial2", INT2OID},
+		{"serial", INT4OID}, {"serial4", INT4OID},
+		{"bigserial", INT8OID}, {"serial8", INT8OID},
+	};
+
+	if (list_length(name->names) == 1 && !name->pct_type)
+		for (int i = 0; i < lengthof(serials); i++)
+			if (strcmp(strVal(linitial(name->names)), serials[i].name) == 0)
+				return serials[i].type;
+	return InvalidOid;
+}
+
+static bool
+changes_columns(const AlterTableStmt *stmt)
+{
+	if (stmt != NULL)
+		foreach_node(AlterTableCmd, cmd, stmt->cmds)
+			if (cmd->subtype == AT_AddColumn || cmd->subtype == AT_AlterColumnType)
+				return true;
+	return false;
+}
+
+/*
+ * A column as it will be when the index is made: ALTER TABLE may add it, or change its type, in the same command.
+ * stmt may be NULL.
+ */
+static bool
+altered_column(Relation rel, const AlterTableStmt *stmt, const char *name, Oid *type)
+{
+	bool		found = table_column(rel, name, type);
+
+	if (stmt == NULL)
+		return found;
+	foreach_node(AlterTableCmd, cmd, stmt->cmds)
+	{
+		ColumnDef  *def = (ColumnDef *) cmd->def;
+		Type		tuple;
+
+		if (cmd->subtype == AT_AddColumn ? strcmp(def->colname, name) != 0
+			: cmd->subtype != AT_AlterColumnType || strcmp(cmd->name, name) != 0)
+			continue;
+		*type = serial_type(def->typeName);
+		if (!OidIsValid(*type))
+		{
+			tuple = LookupTypeName(NULL, def->typeName, NULL, true);
+			if (tuple == NULL)
+				return false;	/* the server will say so */
+			*type = typeTypeId(tuple);
+			ReleaseSysCache(tuple);
+		}
+		found = true;
+	}
+	return found;
+}
+
 /* ---- CREATE INDEX ---------------------------------------------------------- */
 
 static Oid
@@ -140,32 +205,45 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, const cha
 	return exprType(expr);
 }
 
-/* Make it a leanstore index, if one can serve the same.  False: it is as it was. */
-static bool
-become_leanstore(Relation rel, IndexStmt *stmt, const char *query)
+/* Its columns for a leanstore index, if one can serve the same; NIL: not.  alter: the statement that makes it, or NULL. */
+static List *
+leanstore_elements(Relation rel, const List *named, bool unique, bool transformed, const AlterTableStmt *alter,
+				   const char *query)
 {
-	List	   *elements = copyObject(stmt->indexParams);
+	List	   *elements = copyObject(named);
 
-	if (stmt->iswithoutoverlaps || !options_suit(stmt->options))
-		return false;
 	/* ON CONFLICT that names an operator class means one of btree's, if there is such */
 	foreach_node(IndexElem, elem, elements)
 		if (elem->opclassopts != NIL ||
-			(stmt->unique && elem->opclass != NIL && OidIsValid(get_opclass_oid(BTREE_AM_OID, elem->opclass, true))))
-			return false;
+			(unique && elem->opclass != NIL && OidIsValid(get_opclass_oid(BTREE_AM_OID, elem->opclass, true))))
+			return NIL;
 	if (!ls_index_translate_classes(elements, BTREE_AM_OID, ls_index_am_oid()))
-		return false;
+		return NIL;
 	foreach_node(IndexElem, elem, elements)
 	{
 		Oid			type;
 
+		if (elem->name != NULL ? !altered_column(rel, alter, elem->name, &type) : changes_columns(alter))
+			return NIL;			/* the server will say so, if there is no such column */
 		if (elem->name == NULL)
-			type = expression_type(rel, elem, stmt->transformed, query);
-		else if (!table_column(rel, elem->name, &type))
-			return false;		/* the server will say so */
+			type = expression_type(rel, elem, transformed, query);
 		if (!column_suits(type, elem->opclass))
-			return false;
+			return NIL;
 	}
+	return elements;
+}
+
+/* Make it a leanstore index, if one can serve the same.  False: it is as it was. */
+static bool
+become_leanstore(Relation rel, IndexStmt *stmt, const char *query)
+{
+	List	   *elements;
+
+	if (stmt->iswithoutoverlaps || !ls_index_options_suit(stmt->options))
+		return false;
+	elements = leanstore_elements(rel, stmt->indexParams, stmt->unique, stmt->transformed, NULL, query);
+	if (elements == NIL)
+		return false;
 	stmt->indexParams = elements;
 	stmt->accessMethod = LS_INDEX_AM;
 	return true;
@@ -202,94 +280,132 @@ names_no_am(const IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, 
 	return context != PROCESS_UTILITY_SUBCOMMAND && !ls_index_text_names_am(query, pstmt->stmt_location, pstmt->stmt_len);
 }
 
+/* ---- access methods that are named ----------------------------------------- */
+
+/*
+ * Dumps name the access method of every index, whatever table it comes to be on, and so do tools that know btree only.
+ * What is named is then taken for what serves the same on this table.
+ */
+static void
+tell_once(bool to_leanstore)
+{
+	static bool told[2] = {false, false};
+
+	if (told[to_leanstore])
+		return;
+	told[to_leanstore] = true;
+	ereport(NOTICE,
+			(to_leanstore
+			 ? errmsg("\"USING btree\" makes leanstore indexes of leanstore tables")
+			 : errmsg("\"USING leanstore\" makes btree indexes of tables of other access methods"),
+			 errhint("Set leanstore.replace_btree to off to have access methods as they are named."
+					 "  This is told once per session.")));
+}
+
+static bool
+become_btree(List *elements)
+{
+	return OidIsValid(ls_index_am_oid()) &&
+		ls_index_translate_classes(elements, ls_index_am_oid(), BTREE_AM_OID);
+}
+
+/* A leanstore partition beside heap partitions can have leanstore indexes of its own. */
+static bool
+can_have_leanstore_index(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? ls_index_table_suits(rel) : ls_is_table(rel);
+}
+
 void
 ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, ProcessUtilityContext context)
 {
-	bool		implicit;
+	bool		ours;
+	bool		named;
 	Relation	rel;
 
 	if (ls_is_named(stmt->accessMethod, LS_TABLE_AM))
 		stmt->accessMethod = LS_INDEX_AM;
-	implicit = !stmt->transformed && names_no_am(stmt, pstmt, query, context);
-	if (!implicit && !stmt->transformed && !(ls_is_named(stmt->accessMethod, LS_INDEX_AM) && stmt->concurrent))
+	ours = ls_is_named(stmt->accessMethod, LS_INDEX_AM);
+	if (!ours && stmt->accessMethod != LS_IMPLICIT_AM && !ls_is_named(stmt->accessMethod, DEFAULT_INDEX_TYPE))
+		return;
+	named = !stmt->transformed && !names_no_am(stmt, pstmt, query, context);
+	if (named && !ls_replace_btree && !(ours && stmt->concurrent))
 		return;
 
 	/* as the server is about to */
-	rel = relation_open(RangeVarGetRelidExtended(stmt->relation, stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
+	rel = relation_open(RangeVarGetRelidExtended(stmt->relation,
+												 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
 												 0, RangeVarCallbackOwnsRelation, NULL), NoLock);
 	if (stmt->transformed)
 		choose_for_copied_index(rel, stmt, query);
-	else if (implicit)
+	else if (!ours)
 	{
 		stmt->accessMethod = DEFAULT_INDEX_TYPE;
-		if (ls_default_index == LS_DEFAULT_INDEX_LEANSTORE && ls_index_table_suits(rel))
-			(void) become_leanstore(rel, stmt, query);
+		if (ls_default_index == LS_DEFAULT_INDEX_LEANSTORE && ls_index_table_suits(rel) &&
+			become_leanstore(rel, stmt, query) && named)
+			tell_once(true);
 	}
-	else
+	else if (ls_replace_btree && !can_have_leanstore_index(rel) && become_btree(stmt->indexParams))
+	{
+		stmt->accessMethod = DEFAULT_INDEX_TYPE;
+		tell_once(false);
+	}
+	else if (stmt->concurrent)
 		ls_index_require_table(rel);	/* not only when a first transaction has left its index behind */
 	relation_close(rel, NoLock);
 }
 
 /* ---- constraints of ALTER TABLE -------------------------------------------- */
 
-static Oid
-serial_type(const TypeName *name)
+/* EXCLUDE always names an access method.  The operator, that of equality, is in the classes of both. */
+static void
+choose_for_exclusion(Relation rel, const AlterTableStmt *stmt, Constraint *constraint, const char *query)
 {
-	static const struct
+	bool		to_leanstore = ls_is_named(constraint->access_method, DEFAULT_INDEX_TYPE);
+	List	   *elements = NIL;
+	ListCell   *element;
+
+	if (ls_is_named(constraint->access_method, LS_TABLE_AM))
+		constraint->access_method = LS_INDEX_AM;
+	if (!ls_replace_btree || (!to_leanstore && !ls_is_named(constraint->access_method, LS_INDEX_AM)))
+		return;
+
+	foreach_node(List, exclusion, constraint->exclusions)
+		elements = lappend(elements, copyObject(linitial(exclusion)));
+	if (to_leanstore)
 	{
-		const char *name;
-		Oid			type;
-	}			serials[] = {
-		{"smallserial", INT2OID}, {"serial2", INT2OID},
-		{"serial", INT4OID}, {"serial4", INT4OID},
-		{"bigserial", INT8OID}, {"serial8", INT8OID},
-	};
-
-	if (list_length(name->names) == 1 && !name->pct_type)
-		for (int i = 0; i < lengthof(serials); i++)
-			if (strcmp(strVal(linitial(name->names)), serials[i].name) == 0)
-				return serials[i].type;
-	return InvalidOid;
-}
-
-/* A column as it will be when the constraint is added: the same command may add it, or change its type. */
-static bool
-altered_column(Relation rel, const AlterTableStmt *stmt, const char *name, Oid *type)
-{
-	bool		found = table_column(rel, name, type);
-
-	foreach_node(AlterTableCmd, cmd, stmt->cmds)
-	{
-		ColumnDef  *def = (ColumnDef *) cmd->def;
-		Type		tuple;
-
-		if (cmd->subtype == AT_AddColumn ? strcmp(def->colname, name) != 0
-			: cmd->subtype != AT_AlterColumnType || strcmp(cmd->name, name) != 0)
-			continue;
-		*type = serial_type(def->typeName);
-		if (!OidIsValid(*type))
-		{
-			tuple = LookupTypeName(NULL, def->typeName, NULL, true);
-			if (tuple == NULL)
-				return false;	/* the server will say so */
-			*type = typeTypeId(tuple);
-			ReleaseSysCache(tuple);
-		}
-		found = true;
+		if (ls_default_index != LS_DEFAULT_INDEX_LEANSTORE || !ls_index_table_suits(rel) ||
+			!ls_index_options_suit(constraint->options))
+			return;
+		elements = leanstore_elements(rel, elements, false, false, stmt, query);
+		if (elements == NIL)
+			return;
 	}
-	return found;
+	else if (can_have_leanstore_index(rel) || !become_btree(elements))
+		return;
+
+	constraint->access_method = to_leanstore ? LS_INDEX_AM : DEFAULT_INDEX_TYPE;
+	element = list_head(elements);
+	foreach_node(List, exclusion, constraint->exclusions)
+	{
+		linitial(exclusion) = lfirst(element);
+		element = lnext(elements, element);
+	}
+	tell_once(to_leanstore);
 }
 
 void
-ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *constraint, const char *only_column)
+ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *constraint,
+							   const char *only_column, const char *query)
 {
 	List	   *keys = constraint->keys;
 
-	if (constraint->contype == CONSTR_EXCLUSION && ls_is_named(constraint->access_method, LS_TABLE_AM))
-		constraint->access_method = LS_INDEX_AM;
+	if (constraint->contype == CONSTR_EXCLUSION)
+		choose_for_exclusion(rel, stmt, constraint, query);
 	if ((constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
 		constraint->access_method != NULL || constraint->without_overlaps || constraint->indexname != NULL ||
-		ls_default_index != LS_DEFAULT_INDEX_LEANSTORE || !options_suit(constraint->options))
+		ls_default_index != LS_DEFAULT_INDEX_LEANSTORE || !ls_index_options_suit(constraint->options) ||
+		!ls_index_table_suits(rel))
 		return;
 	if (only_column != NULL)
 		keys = list_make1(makeString(pstrdup(only_column)));

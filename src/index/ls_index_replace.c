@@ -1,19 +1,19 @@
 /*
  * ls_index_replace.c - one index takes the place of another, of a different access method.
  *
- * ALTER TABLE ... SET ACCESS METHOD: a leanstore index can not follow its table to
- * heap, so btree takes its place before; and keys of a table that becomes a leanstore
- * table get leanstore indexes.  ALTER TABLE ... ALTER COLUMN TYPE: the server makes the
- * index of a constraint anew from the constraint's definition, which does not tell of
- * an access method.
+ * ALTER TABLE ... SET ACCESS METHOD: the indexes of the table become those of its new kind,
+ * all of them where it leaves, btree indexes that a leanstore index can stand for where it
+ * comes.  ALTER TABLE ... ALTER COLUMN TYPE: the server makes the index of a constraint anew from
+ * the constraint's definition, which does not tell of an access method.
  *
- * The new index is built beside the old one and swapped with it as REINDEX
- * CONCURRENTLY does: name, constraint, foreign keys and comment go over.
+ * The new index is made beside the old one and swapped with it as REINDEX
+ * CONCURRENTLY does: name, constraint, foreign keys, comment, marks and statistics go over.  Where the
+ * server is about to rewrite the table, and so to build all its indexes, it is made
+ * empty.  That is for SET ACCESS METHOD as the only command of a statement: nothing of the user runs between.
  */
 #include "ls_index.h"
 
 #include "access/htup_details.h"
-#include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "access/table.h"
 #include "catalog/dependency.h"
@@ -23,9 +23,12 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/partition.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -45,7 +48,73 @@ typedef struct NewIndex
 	List	   *names;
 	Oid			opclasses[INDEX_MAX_KEYS];
 	int16	   *options;
+	NullableDatum stattargets[INDEX_MAX_KEYS];
+	Datum		class_options[INDEX_MAX_KEYS];	/* none; without them the server forgets the targets */
 } NewIndex;
+
+static Datum
+reloptions_of(Relation index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		isnull;
+	Datum		options;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", RelationGetRelid(index));
+	options = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_reloptions, &isnull);
+	if (!isnull)
+		options = datumCopy(options, false, -1);
+	ReleaseSysCache(tuple);
+	return isnull ? (Datum) 0 : options;
+}
+
+/* Has it no option but the one that both access methods have? */
+static bool
+only_fillfactor(Relation index)
+{
+	return ls_index_options_suit(untransformRelOptions(reloptions_of(index)));
+}
+
+static NullableDatum
+statistics_target(Relation index, AttrNumber attno)
+{
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(RelationGetRelid(index)), Int16GetDatum(attno));
+	NullableDatum target;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for attribute %d of relation %u", attno, RelationGetRelid(index));
+	target.value = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attstattarget, &target.isnull);
+	ReleaseSysCache(tuple);
+	return target;
+}
+
+/* As for CREATE INDEX: ON CONFLICT that names an operator class means btree's. */
+static bool
+serves_as(Oid opclass, Oid btree_class, Oid type, bool unique)
+{
+	return ls_index_has_order(opclass) && (!unique || GetDefaultOpClass(type, BTREE_AM_OID) == btree_class);
+}
+
+/* The operators of an exclusion constraint have to be in the new classes, too. */
+static bool
+copy_exclusion(const IndexInfo *info, NewIndex *plan)
+{
+	if (info->ii_ExclusionOps == NULL)
+		return true;
+	plan->info->ii_ExclusionOps = info->ii_ExclusionOps;
+	plan->info->ii_ExclusionProcs = info->ii_ExclusionProcs;
+	plan->info->ii_ExclusionStrats = palloc_array(uint16, info->ii_NumIndexKeyAttrs);
+	for (int i = 0; i < info->ii_NumIndexKeyAttrs; i++)
+	{
+		int			strategy = !OidIsValid(plan->opclasses[i]) ? 0
+			: get_op_opfamily_strategy(info->ii_ExclusionOps[i], get_opclass_family(plan->opclasses[i]));
+
+		if (strategy == 0)
+			return false;
+		plan->info->ii_ExclusionStrats[i] = strategy;
+	}
+	return true;
+}
 
 /* An index like `old`; false when the other access method can not have it. */
 static bool
@@ -55,7 +124,7 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(old)));
 	oidvector  *opclasses;
 	int2vector *options;
-	bool		possible = info->ii_ExclusionOps == NULL && !old->rd_rel->relispartition;
+	bool		possible = !old->rd_rel->relispartition && only_fillfactor(old);
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for index %u", RelationGetRelid(old));
@@ -74,31 +143,16 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 
 		plan->info->ii_IndexAttrNumbers[i] = info->ii_IndexAttrNumbers[i];
 		plan->names = lappend(plan->names, pstrdup(NameStr(att->attname)));
+		plan->stattargets[i] = statistics_target(old, i + 1);
 		if (i >= info->ii_NumIndexKeyAttrs)
 			continue;
 		plan->options[i] = options->values[i];
 		plan->opclasses[i] = ls_index_class_of(opclasses->values[i], am);
 		possible = possible && OidIsValid(plan->opclasses[i]) &&
-			(am != ls_index_am_oid() || ls_index_has_order(plan->opclasses[i]));
+			(am != ls_index_am_oid() || serves_as(plan->opclasses[i], opclasses->values[i], att->atttypid, info->ii_Unique));
 	}
 	ReleaseSysCache(tuple);
-	return possible;
-}
-
-/* The one option that both access methods have. */
-static Datum
-fillfactor_of(Relation index)
-{
-	bytea	   *options = index->rd_options;
-	int			fillfactor = 0;
-
-	if (options != NULL)
-		fillfactor = ls_is_index(index) ? ((LsIndexOptions *) options)->fillfactor : ((BTOptions *) options)->fillfactor;
-	if (fillfactor == 0)
-		return (Datum) 0;
-	return transformRelOptions((Datum) 0,
-							   list_make1(makeDefElem("fillfactor", (Node *) makeInteger(fillfactor), -1)),
-							   NULL, NULL, false, false);
+	return possible && copy_exclusion(info, plan);
 }
 
 static char *
@@ -107,29 +161,49 @@ free_name(Relation index)
 	return ChooseRelationName(RelationGetRelationName(index), NULL, "replaced", RelationGetNamespace(index), false);
 }
 
-/* False, and nothing done, when that can not be. */
+/* The swap has given the new index the dependencies of the old one, on operator classes of another access method. */
+static void
+depend_on_classes(Oid index, const NewIndex *plan)
+{
+	ObjectAddress depender = {RelationRelationId, index, 0};
+	ObjectAddresses *classes = new_object_addresses();
+
+	deleteDependencyRecordsForClass(RelationRelationId, index, OperatorClassRelationId, DEPENDENCY_NORMAL);
+	for (int i = 0; i < plan->info->ii_NumIndexKeyAttrs; i++)
+	{
+		ObjectAddress opclass = {OperatorClassRelationId, plan->opclasses[i], 0};
+
+		add_exact_object_address(&opclass, classes);
+	}
+	record_object_address_dependencies(&depender, classes, DEPENDENCY_NORMAL);
+	free_object_addresses(classes);
+}
+
+/* False, and nothing done, when that can not be.  build: the server is not about to. */
 static bool
-replace(Oid old_oid, Oid am)
+replace(Oid old_oid, Oid am, bool build)
 {
 	Relation	old = index_open(old_oid, AccessExclusiveLock);
 	Relation	table = table_open(old->rd_index->indrelid, NoLock);
 	ObjectAddress dropped = {RelationRelationId, old_oid, 0};
-	NewIndex		plan;
+	NewIndex	plan = {0};
 	bool		possible = plan_index(old, am, &plan);
 
 	if (possible)
 	{
 		char	   *name = free_name(old);
 		Oid			new_oid = index_create(table, name, InvalidOid, InvalidOid, InvalidOid, InvalidRelFileNumber,
-									   plan.info, plan.names, am, old->rd_rel->reltablespace, old->rd_indcollation,
-									   plan.opclasses, NULL, plan.options, NULL, fillfactor_of(old),
-									   0, 0, true, true, NULL);
+										   plan.info, plan.names, am, old->rd_rel->reltablespace,
+										   old->rd_indcollation, plan.opclasses, plan.class_options, plan.options,
+										   plan.stattargets, reloptions_of(old),
+										   build ? 0 : INDEX_CREATE_SKIP_BUILD, 0, true, true, NULL);
 
 		CommandCounterIncrement();
 		name = free_name(old);
 		index_close(old, NoLock);
 		index_concurrently_swap(new_oid, old_oid, name);
 		CommandCounterIncrement();
+		depend_on_classes(new_oid, &plan);
 		performDeletion(&dropped, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
 		CommandCounterIncrement();
 	}
@@ -150,27 +224,36 @@ indexes_of(Oid table)
 }
 
 void
-ls_index_replace_all(Oid table)
+ls_index_replace_ours(Oid table, bool build)
 {
 	foreach_oid(index, indexes_of(table))
 	{
-		if (ls_index_is_ours(index) && !replace(index, BTREE_AM_OID))
+		if (!ls_index_is_ours(index) || replace(index, BTREE_AM_OID, build))
+			continue;
+		if (get_rel_relispartition(index))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("index \"%s\" cannot become a btree index", get_rel_name(index)),
-					 errhint("Drop it first.")));
+					 errdetail("It is part of index \"%s\" of a partitioned table, and both have the same access method.",
+							   get_rel_name(linitial_oid(get_partition_ancestors(index)))),
+					 errhint("Make that index anew with \"leanstore.default_index\" set to btree.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot become a btree index", get_rel_name(index)),
+				 errhint("Drop it first.")));
 	}
 }
 
-/* ---- keys ------------------------------------------------------------------ */
-
 void
-ls_index_replace_keys(Oid table)
+ls_index_replace_btree(Oid table, bool build)
 {
 	foreach_oid(index, indexes_of(table))
-		if (OidIsValid(get_index_constraint(index)) && get_rel_relam(index) == BTREE_AM_OID)
-			(void) replace(index, ls_index_am_oid());
+		if (get_rel_relam(index) == BTREE_AM_OID &&
+			(ls_replace_btree || OidIsValid(get_index_constraint(index))))
+			(void) replace(index, ls_index_am_oid(), build);
 }
+
+/* ---- keys ------------------------------------------------------------------ */
 
 /* A constraint with a leanstore index. */
 typedef struct Key
@@ -215,6 +298,6 @@ ls_index_restore_keys(List *keys)
 		Oid			index = OidIsValid(constraint) ? get_constraint_index(constraint) : InvalidOid;
 
 		if (OidIsValid(index) && !ls_index_is_ours(index))
-			(void) replace(index, ls_index_am_oid());
+			(void) replace(index, ls_index_am_oid(), true);
 	}
 }

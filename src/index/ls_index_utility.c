@@ -214,16 +214,21 @@ open_altered(const AlterTableStmt *stmt, LOCKMODE *lockmode)
 
 /* Does the table move from or to our access method?  Only its own rows do, so it is none with partitions. */
 static void
-prepare_access_method(Relation rel, const AlterTableCmd *cmd, LsIndexAfterwards *after)
+prepare_access_method(Relation rel, const AlterTableStmt *stmt, const AlterTableCmd *cmd, LsIndexAfterwards *after)
 {
 	bool		to_leanstore = ls_is_named(cmd->name != NULL ? cmd->name : default_table_access_method, LS_TABLE_AM);
+	bool		build = list_length(stmt->cmds) > 1;
 
 	if (!RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind) || RELKIND_HAS_PARTITIONS(rel->rd_rel->relkind))
 		return;
 	if (ls_is_table(rel) && !to_leanstore)
-		ls_index_replace_all(RelationGetRelid(rel));
-	else if (!ls_is_table(rel) && to_leanstore && ls_default_index == LS_DEFAULT_INDEX_LEANSTORE)
+		ls_index_replace_ours(RelationGetRelid(rel), build);
+	else if (ls_is_table(rel) || !to_leanstore || ls_default_index != LS_DEFAULT_INDEX_LEANSTORE)
+		return;
+	else if (build)
 		after->new_table = RelationGetRelid(rel);
+	else
+		ls_index_replace_btree(RelationGetRelid(rel), false);
 }
 
 static void
@@ -250,14 +255,17 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 	foreach_node(AlterTableCmd, cmd, list_copy(stmt->cmds))
 	{
 		if (cmd->subtype == AT_SetAccessMethod)
-			prepare_access_method(rel, cmd, after);
+			prepare_access_method(rel, stmt, cmd, after);
 		else if (cmd->subtype == AT_AlterColumnType && after->keys == NIL)
 			after->keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
-		else if (cmd->subtype == AT_AddConstraint && ls_index_table_suits(rel) && !use_index(rel, stmt, cmd, query, after))
-			ls_index_choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL);
-		else if (cmd->subtype == AT_AddColumn && ls_index_table_suits(rel))
+		else if (cmd->subtype == AT_AddConstraint)
+		{
+			if (!ls_index_table_suits(rel) || !use_index(rel, stmt, cmd, query, after))
+				ls_index_choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL, query);
+		}
+		else if (cmd->subtype == AT_AddColumn)
 			foreach_node(Constraint, constraint, ((ColumnDef *) cmd->def)->constraints)
-				ls_index_choose_for_constraint(rel, stmt, constraint, ((ColumnDef *) cmd->def)->colname);
+				ls_index_choose_for_constraint(rel, stmt, constraint, ((ColumnDef *) cmd->def)->colname, query);
 	}
 	relation_close(rel, NoLock);
 }
@@ -391,5 +399,5 @@ ls_index_finish_statement(const LsIndexAfterwards *after, const char *query)
 	}
 	ls_index_restore_keys(after->keys);
 	if (OidIsValid(after->new_table))
-		ls_index_replace_keys(after->new_table);
+		ls_index_replace_btree(after->new_table, true);
 }

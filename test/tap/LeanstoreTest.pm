@@ -69,6 +69,8 @@ sub prepare_node
 		fsync => 'on',
 		restart_after_crash => 'on',
 		log_statement => 'none',
+		# a test that names btree means btree
+		'leanstore.replace_btree' => 'off',
 		%settings);
 	$node->set_config(%all);
 	return $node;
