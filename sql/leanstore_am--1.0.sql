@@ -68,6 +68,13 @@ CREATE VIEW leanstore_range_locks AS
 REVOKE ALL ON leanstore_range_locks FROM PUBLIC;
 GRANT SELECT ON leanstore_range_locks TO pg_monitor;
 
+-- The definition of an index (or of a constraint, with its OID) as it would be if the index were a btree: what
+-- leanstore.show_indexes_as_btree puts around the server's functions in queries of any role.
+CREATE FUNCTION leanstore_as_btree(definition text, object oid, of_constraint boolean)
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT STABLE PARALLEL SAFE;
+
 -- What this session keeps to plan queries of the same form without planning: at most rows_max rows are
 -- read so; NULL: no plan is right for all values.
 CREATE FUNCTION leanstore_kept_plans(

@@ -210,6 +210,8 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 {
 	PlannedStmt *plan = NULL;
 
+	if (unlikely(ls_show_indexes_as_btree))
+		query = ls_index_show_as_btree(query);
 	if (ls_reuse_plans && !planning && !others_plan())
 	{
 		Request		request;

@@ -1,6 +1,6 @@
 # The server's own clients with leanstore tables: psql's \d and \dt, pg_dump and
-# pg_restore with four jobs in both directions between heap and leanstore, pgbench
-# with partitions and foreign keys.
+# pg_restore with four jobs in both directions between heap and leanstore and to where
+# the extension is not, pgbench with partitions and foreign keys.
 use strict;
 use warnings FATAL => 'all';
 
@@ -8,7 +8,7 @@ use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = LeanstoreTest->new_node('clients', 'leanstore.buffer_pool_size' => '64MB');
+my $node = LeanstoreTest->new_node('clients', 'leanstore.buffer_pool_size' => '64MB', 'leanstore.replace_btree' => 'on');
 my $dir = $node->basedir;
 
 # ---- psql
@@ -33,6 +33,7 @@ my $content = q{
 	UNION ALL SELECT 'part', count(*), sum(hashtext(t::text)) FROM part t
 	UNION ALL SELECT 'part_2', count(*), sum(hashtext(t::text)) FROM part_2 t
 	UNION ALL SELECT 'big', count(*), sum(hashtext(t::text)) FROM big t
+	UNION ALL SELECT 'pair', count(*), sum(hashtext(t::text)) FROM pair t
 	UNION ALL SELECT 'unlogged', count(*), sum(hashtext(t::text)) FROM unlogged t
 	UNION ALL SELECT 'summary', count(*), sum(hashtext(t::text)) FROM summary t
 	UNION ALL SELECT 'large object', count(*), sum(length(lo_get(oid))) FROM pg_largeobject_metadata
@@ -69,6 +70,17 @@ sub fill
 		INSERT INTO unlogged SELECT generate_series(1, 500);
 		CREATE MATERIALIZED VIEW summary AS SELECT customer % 10 AS class, sum(amount) FROM part GROUP BY 1;
 		CREATE UNIQUE INDEX ON summary (class);
+		CREATE INDEX big_pattern ON big (left(body, 100) text_pattern_ops DESC NULLS LAST, id) WITH (fillfactor = 60);
+		ALTER INDEX big_pattern ALTER COLUMN 1 SET STATISTICS 50;
+		ALTER TABLE big ADD CONSTRAINT big_excluded EXCLUDE USING btree (id WITH =) DEFERRABLE;
+		ALTER TABLE customer CLUSTER ON customer_name, REPLICA IDENTITY USING INDEX customer_name;
+		COMMENT ON INDEX customer_name IS 'by name';
+		CREATE TABLE pair (id int, v text) PARTITION BY HASH (id);
+		CREATE TABLE pair_1 PARTITION OF pair FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+		CREATE TABLE pair_2 PARTITION OF pair FOR VALUES WITH (MODULUS 2, REMAINDER 1) USING heap;
+		ALTER TABLE pair ADD PRIMARY KEY (id);
+		CREATE INDEX pair_v ON pair (v);
+		INSERT INTO pair SELECT i, i FROM generate_series(1, 100) i;
 		SELECT lo_from_bytea(0, decode(repeat('aa', 10000), 'hex'));
 		UPDATE customer SET born = born + 1 WHERE id % 3 = 0;
 		DELETE FROM part WHERE customer % 7 = 0;
@@ -80,10 +92,13 @@ sub dump_and_restore
 {
 	my ($from, $to, %options) = @_;
 
-	command_ok([ 'pg_dump', '-Fd', '-j', 4, '-f', "$dir/$from-$to", '-d', $node->connstr($from) ], "$from: pg_dump -j 4");
-	# with the extension, so that the database's default access method can be what it brings
+	local $ENV{PGOPTIONS} = $options{dump_settings} // '';
+	command_ok([ 'pg_dump', '-Fd', '-j', 4, @{ $options{dump} // [] }, '-f', "$dir/$from-$to", '-d', $node->connstr($from) ],
+		"$from: pg_dump -j 4");
+	$ENV{PGOPTIONS} = '';
 	$node->safe_psql('postgres', "CREATE DATABASE $to");
-	$node->safe_psql($to, 'CREATE EXTENSION leanstore_am');
+	# with the extension, so that the database's default access method can be what it brings
+	$node->safe_psql($to, 'CREATE EXTENSION leanstore_am') unless $options{without_extension};
 	$node->safe_psql('postgres', "ALTER DATABASE $to SET $_") foreach @{ $options{settings} // [] };
 	command_ok([ 'pg_restore', '-j', 4, '--exit-on-error', @{ $options{restore} // [] }, '-d', $node->connstr($to), "$dir/$from-$to" ],
 		"$to: pg_restore -j 4");
@@ -100,11 +115,21 @@ is($node->safe_psql('lean_lean', $methods), $node->safe_psql('lean', $methods), 
 
 # Onto leanstore: the dump names no access method of tables, and btree for indexes.
 dump_and_restore('heap', 'heap_lean', restore => ['--no-table-access-method'], settings => ['default_table_access_method = leanstore']);
-is($node->safe_psql('heap_lean', $methods), 'btree gist leanstore leanstore_index', 'tables are leanstore tables, indexes keep what the dump says');
+is($node->safe_psql('heap_lean', $methods), 'gist leanstore leanstore_index', 'tables and indexes are leanstore ones');
 
-# And back.
+# And back: the dump names leanstore indexes.
+my $definitions = q{SELECT regexp_replace(pg_get_indexdef(indexrelid), 'USING \w+', ''), indisclustered, indisreplident, obj_description(indexrelid),
+	(SELECT string_agg(attstattarget::text, ' ') FROM pg_attribute WHERE attrelid = indexrelid)
+	FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE relnamespace = 'public'::regnamespace ORDER BY relname};
 dump_and_restore('heap_lean', 'heap_again', restore => ['--no-table-access-method']);
-is($node->safe_psql('heap_again', $methods), 'btree gist heap', 'tables are heap tables');
+is($node->safe_psql('heap_again', $methods), 'btree gist heap', 'tables are heap tables, indexes are btree indexes');
+is($node->safe_psql('heap_again', $definitions), $node->safe_psql('heap', $definitions), 'indexes are what they were at first');
+
+# To a server without the extension.
+dump_and_restore('lean', 'lean_stock', dump_settings => '-c leanstore.show_indexes_as_btree=on',
+	dump => ['--exclude-extension=leanstore_am'], restore => ['--no-table-access-method'], without_extension => 1);
+is($node->safe_psql('lean_stock', $methods), 'btree gist heap', 'without the extension tables are heap tables');
+is($node->safe_psql('lean_stock', $definitions), $node->safe_psql('heap', $definitions), 'and indexes as on heap');
 
 # ---- pgbench
 
