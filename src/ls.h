@@ -74,7 +74,6 @@ typedef struct LsShared
 extern LsShared *ls_shared;
 extern void ls_fill_config(ls_config *config);
 extern void ls_shmem_install_hooks(void);
-extern void ls_shmem_reset_store(void);
 extern void ls_rmgr_register(void);
 
 /* ---- ls_commit_note.c: pg_xact after a crash */
@@ -85,6 +84,9 @@ extern void ls_commits_replay(void);	/* startup process, at the end of replay */
 /* ---- ls_worker.c: the engine worker process */
 extern void ls_worker_register(void);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
+
+/* In it: the server is being stopped, or has lost its postmaster. */
+extern bool ls_engine_worker_leaves(void);
 
 /* ---- ls_recovery.c: recovery in the engine worker; false: the server's log says why */
 extern bool ls_recover(void);

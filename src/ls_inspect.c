@@ -2,6 +2,7 @@
  * ls_inspect.c - SQL functions that look inside: statistics and relation facts.
  */
 #include "ls.h"
+#include "ls_table.h"
 
 #include "access/relation.h"
 #include "catalog/pg_authid.h"
@@ -109,6 +110,7 @@ Datum
 leanstore_checkpoint(PG_FUNCTION_ARGS)
 {
 	ls_error	error = {0};
+	ls_status	status;
 
 	require_store();
 	if (!has_privs_of_role(GetUserId(), ROLE_PG_CHECKPOINT))
@@ -116,8 +118,8 @@ leanstore_checkpoint(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to execute leanstore_checkpoint"),
 				 errdetail("Only roles with privileges of the \"%s\" role may execute it.", "pg_checkpoint")));
-	(void) ls_reader();
-	ls_check(ls_store_checkpoint(ls_shared->store, &error), error, NULL);
+	LS_CALL(status, ls_worker_checkpoint(ls_shared->store, ls_reader(), &error));
+	ls_check(status, error, NULL);
 	PG_RETURN_VOID();
 }
 

@@ -15,9 +15,7 @@
 
 #include "miscadmin.h"
 #include "portability/instr_time.h"
-#include "postmaster/interrupt.h"
 #include "postmaster/startup.h"
-#include "storage/pmsignal.h"
 #include "storage/procarray.h"
 
 #define POLL_MIN_US 200			/* a store that was shut down cleanly takes a few milliseconds */
@@ -112,7 +110,7 @@ run_step(RecoveryStep *step, instr_time start)
 		pause_us = Min(pause_us * 2, POLL_MAX_US);
 		/* Nobody may have to wait for this process to answer a barrier. */
 		CHECK_FOR_INTERRUPTS();
-		if (ShutdownRequestPending || !PostmasterIsAlive())
+		if (ls_engine_worker_leaves())
 			ls_recovery_cancel(ls_shared->store);
 		if (interval > 0 && seconds_since(start) >= next_report)
 		{

@@ -174,25 +174,6 @@ startup_hook(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/*
- * Format the arena again; only the engine worker calls this, when it was asked to
- * leave by somebody other than a server shutdown and has been started again.
- */
-void
-ls_shmem_reset_store(void)
-{
-	ls_config	config;
-	ls_error	error;
-	Size		size;
-
-	ls_fill_config(&config);
-	config.huge_pages = ls_shared->own_mapping;
-	size = ls_store_size(&config);
-	memset(ls_shared->arena, 0, size);
-	if (ls_store_create(ls_shared->arena, size, &config, &ls_shared->store, &error) != LS_OK)
-		elog(PANIC, "could not create the leanstore buffer pool: %s", error.message);
-}
-
 void
 ls_shmem_install_hooks(void)
 {

@@ -12,6 +12,11 @@
  * The threads never call a PostgreSQL function and block all signals.  A thread
  * that fails (log write, fsync) marks the store failed; this process then
  * PANICs, which makes PostgreSQL restart everything, as it does for its own WAL.
+ *
+ * The process fails as a whole or not at all: backends depend on its threads, which
+ * a successor cannot take over.  So it ends only with the server.  A request to
+ * cancel or to terminate it alone is ignored, and any other way out while the store
+ * is open (an ERROR, a FATAL, exit()) is a PANIC.
  */
 #include "ls.h"
 
@@ -21,14 +26,18 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/pmsignal.h"
+#include "storage/procarray.h"
 #include "tcop/tcopprot.h"
+#include "utils/pidfile.h"
 #include "utils/wait_event.h"
 
 #define HORIZON_INTERVAL_MS 10	/* while somebody uses the engine */
 #define IDLE_INTERVAL_MS 200
+#define LOCK_FILE "postmaster.pid"	/* in the data directory, where every process of the server is */
 
 void
 ls_worker_register(void)
@@ -57,19 +66,74 @@ panic_if_failed(void)
 				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0));
 }
 
+/* The main loop has ended because it was to. */
+static bool may_end = false;
+
+/* On every way out but _exit(): that the postmaster takes for a crash, for the process has not left shared memory. */
 static void
-forget_pid(int code, Datum arg)
+at_exit(int code, Datum arg)
 {
+	if (!may_end && ls_store_begun(ls_shared->store))
+		ereport(PANIC,
+				(errmsg("leanstore engine worker ended while the store was open"),
+				 errdetail("Backends depend on its threads, so the server restarts.")));
 	pg_atomic_write_u32(&ls_shared->engine_pid, 0);
 }
 
-/* Whether this process may leave: not when a backend has come just now. */
+/*
+ * Does the postmaster stop the server?  It says so in its lock file before it sends
+ * any signal.  When the file cannot be read the answer is yes: a worker that goes on
+ * would keep the server from ending.
+ */
 static bool
-stop_store(bool postmaster_is_alive)
+server_is_stopping(void)
 {
+	FILE	   *file = AllocateFile(LOCK_FILE, "r");
+	char		line[MAXPGPATH];
+	int			number = 0;
+	bool		stopping = true;
+
+	if (file == NULL)
+		return true;
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (++number == LOCK_FILE_LINE_PM_STATUS)
+			stopping = strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
+	FreeFile(file);
+	return stopping;
+}
+
+bool
+ls_engine_worker_leaves(void)
+{
+	static bool leaves = false;
+
+	if (leaves || !PostmasterIsAlive())
+		return true;
+	if (!ShutdownRequestPending)
+		return false;
+	/* In this order: a signal that comes after the look at the file is looked at in the next turn. */
+	ShutdownRequestPending = false;
+	leaves = server_is_stopping();
+	if (!leaves)
+		ereport(LOG,
+				(errmsg("leanstore engine worker ignores a request to terminate"),
+				 errdetail("It ends when the server is stopped.")));
+	return leaves;
+}
+
+/*
+ * Stop the store if nobody needs it any more: backends may still have changes to make.  A smart shutdown waits for all
+ * sessions, also for those that have not used the engine yet.
+ */
+static bool
+stop_store(void)
+{
+	bool		postmaster_is_alive = PostmasterIsAlive();
 	ls_error	error = {0};
 	ls_status	status;
 
+	if (ls_store_attached(ls_shared->store) > 0 || (postmaster_is_alive && CountDBConnections(InvalidOid) > 0))
+		return false;
 	if (!ls_store_ready(ls_shared->store))
 		return true;
 	status = postmaster_is_alive ? ls_store_shutdown(ls_shared->store, &error)
@@ -88,6 +152,7 @@ ls_engine_worker_main(Datum arg)
 	uint32		wait_event;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(InvalidOid, InvalidOid, 0);
@@ -96,11 +161,11 @@ ls_engine_worker_main(Datum arg)
 
 	if (pg_atomic_exchange_u32(&ls_shared->engine_pid, MyProcPid) != 0)
 		elog(PANIC, "two leanstore engine workers");
-	on_shmem_exit(forget_pid, 0);
+	on_shmem_exit(at_exit, 0);
 
-	/* Started again after somebody terminated it: the arena holds a stopped store. */
-	if (ls_store_stopped(ls_shared->store))
-		ls_shmem_reset_store();
+	/* An earlier worker was gone before it could say so; other processes have used what it left. */
+	if (ls_store_begun(ls_shared->store))
+		elog(PANIC, "leanstore engine worker found a store that has been in use");
 
 	if (!ls_shared->from_backup && ls_recover())
 		ereport(LOG, (errmsg("leanstore engine is ready")));
@@ -108,9 +173,7 @@ ls_engine_worker_main(Datum arg)
 	for (;;)
 	{
 		bool		ready = ls_store_ready(ls_shared->store);
-		uint32		attached = ls_store_attached(ls_shared->store);
-		bool		postmaster_is_alive = PostmasterIsAlive();
-		bool		leaving = ShutdownRequestPending || !postmaster_is_alive;
+		bool		leaving = ls_engine_worker_leaves();
 
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
@@ -126,22 +189,22 @@ ls_engine_worker_main(Datum arg)
 			ls_commits_note_progress();
 		}
 
-		/* The last to leave: backends may still have changes to make. */
-		if (leaving && attached == 0 && stop_store(postmaster_is_alive))
+		if (leaving && stop_store())
 			break;
 
 		/* Once the postmaster is dead no wait for a latch sleeps any more. */
-		if (!postmaster_is_alive)
+		if (!PostmasterIsAlive())
 		{
 			pg_usleep(HORIZON_INTERVAL_MS * 1000L);
 			continue;
 		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH,
-						 attached > 0 || leaving ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
+						 leaving || ls_store_attached(ls_shared->store) > 0 ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
 						 wait_event);
 		ResetLatch(MyLatch);
 	}
 
-	/* Status 1: if this was no server shutdown, the postmaster starts the worker again. */
+	/* Status 1: if the server goes on after all, the next worker finds the store used, and the server restarts. */
+	may_end = true;
 	proc_exit(1);
 }

@@ -42,6 +42,7 @@
 #include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 /* ---- which subtransaction wrote what --------------------------------------
@@ -219,9 +220,32 @@ detach(int code, Datum arg)
 	}
 }
 
+/*
+ * The server starts the engine worker within a second or two.  When there is none for much longer there will be none:
+ * the worker needs one of max_worker_processes, and other libraries may have taken all.
+ */
+#define ENGINE_WORKER_ABSENT_MS 10000
+
+static void
+raise_if_worker_absent(TimestampTz *seen)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (pg_atomic_read_u32(&ls_shared->engine_pid) != 0)
+		*seen = now;
+	else if (TimestampDifferenceExceeds(*seen, now, ENGINE_WORKER_ABSENT_MS))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("leanstore tables cannot be used: the leanstore engine worker is not running"),
+				 errhint("It needs a background worker: increase \"max_worker_processes\" (currently %d) and restart the server, "
+						 "or see the server log for another reason.", max_worker_processes)));
+}
+
 static void
 wait_for_recovery(void)
 {
+	TimestampTz seen = GetCurrentTimestamp();
+
 	if (!wait_event_recovery)
 		wait_event_recovery = WaitEventExtensionNew("LeanstoreRecovery");
 
@@ -244,6 +268,7 @@ wait_for_recovery(void)
 			ereport(FATAL,
 					(errcode(ERRCODE_ADMIN_SHUTDOWN),
 					 errmsg("terminating connection due to unexpected postmaster exit")));
+		raise_if_worker_absent(&seen);
 	}
 }
 

@@ -36,6 +36,8 @@ bool ls_store_stopped(const ls_store *store) noexcept {
   return store_state(*store) == StoreState::kStopped;
 }
 
+bool ls_store_begun(const ls_store *store) noexcept { return store_state(*store) != StoreState::kCreated; }
+
 bool ls_store_ready(const ls_store *store) noexcept { return store_state(*store) == StoreState::kReady; }
 
 bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) noexcept { return store_wait_ready(*store, timeout_ms); }
@@ -51,7 +53,11 @@ ls_status ls_store_abandon(ls_store *store, ls_error *err) noexcept {
 }
 
 ls_status ls_store_checkpoint(ls_store *store, ls_error *err) noexcept {
-  return wall::call(err, [&] { return store_checkpoint(*store); });
+  return wall::call(err, [&] { return store_checkpoint(*store, nullptr); });
+}
+
+ls_status ls_worker_checkpoint(ls_store *store, ls_worker *worker, ls_error *err) noexcept {
+  return wall::call(err, [&] { return store_checkpoint(*store, wall::worker(worker).ctx.interrupt); });
 }
 
 bool ls_store_failed(const ls_store *store, ls_error *err) noexcept { return store_failed(*store, err); }

@@ -79,7 +79,7 @@ Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **dou
 Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t n_doubts);
 
 // ---- store_stop.cpp
-Status store_checkpoint(ls_store &store);
+Status store_checkpoint(ls_store &store, const volatile int *interrupt);
 Status store_shutdown(ls_store &store);
 Status store_abandon(ls_store &store);
 

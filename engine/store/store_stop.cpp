@@ -1,5 +1,6 @@
 // store_stop.cpp - checkpoints on request, and the clean end.
 #include "base/check.hpp"
+#include "base/interrupt.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
 #include "store/store_process.hpp"
@@ -66,7 +67,7 @@ void end_stop(ls_store &store, StoreProcess &process) {
 
 }  // namespace
 
-Status store_checkpoint(ls_store &store) {
+Status store_checkpoint(ls_store &store, const volatile int *interrupt) {
   const u32 mine = store.checkpoint_requested.fetch_add(1, std::memory_order_acq_rel) + 1;
   futex_wake_all(&store.checkpoint_requested);
   for (;;) {
@@ -74,7 +75,8 @@ Status store_checkpoint(ls_store &store) {
     if (reached(done, mine)) break;
     LS_TRY(report_failure(store));
     if (store_state(store) != StoreState::kReady) return fail(LS_NOT_READY, "the storage engine takes no checkpoints now");
-    futex_wait(&store.checkpoint_done, done, kCheckpointPollUs);
+    if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "interrupted while waiting for a checkpoint");
+    futex_wait_interruptible(&store.checkpoint_done, done, kCheckpointPollUs);
   }
   if (reached(store.checkpoint_refused.load(std::memory_order_acquire), mine))
     return fail(LS_NO_SPACE, "no space for the checkpoint");

@@ -132,6 +132,8 @@ void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progr
 /* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the store counts as stopped. */
 void ls_recovery_cancel(ls_store *store) LS_NOEXCEPT;
 bool ls_store_ready(const ls_store *store) LS_NOEXCEPT;
+/* Recovery has begun: no other process can start it, ever. */
+bool ls_store_begun(const ls_store *store) LS_NOEXCEPT;
 /* Shut down or abandoned: the arena has to be formatted again before use. */
 bool ls_store_stopped(const ls_store *store) LS_NOEXCEPT;
 /* Block until ready or timeout (ms). */
@@ -144,6 +146,8 @@ LS_NODISCARD ls_status ls_store_shutdown(ls_store *store, ls_error *err) LS_NOEX
 LS_NODISCARD ls_status ls_store_abandon(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* Ask for a checkpoint and wait for it (host: CHECKPOINT-like calls, before file copies). */
 LS_NODISCARD ls_status ls_store_checkpoint(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* The same; the worker's interrupt flag ends the wait (LS_INTERRUPTED), not the checkpoint. */
+LS_NODISCARD ls_status ls_worker_checkpoint(ls_store *store, ls_worker *worker, ls_error *err) LS_NOEXCEPT;
 /* A background thread failed (fsync, log write): the host must PANIC.  false when all is well. */
 bool ls_store_failed(const ls_store *store, ls_error *err) LS_NOEXCEPT;
 
