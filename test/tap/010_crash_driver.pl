@@ -4,7 +4,8 @@
 #
 # Environment: CRASHES (25), CRASH_SEED (random; the one to repeat is printed),
 # CRASH_KIND (only this kind), CRASH_CLIENTS (4), CRASH_SYNC (synchronous_commit
-# of the clients; with off the test must fail: this proves that it can).
+# of the clients; with off the test must fail: this proves that it can),
+# CRASH_BATCH_ROWS (5000), CRASH_LARGE_MB (4; 100 in a long run).
 use strict;
 use warnings FATAL => 'all';
 
@@ -31,6 +32,8 @@ my $driver = CrashDriver->new($node,
 	seed => $seed,
 	clients => $ENV{CRASH_CLIENTS} // 4,
 	two_phase => 0.2,
+	batch_rows => $ENV{CRASH_BATCH_ROWS} // 5_000,
+	large_mb => $ENV{CRASH_LARGE_MB} // 4,
 	synchronous_commit => $ENV{CRASH_SYNC} // 'on');
 
 $driver->create_tables;

@@ -21,7 +21,12 @@
 #     leanstore (mx_heap_*, mx_ls_*) in one transaction;
 #   - insertions, updates with and without a change of key, deletions of the
 #     client's own items, some of them large, within savepoints that may be
-#     rolled back; ls_op says what each did.
+#     rolled back; ls_op says what each did;
+#   - children of a deferred foreign key come, and parents go, at REPEATABLE READ;
+#   - some notify, and all clients listen.
+# Beside the clients one session inserts a batch of rows, updates all rows of all
+# batches, and commits or stays open until the server is gone; now and then it
+# inserts one value of large_mb instead.
 #
 # Checks after each restart (verify):
 #   V1 an acknowledged commit is there;
@@ -31,7 +36,9 @@
 #   V4 no half transactions: accounts are what the journals say, items are what
 #      ls_op says, sums agree;
 #   V5 heap and leanstore sides of mixed transactions agree;
-#   V6 leanstore_check finds no damage.
+#   V6 leanstore_check finds no damage;
+#   V7 no child is without its parent;
+#   V8 batches are whole, and have seen as many updates as there were commits; large values are right.
 # With V1 for a transaction that was in flight, its fate is what is found; it is
 # written down, so that the next crash may not change it.
 package CrashDriver;
@@ -50,6 +57,9 @@ use Time::HiRes qw(time usleep);
 
 my $ACCOUNTS = 50;
 my $ITEMS = 30;
+my $PARENTS = 12;
+# The session that inserts batches; its transactions are in ls_batch and ls_large, not in the journals.
+my $BATCH_CLIENT = 'batch';
 my $TIMEOUT = $PostgreSQL::Test::Utils::timeout_default;
 
 # What is killed, and how often compared with the others.
@@ -63,6 +73,7 @@ my %KINDS = (
 	checkpoint => 3,    # all, while a checkpoint is being made
 	recovery => 3,      # all, and again several times during recovery
 	stalled_worker => 2, # all, after the engine worker has been stopped for a while
+	cancelled_worker => 2, # all, after the engine worker has been asked to cancel and commits went on
 	clean => 1);        # a clean restart
 
 sub kinds { return sort keys %KINDS; }
@@ -78,6 +89,8 @@ sub new
 		access_method => $options{access_method} // 'leanstore',
 		synchronous => $options{synchronous_commit} // 'on',
 		two_phase => $options{two_phase} // 0,    # share of transactions that are prepared first
+		batch_rows => $options{batch_rows} // 5_000,
+		large_mb => $options{large_mb} // 4,
 		directory => PostgreSQL::Test::Utils::tempdir(),
 		round => 0,
 		earlier => [ 0, 0 ],    # counts before start_over
@@ -114,6 +127,14 @@ sub create_tables
 		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
 		CREATE TABLE mx_heap_account (id int PRIMARY KEY, balance bigint NOT NULL) USING heap;
 		CREATE TABLE mx_heap_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n)) USING heap;
+		CREATE TABLE fk_parent (id int PRIMARY KEY);
+		CREATE TABLE fk_child (client int, n int, parent int REFERENCES fk_parent DEFERRABLE INITIALLY DEFERRED, PRIMARY KEY (client, n));
+		CREATE INDEX ON fk_child (parent);
+		CREATE TABLE fk_op (client int, n int, PRIMARY KEY (client, n));
+		CREATE TABLE ls_batch (batch int, i int, v int, t text, PRIMARY KEY (batch, i));
+		CREATE TABLE ls_large (batch int PRIMARY KEY, d text STORAGE EXTERNAL);
+		CREATE FUNCTION large_value(batch int, mb int) RETURNS text LANGUAGE sql IMMUTABLE AS
+		\$\$ SELECT repeat(md5(batch::text), mb * 32768) \$\$;
 		-- The value of an item is known from its v; every 16th one is large.
 		CREATE FUNCTION item_text(v int) RETURNS text LANGUAGE sql IMMUTABLE AS
 		\$\$ SELECT repeat(md5(v::text), CASE WHEN v % 16 = 0 THEN 300 ELSE v % 8 END) \$\$;
@@ -129,7 +150,8 @@ sub create_tables
 		CREATE VIEW item_wanted AS
 			SELECT client, item, v FROM (SELECT DISTINCT ON (client, item) client, item, v, gone FROM ls_op ORDER BY client, item, n DESC, i DESC) o WHERE NOT gone;
 		CREATE VIEW journal AS
-			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed' FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op;
+			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed' FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op
+			UNION ALL SELECT client, n, 'key' FROM fk_op;
 	});
 	$self->_fill_accounts('');
 	return;
@@ -141,8 +163,8 @@ sub start_over
 	my ($self) = @_;
 
 	$self->{earlier} = [ $self->counts ];
-	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account, mx_ls_journal, mx_heap_account, mx_heap_journal;');
-	unlink map { $self->_log_file($_) } 1 .. $self->{clients};
+	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account, mx_ls_journal, mx_heap_account, mx_heap_journal, fk_parent, fk_child, fk_op, ls_batch, ls_large;');
+	unlink map { $self->_log_file($_) } 1 .. $self->{clients}, $BATCH_CLIENT;
 	return;
 }
 
@@ -156,6 +178,7 @@ sub _fill_accounts
 		INSERT INTO ls_account SELECT i, 1000 FROM generate_series(1, $ACCOUNTS) i;
 		INSERT INTO mx_ls_account TABLE ls_account;
 		INSERT INTO mx_heap_account TABLE ls_account;
+		INSERT INTO fk_parent SELECT i FROM generate_series(1, $PARENTS) i;
 		COMMIT});
 	return;
 }
@@ -219,16 +242,64 @@ sub start_clients
 	foreach my $client (1 .. $self->{clients})
 	{
 		my $client_seed = int(rand 2**31);
-		my $pid = fork // croak "cannot fork: $!";
-		if ($pid == 0)
-		{
-			# Not exit: that would run the test's END blocks.
-			my $done = eval { $self->_client($client, $client_seed); 1 };
-			print STDERR "client $client: $@" unless $done;
-			POSIX::_exit($done ? 0 : 1);
-		}
-		$self->{pids}{$pid} = $client;
+		$self->_fork_client($client, sub { $self->_client($client, $client_seed) });
 	}
+	my ($value, $end) = (rand() < 0.1 ? 'large' : 'batch', rand() < 0.5 ? 'COMMIT' : 'SELECT pg_sleep(3600)');
+	$self->_fork_client($BATCH_CLIENT, sub { $self->_batch($value, $end) });
+	return;
+}
+
+sub _fork_client
+{
+	my ($self, $client, $life) = @_;
+	my $pid = fork // croak "cannot fork: $!";
+
+	if ($pid == 0)
+	{
+		# Not exit: that would run the test's END blocks.
+		my $done = eval { $life->(); 1 };
+		print STDERR "client $client: $@" unless $done;
+		POSIX::_exit($done ? 0 : 1);
+	}
+	$self->{pids}{$pid} = $client;
+	return;
+}
+
+# Starts the psql of a client, in the process of that client: (pid, answers, queries).
+sub _psql
+{
+	my ($self, $client) = @_;
+	local %ENV = $self->{node}->_get_env();
+	local $ENV{PGAPPNAME} = "client $client";
+
+	# psql complains about the lost connection; that is expected here.
+	open(STDERR, '>', "$self->{directory}/client_$client.err") or croak "cannot redirect: $!";
+	my $psql = IPC::Open2::open2(my $answers, my $queries,
+		$self->{node}->installed_command('psql'), '-X', '-A', '-t', '-d', 'postgres');
+	$queries->autoflush(1);
+	return ($psql, $answers, $queries);
+}
+
+# The one transaction of the session beside the clients.
+sub _batch
+{
+	my ($self, $value, $end) = @_;
+	my $n = 1 + $self->_last_number($BATCH_CLIENT);
+
+	local $SIG{PIPE} = 'IGNORE';
+	open(my $log, '>>', $self->_log_file($BATCH_CLIENT)) or croak "cannot open log: $!";
+	$log->autoflush(1);
+	my ($psql, $answers, $queries) = $self->_psql($BATCH_CLIENT);
+	my $change = $value eq 'large'
+	  ? "INSERT INTO ls_large VALUES ($n, large_value($n, $self->{large_mb}));\n"
+	  : "INSERT INTO ls_batch SELECT $n, i, 0, repeat('x', i % 200) FROM generate_series(1, $self->{batch_rows}) i;\n"
+	  . "UPDATE ls_batch SET v = v + 1;\n";
+	print $log "S $n\n" or croak "cannot log: $!";
+	print $queries "BEGIN;\n$change$end;\n";
+	close $queries;
+	while (defined(my $line = <$answers>)) { print $log "A $n\n" if $line eq "COMMIT\n"; }
+	close $answers;
+	waitpid($psql, 0);
 	return;
 }
 
@@ -267,14 +338,8 @@ sub _client
 	local $SIG{PIPE} = 'IGNORE';
 	open(my $log, '>>', $self->_log_file($client)) or croak "cannot open log: $!";
 	$log->autoflush(1);
-	local %ENV = $self->{node}->_get_env();
-	local $ENV{PGAPPNAME} = "client $client";
-	# psql complains about the lost connection; nobody wants to read that.
-	open(STDERR, '>', "$self->{directory}/client_$client.err") or croak "cannot redirect: $!";
-	my $psql = IPC::Open2::open2(my $answers, my $queries,
-		$self->{node}->installed_command('psql'), '-X', '-A', '-t', '-d', 'postgres');
-	$queries->autoflush(1);
-	print $queries "SET deadlock_timeout = '50ms';\nSET synchronous_commit = $self->{synchronous};\n\\echo ready\n";
+	my ($psql, $answers, $queries) = $self->_psql($client);
+	print $queries "SET deadlock_timeout = '50ms';\nSET synchronous_commit = $self->{synchronous};\nLISTEN crash_driver;\n\\echo ready\n";
 	while (defined(my $line = <$answers>)) { last if $line eq "ready\n"; }
 
 	while (1)
@@ -283,20 +348,23 @@ sub _client
 		my ($text, $outcome) = $self->_transaction($client, $n);
 
 		print $log "S $n\n" or croak "cannot log: $!";
-		print $queries "$text\\echo end $n\n" or last;
+		print $queries "$text\\echo end $n :SQLSTATE\n" or last;
 		my $tag = '';
+		my $state = '';
 		my $answered = 0;
 		my $answered_prepare = 0;
 		while (defined(my $line = <$answers>))
 		{
 			chomp $line;
-			if ($line eq "end $n") { $answered = 1; last; }
+			if ($line =~ /^end $n (\w+)$/) { $answered = 1; $state = $1; last; }
 			$tag = $line if $line eq 'COMMIT' || $line eq 'ROLLBACK';
 			if ($line eq 'PREPARE TRANSACTION') { $tag = $text =~ /^COMMIT PREPARED/m ? 'COMMIT' : 'ROLLBACK'; $answered_prepare = 1; }
 		}
 		# COMMIT is counted even if the connection is lost right after it.  ROLLBACK also
 		# answers ROLLBACK TO, and the COMMIT of a failed transaction: only the last answer
 		# counts.  Without one the fate is unknown.
+		# A COMMIT or PREPARE that ends with an error of its checks has no tag.
+		$tag = 'ROLLBACK' if $tag eq '' && $state =~ /^(?:23503|40001|40P01|42704)$/;
 		if ($tag eq 'COMMIT') { print $log "$outcome $n\n"; }
 		elsif (($answered || $answered_prepare) && $tag eq 'ROLLBACK') { print $log "F $n\n"; }
 		last unless $answered && $tag;
@@ -321,9 +389,12 @@ sub _transaction
 		$text .= "SET LOCAL synchronous_commit = off;\n";
 		$outcome = 'U';
 	}
-	if ($dice < 0.35) { $text .= _transfer($client, $n, 'ls'); }
+	if ($dice < 0.3) { $text .= _transfer($client, $n, 'ls'); }
+	elsif ($dice < 0.4) { $text = _keys($client, $n); }
 	elsif ($dice < 0.65) { $text .= _transfer($client, $n, rand() < 0.5 ? qw(mx_heap mx_ls) : qw(mx_ls mx_heap)); }
 	else { $text .= _items($client, $n); }
+	# What notifies cannot be prepared.
+	return ("${text}NOTIFY crash_driver, '$n';\n$end;\n", $outcome) if rand() < 0.15;
 	return ("$text$end;\n", $outcome) if rand() >= $self->{two_phase};
 	# The name says how it is to end, for whoever finds it.
 	my $pause = rand() < 0.5 ? "SELECT pg_sleep(0.1 * random());\n" : '';
@@ -347,6 +418,21 @@ sub _transfer
 		$text .= "INSERT INTO ${kind}_journal VALUES ($client, $n, $src, $dst, $amount);\n";
 	}
 	return $text;
+}
+
+# Children of a deferred foreign key come, or parents go and come back.  Its check in COMMIT must see
+# what was committed after the transaction's own snapshot was taken.
+sub _keys
+{
+	my ($client, $n) = @_;
+	my $parent = 1 + int(rand $PARENTS);
+	my $dice = rand;
+	my $text = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nINSERT INTO fk_op VALUES ($client, $n);\n";
+
+	return "${text}INSERT INTO fk_child VALUES ($client, $n, $parent);\n" if $dice < 0.4;
+	return "${text}DELETE FROM fk_parent WHERE id = $parent;\n" if $dice < 0.6;
+	return "${text}DELETE FROM fk_child WHERE client = $client;\n" if $dice < 0.8;
+	return "${text}INSERT INTO fk_parent SELECT i FROM generate_series(1, $PARENTS) i ON CONFLICT DO NOTHING;\n";
 }
 
 # A few changes of the client's own items, some of them taken back.
@@ -453,6 +539,15 @@ sub _crash
 		# Clients harden their commits without it until the log needs a new segment; then nothing may be acknowledged.
 		kill 'STOP', $node->engine_worker_pid // croak 'no engine worker';
 		usleep(50_000 + rand 250_000);
+		kill_server($node, 'all');
+	}
+	elsif ($kind eq 'cancelled_worker')
+	{
+		my $worker = $node->engine_worker_pid // croak 'no engine worker';
+		kill 'INT', $worker;
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($worker)");
+		usleep(rand 300_000);
+		$node->safe_psql('postgres', q{SET statement_timeout = '60s'; UPDATE ls_account SET balance = balance WHERE id = 1; SELECT leanstore_checkpoint()});
 		kill_server($node, 'all');
 	}
 	elsif ($kind eq 'recovery')
@@ -658,6 +753,11 @@ sub verify
 		'items are not what ls_op says' => q{SELECT count(*) FROM ls_item i FULL JOIN item_wanted w USING (client, item) WHERE i.v IS DISTINCT FROM w.v},
 		'texts of items are wrong' => q{SELECT count(*) FROM ls_item WHERE t IS DISTINCT FROM item_text(v)},
 		'items by index differ' => q{SET enable_seqscan = off; SELECT (SELECT count(*) FROM ls_item WHERE v >= 0) - (SELECT count(*) FROM item_wanted)},
+		'children without parents' => q{SELECT count(*) FROM fk_child WHERE NOT EXISTS (SELECT FROM fk_parent WHERE id = parent)},
+		'batches are not whole, or updates of them got lost' => qq{SELECT count(*) FROM
+			(SELECT batch, min(v) AS least, max(v) AS most, count(*) AS rows, row_number() OVER (ORDER BY batch DESC) AS updates FROM ls_batch GROUP BY batch) b
+			WHERE rows <> $self->{batch_rows} OR least <> updates OR most <> updates},
+		'large values are wrong' => qq{SELECT count(*) FROM ls_large WHERE d IS DISTINCT FROM large_value(batch, $self->{large_mb})},
 		'a transaction is in two journals' => q{SELECT count(*) FROM (SELECT client, n FROM journal GROUP BY 1, 2 HAVING count(*) > 1) x});
 	foreach my $what (sort keys %zero)
 	{
@@ -700,7 +800,9 @@ sub _verify_fates
 		my ($client, $n) = split /\|/, $row;
 		$found{$client}{$n} = 1;
 	}
-	foreach my $client (1 .. $self->{clients})
+	$found{$BATCH_CLIENT}{$_} = 1
+	  foreach split /\n/, $self->{node}->safe_psql('postgres', 'SELECT DISTINCT batch FROM ls_batch UNION SELECT batch FROM ls_large');
+	foreach my $client (1 .. $self->{clients}, $BATCH_CLIENT)
 	{
 		my $fate = $self->_read_log($client);
 		my $present = $found{$client} // {};
