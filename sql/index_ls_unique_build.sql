@@ -82,7 +82,6 @@ UPDATE p SET b = b || '!';
 DELETE FROM p WHERE a = 2;
 SELECT * FROM f ORDER BY id;
 INSERT INTO p VALUES (3, repeat('x', 900)), (4, repeat('y', 2000));
-INSERT INTO p VALUES (3, repeat('x', 900));
 CREATE TABLE long (id int, v text);
 INSERT INTO long SELECT 1, string_agg(md5(i::text), '') FROM generate_series(1, 130) i;
 CREATE INDEX long_v ON long (id) INCLUDE (v);

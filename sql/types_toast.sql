@@ -124,6 +124,15 @@ TRUNCATE large;
 INSERT INTO large SELECT * FROM large_copy;
 SELECT count(*), sum(length(t)), sum(length(b)) FROM large;
 
+-- A row of more than 512 MB, which a trigger drops before it is stored.
+CREATE TABLE huge (d text);
+CREATE FUNCTION huge_length() RETURNS trigger LANGUAGE plpgsql AS
+	'BEGIN RAISE NOTICE ''% bytes'', length(NEW.d); RETURN NULL; END';
+CREATE TRIGGER huge BEFORE INSERT ON huge FOR EACH ROW EXECUTE FUNCTION huge_length();
+INSERT INTO huge VALUES (repeat('x', 540000000));
+CREATE TABLE two_huge (a text, b text);
+INSERT INTO two_huge SELECT s, s FROM repeat('x', 540000000) AS s;
+
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;

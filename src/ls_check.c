@@ -148,6 +148,20 @@ slice_is_right(const LsKeyColumn *column, const uint8 *slice, Size len, Datum va
 	return expected.len == len && memcmp(expected.data, slice, len) == 0;
 }
 
+/* Of a long key: the bytes that the entry has of it, and a label for the others. */
+static bool
+beginning_is_right(Relation index, const ls_index_entry *entry,
+				   const Datum *values, const bool *isnull)
+{
+	const LsKeyColumn *rest = ls_index_rest(ls_index_shape(index));
+	ls_bytes	whole = ls_index_form_key(index, values, isnull);
+	Size		left = entry->key.len - LS_LONG_KEY_BYTES;
+
+	return whole.len > LS_LONG_KEY_BYTES &&
+		memcmp(whole.data, entry->key.data, LS_LONG_KEY_BYTES) == 0 &&
+		ls_key_column_length(rest, entry->key.data + LS_LONG_KEY_BYTES, left) == left;
+}
+
 /*
  * The key must be the one that the row gives, byte for byte but for labels; of what is stored
  * beside it the values count, for they may have been compressed in another way.  *has_null:
@@ -163,9 +177,13 @@ check_leanstore_entry(IndexCheck *check, const ls_index_entry *entry, ItemPointe
 	bool		nulls[INDEX_MAX_KEYS];
 	const uint8 *at = entry->key.data;
 	Size		left = entry->key.len;
+	bool		is_long = ls_index_is_long(shape, entry->key.len);
+	int			n_stored = is_long ? shape->n_columns : shape->n_stored;
 
 	FormIndexDatum(check->info, check->slot, check->estate, row_values, row_nulls);
-	for (int i = 0; i < shape->n_keys; i++)
+	if (is_long && !beginning_is_right(check->index, entry, row_values, row_nulls))
+		raise_different(check, tid, 1);
+	for (int i = 0; i < shape->n_keys && !is_long; i++)
 	{
 		Size		len = ls_key_column_length(&shape->keys[i], at, left);
 
@@ -181,9 +199,9 @@ check_leanstore_entry(IndexCheck *check, const ls_index_entry *entry, ItemPointe
 		*has_null |= row_nulls[i];
 
 	ls_index_deform(check->index, entry, values, nulls);
-	for (int i = 0; i < shape->n_stored; i++)
+	for (int i = 0; i < n_stored; i++)
 	{
-		int			column = shape->stored[i] - 1;
+		int			column = is_long ? i : shape->stored[i] - 1;
 		CompactAttribute *att = TupleDescCompactAttr(RelationGetDescr(check->index), column);
 
 		if (nulls[column] != row_nulls[column] ||
@@ -248,7 +266,7 @@ leanstore_entries_against_rows(IndexCheck *check)
 	ls_check(status, error, check->index);
 
 	initStringInfo(&last.key);
-	if (ls_index_shape(check->index)->n_labels > 0)
+	if (ls_index_shape(check->index)->n_labels > 0 || ls_index_shape(check->index)->can_be_long)
 		labels = ls_label_check_begin(check->index);
 	scan = ls_index_scan_open_owned(check->index, ls_index_tree(check->index));
 	LS_CALL(status, ls_index_scan_range(scan, (ls_bytes) {0}, (ls_bytes) {0}, false, &error));
@@ -357,6 +375,7 @@ has_entry_now(IndexCheck *check, ItemPointer tid)
 	for (int looks = 0; looks < 10; looks++)
 	{
 		ls_index_seen seen;
+		ls_bytes	key;
 		ls_error	error;
 		ls_status	status;
 
@@ -364,7 +383,11 @@ has_entry_now(IndexCheck *check, ItemPointer tid)
 		if (!table_tuple_fetch_row_version(check->table, tid, SnapshotSelf, check->slot))
 			return true;		/* it needs none any more */
 		FormIndexDatum(check->info, check->slot, check->estate, values, isnull);
-		LS_CALL(status, ls_index_look(ls_reader(), ls_index_tree(check->index), ls_index_form_key(check->index, values, isnull),
+		key = ls_index_form_key(check->index, values, isnull);
+		/* a row that has got it has moved: its entry was there when the index was read */
+		if (ls_index_is_long(ls_index_shape(check->index), key.len))
+			return false;
+		LS_CALL(status, ls_index_look(ls_reader(), ls_index_tree(check->index), key,
 									  ls_tid_to_row(tid), &seen, &error));
 		if (status == LS_OK)
 			return true;

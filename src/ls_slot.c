@@ -19,6 +19,7 @@
 #include "access/detoast.h"
 #include "access/htup_details.h"
 #include "utils/expandeddatum.h"
+#include "utils/memutils.h"
 
 static TupleTableSlotOps ls_slot_ops;
 
@@ -33,7 +34,12 @@ reserve(LsSlot *slot, Size bytes)
 	if (likely(bytes <= slot->space_bytes))
 		return;
 
-	want = Max(pg_nextpower2_size_t(bytes), LS_SLOT_MIN_BYTES);
+	if (bytes > MaxAllocSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row of %zu bytes exceeds maximum %zu", bytes, MaxAllocSize),
+				 errhint("Large values can be stored in rows of their own, or as large objects.")));
+	want = Min(Max(pg_nextpower2_size_t(bytes), LS_SLOT_MIN_BYTES), MaxAllocSize);
 	/* the contents are about to be replaced: no repalloc, it would copy them */
 	if (slot->space != NULL)
 		pfree(slot->space);

@@ -142,6 +142,13 @@ triggers_need_versions(Relation rel, bool old_is_own, HeapTuple old, HeapTuple n
 }
 
 static void
+forget_plan(UpdatePlan *plan)
+{
+	ls_index_close_rekeyed(plan->rekeyed);
+	plan->rekeyed = NIL;
+}
+
+static void
 plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, UpdatePlan *plan)
 {
 	*plan = (UpdatePlan) {.in_place = !triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new)};
@@ -155,17 +162,15 @@ plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, U
 			plan->keys = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_KEY, old, new);
 		if (plan->in_place && changed != NULL)
 			plan->rekeyed = ls_index_open_rekeyed(rel, changed, &plan->in_place);
+		if (plan->rekeyed != NIL && !ls_index_can_rekey(plan->rekeyed, rel, old, new))
+		{
+			forget_plan(plan);
+			plan->in_place = false;
+		}
 		if (plan->in_place)
 			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old, new);
 		bms_free(changed);
 	}
-}
-
-static void
-forget_plan(UpdatePlan *plan)
-{
-	ls_index_close_rekeyed(plan->rekeyed);
-	plan->rekeyed = NIL;
 }
 
 /*

@@ -32,8 +32,9 @@ typedef struct LsIndexShape
 {
 	int			n_columns;		/* all of them */
 	int			n_keys;
-	LsKeyColumn *keys;
+	LsKeyColumn *keys;			/* one more: the rest of a long key (ls_index_long.c) */
 	int			n_labels;		/* key columns with labels */
+	bool		can_be_long;	/* keys may be longer than LS_LONG_KEY_BYTES */
 	int			n_stored;		/* columns in the payload ... */
 	AttrNumber *stored;			/* ... which ones, ascending, 1-based */
 	TupleDesc	payload;		/* NULL when there are none */
@@ -51,6 +52,7 @@ extern const LsIndexShape *ls_index_shape(Relation index);
  * has to be found (ls_index_label.h).
  */
 extern ls_bytes ls_index_form_key(Relation index, const Datum *values, const bool *isnull);
+extern bool ls_index_key_is_long(Relation index, const Datum *values, const bool *isnull);
 extern void ls_index_check_key_size(Relation index, uint32 len);
 extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull);
 
@@ -62,6 +64,41 @@ extern Datum ls_index_stored_value(Relation index, const ls_index_entry *entry, 
 
 /* The tree of an index, and that of its table (LsRelation of ls_relation.c has to be asked each time). */
 extern ls_rel *ls_index_tree(Relation index);
+
+/*
+ * ---- ls_index_long.c: keys that are too long for an entry
+ *
+ * Of a key of more than so many bytes an entry has these, and then a label for the rest; its
+ * payload has all columns.  Two separators and the largest payload, which is btree's, fit a page beside it.
+ * Indexes with labels for columns have no long keys.
+ */
+#define LS_LONG_KEY_BYTES 384
+
+/* So many are enough for the key of an entry, until labels have grown. */
+#define LS_LONG_ENTRY_BYTES (LS_LONG_KEY_BYTES + 16)
+
+/* Is this key, or this entry's, a long one? */
+static inline bool
+ls_index_is_long(const LsIndexShape *shape, uint32 key_len)
+{
+	return shape->n_labels == 0 && key_len > LS_LONG_KEY_BYTES;
+}
+
+/* The label of the rest, as a column. */
+static inline const LsKeyColumn *
+ls_index_rest(const LsIndexShape *shape)
+{
+	return &shape->keys[shape->n_keys];
+}
+
+/* The whole key of an entry; valid until the next key is formed. */
+extern ls_bytes ls_index_whole_key(Relation index, const ls_index_entry *entry);
+
+/*
+ * What a place among whole keys is among entries: the first or, `behind`, the end of those that it
+ * may be among.
+ */
+extern bool ls_index_clip_place(const LsIndexShape *shape, StringInfo place, bool behind);
 
 /* ---- ls_index_insert.c */
 extern bool ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
@@ -90,6 +127,9 @@ extern void ls_index_expect_stale(Relation index);
 
 /* The values of an index on plain columns. */
 extern void ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *values, bool *isnull);
+
+/* Can a row get these values and stay where it is?  Long keys do not become stale. */
+extern bool ls_index_can_rekey(const List *rekeyed, Relation table, HeapTuple old, HeapTuple new);
 
 /* Is this the key of the version in the slot? */
 extern bool ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot);
@@ -209,8 +249,7 @@ extern Oid	ls_index_class_of(Oid opclass, Oid am);
 
 /*
  * The class of ours for a column of this type for which none is named; InvalidOid: there is none
- * that compares
- * as btree's would.
+ * that compares as btree's would.
  */
 extern Oid	ls_index_default_class(Oid type);
 

@@ -36,7 +36,8 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	else
 	{
 		ls_bytes	key = ls_index_form_key(index, values, isnull);
-		ls_bytes	payload = ls_index_form_payload(index, key, values, isnull);
+		ls_bytes	cut = {key.data, Min(key.len, LS_LONG_ENTRY_BYTES)};
+		ls_bytes	payload = ls_index_form_payload(index, cut, values, isnull);
 		uint8		flags = alive ? 0 : LS_RECORD_IS_DEAD;
 
 		for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
@@ -53,6 +54,8 @@ void
 ls_index_build_begin(LsIndexBuild *b, Relation table, Relation index, IndexInfo *info, int kilobytes)
 {
 	*b = (LsIndexBuild) {.table = table, .index = index, .info = info};
+	initStringInfo(&b->last_long);
+	initStringInfo(&b->long_entry);
 	b->row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row", ALLOCSET_DEFAULT_SIZES);
 	if (ls_index_shape(index)->n_labels > 0)
 		b->labels = ls_label_sort_begin(table, index, kilobytes);
@@ -138,13 +141,56 @@ check_unique(LsIndexBuild *b, const LsIndexRecord *record, StringInfo last_key)
 	appendBinaryStringInfo(last_key, record->entry.data, record->key_len);
 }
 
+/*
+ * Of a long key the entry has the beginning, and a label: one step behind that of the last key, if
+ * that
+ * begins alike.
+ */
+static void
+cut_key(LsIndexBuild *b, LsIndexRecord *record)
+{
+	const LsKeyColumn *rest = ls_index_rest(ls_index_shape(b->index));
+	StringInfo	last = &b->last_long;
+	StringInfo	entry = &b->long_entry;
+	bool		alike = last->len > 0 &&
+		memcmp(last->data, record->entry.data, LS_LONG_KEY_BYTES) == 0;
+
+	if (!alike || last->len != record->key_len ||
+		memcmp(last->data, record->entry.data, record->key_len) != 0)
+	{
+		const uint8 *label = (const uint8 *) entry->data + LS_LONG_KEY_BYTES;
+		int			label_len = alike ? entry->len - LS_LONG_KEY_BYTES - LS_ENTRY_ROW_ID_BYTES : 0;
+		MemoryContext old = MemoryContextSwitchTo(b->row_context);
+
+		label = label_len > 0 ? memcpy(palloc(label_len), label, label_len) : NULL;
+		resetStringInfo(entry);
+		appendBinaryStringInfo(entry, record->entry.data, LS_LONG_KEY_BYTES);
+		ls_key_append_label(rest, label, label_len, NULL, 0, entry);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(b->row_context);
+		resetStringInfo(last);
+		appendBinaryStringInfo(last, record->entry.data, record->key_len);
+	}
+	else
+		entry->len -= LS_ENTRY_ROW_ID_BYTES;
+	appendBinaryStringInfo(entry, record->entry.data + record->key_len, LS_ENTRY_ROW_ID_BYTES);
+	record->entry = (ls_bytes) {(const uint8_t *) entry->data, entry->len};
+	record->key_len = entry->len - LS_ENTRY_ROW_ID_BYTES;
+}
+
 static bool
 next_record(LsIndexBuild *b, LsIndexRecord *record)
 {
 	bool		result;
 
 	if (b->labels == NULL)
-		return ls_index_sort_next(b->sort, record);
+	{
+		if (!ls_index_sort_next(b->sort, record))
+			return false;
+		if (unlikely(ls_index_is_long(ls_index_shape(b->index), record->key_len)))
+			cut_key(b, record);
+		return true;
+	}
 	/* it calls procedures, which may do anything */
 	ls_interruptible(false);
 	result = ls_label_sort_next(b->labels, record);

@@ -20,6 +20,8 @@ typedef struct LsIndexBuild
 	LsIndexSort *sort;
 	LsLabelSort *labels;		/* in place of it, of an index that has some */
 	MemoryContext row_context;
+	StringInfoData last_long;	/* the last long key, */
+	StringInfoData long_entry;	/* and what it was as an entry */
 	double		rows;
 	double		entries;
 } LsIndexBuild;

@@ -2,11 +2,10 @@
  * ls_index_class.c - which operator class stands for which in another access method.
  *
  * The server takes a default class of any type that a column's type is binary coercible to: for
- * citext, that of text, whose order is another one.  So a class is taken for a column
- * without being named only where it compares as the default btree class of the column's
- * type does.  Classes of two access methods stand for each other if they take the same type and
- * compare it
- * by the same procedure, whatever their names are.
+ * citext, that of text, whose order is another one. So a class is taken for a column without
+ * being named only where it compares as the default btree class of the column's type does.
+ * Classes of two access methods stand for each other if they take the same type and compare it by
+ * the same procedure, whatever their names are.
  */
 #include "ls_index.h"
 
@@ -149,9 +148,8 @@ check_class(Relation index, int column, Oid opclass)
 }
 
 /*
- * The entry of pg_index is not visible to ordinary snapshots yet.  Indexes that take over a file
- * are seen
- * here, too, where ALTER TABLE finds that the class is the same for the new type.
+ * The entry of pg_index is not visible to ordinary snapshots yet. Indexes that take over a file
+ * are seen here, too, where ALTER TABLE finds that the class is the same for the new type.
  */
 void
 ls_index_check_classes(Oid relid)

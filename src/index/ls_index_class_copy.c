@@ -1,15 +1,13 @@
 /*
  * ls_index_class_copy.c - operator classes for the types of extensions and users.
  *
- * Who makes a type of his own gives it a btree operator class.  Each such class gets one of ours
- * that
- * compares in the same way: when it is created, and those that are there when this
- * extension is.
+ * Who makes a type of his own gives it a btree operator class. Each such class gets one of ours
+ * that compares in the same way: when it is created, and those that are there when this extension
+ * is.
  *
  * A copy belongs to no extension: it would take the one that it is a member of with it when the
- * other one is
- * dropped.  Instead it goes by itself with the btree class it was made of, and with our
- * access method.  It lies in pg_catalog, which is never dumped: a restore makes it anew.
+ * other one is dropped. Instead it goes by itself with the btree class it was made of, and with
+ * our access method. It lies in pg_catalog, which is never dumped: a restore makes it anew.
  */
 #include "ls_index.h"
 

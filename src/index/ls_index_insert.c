@@ -8,7 +8,8 @@
  * the insertion is tried again (row ids are not used again, and nobody takes
  * back that a row is gone).
  *
- * In an index with labels (ls_index_label.h) the key has to be found first, and again for
+ * In an index with labels (ls_index_label.h), and for a long key, the key has to be found first,
+ * and again for
  * each try: what it was found by may be gone when somebody has been waited for.
  */
 #include "ls_index_label.h"
@@ -32,7 +33,7 @@ typedef struct Insertion
 	uint64		row_id;
 	const Datum *values;
 	const bool *isnull;
-	LsLabelKey *labels;			/* NULL: the index has none */
+	LsLabelKey *labels;			/* NULL: the key has none */
 
 	/* Rows with an equal key: all that were met; and, moved to the front, those that do not count. */
 	uint64	   *rivals;
@@ -362,7 +363,7 @@ ls_index_insert_entry(Relation index, Relation table, const Datum *values, const
 {
 	Insertion	in = {.index = index, .table = table, .values = values, .isnull = isnull, .row_id = row_id};
 
-	Assert(ls_index_shape(index)->n_labels == 0);
+	Assert(!ls_index_key_is_long(index, values, isnull) && ls_index_shape(index)->n_labels == 0);
 	take_key(&in, ls_index_form_key(index, values, isnull));
 	insert_any(&in);
 }
@@ -386,19 +387,23 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 		check = UNIQUE_CHECK_NO;
 	}
 
-	if (shape->n_labels > 0)
+	if (shape->n_labels == 0)
+		in.key = ls_index_form_key(index, values, isnull);
+	if (shape->n_labels > 0 || ls_index_is_long(shape, in.key.len))
 		in.labels = ls_label_key_begin(index);
 	if (check == UNIQUE_CHECK_EXISTING)
 	{
 		if (in.labels != NULL)
+		{
 			ls_label_key_form(in.labels, values, isnull);
-		in.key = in.labels != NULL ? ls_bytes_of(&in.labels->key) : ls_index_form_key(index, values, isnull);
+			in.key = ls_bytes_of(&in.labels->key);
+		}
 		check_existing(&in);
 	}
 	else
 	{
 		if (in.labels == NULL)
-			take_key(&in, ls_index_form_key(index, values, isnull));
+			take_key(&in, in.key);
 		if (check != UNIQUE_CHECK_NO)
 			unique = insert_unique(&in, check);
 		if (check == UNIQUE_CHECK_NO || !unique)

@@ -315,6 +315,17 @@ ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward)
  * ----------------------------------------------------------------
  */
 
+static void
+begin_search(LsIndexFilter *filter)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(MemoryContextGetParent(filter->context));
+
+	ls_label_search_init(&filter->labels, filter->index);
+	ls_label_place_init(&filter->place);
+	filter->has_search = true;
+	MemoryContextSwitchTo(old_context);
+}
+
 void
 ls_index_filter_init(LsIndexFilter *filter, Relation index)
 {
@@ -331,16 +342,13 @@ ls_index_filter_init(LsIndexFilter *filter, Relation index)
 	initStringInfoExt(&filter->bound, KEY_BYTES);
 	initStringInfoExt(&filter->skip_to, KEY_BYTES);
 	if (filter->shape->n_labels > 0)
-	{
-		ls_label_search_init(&filter->labels, index);
-		ls_label_place_init(&filter->place);
-	}
+		begin_search(filter);
 }
 
 void
 ls_index_filter_end(LsIndexFilter *filter)
 {
-	if (filter->shape->n_labels > 0)
+	if (filter->has_search)
 		ls_label_search_end(&filter->labels);
 }
 
@@ -436,6 +444,53 @@ build_range(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 	return ls_bytes_compare(ls_bytes_of(&filter->from), ls_bytes_of(&filter->to)) < 0;
 }
 
+/*
+ * An end of the range is among long keys that begin alike: where among them?  What is inserted
+ * there
+ * later may be on the wrong side, but no snapshot that was taken before sees it.
+ */
+static void
+find_end(LsIndexFilter *filter, StringInfo end, bool behind)
+{
+	LsLabelPlace *place = &filter->place;
+	const LsLabelEntry *entry;
+
+	if (!filter->has_search)
+		begin_search(filter);
+	ls_label_find_rest(&filter->labels, ls_bytes_of(end), place);
+	entry = behind && !place->found ? &place->right : &place->left;
+	if (!ls_label_is_entry(entry))
+	{
+		ls_index_clip_place(filter->shape, end, behind);
+		return;
+	}
+	resetStringInfo(end);
+	appendBinaryStringInfo(end, entry->position.data, entry->slice_end);
+	if (!behind && !place->found)
+		ls_index_make_following(end);
+}
+
+/*
+ * The range among entries that holds all of the range of whole keys, and perhaps others.  A
+ * transaction that locks it takes all that begin alike, for it does not know where others will be.
+ */
+static void
+clip_range(LsIndexFilter *filter, bool locks)
+{
+	StringInfo	ends[] = {&filter->from, &filter->to};
+
+	for (int i = 0; i < lengthof(ends); i++)
+	{
+		if (!ls_index_is_long(filter->shape, ends[i]->len))
+			continue;
+		filter->exact = false;
+		if (locks)
+			ls_index_clip_place(filter->shape, ends[i], i == 1);
+		else
+			find_end(filter, ends[i], i == 1);
+	}
+}
+
 bool
 ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys, bool locks)
 {
@@ -457,9 +512,18 @@ ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys
 	{
 		possible = build_lookup(filter, keys, n_keys);
 		filter->is_point = n_keys == filter->shape->n_keys;
+		/* entries have to be checked */
+		if (unlikely(possible && ls_index_is_long(filter->shape, filter->from.len)))
+		{
+			resetStringInfo(&filter->from);
+			resetStringInfo(&filter->to);
+			possible = build_range(filter, keys, n_keys);
+		}
 	}
 	else if (n_keys > 0)
 		possible = build_range(filter, keys, n_keys);
+	if (possible)
+		clip_range(filter, locks);
 	MemoryContextSwitchTo(old_context);
 	return possible;
 }

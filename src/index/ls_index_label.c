@@ -36,11 +36,15 @@
 #include "ls_table.h"
 
 #include "access/table.h"
+#include "common/hashfn.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 /* What is locked while labels are given. */
 #define LABEL_LOCK_PAGE 0
+
+/* Long keys with other beginnings have other pages, most of them. */
+#define REST_LOCK_PAGES 1024
 
 /* For a lasting neighbour so many entries are looked at; the range is as wide as can be when it is not found. */
 #define LASTING_STEPS 256
@@ -127,7 +131,14 @@ static int
 compare_with_entry(LsLabelSearch *search, int c, FmgrInfo *compare, const ls_index_entry *entry, Datum value)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(search->scratch);
-	int			order = ls_key_compare(&search->shape->keys[c], compare, ls_index_stored_value(search->index, entry, c), value);
+	int			order;
+
+	if (c == search->shape->n_keys)
+		order = ls_bytes_compare(ls_index_whole_key(search->index, entry),
+								 *(const ls_bytes *) DatumGetPointer(value));
+	else
+		order = ls_key_compare(&search->shape->keys[c], compare,
+							   ls_index_stored_value(search->index, entry, c), value);
 
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(search->scratch);
@@ -196,6 +207,13 @@ ls_label_find(LsLabelSearch *search, int c, ls_bytes prefix, FmgrInfo *compare, 
 		else
 			set_bytes(&search->to, key_to_slice(noted));
 	}
+}
+
+void
+ls_label_find_rest(LsLabelSearch *search, ls_bytes whole, LsLabelPlace *place)
+{
+	ls_label_find(search, search->shape->n_keys, (ls_bytes) {whole.data, LS_LONG_KEY_BYTES},
+				  NULL, PointerGetDatum(&whole), place);
 }
 
 /* Does the transaction's snapshot see the row, as one of others? */
@@ -296,12 +314,16 @@ ls_label_key_begin(Relation index)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore label key", ALLOCSET_SMALL_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	LsLabelKey *key = palloc0_object(LsLabelKey);
+	int			n_places;
 
 	key->context = context;
 	ls_label_search_init(&key->search, index);
 	initStringInfo(&key->key);
-	key->places = palloc0_array(LsLabelPlace, key->search.shape->n_labels);
-	for (int i = 0; i < key->search.shape->n_labels; i++)
+	initStringInfo(&key->whole);
+	key->page = LABEL_LOCK_PAGE;
+	n_places = Max(key->search.shape->n_labels, 1);
+	key->places = palloc0_array(LsLabelPlace, n_places);
+	for (int i = 0; i < n_places; i++)
 		ls_label_place_init(&key->places[i]);
 	MemoryContextSwitchTo(old_context);
 	return key;
@@ -341,6 +363,36 @@ check_size(const LsLabelKey *key, uint32 label_bytes)
 	ls_index_check_key_size(key->search.index, key->key.len);
 }
 
+/* The label where the value belongs. */
+static void
+append_label(LsLabelKey *key, int c, const LsLabelPlace *place)
+{
+	if (place->found)
+	{
+		ls_bytes	slice = ls_label_slice(&place->left);
+
+		appendBinaryStringInfo(&key->key, slice.data, slice.len);
+	}
+	else
+	{
+		key->is_new = true;
+		key->new_column = c;
+		append_new_label(key, c, place);
+	}
+}
+
+static void
+form_long(LsLabelKey *key, const Datum *values, const bool *isnull)
+{
+	set_bytes(&key->whole, ls_index_form_key(key->search.index, values, isnull));
+	appendBinaryStringInfo(&key->key, key->whole.data, LS_LONG_KEY_BYTES);
+	key->page = LABEL_LOCK_PAGE + 1 +
+		hash_bytes((const unsigned char *) key->whole.data, LS_LONG_KEY_BYTES) % REST_LOCK_PAGES;
+	key->n_places = 1;
+	ls_label_find_rest(&key->search, ls_bytes_of(&key->whole), &key->places[0]);
+	append_label(key, key->search.shape->n_keys, &key->places[0]);
+}
+
 void
 ls_label_key_form(LsLabelKey *key, const Datum *values, const bool *isnull)
 {
@@ -350,6 +402,12 @@ ls_label_key_form(LsLabelKey *key, const Datum *values, const bool *isnull)
 
 	resetStringInfo(&key->key);
 	key->is_new = false;
+	if (shape->n_labels == 0)
+	{
+		form_long(key, values, isnull);
+		MemoryContextSwitchTo(old_context);
+		return;
+	}
 	key->n_places = 0;
 	for (int c = 0; c < shape->n_keys; c++)
 	{
@@ -373,18 +431,7 @@ ls_label_key_form(LsLabelKey *key, const Datum *values, const bool *isnull)
 				value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 			place = &key->places[key->n_places++];
 			ls_label_find(&key->search, c, ls_bytes_of(&key->key), column->compare, value, place);
-			if (place->found)
-			{
-				ls_bytes	slice = ls_label_slice(&place->left);
-
-				appendBinaryStringInfo(&key->key, slice.data, slice.len);
-			}
-			else
-			{
-				key->is_new = true;
-				key->new_column = c;
-				append_new_label(key, c, place);
-			}
+			append_label(key, c, place);
 		}
 		label_bytes += key->key.len - begin;
 	}
@@ -424,6 +471,8 @@ nothing_between(LsLabelKey *key, const LsLabelPlace *place)
 
 	if (ls_label_is_entry(any))
 		prefix.len = any->slice_begin;
+	else if (key->new_column == search->shape->n_keys)
+		prefix.len = LS_LONG_KEY_BYTES;
 	else
 	{
 		/* the columns before the new label */
@@ -460,7 +509,7 @@ bool
 ls_label_key_claim(LsLabelKey *key)
 {
 	key->lock = key->is_new ? ExclusiveLock : ShareLock;
-	LockPage(key->search.index, LABEL_LOCK_PAGE, key->lock);
+	LockPage(key->search.index, key->page, key->lock);
 	if (still_right(key))
 		return true;
 	ls_label_key_release(key);
@@ -471,7 +520,7 @@ void
 ls_label_key_form_claimed(LsLabelKey *key, const Datum *values, const bool *isnull)
 {
 	key->lock = ExclusiveLock;
-	LockPage(key->search.index, LABEL_LOCK_PAGE, key->lock);
+	LockPage(key->search.index, key->page, key->lock);
 	do
 		ls_label_key_form(key, values, isnull);
 	while (!still_right(key));	/* a procedure of ours may have inserted, too */
@@ -480,12 +529,19 @@ ls_label_key_form_claimed(LsLabelKey *key, const Datum *values, const bool *isnu
 void
 ls_label_key_release(LsLabelKey *key)
 {
-	UnlockPage(key->search.index, LABEL_LOCK_PAGE, key->lock);
+	UnlockPage(key->search.index, key->page, key->lock);
 }
 
 bool
 ls_label_key_equals(LsLabelKey *key, const ls_index_entry *entry, const Datum *values, const bool *isnull)
 {
+	if (key->search.shape->n_labels == 0)
+	{
+		ls_bytes	whole = ls_bytes_of(&key->whole);
+
+		return compare_with_entry(&key->search, key->search.shape->n_keys, NULL, entry,
+								  PointerGetDatum(&whole)) == 0;
+	}
 	for (int c = 0; c < key->search.shape->n_keys; c++)
 	{
 		const LsKeyColumn *column = &key->search.shape->keys[c];

@@ -53,6 +53,11 @@ extern void ls_label_place_init(LsLabelPlace *place);
 extern void ls_label_find(LsLabelSearch *search, int c, ls_bytes prefix, FmgrInfo *compare, Datum value, LsLabelPlace *place);
 
 /*
+ * Look for a long key among the entries that begin as it does; c is then the number of key columns.
+ */
+extern void ls_label_find_rest(LsLabelSearch *search, ls_bytes whole, LsLabelPlace *place);
+
+/*
  * The same for a transaction whose locks shall cover the place to its end: neighbours
  * that stay as long as it runs, for its snapshot sees their rows.  There may be other
  * entries between them.
@@ -86,11 +91,13 @@ typedef struct LsLabelKey
 	LsLabelSearch search;
 	MemoryContext context;		/* of everything here */
 	StringInfoData key;
+	StringInfoData whole;		/* of a long key, where `key` has a label for its rest */
 	bool		is_new;			/* it has a new label */
 	int			n_places;		/* columns with labels up to the new one */
 	LsLabelPlace *places;
 	int			new_column;
-	LOCKMODE	lock;			/* held when it is claimed */
+	BlockNumber page;			/* locked when it is claimed, */
+	LOCKMODE	lock;			/* in this mode */
 } LsLabelKey;
 
 extern LsLabelKey *ls_label_key_begin(Relation index);

@@ -315,6 +315,40 @@ skip(IndexScanDesc scan)
 	return next_entry(scan);
 }
 
+/*
+ * Does the entry match?  Places that the check comes to are among whole keys.  One that is between
+ * long keys that begin as this one is not sought, they are read one by one.
+ */
+static LsIndexVerdict
+check_entry(LsIndexScan *so, bool backward)
+{
+	LsIndexFilter *filter = &so->filter;
+	ls_bytes	key = so->entry.key;
+	LsIndexVerdict verdict;
+
+	if (unlikely(ls_index_is_long(filter->shape, key.len)))
+	{
+		MemoryContext old_context;
+
+		if (so->long_context == NULL)
+			so->long_context = AllocSetContextCreate(so->context, "leanstore long key",
+													 ALLOCSET_SMALL_SIZES);
+		MemoryContextReset(so->long_context);
+		old_context = MemoryContextSwitchTo(so->long_context);
+		key = ls_index_whole_key(filter->index, &so->entry);
+		MemoryContextSwitchTo(old_context);
+	}
+	verdict = ls_index_filter_check(filter, key, backward);
+	if (verdict == LS_INDEX_SKIP && ls_index_is_long(filter->shape, filter->skip_to.len))
+	{
+		if (so->entry.key.len >= LS_LONG_KEY_BYTES &&
+			memcmp(so->entry.key.data, filter->skip_to.data, LS_LONG_KEY_BYTES) == 0)
+			return LS_INDEX_NO_MATCH;
+		ls_index_clip_place(filter->shape, &filter->skip_to, backward);
+	}
+	return verdict;
+}
+
 bool
 ls_index_scan_advance(IndexScanDesc scan, bool backward)
 {
@@ -336,7 +370,7 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 		return false;
 	while (!so->filter.exact)
 	{
-		LsIndexVerdict verdict = ls_index_filter_check(&so->filter, so->entry.key, backward);
+		LsIndexVerdict verdict = check_entry(so, backward);
 
 		if (verdict == LS_INDEX_MATCH)
 			break;

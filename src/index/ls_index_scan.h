@@ -78,7 +78,8 @@ typedef struct LsIndexFilter
 	bool		exact;			/* they all do */
 	bool		is_point;		/* and are equal in all key columns */
 
-	LsLabelSearch labels;		/* in an index that has some */
+	bool		has_search;
+	LsLabelSearch labels;		/* in an index that has some, or for long keys */
 	LsLabelPlace place;			/* scratch */
 	bool		lasting;		/* the range holds what may match at any time until the transaction ends */
 	bool		searches;		/* values were searched for */
@@ -200,6 +201,8 @@ typedef struct LsIndexScan
 	bool		moved;			/* to another place, by other means than the next entry */
 	bool		coming_back;	/* ... where the scan has been */
 	uint64		searches;		/* of the engine's scan, counted so far */
+
+	MemoryContext long_context; /* of one long key; NULL until there is one */
 
 	bool		on_entry;
 	ls_index_entry entry;		/* returned last; valid if on_entry and ls_index_scan_settle() was called */

@@ -27,6 +27,20 @@ key_type(Relation index, int i)
 	return ls_key_type(index->rd_opcintype[i], TupleDescAttr(RelationGetDescr(index), i)->atttypid);
 }
 
+static Size
+max_key_bytes(const LsIndexShape *shape)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < shape->n_keys; i++)
+	{
+		if (shape->keys[i].encoding->width == 0)
+			return MaxAllocSize;
+		bytes += 1 + shape->keys[i].encoding->width;
+	}
+	return bytes;
+}
+
 static LsIndexShape *
 make_shape(Relation index)
 {
@@ -35,7 +49,7 @@ make_shape(Relation index)
 
 	shape->n_columns = IndexRelationGetNumberOfAttributes(index);
 	shape->n_keys = IndexRelationGetNumberOfKeyAttributes(index);
-	shape->keys = palloc0_array(LsKeyColumn, shape->n_keys);
+	shape->keys = palloc0_array(LsKeyColumn, shape->n_keys + 1);
 	shape->stored = palloc_array(AttrNumber, shape->n_columns);
 
 	for (int i = 0; i < shape->n_columns; i++)
@@ -58,6 +72,9 @@ make_shape(Relation index)
 		shape->stored[shape->n_stored++] = i + 1;
 	}
 
+	shape->can_be_long = shape->n_labels == 0 && max_key_bytes(shape) > LS_LONG_KEY_BYTES;
+	if (shape->can_be_long)
+		ls_key_rest_init(&shape->keys[shape->n_keys]);
 	if (shape->n_stored > 0)
 	{
 		shape->payload = CreateTemplateTupleDesc(shape->n_stored);
@@ -131,11 +148,19 @@ ls_index_form_key(Relation index, const Datum *values, const bool *isnull)
 	reset_key_buffer();
 	for (int i = 0; i < shape->n_keys; i++)
 		ls_key_append(&shape->keys[i], values[i], isnull[i], &key_buffer);
-	ls_index_check_key_size(index, key_buffer.len);
 	return (ls_bytes)
 	{
 		(const uint8 *) key_buffer.data, (uint32) key_buffer.len
 	};
+}
+
+bool
+ls_index_key_is_long(Relation index, const Datum *values, const bool *isnull)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+
+	return shape->can_be_long &&
+		ls_index_is_long(shape, ls_index_form_key(index, values, isnull).len);
 }
 
 void
@@ -149,28 +174,39 @@ ls_index_check_key_size(Relation index, uint32 len)
 				 errhint("Consider an index on an expression that is shorter, such as a hash of the value, or a btree or hash index.")));
 }
 
-ls_bytes
-ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull)
+/* As btree's: detoasts, and compresses what is long. */
+static IndexTuple
+form_stored(Relation index, bool all, const Datum *values, const bool *isnull)
 {
 	const LsIndexShape *shape = ls_index_shape(index);
 	Datum		stored_values[INDEX_MAX_KEYS];
 	bool		stored_isnull[INDEX_MAX_KEYS];
-	IndexTuple	tuple;
-	Size		len;
 
-	if (shape->n_stored == 0)
-		return (ls_bytes)
-	{
-		NULL, 0
-	};
-
+	if (all)
+		return index_form_tuple(RelationGetDescr(index), values, isnull);
 	for (int i = 0; i < shape->n_stored; i++)
 	{
 		stored_values[i] = values[shape->stored[i] - 1];
 		stored_isnull[i] = isnull[shape->stored[i] - 1];
 	}
-	/* detoasts, and compresses what is long */
-	tuple = index_form_tuple(shape->payload, stored_values, stored_isnull);
+	return index_form_tuple(shape->payload, stored_values, stored_isnull);
+}
+
+ls_bytes
+ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull)
+{
+	const LsIndexShape *shape = ls_index_shape(index);
+	bool		is_long = ls_index_is_long(shape, key.len);
+	IndexTuple	tuple;
+	Size		len;
+
+	if (shape->n_stored == 0 && !is_long)
+		return (ls_bytes)
+	{
+		NULL, 0
+	};
+
+	tuple = form_stored(index, is_long, values, isnull);
 	len = IndexTupleSize(tuple) - PAYLOAD_OFFSET;
 	if (len > ls_index_max_payload(key.len))
 		ereport(ERROR,
@@ -178,9 +214,11 @@ ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const b
 				 errmsg("index row of %zu bytes exceeds maximum %zu for index \"%s\"",
 						key.len + len, (Size) key.len + ls_index_max_payload(key.len), RelationGetRelationName(index)),
 				 errdetail("The key takes %u bytes, the columns stored beside it %zu.", key.len, len),
-				 shape->n_labels > 0 && key.len > LS_MAX_KEY_BYTES / 4
+				 (shape->n_labels > 0 && key.len > LS_MAX_KEY_BYTES / 4) ||
+				 (is_long && key.len > LS_LONG_ENTRY_BYTES)
 				 ? errhint("REINDEX the index: it gives new, short labels to its values.")
-				 : errhint("Leave long columns out of the index's INCLUDE list, or use a btree index.")));
+				 : errhint("Consider an index on an expression that is shorter, such as a hash of"
+						   " the value, and leave long columns out of the INCLUDE list.")));
 	return (ls_bytes)
 	{
 		(const uint8 *) tuple + PAYLOAD_OFFSET, (uint32) len
@@ -233,6 +271,11 @@ ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values, bool
 	const uint8 *at = entry->key.data;
 	Size		left = entry->key.len;
 
+	if (ls_index_is_long(shape, entry->key.len))
+	{
+		index_deform_tuple(copy_payload(index, entry), RelationGetDescr(index), values, isnull);
+		return;
+	}
 	for (int i = 0; i < shape->n_keys; i++)
 	{
 		Size		len = ls_key_column_length(&shape->keys[i], at, left);

@@ -106,6 +106,7 @@ allocate_record(LsIndexSort *sort, Size size)
 	if (sort->chunk_left < size)
 	{
 		sort->chunk_size = Min(Max(sort->chunk_size * 2, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
+		sort->chunk_size = Max(sort->chunk_size, size);
 		sort->chunk = allocate(sort->records, sort->chunk_size);
 		sort->chunk_left = sort->chunk_size;
 	}

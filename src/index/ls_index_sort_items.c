@@ -73,19 +73,30 @@ radix_sort(LsSortItem *items, LsSortItem *scratch, Size n)
 static void
 sort_records_behind(LsSortItem *items, LsSortItem *scratch, Size n, uint32 offset)
 {
+	bool		all_equal;
+
 	if (n < RADIX_SORT_ITEMS)
 	{
 		sort_records(items, n);
 		return;
 	}
 	check_stack_depth();
-	for (Size i = 0; i < n; i++)
+	/* long keys may be equal for long */
+	do
 	{
-		const LsSortRecord *head = (const LsSortRecord *) items[i].rest;
-		uint32		len = head->key_len + LS_ENTRY_ROW_ID_BYTES;
+		all_equal = true;
+		for (Size i = 0; i < n; i++)
+		{
+			const LsSortRecord *head = (const LsSortRecord *) items[i].rest;
+			uint32		len = head->key_len + LS_ENTRY_ROW_ID_BYTES;
 
-		items[i].prefix = ls_sort_prefix((const uint8 *) (head + 1) + Min(offset, len), len - Min(offset, len));
-	}
+			items[i].prefix = ls_sort_prefix((const uint8 *) (head + 1) + Min(offset, len),
+											 len - Min(offset, len));
+			all_equal &= items[i].prefix == items[0].prefix;
+		}
+		if (all_equal)
+			offset += LS_SORT_PREFIX_BYTES;
+	} while (all_equal);
 	radix_sort(items, scratch, n);
 	for (Size from = 0, to; from < n; from = to)
 	{

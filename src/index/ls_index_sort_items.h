@@ -27,7 +27,7 @@ typedef struct LsSortItem
 /* Key, row id and payload lie behind it. */
 typedef struct LsSortRecord
 {
-	uint16		key_len;
+	uint32		key_len;
 	uint16		payload_len;
 	uint8		flags;
 } LsSortRecord;

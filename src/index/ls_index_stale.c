@@ -9,7 +9,8 @@
  *
  * Where more is asked of entries than to lead to rows that are looked at, there are none: in unique indexes and
  * exclusion constraints, in those whose entries have more than the key (a payload, labels), on expressions or with a
- * predicate, or not yet valid.  Rows with a new key there move, as ls_table_update.c says.
+ * predicate, or not yet valid.  Rows with a new key there move, as ls_table_update.c says, and so
+ * do rows from and to a long key (ls_index_long.c).
  *
  * A stale entry is removed once no version has its key that anybody may see or fall back to:
  *
@@ -129,9 +130,34 @@ ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *val
 }
 
 static bool
+tuple_is_long(Relation index, Relation table, HeapTuple tuple)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	ls_index_key_columns(index, table, tuple, values, isnull);
+	return ls_index_key_is_long(index, values, isnull);
+}
+
+bool
+ls_index_can_rekey(const List *rekeyed, Relation table, HeapTuple old, HeapTuple new)
+{
+	foreach_ptr(RelationData, index, rekeyed)
+		if (ls_index_shape(index)->can_be_long &&
+			(tuple_is_long(index, table, old) || tuple_is_long(index, table, new)))
+			return false;
+	return true;
+}
+
+static bool
 is_key(Relation index, ls_bytes key, const Datum *values, const bool *isnull)
 {
 	ls_bytes	formed = ls_index_form_key(index, values, isnull);
+
+	/* long keys are not left behind for others, so the row has no other one that begins alike */
+	if (ls_index_is_long(ls_index_shape(index), key.len))
+		return ls_index_is_long(ls_index_shape(index), formed.len) &&
+			memcmp(formed.data, key.data, LS_LONG_KEY_BYTES) == 0;
 
 	return formed.len == key.len && memcmp(formed.data, key.data, key.len) == 0;
 }

@@ -133,6 +133,9 @@ extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size l
  */
 extern void ls_key_label_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool descending, bool nulls_first);
 
+/* A label that no value has: of what is behind the beginning of a key. */
+extern void ls_key_rest_init(LsKeyColumn *column);
+
 static inline bool
 ls_key_has_labels(const LsKeyColumn *column)
 {

@@ -136,6 +136,12 @@ ls_key_label_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool de
 	fmgr_info_cxt(cmp, column->compare, CurrentMemoryContext);
 }
 
+void
+ls_key_rest_init(LsKeyColumn *column)
+{
+	*column = (LsKeyColumn) {.encoding = &label_encoding};
+}
+
 static const Label *
 read_label(const LsKeyColumn *column, const uint8 *bytes, Size len)
 {
