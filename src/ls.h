@@ -81,6 +81,12 @@ extern void ls_commits_begin(void); /* engine worker, before it lets anybody in 
 extern void ls_commits_note_progress(void); /* engine worker */
 extern void ls_commits_replay(void);	/* startup process, at the end of replay */
 
+/*
+ * At XACT_EVENT_COMMIT: what the commit record has that ls_commits_replay() could not
+ * know, into LS_COMMIT_NOTE_BYTES; how many were used.
+ */
+extern size_t ls_commit_note_fill(char *note);
+
 /* ---- ls_worker.c: the engine worker process */
 extern void ls_worker_register(void);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);

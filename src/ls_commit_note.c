@@ -11,7 +11,10 @@
  *	  behind that into pg_xact, and moves nextXid behind it.
  *
  * Only there nobody can have drawn an id yet, and the checkpoint at the end of recovery
- * makes durable what is entered.  Subtransactions' ids are in no row and in no record of the engine.
+ * makes durable what is entered.  What else the commit record held, the ids of subtransactions and the
+ * time of the commit, the engine's record carries as a note.  Files dropped, invalidations and
+ * statistics come with changes of catalogs, whose commit record is flushed; so does an
+ * origin's position (ls_xact.c).
  */
 #include "ls.h"
 #include "ls_two_logs.h"
@@ -26,6 +29,7 @@
 #include "access/xlogreader.h"
 #include "catalog/pg_control.h"
 #include "miscadmin.h"
+#include "replication/origin.h"
 #include "utils/timestamp.h"
 
 #define NOTE_INTERVAL_MS 1000
@@ -37,6 +41,41 @@
 /* Of clog.c and commit_ts.c (PostgreSQL 18). */
 #define CLOG_XACTS_PER_PAGE (BLCKSZ * 4)
 #define COMMIT_TS_XACTS_PER_PAGE (BLCKSZ / (sizeof(TimestampTz) + sizeof(RepOriginId)))
+
+/* ---- the note ------------------------------------------------------------- */
+
+typedef struct CommitNote
+{
+	TimestampTz time;			/* 0: commit timestamps were not kept */
+	RepOriginId origin;
+} CommitNote;					/* and the ids of its subtransactions behind it */
+
+size_t
+ls_commit_note_fill(char *note)
+{
+	TransactionId *children;
+	const int	n = xactGetCommittedChildren(&children);
+	CommitNote	head = {0};
+
+	if (n == 0 && !track_commit_timestamp)
+		return 0;
+	if (n > (LS_COMMIT_NOTE_BYTES - sizeof(head)) / sizeof(TransactionId))
+	{
+		/* Then the server's own record does it. */
+		XLogFlush(XactLastCommitEnd);
+		return 0;
+	}
+	if (track_commit_timestamp)
+	{
+		/* As RecordTransactionCommit() has set it. */
+		head.time = replorigin_session_origin_timestamp;
+		head.origin = replorigin_session_origin;
+	}
+	memcpy(note, &head, sizeof(head));
+	if (n > 0)
+		memcpy(note + sizeof(head), children, n * sizeof(TransactionId));
+	return sizeof(head) + n * sizeof(TransactionId);
+}
 
 /* ---- the engine worker ---------------------------------------------------- */
 
@@ -135,11 +174,45 @@ advance_next_xid(FullTransactionId last)
 	}
 }
 
+/* The same for the id of a subtransaction. */
+static void
+advance_behind(TransactionId xid)
+{
+	const FullTransactionId next = TransamVariables->nextXid;
+	const int32 ahead = (int32) (xid - XidFromFullTransactionId(next));
+
+	if (ahead >= 0 && ahead < MAX_LOST_XIDS)
+		advance_next_xid(FullTransactionIdFromU64(U64FromFullTransactionId(next) + ahead));
+}
+
+static void
+enter_commit(TransactionId xid, const ls_commit_behind *commit)
+{
+	CommitNote	head = {0};
+	int			n = 0;
+	TransactionId *children = NULL;
+
+	if (commit->note_bytes >= sizeof(head))
+	{
+		n = (commit->note_bytes - sizeof(head)) / sizeof(TransactionId);
+		children = palloc(n * sizeof(TransactionId));
+		memcpy(&head, commit->note, sizeof(head));
+		memcpy(children, (const char *) commit->note + sizeof(head), n * sizeof(TransactionId));
+	}
+	for (int i = 0; i < n; i++)
+		advance_behind(children[i]);
+	if (head.time != 0 && track_commit_timestamp)
+		TransactionTreeSetCommitTsData(xid, n, children, head.time, head.origin);
+	TransactionIdCommitTree(xid, n, children);
+	if (children != NULL)
+		pfree(children);
+}
+
 void
 ls_commits_replay(void)
 {
 	const uint64 next = U64FromFullTransactionId(TransamVariables->nextXid);
-	uint64	   *committed;
+	ls_commit_behind *committed;
 	size_t		n;
 	uint64		highest;
 	size_t		entered = 0;
@@ -166,11 +239,11 @@ ls_commits_replay(void)
 			advance_next_xid(FullTransactionIdFromU64(highest));
 		for (size_t i = 0; i < n; i++)
 		{
-			TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(committed[i]));
+			TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(committed[i].full_xid));
 
 			if (TransactionIdPrecedes(xid, TransamVariables->oldestClogXid) || TransactionIdDidCommit(xid))
 				continue;
-			TransactionIdCommitTree(xid, 0, NULL);
+			enter_commit(xid, &committed[i]);
 			entered++;
 		}
 		if (entered > 0)

@@ -6,15 +6,18 @@
  *
  *	PRE_COMMIT callback		 the other log becomes durable as far as the transaction
  *							 may have seen it (ls_two_logs.h).
- *							 Only leanstore data written: draw the commit's place in
- *							 the engine's total order, before anybody can see it.
- *							 PostgreSQL WAL written too: harden everything as
+ *							 Only leanstore data written: room in the engine's log.
+ *							 PostgreSQL WAL written too, or about to be: harden all as
  *							 prepared(xid) and make PostgreSQL flush its commit record;
  *							 after a crash pg_xact decides.
+ *	what PostgreSQL waits for	 NOTIFY's lock, a standby: no place in any order is held
  *	RecordTransactionCommit	 without WAL of the transaction's own the commit record is
  *							 written but not flushed
- *	ProcArrayEndTransaction	 effects become visible
- *	COMMIT callback			 the engine's commit record; row waiters go on from here
+ *	ProcArrayEndTransaction	 effects become visible; who takes a snapshot that sees them
+ *							 waits for the COMMIT callback (ls_snapshot.c)
+ *	COMMIT callback			 the engine's commit record takes its place in the total order,
+ *							 behind all that this transaction has seen, before all that see
+ *							 it; row waiters go on from here
  *	locks are released
  *	resource release		 wait until the record is durable (early lock release)
  *
@@ -27,6 +30,7 @@
 #include "ls.h"
 #include "ls_backup.h"
 #include "ls_serializable.h"
+#include "ls_table.h"
 #include "ls_two_logs.h"
 
 #include "access/parallel.h"
@@ -35,6 +39,7 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "replication/origin.h"
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
@@ -74,7 +79,9 @@ static ls_worker *worker = NULL;
 const volatile int **ls_interrupt = NULL;
 static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
 static bool engine_read = false;	/* the current transaction has looked at leanstore data */
-static bool mixed = false;		/* this transaction wrote PostgreSQL WAL too */
+static bool mixed = false;		/* this transaction is committed through both logs */
+static bool commit_begun = false;	/* it has been decided how it commits */
+static bool callbacks_behind = false;	/* other libraries may write WAL at PRE_COMMIT after us */
 static uint64 wait_gsn = 0;		/* commit to wait for when locks are released */
 static uint32 wait_event_commit = 0;
 static uint32 wait_event_recovery = 0;
@@ -349,6 +356,13 @@ ls_writer(void)
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot modify leanstore tables in a parallel worker")));
 
+	/* A callback of another library: what it writes now would not be hardened with the rest. */
+	if (unlikely(commit_begun))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot modify leanstore tables in a callback at the end of a transaction"),
+				 errhint("Put leanstore_am before the library with that callback in \"shared_preload_libraries\".")));
+
 	/* In a subtransaction this gives it an XID of its own, for others to wait on. */
 	xid = GetCurrentTransactionId();
 	if (unlikely(begun_tn == 0))
@@ -379,6 +393,7 @@ end_of_transaction(bool committed)
 	begun_tn = 0;
 	engine_read = false;
 	mixed = false;
+	commit_begun = false;
 	n_savepoints = 0;
 }
 
@@ -408,28 +423,62 @@ has_engine_log(void)
 	return begun_tn != 0 && ls_txn_has_log(worker);
 }
 
+/*
+ * Has the commit to be durable in both logs, all or nothing?  When PostgreSQL WAL
+ * was written (catalogs, heap, native indexes, sequences) or will be by the callback
+ * of another library.  And when the commit record has a replication origin's
+ * position: with the changes lost, what was sent is never sent again; with the
+ * position lost, it is applied twice.
+ */
+static bool
+needs_both_logs(void)
+{
+	return XactLastRecEnd != 0 || callbacks_behind ||
+		(replorigin_session_origin != InvalidRepOriginId && replorigin_session_origin != DoNotReplicateId);
+}
+
 static void
 pre_commit(void)
 {
 	ls_mixed_before_commit(begun_tn != 0);
 	ls_two_logs_before_commit(has_engine_log(), engine_read);
+	commit_begun = true;
 	if (!has_engine_log())
 		return;
 
-	mixed = XactLastRecEnd != 0;
+	mixed = needs_both_logs();
 	if (mixed)
 	{
 		/*
-		 * Mixed with PostgreSQL WAL (catalogs, heap, native indexes, sequences): all
-		 * or nothing across both logs.  The commit record has to be flushed even
-		 * with synchronous_commit = off: whoever sees the effects next may
-		 * commit through the engine's log alone, and be acknowledged.
+		 * The commit record has to be flushed even with synchronous_commit = off:
+		 * whoever sees the effects next may commit through the engine's log
+		 * alone, and be acknowledged.
 		 */
 		ForceSyncCommit();
 		harden(begun_tn - ls_store_tn_offset(ls_shared->store));
 	}
 	else
-		ls_txn_precommit(worker);
+	{
+		ls_error	error = {0};
+		ls_status	status;
+
+		LS_CALL(status, ls_txn_reserve_commit(worker, &error));
+		ls_check(status, error, NULL);
+	}
+}
+
+static void
+commit(void)
+{
+	/* A mixed transaction is durable already, and with it all that its commit record holds. */
+	bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed;
+	static char note[LS_COMMIT_NOTE_BYTES];
+	size_t		note_bytes = mixed || !has_engine_log() ? 0 : ls_commit_note_fill(note);
+	uint64		gsn = ls_txn_commit(worker, note, note_bytes);
+
+	wait_gsn = will_wait ? gsn : 0;
+	spans_begin(0);
+	ls_pages_note(NULL);
 }
 
 static void
@@ -473,15 +522,7 @@ xact_callback(XactEvent event, void *arg)
 
 		case XACT_EVENT_COMMIT:
 			if (begun_tn != 0)
-			{
-				/* A mixed transaction is durable already. */
-				bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed;
-				uint64		gsn = ls_txn_commit(worker, will_wait);
-
-				wait_gsn = will_wait ? gsn : 0;
-				spans_begin(0);
-				ls_pages_note(NULL);
-			}
+				commit();
 			ls_relation_at_eoxact(true);
 			end_of_transaction(true);
 			break;
@@ -502,6 +543,7 @@ xact_callback(XactEvent event, void *arg)
 			ls_serializable_before_prepare();
 			ls_mixed_before_commit(begun_tn != 0);
 			ls_two_logs_before_commit(has_engine_log(), engine_read);
+			commit_begun = true;
 			pre_prepare();
 			break;
 
@@ -598,10 +640,38 @@ release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, 
 	}
 }
 
+/*
+ * PostgreSQL calls first the callback that was registered last.  Those registered before
+ * ours come after us: at PRE_COMMIT they may write WAL, or make something of this
+ * transaction durable elsewhere, when we have decided that it needs the engine's log
+ * only.  The server does not say which there are.  But a chunk that is freed is what
+ * the next allocation of its size gets, and that is the server's list entry; where it
+ * is not, or looks different, there may be others.
+ */
+static bool
+register_callback(void)
+{
+	struct
+	{
+		void	   *next;
+		XactCallback callback;
+		void	   *arg;
+	}		   *entry = MemoryContextAlloc(TopMemoryContext, sizeof(*entry));
+
+	pfree(entry);
+	RegisterXactCallback(xact_callback, NULL);
+	return entry->callback == xact_callback && entry->next == NULL;
+}
+
 void
 ls_xact_install_callbacks(void)
 {
-	RegisterXactCallback(xact_callback, NULL);
+	callbacks_behind = !register_callback();
+	if (callbacks_behind)
+		ereport(LOG,
+				(errmsg("transactions that write leanstore tables will wait for the server's log, too"),
+				 errdetail("A library that was loaded before leanstore_am may write to it when they commit."),
+				 errhint("Put leanstore_am first in \"shared_preload_libraries\" if that library allows.")));
 	RegisterSubXactCallback(subxact_callback, NULL);
 	RegisterResourceReleaseCallback(release_callback, NULL);
 }

@@ -261,9 +261,9 @@ class RowsSession : public Session {
     return tn;
   }
   void commit() {
-    ls_txn_precommit(worker_);
+    check(ls_txn_reserve_commit(worker_, &err_), err_, "commit");
     host_.end(thread_);
-    (void)ls_txn_commit(worker_, false);
+    (void)ls_txn_commit(worker_, nullptr, 0);
   }
 
   RowsStore &store_;
@@ -296,9 +296,9 @@ class RowsTransactions : public Transactions {
   }
   void commit() override {
     if (writes_) {
-      ls_txn_precommit(worker_);
+      check(ls_txn_reserve_commit(worker_, &err_), err_, "commit");
       host_.end(thread_);
-      (void)ls_txn_commit(worker_, false);
+      (void)ls_txn_commit(worker_, nullptr, 0);
     }
     host_.release(thread_);
   }

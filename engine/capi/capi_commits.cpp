@@ -18,8 +18,8 @@ ls_status ls_commits_note(ls_store *store, uint64_t position, ls_error *err) noe
   return wall::call(err, [&] { return store_note_commits(*store, position); });
 }
 
-ls_status ls_commits_behind(ls_store *store, uint64_t **full_xids, size_t *n, uint64_t *highest, ls_error *err) noexcept {
-  *full_xids = nullptr;
+ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n, uint64_t *highest, ls_error *err) noexcept {
+  *commits = nullptr;
   *n = 0;
   *highest = 0;
   return wall::call(err, [&]() -> Status {
@@ -27,12 +27,19 @@ ls_status ls_commits_behind(ls_store *store, uint64_t **full_xids, size_t *n, ui
     CommitsBehind behind;
     LS_TRY(commits_behind_note(store->config.data_dir, store->config.log_segment_bytes, &behind));
     *highest = behind.highest_full_xid;
-    if (behind.full_xids.empty()) return kOk;
-    const size_t bytes = behind.full_xids.size() * sizeof **full_xids;
-    *full_xids = static_cast<uint64_t *>(std::malloc(bytes));
-    if (!*full_xids) return fail(LS_NO_MEMORY, "no memory for %zu transactions", behind.full_xids.size());
-    std::copy(behind.full_xids.begin(), behind.full_xids.end(), *full_xids);
-    *n = behind.full_xids.size();
+    const size_t count = behind.commits.size();
+    if (count == 0) return kOk;
+    const size_t bytes = count * sizeof **commits;
+    u8 *block = static_cast<u8 *>(std::malloc(bytes + behind.notes.size()));
+    if (!block) return fail(LS_NO_MEMORY, "no memory for %zu transactions", count);
+    u8 *notes = block + bytes;
+    std::copy(behind.notes.begin(), behind.notes.end(), notes);
+    *commits = reinterpret_cast<ls_commit_behind *>(block);
+    for (size_t i = 0; i < count; i++) {
+      const CommitsBehind::Commit &commit = behind.commits[i];
+      (*commits)[i] = {commit.full_xid, notes + commit.note_at, commit.note_bytes};
+    }
+    *n = count;
     return kOk;
   });
 }

@@ -69,16 +69,16 @@ void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) noexcept {
   wall::call_sure([&] { txn_rollback_to(wall::worker(worker), savepoint); });
 }
 
-void ls_txn_precommit(ls_worker *worker) noexcept {
-  wall::call_sure([&] { txn_precommit(wall::worker(worker)); });
+ls_status ls_txn_reserve_commit(ls_worker *worker, ls_error *err) noexcept {
+  return wall::call(err, [&] { return txn_reserve_commit(wall::worker(worker)); });
 }
 
 ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) noexcept {
   return wall::call(err, [&] { return txn_prepare_commit(wall::worker(worker), full_xid); });
 }
 
-uint64_t ls_txn_commit(ls_worker *worker, bool will_wait) noexcept {
-  return wall::call_sure([&] { return txn_commit(wall::worker(worker), will_wait); });
+uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes) noexcept {
+  return wall::call_sure([&] { return txn_commit(wall::worker(worker), {static_cast<const u8 *>(note), note_bytes}); });
 }
 
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) noexcept {

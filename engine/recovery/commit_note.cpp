@@ -78,9 +78,11 @@ Status commits_behind_note(const char *data_dir, u64 segment_bytes, CommitsBehin
     if ((!commit && record.kind != RecordKind::kFirstRow) || record.tn() <= note.tn_offset) continue;
     const u64 full_xid = record.tn() - note.tn_offset;
     out->highest_full_xid = std::max(out->highest_full_xid, full_xid);
-    if (commit) out->full_xids.push_back(full_xid);
+    if (!commit) continue;
+    out->commits.push_back({full_xid, out->notes.size(), static_cast<u32>(record.body.size())});
+    out->notes.insert(out->notes.end(), record.body.begin(), record.body.end());
   }
-  std::sort(out->full_xids.begin(), out->full_xids.end());
+  std::sort(out->commits.begin(), out->commits.end(), [](const auto &a, const auto &b) { return a.full_xid < b.full_xid; });
   return log.make_durable();
 }
 

@@ -5,7 +5,7 @@
 // of its next start, which commits came behind that.
 //
 //   N1  Every kCommit before CommitNote::position has passed ls_txn_commit when the host asked for that position; the host had
-//       recorded it before, and has made its own log durable since.
+//       recorded it before, and has made its own log durable since.  What else was in the lost record goes along with kCommit (its note).
 //   N2  The log is kept from the position on (ls_store::noted); it is truncated when a note of at least that is synced.
 //   N3  A note is about one run.  A start replaces it when its own records are durable and before the first worker comes; until then the old
 //       one is right, as commits of the old run are the only ones.
@@ -32,7 +32,13 @@ struct CommitNote {
 static_assert(sizeof(CommitNote) == 40);
 
 struct CommitsBehind {
-  std::vector<u64> full_xids;  // committed, ascending
+  struct Commit {
+    u64 full_xid;
+    size_t note_at;      // in `notes`
+    u32 note_bytes;
+  };
+  std::vector<Commit> commits;  // ascending
+  std::vector<u8> notes;        // what the host has given along with them
   u64 highest_full_xid = 0;    // of all transactions that have logged anything, 0: none
 };
 

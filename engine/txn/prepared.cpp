@@ -189,7 +189,7 @@ Gsn log_two_phase_end(LogAppender &log, Tn tn, u64 full_xid, bool committed) {
 }
 
 Status txn_prepare(Worker &w, u64 full_xid) {
-  if (w.tn == 0 || w.two_phase != nullptr || w.prepared || w.commit_gsn != 0)
+  if (w.tn == 0 || w.two_phase != nullptr || w.prepared)
     return fail(LS_INVALID, "a transaction is prepared at the wrong moment");
   LS_TRY(close_range(w));
   log_begin(w);

@@ -8,7 +8,7 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kEndRecordBytes = 64;    // kCommit, kPrepared, kAborted
+constexpr u32 kEndRecordBytes = 64;    // kCommit without its note, kPrepared, kAborted
 
 template <class T>
 void raise_to(std::atomic<T> &word, T value) {
@@ -19,12 +19,11 @@ void raise_to(std::atomic<T> &word, T value) {
 
 // A transaction's end can not be refused: without an interrupt flag a reservation waits for space on the log's disk, and all
 // else that can go wrong with the log is for good.
-void reserve_end(Worker &w) { LS_CHECK(ok(w.log.reserve(kEndRecordBytes, nullptr)), last_error().message); }
-
-Gsn append_end(Worker &w, RecordKind kind, Tn tn) {
-  reserve_end(w);
+Gsn append_end(Worker &w, RecordKind kind, Tn tn, Bytes note = {}) {
+  LS_CHECK(ok(w.log.reserve(kEndRecordBytes + static_cast<u32>(note.size()), nullptr)), last_error().message);
   w.log.start(kind);
   w.log.number(tn);
+  w.log.raw(note);
   return w.log.finish();
 }
 
@@ -55,7 +54,6 @@ void txn_leave(Worker &w) {
   w.next_seq = 1;
   w.has_log = w.named = false;
   w.wrote_unlogged = false;
-  w.commit_gsn = 0;
   w.prepared = false;
   w.two_phase = nullptr;
   w.two_phase_logged = false;
@@ -113,10 +111,12 @@ Status draw_seq(Worker &w, u32 *seq) {
   return kOk;
 }
 
-void txn_precommit(Worker &w) {
-  if (!w.has_log || w.commit_gsn != 0) return;
-  reserve_end(w);
-  w.commit_gsn = w.log.precommit();
+Status txn_reserve_commit(Worker &w) {
+  if (!w.has_log) return kOk;
+  w.log.set_urgent(true);   // on a full disk it waits for space
+  const Status status = w.log.reserve(kEndRecordBytes + LS_COMMIT_NOTE_BYTES, w.ctx.interrupt);
+  w.log.set_urgent(false);
+  return status;
 }
 
 Status txn_prepare_commit(Worker &w, u64 full_xid) {
@@ -138,16 +138,13 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
   return kOk;
 }
 
-Gsn txn_commit(Worker &w, bool will_wait) {
+// Whoever sees what it wrote waits until it has left (the host's snapshots do), so all that depends on it lies behind its record.
+Gsn txn_commit(Worker &w, Bytes note) {
   if (w.tn == 0) return 0;
+  LS_CHECK(note.size() <= LS_COMMIT_NOTE_BYTES, "the note of a commit is too long");
   Gsn gsn = 0;
-  if (w.has_log && w.prepared) {
-    gsn = append_end(w, RecordKind::kCommit, w.tn);
-  } else if (w.has_log) {
-    txn_precommit(w);
-    gsn = w.log.confirm(w.tn, will_wait);
-  }
-  if (gsn != 0) {
+  if (w.has_log) {
+    gsn = append_end(w, RecordKind::kCommit, w.tn, note);
     TxnShared::Active &active = w.txns->active[w.slot];
     active.last_commit.store(gsn, std::memory_order_relaxed);
     active.last_tn.store(w.tn, std::memory_order_release);   // pairs with use_row_of
@@ -163,7 +160,6 @@ void txn_rollback_to(Worker &w, u32 savepoint) {
 
 void txn_abort(Worker &w) {
   if (w.tn == 0) return;
-  if (w.commit_gsn != 0) w.log.cancel_precommit();
   roll_back(w, 0);
   if (w.two_phase != nullptr) {
     prepared_give_up(w);

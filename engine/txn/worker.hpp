@@ -6,10 +6,9 @@
 // A transaction, all steps by its worker:
 //   from       to         by                       what others see
 //   none       running    txn_begin                active[slot] = tn, before its first change can be seen
-//   running    held       txn_precommit            its place in the total order is drawn; nothing behind it hardens
 //   running    prepared   txn_prepare_commit       hardened as prepared: after a crash the host decides
 //   running    two-phase  txn_prepare, txn_hand_over   it leaves its worker and waits for the host's decision (prepared.hpp)
-//   any        committed  txn_commit               commit record appended, then active[slot] = 0
+//   any        committed  txn_commit               commit record appended: its place in the total order; then active[slot] = 0
 //   any        aborted    txn_abort                changes undone in place, then active[slot] = 0
 //
 // T1  Whoever finds a header of tn and then finds tn not active knows: committed, or undone since the header was read.
@@ -167,7 +166,6 @@ struct Worker {
   bool has_log = false;     // its records have begun, or are about to
   bool named = false;       // one of them has said whose they are
   bool wrote_unlogged = false;
-  Gsn commit_gsn = 0;       // between precommit and commit
   bool prepared = false;
   PreparedSlot *two_phase = nullptr;   // between txn_prepare and its hand-over or abort
   bool two_phase_logged = false;
@@ -183,9 +181,9 @@ struct Worker {
 // ---- transaction.cpp; two-phase commit: prepared.hpp
 Status txn_begin(Worker &w, Tn tn);
 u32 txn_savepoint(Worker &w);
-void txn_precommit(Worker &w);
+Status txn_reserve_commit(Worker &w);
 Status txn_prepare_commit(Worker &w, u64 full_xid);
-Gsn txn_commit(Worker &w, bool will_wait);
+Gsn txn_commit(Worker &w, Bytes note = {});
 void txn_abort(Worker &w);
 void txn_rollback_to(Worker &w, u32 savepoint);
 bool tn_is_active(const TxnShared &t, Tn tn);

@@ -53,7 +53,7 @@ enum class RecordKind : u8 {
   kSystem = 1,   // page operations, redo only (structure changes, cleaning, compensation)
   kRow = 2,      // one page operation of the slot's running transaction, redo and undo
   kFirstRow = 3, // tn: the same, and its transaction begins
-  kCommit = 4,   // tn
+  kCommit = 4,   // tn; behind it what the host wants to find again (ls_txn_commit)
   kPrepared = 5, // tn, full xid
   kAborted = 6,  // tn: completely undone
   kFile = 7,     // FileRecord
@@ -70,7 +70,7 @@ struct LogRecord {
   u32 bytes;       // whole record
   Gsn gsn;
   u64 numbers[kMaxRecordNumbers];  // those of its kind; 0
-  LogBytes body;   // operations, or of kFile what load_file_record reads
+  LogBytes body;   // operations, or of kFile what load_file_record reads, or of kCommit the host's note
 
   Tn tn() const { return numbers[0]; }
   u64 full_xid() const { return numbers[1]; }

@@ -189,11 +189,13 @@ class CrashPointsTest : public ::testing::Test {
   // What the host is told before it starts; nothing if the note itself was torn.
   std::optional<std::set<u64>> told_commits(const Moment &moment) {
     StoreLife store(history_config(root()));
-    u64 *xids = nullptr, highest = 0;
+    ls_commit_behind *commits = nullptr;
+    u64 highest = 0;
     size_t n = 0;
-    const ls_status status = ls_commits_behind(store.store(), &xids, &n, &highest, &store.err);
-    std::set<u64> told(xids, xids + n);
-    free(xids);
+    const ls_status status = ls_commits_behind(store.store(), &commits, &n, &highest, &store.err);
+    std::set<u64> told;
+    for (size_t i = 0; i < n; i++) told.insert(commits[i].full_xid);
+    free(commits);
     if (status == LS_CORRUPT && moment.torn() && std::strstr(store.err.path, "commit_note")) return std::nullopt;
     EXPECT_EQ(status, LS_OK) << to_text(status, store.err);
     EXPECT_TRUE(told.empty() || *told.rbegin() <= highest);

@@ -7,6 +7,7 @@
 #   $disk->fail(fallocate => ENOSPC, 'base/');
 #   ...
 #   $disk->heal;
+#   $disk->hold(pwrite => 'leanstore/wal');	# these calls wait until it heals
 #
 # Calls: pread, pwrite, fallocate, fdatasync.  See fault_preload.c.
 package FaultyDisk;
@@ -46,6 +47,13 @@ sub fail
 	append_to_file("$self->{rules}.new", join('', @{ $self->{lines} }));
 	rename "$self->{rules}.new", $self->{rules} or croak "cannot rename: $!";
 	return;
+}
+
+sub hold
+{
+	my ($self, $call, $part) = @_;
+
+	return $self->fail($call, 0, $part);
 }
 
 sub heal

@@ -2,7 +2,8 @@
  * fault_preload.c - makes chosen system calls of a server fail: loaded by LD_PRELOAD, compiled by FaultyDisk.pm.
  *
  * The environment variable LS_FAULTS names a file of rules, read anew at every call, so that a test changes them while the server
- * runs.  A line: CALL ERRNO PART, for calls on files whose path contains PART.  No file: nothing fails.  io_uring is reported absent,
+ * runs.  A line: CALL ERRNO PART, for calls on files whose path contains PART; with ERRNO 0 they do not fail, but wait until
+ * that line is gone.  No file: nothing fails.  io_uring is reported absent,
  * because what it writes passes no function of the C library.
  */
 #define _GNU_SOURCE
@@ -15,9 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The error to report, 0 for the call to be made. */
+#define NO_FAULT (-1)
+#define HELD_UP 0
+
 static int
-fault(const char *call, int fd)
+fault_now(const char *call, int fd)
 {
 	const char *file = getenv("LS_FAULTS");
 	char		rules[4096], link[64], path[1024];
@@ -27,7 +30,7 @@ fault(const char *call, int fd)
 	if (!file || (rules_fd = (int) syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC)) < 0)
 	{
 		errno = saved_errno;
-		return 0;
+		return NO_FAULT;
 	}
 	n = syscall(SYS_read, rules_fd, rules, sizeof rules - 1);
 	close(rules_fd);
@@ -45,7 +48,18 @@ fault(const char *call, int fd)
 		if (sscanf(line, "%31s %d %255s", name, &error, part) == 3 && strcmp(name, call) == 0 && strstr(path, part))
 			return error;
 	}
-	return 0;
+	return NO_FAULT;
+}
+
+/* The error to report, 0 for the call to be made. */
+static int
+fault(const char *call, int fd)
+{
+	int			error;
+
+	while ((error = fault_now(call, fd)) == HELD_UP)
+		usleep(10 * 1000);
+	return error == NO_FAULT ? 0 : error;
 }
 
 #define REAL(result, name, ...) \

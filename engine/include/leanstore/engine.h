@@ -159,9 +159,14 @@ bool ls_store_failed(const ls_store *store, ls_error *err) LS_NOEXCEPT;
 uint64_t ls_commits_position(const ls_store *store) LS_NOEXCEPT;
 /* What the host had recorded when it got this position is on disk now.  By the engine process. */
 LS_NODISCARD ls_status ls_commits_note(ls_store *store, uint64_t position, ls_error *err) LS_NOEXCEPT;
-/* By any process before step 1 of recovery: transactions that have committed behind the last such position, ascending, malloc'ed;
- * *highest: of all that have logged anything there, 0: none. */
-LS_NODISCARD ls_status ls_commits_behind(ls_store *store, uint64_t **full_xids, size_t *n, uint64_t *highest,
+/* By any process before step 1 of recovery: transactions that have committed behind the last such position, ascending, in one malloc'ed
+ * block; *highest: of all that have logged anything there, 0: none. */
+typedef struct ls_commit_behind {
+  uint64_t full_xid;
+  const void *note; /* as given to ls_txn_commit; not aligned */
+  size_t note_bytes;
+} ls_commit_behind;
+LS_NODISCARD ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n, uint64_t *highest,
                                          ls_error *err) LS_NOEXCEPT;
 
 /* TN = full xid + offset; constant from recovery to the end of the process tree. */
@@ -238,18 +243,19 @@ uint32_t ls_txn_savepoint(const ls_worker *worker) LS_NOEXCEPT;
 /* Undo changes with sequence >= savepoint.  Cannot fail (panics through ls_store_failed). */
 void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) LS_NOEXCEPT;
 
-/* Engine-only commit, step 1 (before anybody can see the effects): draw the commit's place in the
- * total order.  Nothing is durable until step 2. */
-void ls_txn_precommit(ls_worker *worker) LS_NOEXCEPT;
+/* Engine-only commit, step 1: room in the log, so that step 2 need not wait for it.  LS_INTERRUPTED. */
+LS_NODISCARD ls_status ls_txn_reserve_commit(ls_worker *worker, ls_error *err) LS_NOEXCEPT;
 /* Mixed commit, step 1: harden all changes as prepared(full_xid), and everything before them. */
 LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
-/* Step 2, after the host made the effects visible.  Returns the GSN to wait for (0: nothing).  will_wait: step 3 follows
- * at once (otherwise others who wait for what is ordered behind this commit are taken care of here). */
-uint64_t ls_txn_commit(ls_worker *worker, bool will_wait) LS_NOEXCEPT;
+/* Step 2, after the host made the effects visible: the commit takes its place in the total order, before another worker finds the
+ * transaction no longer active.  Returns the GSN to wait for (0: nothing).  note: bytes of the host's that go with the commit, see
+ * ls_commits_behind; LS_COMMIT_NOTE_BYTES at most. */
+#define LS_COMMIT_NOTE_BYTES 4096
+uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes) LS_NOEXCEPT;
 /* Step 3, when locks are released: wait until everything up to gsn is hardened.  delay_us: a round that this worker writes for it
  * may wait so long for other commits; 0: the engine chooses. */
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) LS_NOEXCEPT;
-/* Abort: undo in place, then free the slot's TN. Also right after precommit/prepare_commit. */
+/* Abort: undo in place, then free the slot's TN. Also right after step 1. */
 void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
 
 /*

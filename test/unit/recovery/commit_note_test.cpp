@@ -2,6 +2,7 @@
 #include "recovery/commit_note.hpp"
 
 #include <filesystem>
+#include <map>
 
 #include "os/fault.hpp"
 #include "unit/recovery/crash_after.hpp"
@@ -29,17 +30,22 @@ class CommitNoteTest : public ::testing::Test {
   struct Behind {
     ls_status status = LS_OK;
     std::vector<u64> xids;
+    std::map<u64, std::string> notes;   // those that are not empty
     u64 highest = 0;
   };
   // As the next start would find it.
   Behind behind() {
     StoreLife life(config_);
     Behind found;
-    u64 *xids = nullptr;
+    ls_commit_behind *commits = nullptr;
     size_t n = 0;
-    found.status = ls_commits_behind(life.store(), &xids, &n, &found.highest, &err);
-    found.xids.assign(xids, xids + n);
-    free(xids);
+    found.status = ls_commits_behind(life.store(), &commits, &n, &found.highest, &err);
+    for (size_t i = 0; i < n; i++) {
+      const ls_commit_behind &commit = commits[i];
+      found.xids.push_back(commit.full_xid);
+      if (commit.note_bytes > 0) found.notes[commit.full_xid] = std::string(static_cast<const char *>(commit.note), commit.note_bytes);
+    }
+    free(commits);
     return found;
   }
   // More log than is kept without a reason.
@@ -88,6 +94,24 @@ TEST_F(CommitNoteTest, who_has_committed_behind_the_note_is_told) {
   EXPECT_EQ(behind().xids, (Xids{12, 13, 14, 16}));
   EXPECT_EQ(behind().highest, 17u);
   EXPECT_EQ(behind().status, LS_OK);
+}
+
+TEST_F(CommitNoteTest, what_the_host_gave_along_is_told) {
+  const std::string longest(LS_COMMIT_NOTE_BYTES, 'n');
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+    ls_rel *rel = a.open(kTable);
+    ASSERT_EQ(a.begin(), LS_OK);  // 10
+    insert_row(a, rel, "ends last");
+    ASSERT_EQ(b.begin(), LS_OK);  // 11
+    insert_row(b, rel, "with a note");
+    b.commit("short");
+    commit_row(b, rel);           // 12
+    a.commit(longest);
+    die_at_once();
+  }));
+  EXPECT_EQ(behind().xids, (Xids{10, 11, 12}));
+  EXPECT_EQ(behind().notes, (std::map<u64, std::string>{{10, longest}, {11, "short"}}));
 }
 
 TEST_F(CommitNoteTest, what_lies_before_the_note_is_not_told) {

@@ -242,13 +242,13 @@ class Session {
     return ls_txn_begin(worker_, tn(), &err);
   }
   // Engine-only commit as the host does it; returns the GSN to wait for.
-  u64 commit_unhardened() {
-    ls_txn_precommit(worker_);
+  u64 commit_unhardened(const std::string &note = {}) {
+    EXPECT_EQ(ls_txn_reserve_commit(worker_, &err), LS_OK);
     host_->end(xid_);
     xid_ = 0;
-    return ls_txn_commit(worker_, false);
+    return ls_txn_commit(worker_, note.data(), note.size());
   }
-  void commit() { ls_wait_hardened(worker_, commit_unhardened(), 0); }
+  void commit(const std::string &note = {}) { ls_wait_hardened(worker_, commit_unhardened(note), 0); }
   // The host counts a transaction as running until its changes are undone (visibility.hpp, V1).
   void abort() {
     ls_txn_abort(worker_);
@@ -262,7 +262,7 @@ class Session {
     commit_record(xid_);
     host_->end(xid_);
     xid_ = 0;
-    ls_wait_hardened(worker_, ls_txn_commit(worker_, true), 0);
+    ls_wait_hardened(worker_, ls_txn_commit(worker_, nullptr, 0), 0);
     return LS_OK;
   }
 

@@ -19,8 +19,9 @@ class DependenciesTest : public TxnTest {
     EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
     txn_count_dependencies(a.worker(), true);
     txn_count_dependencies(b.worker(), true);
-    // Nothing behind a commit that has not been confirmed becomes durable.
-    txn_precommit(brake.worker());
+    // Nothing behind a record that has not been written becomes durable.
+    TXN_EXPECT_OK(brake.worker().log.reserve(64, nullptr));
+    brake.worker().log.precommit();
   }
   void update(Session &s, u64 row_id, FileSlot &file) {
     s.begin();
@@ -50,7 +51,7 @@ TEST_F(DependenciesTest, pages_and_rows_of_others_that_are_not_durable) {
 
 TEST_F(DependenciesTest, what_is_durable_is_nothing_to_wait_for) {
   update(a, 1, table);
-  brake.commit(true);
+  brake.worker().log.cancel_precommit();
   ASSERT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
   update(b, 1, table);
   expect(2, 0, 0);

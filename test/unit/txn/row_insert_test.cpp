@@ -277,9 +277,9 @@ TEST_F(RowInsert, unlogged_table_logs_nothing) {
   TXN_ASSERT_OK(a.update(unlogged, 1, "y"));
   EXPECT_FALSE(a.worker().has_log);
   EXPECT_TRUE(a.worker().wrote_unlogged);
-  txn_precommit(a.worker());
+  TXN_ASSERT_OK(txn_reserve_commit(a.worker()));
   host.end(a.tn());
-  EXPECT_EQ(txn_commit(a.worker(), false), 0u);
+  EXPECT_EQ(txn_commit(a.worker()), 0u);
   EXPECT_EQ(b.read(unlogged, 1), "y");
 }
 

@@ -326,10 +326,10 @@ class Session {
     TXN_EXPECT_OK(txn_begin(*worker_, host_.begin()));
   }
   void commit(bool wait = false) {
-    txn_precommit(*worker_);
+    TXN_EXPECT_OK(txn_reserve_commit(*worker_));
     const Tn tn = worker_->tn;
     host_.end(tn);
-    const Gsn gsn = txn_commit(*worker_, false);
+    const Gsn gsn = txn_commit(*worker_);
     if (!wait || gsn == 0) return;
     EXPECT_TRUE(worker_->log.log().wait_hardened(gsn, nullptr));
   }
