@@ -17,6 +17,8 @@ sqlstate_of(const ls_error *error)
 			return ERRCODE_IO_ERROR;
 		case LS_CORRUPT:
 			return ERRCODE_DATA_CORRUPTED;
+		case LS_FOREIGN:
+			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 		case LS_NO_MEMORY:
 			return ERRCODE_OUT_OF_MEMORY;
 		case LS_NO_FRAMES:
@@ -41,6 +43,9 @@ hint_of(ls_status status)
 			return "Free space on the file system that holds the file.";
 		case LS_CORRUPT:
 			return "The page was left as it is. Check the storage and restore the relation from a backup.";
+		case LS_FOREIGN:
+			return "Stop the server and put back the directory \"leanstore\" that belongs to this "
+				"data directory. If it is lost, drop the relation and restore it from a dump.";
 		case LS_NO_FRAMES:
 			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages can be written.";
 		case LS_LIMIT:

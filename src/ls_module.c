@@ -6,6 +6,7 @@
  */
 #include "ls.h"
 #include "ls_serializable.h"
+#include "ls_upgrade.h"
 #include "executor/ls_state.h"
 #include "index/ls_index.h"
 #include "plan/ls_plan.h"
@@ -40,6 +41,7 @@ _PG_init(void)
 	ls_serializable_install_hooks();
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
+	ls_upgrade_install_hook();
 	ls_index_install_planner_hook();
 	ls_plan_install_hook();
 	ls_state_note_own_hooks();

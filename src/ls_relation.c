@@ -12,6 +12,7 @@
  * refuse PREPARE TRANSACTION must know of ours, so these are noted one by one.
  */
 #include "ls.h"
+#include "ls_upgrade.h"
 #include "index/ls_index.h"
 
 #include "access/relation.h"
@@ -123,6 +124,7 @@ open_file(Relation rel, const ls_rel_key *key)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
 
+	ls_upgrade_refuse(RelationGetRelationName(rel));
 	if (is_index && RelationUsesLocalBuffers(rel))
 		remember_temp_index(rel);
 	cached = ls_relation_cache(rel);

@@ -9,6 +9,7 @@
 
 #include "ls_row.h"
 #include "ls_table.h"
+#include "ls_upgrade.h"
 
 #include "access/multixact.h"
 #include "access/xlog.h"
@@ -60,6 +61,8 @@ void
 ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator, char persistence,
 								TransactionId *freezeXid, MultiXactId *minmulti)
 {
+	ls_upgrade_refuse(RelationGetRelationName(rel));
+
 	/* nothing in the table ever needs freezing */
 	*freezeXid = InvalidTransactionId;
 	*minmulti = InvalidMultiXactId;

@@ -58,6 +58,14 @@ Status fail_page(const char *path, PageNo page_no, const char *format, ...) {
   return make_status(LS_CORRUPT);
 }
 
+Status fail_path(ls_status status, const char *path, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  store(status, 0, kNoPage, path, format, args);
+  va_end(args);
+  return make_status(status);
+}
+
 const ls_error &last_error() { return tls_error; }
 
 void set_last_error(const ls_error &error) { tls_error = error; }

@@ -22,6 +22,9 @@ Status fail(ls_status status, const char *format, ...) __attribute__((format(pri
 Status fail_errno(int sys_errno, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 // The same about a page of a file (LS_CORRUPT).
 Status fail_page(const char *path, PageNo page_no, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// The same about a file as a whole.
+Status fail_path(ls_status status, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 // Details of the last failure in this thread.
 const ls_error &last_error();
 void set_last_error(const ls_error &error);  // carry a failure from another thread

@@ -24,6 +24,13 @@ using Gsn = u64;      // place in the total order of log records; 0 = never logg
 using Tn = u64;       // transaction number, 48 bits
 using Lsn = u64;      // byte position in the log stream
 
+// Drawn by chance when a store is made: its files carry it, so that no other store takes them for
+// its own.
+struct StoreId {
+  u64 high, low;
+  bool operator==(const StoreId &) const = default;
+};
+
 inline constexpr Tn kMaxTn = (Tn{1} << 48) - 1;
 inline constexpr PageNo kMetaPageNo = 0;
 inline constexpr PageNo kInvalidPageNo = 0xffffffffu;

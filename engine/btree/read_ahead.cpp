@@ -110,7 +110,9 @@ bool ReadAhead::take(PageNo page, const Parent &parent, u8 *out) {
     while (e->state == Reads::State::kReading) reads_->collect(true);
   }
   const u8 *read = reads_->buffer(*e);
-  bool good = e->state == Reads::State::kRead && (e->packed || page_fault(read, page) == nullptr);
+  const Gsn log_end = ctx_.pool->log().last_gsn();
+  bool good = e->state == Reads::State::kRead &&
+              (e->packed || page_fault(read, page, log_end) == nullptr);
   if (good) std::memcpy(out, read, kPageSize);
   // After the copy.  A slot that another file has got was emptied before: its pages' parents were.
   const bool unwritten = e->parent.writes == file_.page_writes.load(std::memory_order_acquire);

@@ -402,7 +402,7 @@ Status BTree::format(Ctx &ctx, FileSlot &file) {
   }
   ExclusiveGuard root = ExclusiveGuard::adopt(pool, root_frame);
 
-  FormatOperands operands{file.kind, kRootPageNo};
+  FormatOperands operands{file.kind, kRootPageNo, pool.shared()->store};
   format_meta(tree.meta_of(meta), operands);
   tree.meta_of(meta)->root = Swip::hot(root_frame).raw;
   tree.node_of(root_frame)->init(true, 0, {}, {}, false);

@@ -25,6 +25,7 @@ void format_meta(MetaPage *meta, const FormatOperands &operands) {
   meta->header.zero = 0;
   meta->magic = kMetaMagic;
   meta->kind = operands.kind;
+  meta->store = operands.store;
   meta->root = Swip::evicted(operands.root).raw;
   meta->page_count = operands.root + 1;
   meta->height = 1;

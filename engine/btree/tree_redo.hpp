@@ -22,6 +22,7 @@ enum TreeOp : u8 {
 struct FormatOperands {
   u32 kind;
   PageNo root;
+  StoreId store;
 };
 struct RootOperands {
   PageNo root;

@@ -215,6 +215,8 @@ Status TreeWalk::check_alone(const Node *node, Bytes key, u8 level) {
   const char *wrong = node->verify();
   if (!wrong && node->level != level) wrong = "level is not one below the parent's";
   if (!wrong && !node->covers(key)) wrong = "key led to a page whose fences exclude it";
+  const Gsn log_end = tree_.pool().log().last_gsn();
+  if (!wrong && node->header.gsn > log_end) wrong = "page is ahead of the log";
   return wrong ? fail_page(tree_.file_.path, node->header.page_no, "%s", wrong) : kOk;
 }
 

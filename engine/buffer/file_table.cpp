@@ -24,6 +24,8 @@ constexpr i64 kOpenSliceUs = 20'000;
 // A full table with dropped files in it: how long to wait for the page providers to clear them.
 constexpr u64 kSlotWaitMs = 5'000;
 constexpr i64 kWriteSliceUs = 10'000;
+// Of every file: its meta page and its root, which together are a block of the host's.
+constexpr u32 kFirstPages = 2;
 
 bool same_key(const ls_rel_key &a, const ls_rel_key &b) {
   return a.tablespace == b.tablespace && a.database == b.database && a.relation == b.relation && a.owner == b.owner;
@@ -130,10 +132,17 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   Frame *frame;
   LS_TRY(load_or_zero(pool, ctx, slot, kMetaPageNo, &frame, absent));
   auto *meta = reinterpret_cast<MetaPage *>(pool.page(frame));
-  bool good = meta->magic == kMetaMagic && meta->header.kind == PageKind::kMeta && meta->kind == slot.kind;
-  // Absent: the file is empty, or it was extended and the crash came before its first page was written.  During recovery
-  // redo fills the page, or its end closes the file again.
-  bool use = *absent ? recovering : good;
+  const bool good = !*absent && is_meta(pool.page(frame), slot.kind);
+  const bool foreign = good && meta->store != pool.shared()->store;
+  const char *fault = good ? page_fault(pool.page(frame), kMetaPageNo, pool.log().last_gsn())
+                           : "not the meta page of such a file";
+  if (good && !foreign && meta->magic == kClaimMagic) {
+    std::memset(static_cast<void *>(meta), 0, kPageSize);
+    *absent = true;
+  }
+  // Absent: the file is empty, or was claimed or only extended when a crash came before its first
+  // page was written.  During recovery redo fills the page, or its end closes the file again.
+  bool use = *absent ? recovering : !foreign && !fault;
   if (use) {
     take_meta(slot, *meta);
     frame->state.store(FrameState::kHot, std::memory_order_release);
@@ -143,7 +152,18 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   }
   frame->latch.unlock_exclusive();
   release_frame(*pool.shared(), frame);
-  return *absent ? kOk : fail_page(slot.path, kMetaPageNo, "not the meta page of such a file");
+  if (foreign) return fail_path(LS_FOREIGN, slot.path, "its file belongs to another store");
+  return *absent ? kOk : fail_page(slot.path, kMetaPageNo, "%s", fault);
+}
+
+// Whose the file is must not be known by the log alone: were it lost, a file of which nothing else
+// has been written would pass for an empty one.  Not synced: it is not needed as long as the log is
+// there.
+Status claim(const BufferPool &pool, FileSlot &slot) {
+  alignas(kPageSize) u8 page[kPageSize];
+  page_claim(page, slot.kind, pool.shared()->store);
+  LS_TRY(file_extend(slot.ref(), kFirstPages));
+  return file_write_page(slot.ref(), kMetaPageNo, page);
 }
 
 Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &o, BufferPool::FormatTree format) {
@@ -153,6 +173,7 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
   bool absent;
   LS_TRY(load_meta(pool, ctx, slot, recovering, &absent));
   if (!absent || recovering) return kOk;
+  if (slot.logged) LS_TRY(claim(pool, slot));
   LS_TRY(format(ctx, slot));
   Frame *frame = slot.meta.load(std::memory_order_acquire);
   LS_CHECK(frame != pool.shared()->empty_meta(), "formatting a tree set no meta page");

@@ -53,7 +53,9 @@ Status read_page(const Ctx &ctx, PoolShared &pool, FileSlot &file, PageNo page_n
   FileRef ref = file.ref();
   Status status = file_read_page(ref, page_no, bytes);
   pool.reads.fetch_add(1, std::memory_order_relaxed);
-  const char *fault = ok(status) ? page_fault(bytes, page_no) : nullptr;
+  // Of a meta page it matters first whose it is: load_meta.
+  const Gsn log_end = page_no == kMetaPageNo ? ~Gsn{0} : ctx.pool->log().last_gsn();
+  const char *fault = ok(status) ? page_fault(bytes, page_no, log_end) : nullptr;
   // A file that is being dropped may be short of pages or names already.
   if ((fault || !ok(status)) && is_gone(file)) return fail(LS_NOT_FOUND, "the file was dropped");
   if (fault) return fail_page(ref.path, page_no, "%s", fault);

@@ -27,6 +27,7 @@ struct MetaPage {
   PageHeader header;
   u32 magic;
   u32 kind;             // ls_rel_kind
+  StoreId store;        // the store that the positions in this file belong to
   u64 root;             // Swip
   PageNo page_count;    // pages ever handed out, this one included: numbers below are in use or free
   u32 height;           // 1: the root is a leaf
@@ -38,7 +39,11 @@ struct MetaPage {
   u32 stale_entries;    // index: 1 when an entry may have a key that its row has no more (index_stale.hpp)
 };
 static_assert(sizeof(MetaPage) <= kPageSize);
-inline constexpr u32 kMetaMagic = 0x4c534d31;  // "LSM1"
+inline constexpr u32 kMetaMagic = 0x4c534d32;  // "LSM2"
+// Of a claim: what a file of a logged relation has for a meta page until its first one is written.
+// It says whose file this is, and that its pages are in that store's log.  It lies within the first
+// sector, so it does not tear.
+inline constexpr u32 kClaimMagic = 0x4c53434c;  // "LSCL"
 
 // A free page that lists free pages.
 struct TrunkPage {
@@ -52,7 +57,13 @@ static_assert(sizeof(TrunkPage) <= kPageSize);
 
 u32 page_checksum(const u8 *page);  // crc32c (hardware where there is one), checksum field taken as zero
 void page_seal(u8 *page);           // make it ready for the disk
-// What is wrong with a page just read: null when nothing is.
-const char *page_fault(const u8 *page, PageNo page_no);
+// What is wrong with a page just read: null when nothing is.  log_end: the last position of the
+// log; a page that is ahead of it was written by another store, or the log was replaced by an older
+// one.
+const char *page_fault(const u8 *page, PageNo page_no, Gsn log_end);
+// Make a sealed claim of a page.
+void page_claim(u8 *page, u32 kind, const StoreId &store);
+// May this be the meta page of a file of that kind, or a claim?
+bool is_meta(const u8 *page, u32 kind);
 
 }  // namespace ls

@@ -63,6 +63,7 @@ struct PoolShared {
   u32 waiting_mask;    // heads of waiting changes - 1
   u32 packed_mask;     // heads of packed pages - 1
   u32 most_packed_frames;
+  StoreId store;       // set by recovery before files are opened
   char tear_guard_path[640];
   Frame *frames;
   u8 *pages;

@@ -17,6 +17,8 @@ namespace ls {
 
 namespace {
 
+// The log has not been read yet.
+constexpr Gsn kLogEndUnknown = ~Gsn{0};
 // File numbers of recovery's own, for the cache of descriptors: relation files have no number yet.
 constexpr FileNo kFirstRecoveryFileNo = 0xffff0000u;
 
@@ -117,7 +119,7 @@ Status read_area(File &file, u32 area, Images *images) {
   for (u32 i = 0; i < h->pages; i++) {
     const u8 *page = bytes.data() + u64{header_pages(h->bytes) + i} * kPageSize;
     if (page + kPageSize > bytes.data() + got || entries[i].path >= h->paths) continue;
-    if (page_fault(page, entries[i].page_no)) continue;
+    if (page_fault(page, entries[i].page_no, kLogEndUnknown)) continue;
     auto *header = reinterpret_cast<const PageHeader *>(page);
     if (header->checksum != entries[i].checksum) continue;
     Image &image = (*images)[{paths[entries[i].path].path, entries[i].page_no}];
@@ -136,7 +138,7 @@ Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *pr
   if (code(status) == LS_END || code(status) == LS_NOT_FOUND) return kOk;  // never written, or dropped
   LS_TRY(status);
   *present = true;
-  if (!page_fault(buffer.get(), page_no)) return kOk;
+  if (!page_fault(buffer.get(), page_no, kLogEndUnknown)) return kOk;
   std::memcpy(buffer.get(), image.bytes.data(), kPageSize);
   return file_write_page(file, page_no, buffer.get());
 }

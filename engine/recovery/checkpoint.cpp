@@ -26,6 +26,7 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn r
   control.next_file_no = ctx.pool->next_file_no();
   control.tn_offset = env.txns->tn_offset.load(std::memory_order_acquire);
   control.log_end = ctx.pool->log().durable_end();
+  control.store = ctx.pool->shared()->store;
   return control;
 }
 

@@ -6,7 +6,7 @@
 namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
-inline constexpr u32 kControlVersion = 3;
+inline constexpr u32 kControlVersion = 4;
 
 struct ControlFile {
   u64 magic;
@@ -27,8 +27,9 @@ struct ControlFile {
   // transaction at or above it was unknown to the host when it crashed; later the host may have handed its id out again.
   u64 xid_limit;
   Lsn log_end;        // the log was on disk up to here when this was written: one that ends before is damaged (0: not known)
+  StoreId store;      // the same in each relation file's meta page
 };
-static_assert(sizeof(ControlFile) == 104);
+static_assert(sizeof(ControlFile) == 120);
 
 // What is to be stored for a bound, and the bound that is stored: 0 when it is not known.
 inline u32 redo_span(Gsn gsn, Gsn redo_gsn) {

@@ -90,8 +90,15 @@ Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room)
   *no_room = !pages_.room();
   if (*no_room) return kOk;
   file.started_empty = pages == 0;
-  LS_TRY(ctx_.pool->open_file(ctx_, logged.key(), logged.path.c_str(), static_cast<ls_rel_kind>(logged.record.kind), true, file_no,
-                              BTree::format, &file.slot));
+  status = ctx_.pool->open_file(ctx_, logged.key(), logged.path.c_str(),
+                                static_cast<ls_rel_kind>(logged.record.kind), true, file_no,
+                                BTree::format, &file.slot);
+  // Put in the place of ours, which is gone: who opens it is told.
+  if (code(status) == LS_FOREIGN) {
+    file.state = RecoveryFile::State::kGone;
+    return kOk;
+  }
+  LS_TRY(status);
   file.state = RecoveryFile::State::kOpen;
   return kOk;
 }

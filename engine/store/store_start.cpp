@@ -10,6 +10,7 @@
 #include "store/store_start.hpp"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -71,6 +72,12 @@ Status empty_versions(const ls_store &store) {
   return kOk;
 }
 
+Status draw_store_id(StoreId *id) {
+  static_assert(sizeof *id <= 256, "is never cut short nor interrupted");
+  if (getrandom(id, sizeof *id, 0) == sizeof *id) return kOk;
+  return fail_errno(errno, "", "could not get random bytes");
+}
+
 // Without a control file there must be no log either: somebody has removed the one, and the data would go with it.
 Status check_fresh(const ls_store &store) {
   char wal[kPathBytes];
@@ -122,8 +129,11 @@ class Redoer {
     state_.fresh = !exists;
     if (state_.fresh) {
       control = {};
+      LS_TRY(draw_store_id(&control.store));
+      process_.pool.shared()->store = control.store;
       return check_fresh(store_);
     }
+    process_.pool.shared()->store = control.store;
     if (!control.clean) LS_TRY(limit_xids(next_full_xid));
     if (control.segment_bytes != store_.config.log_segment_bytes) {
       return fail(LS_CORRUPT, "the log has segments of %llu bytes, configured are %llu; set it back",

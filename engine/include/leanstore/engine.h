@@ -55,6 +55,7 @@ typedef enum ls_status {
   LS_NO_SPACE,       /* ENOSPC / EDQUOT */
   LS_IO_ERROR,       /* any other failed system call on a file */
   LS_CORRUPT,        /* bytes on disk do not make sense */
+  LS_FOREIGN,        /* the file belongs to another store */
   LS_NO_MEMORY,
   LS_INVALID         /* host broke the contract */
 } ls_status;

@@ -12,6 +12,8 @@ struct alignas(8) Page {
   PageHeader &header() { return *reinterpret_cast<PageHeader *>(bytes); }
 };
 
+constexpr Gsn kLogEnd = ~Gsn{0};
+
 Page sealed() {
   Page page;
   for (u32 i = 0; i < kPageSize; i++) page.bytes[i] = static_cast<u8>(i * 7 + 1);
@@ -23,18 +25,26 @@ Page sealed() {
 
 TEST(PageTest, a_sealed_page_is_sound_only_in_its_place) {
   Page page = sealed();
-  EXPECT_EQ(page_fault(page.bytes, 42), nullptr);
-  EXPECT_NE(page_fault(page.bytes, 43), nullptr);
+  EXPECT_EQ(page_fault(page.bytes, 42, kLogEnd), nullptr);
+  EXPECT_NE(page_fault(page.bytes, 43, kLogEnd), nullptr);
   page.header().format++;
   page_seal(page.bytes);
-  EXPECT_NE(page_fault(page.bytes, 42), nullptr);
+  EXPECT_NE(page_fault(page.bytes, 42, kLogEnd), nullptr);
+}
+
+TEST(PageTest, a_page_ahead_of_the_log_is_damaged) {
+  Page page = sealed();
+  page.header().gsn = 1000;
+  page_seal(page.bytes);
+  EXPECT_EQ(page_fault(page.bytes, 42, 1000), nullptr);
+  EXPECT_NE(page_fault(page.bytes, 42, 999), nullptr);
 }
 
 TEST(PageTest, every_flipped_bit_is_noticed) {
   for (u32 i = 0; i < kPageSize; i += 5) {
     Page page = sealed();
     page.bytes[i] ^= static_cast<u8>(1u << i % 8);
-    EXPECT_NE(page_fault(page.bytes, 42), nullptr) << "byte " << i;
+    EXPECT_NE(page_fault(page.bytes, 42, kLogEnd), nullptr) << "byte " << i;
   }
 }
 
@@ -43,7 +53,8 @@ TEST(PageTest, the_hosts_tools_see_a_new_page) {
   EXPECT_EQ(page.bytes[14], 0);
   EXPECT_EQ(page.bytes[15], 0);
   Page zeros{};
-  EXPECT_NE(page_fault(zeros.bytes, 0), nullptr) << "a page of zeros was never written by us";
+  EXPECT_NE(page_fault(zeros.bytes, 0, kLogEnd), nullptr)
+      << "a page of zeros was never written by us";
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class TearGuardTest : public ::testing::Test {
     std::ifstream in(test_.path("rel7"), std::ios::binary);
     in.seekg(u64{page_no_} * kPageSize);
     in.read(reinterpret_cast<char *>(page), kPageSize);
-    fault_ = page_fault(page, page_no_);
+    fault_ = page_fault(page, page_no_, ~Gsn{0});
     ToyLeaf leaf;
     std::memcpy(&leaf, page, sizeof leaf);
     return leaf;
