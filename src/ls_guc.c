@@ -139,8 +139,9 @@ ls_define_settings(void)
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("leanstore.replace_btree",
-							 "Makes indexes of the table's kind where another one is named that serves the same.",
-							 "USING btree makes leanstore indexes of leanstore tables, USING leanstore btree indexes of other ones.",
+							 "Makes indexes of their table's kind where another is named that serves the same.",
+							 "USING btree makes leanstore indexes of leanstore tables,"
+							 " USING leanstore btree indexes of other ones.",
 							 &ls_replace_btree, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 

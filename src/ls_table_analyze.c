@@ -100,10 +100,11 @@ density_from_width(Relation rel, int32 *attr_widths)
 }
 
 /*
- * Pages that heap has for so many rows.  The planner has no other measure of what a scan of a table costs beside
- * look-ups by an index.  Our rows take less room (no blanks, short headers, no page half empty), but reading them
- * takes no less time where pages are in memory, so with our pages sequential scans would come out
- * where heap has index scans: TPC-C's stock level would read all of the stock.
+ * Pages that heap has for so many rows.  The planner has no other measure of what a scan of a
+ * table costs beside look-ups by an index.  Our rows take less room (no blanks, short headers, no
+ * page half empty), but reading them takes no less time where pages are in memory, so with our
+ * pages sequential scans would come out where heap has index scans: TPC-C's stock level
+ * would read all of the stock.
  */
 static BlockNumber
 heap_pages(Relation rel, int32 *attr_widths, double rows)

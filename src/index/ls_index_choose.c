@@ -153,8 +153,8 @@ changes_columns(const AlterTableStmt *stmt)
 }
 
 /*
- * A column as it will be when the index is made: ALTER TABLE may add it, or change its type, in the same command.
- * stmt may be NULL.
+ * A column as it will be when the index is made: ALTER TABLE may add it, or change its type, in
+ * the same command.  stmt may be NULL.
  */
 static bool
 altered_column(Relation rel, const AlterTableStmt *stmt, const char *name, Oid *type)
@@ -205,17 +205,21 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, const cha
 	return exprType(expr);
 }
 
-/* Its columns for a leanstore index, if one can serve the same; NIL: not.  alter: the statement that makes it, or NULL. */
+/*
+ * Its columns for a leanstore index, if one can serve the same; NIL: not.  alter: the statement
+ * that makes it, or NULL.
+ */
 static List *
-leanstore_elements(Relation rel, const List *named, bool unique, bool transformed, const AlterTableStmt *alter,
-				   const char *query)
+leanstore_elements(Relation rel, List *named, bool unique, bool transformed,
+				   const AlterTableStmt *alter, const char *query)
 {
 	List	   *elements = copyObject(named);
 
 	/* ON CONFLICT that names an operator class means one of btree's, if there is such */
 	foreach_node(IndexElem, elem, elements)
 		if (elem->opclassopts != NIL ||
-			(unique && elem->opclass != NIL && OidIsValid(get_opclass_oid(BTREE_AM_OID, elem->opclass, true))))
+			(unique && elem->opclass != NIL &&
+			 OidIsValid(get_opclass_oid(BTREE_AM_OID, elem->opclass, true))))
 			return NIL;
 	if (!ls_index_translate_classes(elements, BTREE_AM_OID, ls_index_am_oid()))
 		return NIL;
@@ -223,7 +227,8 @@ leanstore_elements(Relation rel, const List *named, bool unique, bool transforme
 	{
 		Oid			type;
 
-		if (elem->name != NULL ? !altered_column(rel, alter, elem->name, &type) : changes_columns(alter))
+		if (elem->name != NULL ? !altered_column(rel, alter, elem->name, &type)
+			: changes_columns(alter))
 			return NIL;			/* the server will say so, if there is no such column */
 		if (elem->name == NULL)
 			type = expression_type(rel, elem, transformed, query);
@@ -241,7 +246,8 @@ become_leanstore(Relation rel, IndexStmt *stmt, const char *query)
 
 	if (stmt->iswithoutoverlaps || !ls_index_options_suit(stmt->options))
 		return false;
-	elements = leanstore_elements(rel, stmt->indexParams, stmt->unique, stmt->transformed, NULL, query);
+	elements = leanstore_elements(rel, stmt->indexParams, stmt->unique, stmt->transformed,
+								  NULL, query);
 	if (elements == NIL)
 		return false;
 	stmt->indexParams = elements;
@@ -283,8 +289,8 @@ names_no_am(const IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, 
 /* ---- access methods that are named ----------------------------------------- */
 
 /*
- * Dumps name the access method of every index, whatever table it comes to be on, and so do tools that know btree only.
- * What is named is then taken for what serves the same on this table.
+ * Dumps name the access method of every index, whatever table it comes to be on, and so do tools
+ * that know btree only.  What is named is then taken for what serves the same on this table.
  */
 static void
 tell_once(bool to_leanstore)
@@ -313,11 +319,13 @@ become_btree(List *elements)
 static bool
 can_have_leanstore_index(Relation rel)
 {
-	return rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? ls_index_table_suits(rel) : ls_is_table(rel);
+	return rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? ls_index_table_suits(rel)
+		: ls_is_table(rel);
 }
 
 void
-ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, ProcessUtilityContext context)
+ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query,
+				ProcessUtilityContext context)
 {
 	bool		ours;
 	bool		named;
@@ -326,7 +334,8 @@ ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, Pr
 	if (ls_is_named(stmt->accessMethod, LS_TABLE_AM))
 		stmt->accessMethod = LS_INDEX_AM;
 	ours = ls_is_named(stmt->accessMethod, LS_INDEX_AM);
-	if (!ours && stmt->accessMethod != LS_IMPLICIT_AM && !ls_is_named(stmt->accessMethod, DEFAULT_INDEX_TYPE))
+	if (!ours && stmt->accessMethod != LS_IMPLICIT_AM &&
+		!ls_is_named(stmt->accessMethod, DEFAULT_INDEX_TYPE))
 		return;
 	named = !stmt->transformed && !names_no_am(stmt, pstmt, query, context);
 	if (named && !ls_replace_btree && !(ours && stmt->concurrent))
@@ -334,7 +343,8 @@ ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, Pr
 
 	/* as the server is about to */
 	rel = relation_open(RangeVarGetRelidExtended(stmt->relation,
-												 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
+												 stmt->concurrent ? ShareUpdateExclusiveLock
+												 : ShareLock,
 												 0, RangeVarCallbackOwnsRelation, NULL), NoLock);
 	if (stmt->transformed)
 		choose_for_copied_index(rel, stmt, query);
@@ -351,15 +361,19 @@ ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, Pr
 		tell_once(false);
 	}
 	else if (stmt->concurrent)
-		ls_index_require_table(rel);	/* not only when a first transaction has left its index behind */
+	{
+		/* not only when a first transaction has left its index behind */
+		ls_index_require_table(rel);
+	}
 	relation_close(rel, NoLock);
 }
 
 /* ---- constraints of ALTER TABLE -------------------------------------------- */
 
-/* EXCLUDE always names an access method.  The operator, that of equality, is in the classes of both. */
+/* EXCLUDE always names an access method.  Its operator, equality, is in the classes of both. */
 static void
-choose_for_exclusion(Relation rel, const AlterTableStmt *stmt, Constraint *constraint, const char *query)
+choose_for_exclusion(Relation rel, const AlterTableStmt *stmt, Constraint *constraint,
+					 const char *query)
 {
 	bool		to_leanstore = ls_is_named(constraint->access_method, DEFAULT_INDEX_TYPE);
 	List	   *elements = NIL;
@@ -367,7 +381,8 @@ choose_for_exclusion(Relation rel, const AlterTableStmt *stmt, Constraint *const
 
 	if (ls_is_named(constraint->access_method, LS_TABLE_AM))
 		constraint->access_method = LS_INDEX_AM;
-	if (!ls_replace_btree || (!to_leanstore && !ls_is_named(constraint->access_method, LS_INDEX_AM)))
+	if (!ls_replace_btree ||
+		(!to_leanstore && !ls_is_named(constraint->access_method, LS_INDEX_AM)))
 		return;
 
 	foreach_node(List, exclusion, constraint->exclusions)
@@ -403,8 +418,9 @@ ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constra
 	if (constraint->contype == CONSTR_EXCLUSION)
 		choose_for_exclusion(rel, stmt, constraint, query);
 	if ((constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
-		constraint->access_method != NULL || constraint->without_overlaps || constraint->indexname != NULL ||
-		ls_default_index != LS_DEFAULT_INDEX_LEANSTORE || !ls_index_options_suit(constraint->options) ||
+		constraint->access_method != NULL || constraint->without_overlaps ||
+		constraint->indexname != NULL || ls_default_index != LS_DEFAULT_INDEX_LEANSTORE ||
+		!ls_index_options_suit(constraint->options) ||
 		!ls_index_table_suits(rel))
 		return;
 	if (only_column != NULL)

@@ -46,8 +46,9 @@ tree_info(Relation index)
 /*
  * Levels above the leaves that a btree of as many blocks has.  The planner charges 50 operators for
  * each, for a search in a page of the server that is found, pinned and locked.  Our pages are
- * half as large, so there are more levels, and going down one takes a pointer and half a search.  One
- * level more would make each of 200 look-ups in a nested loop dearer, and tip plans over.
+ * half as large, so there are more levels, and going down one takes a pointer and half a
+ * search.  One level more would make each of 200 look-ups in a nested loop dearer, and tip
+ * plans over.
  */
 int
 ls_index_amgettreeheight(Relation index)
@@ -88,9 +89,9 @@ ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *path, double
 	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
 
 	/*
-	 * Without statistics the conditions alone would let several rows be fetched from a large table, and a bitmap
-	 * scan look cheaper, which makes a bitmap for one row in each loop.  Heap is told less: it
-	 * takes such a table to be smaller than it is.
+	 * Without statistics the conditions alone would let several rows be fetched from a large
+	 * table, and a bitmap scan look cheaper, which makes a bitmap for one row in each loop.  Heap
+	 * takes such a table to be smaller than it is, and does not come to that.
 	 */
 	if (rows > 0 && finds_one_row(path))
 		*selectivity = Min(*selectivity, 1.0 / rows);

@@ -7,9 +7,10 @@
  * the constraint's definition, which does not tell of an access method.
  *
  * The new index is made beside the old one and swapped with it as REINDEX
- * CONCURRENTLY does: name, constraint, foreign keys, comment, marks and statistics go over.  Where the
- * server is about to rewrite the table, and so to build all its indexes, it is made
- * empty.  That is for SET ACCESS METHOD as the only command of a statement: nothing of the user runs between.
+ * CONCURRENTLY does: name, constraint, foreign keys, comment, marks and statistics go over.
+ * Where the server is about to rewrite the table, and so to build all its indexes, it is
+ * made empty.  That is for SET ACCESS METHOD as the only command of a statement: nothing of
+ * the user runs between.
  */
 #include "ls_index.h"
 
@@ -49,7 +50,7 @@ typedef struct NewIndex
 	Oid			opclasses[INDEX_MAX_KEYS];
 	int16	   *options;
 	NullableDatum stattargets[INDEX_MAX_KEYS];
-	Datum		class_options[INDEX_MAX_KEYS];	/* none; without them the server forgets the targets */
+	Datum		class_options[INDEX_MAX_KEYS];	/* none, but targets are taken beside them only */
 } NewIndex;
 
 static Datum
@@ -78,11 +79,13 @@ only_fillfactor(Relation index)
 static NullableDatum
 statistics_target(Relation index, AttrNumber attno)
 {
-	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(RelationGetRelid(index)), Int16GetDatum(attno));
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(RelationGetRelid(index)),
+										Int16GetDatum(attno));
 	NullableDatum target;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for attribute %d of relation %u", attno, RelationGetRelid(index));
+		elog(ERROR, "cache lookup failed for attribute %d of relation %u", attno,
+			 RelationGetRelid(index));
 	target.value = SysCacheGetAttr(ATTNUM, tuple, Anum_pg_attribute_attstattarget, &target.isnull);
 	ReleaseSysCache(tuple);
 	return target;
@@ -92,7 +95,8 @@ statistics_target(Relation index, AttrNumber attno)
 static bool
 serves_as(Oid opclass, Oid btree_class, Oid type, bool unique)
 {
-	return ls_index_has_order(opclass) && (!unique || GetDefaultOpClass(type, BTREE_AM_OID) == btree_class);
+	return ls_index_has_order(opclass) &&
+		(!unique || GetDefaultOpClass(type, BTREE_AM_OID) == btree_class);
 }
 
 /* The operators of an exclusion constraint have to be in the new classes, too. */
@@ -106,8 +110,9 @@ copy_exclusion(const IndexInfo *info, NewIndex *plan)
 	plan->info->ii_ExclusionStrats = palloc_array(uint16, info->ii_NumIndexKeyAttrs);
 	for (int i = 0; i < info->ii_NumIndexKeyAttrs; i++)
 	{
-		int			strategy = !OidIsValid(plan->opclasses[i]) ? 0
-			: get_op_opfamily_strategy(info->ii_ExclusionOps[i], get_opclass_family(plan->opclasses[i]));
+		Oid			opclass = plan->opclasses[i];
+		int			strategy = !OidIsValid(opclass) ? 0
+			: get_op_opfamily_strategy(info->ii_ExclusionOps[i], get_opclass_family(opclass));
 
 		if (strategy == 0)
 			return false;
@@ -149,7 +154,8 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 		plan->options[i] = options->values[i];
 		plan->opclasses[i] = ls_index_class_of(opclasses->values[i], am);
 		possible = possible && OidIsValid(plan->opclasses[i]) &&
-			(am != ls_index_am_oid() || serves_as(plan->opclasses[i], opclasses->values[i], att->atttypid, info->ii_Unique));
+			(am != ls_index_am_oid() ||
+			 serves_as(plan->opclasses[i], opclasses->values[i], att->atttypid, info->ii_Unique));
 	}
 	ReleaseSysCache(tuple);
 	return possible && copy_exclusion(info, plan);
@@ -161,14 +167,15 @@ free_name(Relation index)
 	return ChooseRelationName(RelationGetRelationName(index), NULL, "replaced", RelationGetNamespace(index), false);
 }
 
-/* The swap has given the new index the dependencies of the old one, on operator classes of another access method. */
+/* The swap has given the new index the dependencies of the old one, on its operator classes. */
 static void
 depend_on_classes(Oid index, const NewIndex *plan)
 {
 	ObjectAddress depender = {RelationRelationId, index, 0};
 	ObjectAddresses *classes = new_object_addresses();
 
-	deleteDependencyRecordsForClass(RelationRelationId, index, OperatorClassRelationId, DEPENDENCY_NORMAL);
+	deleteDependencyRecordsForClass(RelationRelationId, index, OperatorClassRelationId,
+									DEPENDENCY_NORMAL);
 	for (int i = 0; i < plan->info->ii_NumIndexKeyAttrs; i++)
 	{
 		ObjectAddress opclass = {OperatorClassRelationId, plan->opclasses[i], 0};
@@ -192,12 +199,14 @@ replace(Oid old_oid, Oid am, bool build)
 	if (possible)
 	{
 		char	   *name = free_name(old);
-		Oid			new_oid = index_create(table, name, InvalidOid, InvalidOid, InvalidOid, InvalidRelFileNumber,
-										   plan.info, plan.names, am, old->rd_rel->reltablespace,
-										   old->rd_indcollation, plan.opclasses, plan.class_options, plan.options,
-										   plan.stattargets, reloptions_of(old),
-										   build ? 0 : INDEX_CREATE_SKIP_BUILD, 0, true, true, NULL);
+		Oid			new_oid;
 
+		new_oid = index_create(table, name, InvalidOid, InvalidOid, InvalidOid,
+							   InvalidRelFileNumber, plan.info, plan.names, am,
+							   old->rd_rel->reltablespace, old->rd_indcollation, plan.opclasses,
+							   plan.class_options, plan.options, plan.stattargets,
+							   reloptions_of(old), build ? 0 : INDEX_CREATE_SKIP_BUILD, 0,
+							   true, true, NULL);
 		CommandCounterIncrement();
 		name = free_name(old);
 		index_close(old, NoLock);
@@ -234,9 +243,11 @@ ls_index_replace_ours(Oid table, bool build)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("index \"%s\" cannot become a btree index", get_rel_name(index)),
-					 errdetail("It is part of index \"%s\" of a partitioned table, and both have the same access method.",
+					 errdetail("It is part of index \"%s\" of a partitioned table, and both have"
+							   " the same access method.",
 							   get_rel_name(linitial_oid(get_partition_ancestors(index)))),
-					 errhint("Make that index anew with \"leanstore.default_index\" set to btree.")));
+					 errhint("Make that index anew with \"leanstore.default_index\" set to"
+							 " btree.")));
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("index \"%s\" cannot become a btree index", get_rel_name(index)),

@@ -5,8 +5,8 @@
  * extension) ask the catalogs for the access method of an index, and know only the names of the
  * server's own.  A leanstore index has the operators, options and uses of a btree index, so
  * while the setting is on queries are shown one: where they read pg_am.amname, "btree" in
- * place of our name, and in the definitions of indexes and exclusion constraints what the btree index
- * would be called and which operator classes it would have.
+ * place of our name, and in the definitions of indexes and exclusion constraints what the
+ * btree index would be called and which operator classes it would have.
  *
  * It is done to a query that is about to be planned.  Views are expanded by then, so
  * pg_indexes is covered and no stored view is changed.  Rows of pg_am as a whole stay as they are.
@@ -93,7 +93,8 @@ with_btree_classes(const char *text, Oid index)
 	if (!HeapTupleIsValid(tuple))
 		return NULL;			/* dropped meanwhile */
 	form = (Form_pg_index) GETSTRUCT(tuple);
-	classes = (oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple, Anum_pg_index_indclass));
+	classes = (oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple,
+																   Anum_pg_index_indclass));
 	initStringInfo(&result);
 	for (int i = 0; i < form->indnkeyatts && possible; i++)
 	{
@@ -115,8 +116,8 @@ with_btree_classes(const char *text, Oid index)
 }
 
 /*
- * leanstore_as_btree(definition text, object oid, of_constraint bool): the definition of an index, or of a constraint,
- * as it would be if the index were a btree.
+ * leanstore_as_btree(definition text, object oid, of_constraint bool): the definition of an index,
+ * or of a constraint, as it would be if the index were a btree.
  */
 Datum
 leanstore_as_btree(PG_FUNCTION_ARGS)
@@ -136,7 +137,8 @@ leanstore_as_btree(PG_FUNCTION_ARGS)
 	rest = with_btree_classes(place, index);
 	if (rest == NULL)
 		PG_RETURN_TEXT_P(definition);
-	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%.*s USING btree (%s", (int) (place - text - strlen(using)), text, rest)));
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%.*s USING btree (%s",
+											  (int) (place - text - strlen(using)), text, rest)));
 }
 
 /* ---- queries --------------------------------------------------------------- */
@@ -154,18 +156,34 @@ defines_constraint(Oid function)
 }
 
 static bool
+defines(const FuncExpr *expr)
+{
+	return defines_index(expr->funcid) || defines_constraint(expr->funcid);
+}
+
+static bool
 reads_access_methods(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, RangeTblEntry))
 		return ((RangeTblEntry *) node)->relid == AccessMethodRelationId;
-	if (IsA(node, FuncExpr) &&
-		(defines_index(((FuncExpr *) node)->funcid) || defines_constraint(((FuncExpr *) node)->funcid)))
+	if (IsA(node, FuncExpr) && defines((FuncExpr *) node))
 		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, reads_access_methods, context, QTW_EXAMINE_RTES_BEFORE);
+		return query_tree_walker((Query *) node, reads_access_methods, context,
+								 QTW_EXAMINE_RTES_BEFORE);
 	return expression_tree_walker(node, reads_access_methods, context);
+}
+
+static Expr *
+name_constant(const char *name)
+{
+	NameData   *value = palloc0_object(NameData);
+
+	namestrcpy(value, name);
+	return (Expr *) makeConst(NAMEOID, -1, C_COLLATION_OID, NAMEDATALEN, NameGetDatum(value),
+							  false, false);
 }
 
 /* CASE WHEN amname = 'leanstore_index' THEN 'btree' ELSE amname END */
@@ -174,18 +192,11 @@ shown_name(Var *name)
 {
 	CaseWhen   *when = makeNode(CaseWhen);
 	CaseExpr   *result = makeNode(CaseExpr);
-	NameData	ours = {0};
-	NameData   *btree = palloc0_object(NameData);
-	NameData   *our_name = palloc_object(NameData);
+	Oid			equals = lookup_type_cache(NAMEOID, TYPECACHE_EQ_OPR)->eq_opr;
 
-	namestrcpy(&ours, LS_INDEX_AM);
-	*our_name = ours;
-	namestrcpy(btree, DEFAULT_INDEX_TYPE);
-	when->expr = (Expr *) make_opclause(lookup_type_cache(NAMEOID, TYPECACHE_EQ_OPR)->eq_opr, BOOLOID, false, (Expr *) copyObject(name),
-										(Expr *) makeConst(NAMEOID, -1, C_COLLATION_OID, NAMEDATALEN,
-														   NameGetDatum(our_name), false, false),
-										InvalidOid, C_COLLATION_OID);
-	when->result = (Expr *) makeConst(NAMEOID, -1, C_COLLATION_OID, NAMEDATALEN, NameGetDatum(btree), false, false);
+	when->expr = make_opclause(equals, BOOLOID, false, (Expr *) copyObject(name),
+							   name_constant(LS_INDEX_AM), InvalidOid, C_COLLATION_OID);
+	when->result = name_constant(DEFAULT_INDEX_TYPE);
 	when->location = -1;
 	result->casetype = NAMEOID;
 	result->casecollid = C_COLLATION_OID;
@@ -195,20 +206,21 @@ shown_name(Var *name)
 	return (Node *) result;
 }
 
-/* The function of this extension, wherever it is; InvalidOid: the extension is not in this database. */
+/* The function of this extension, wherever it is; InvalidOid: it is not in this database. */
 static Oid
 as_btree_function(void)
 {
 	Oid			types[] = {TEXTOID, OIDOID, BOOLOID};
 	HeapTuple	tuple = SearchSysCache1(AMOID, ObjectIdGetDatum(ls_index_am_oid()));
 	Oid			namespace;
+	List	   *name;
 
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	namespace = get_func_namespace(((Form_pg_am) GETSTRUCT(tuple))->amhandler);
 	ReleaseSysCache(tuple);
-	return LookupFuncName(list_make2(makeString(get_namespace_name(namespace)), makeString(AS_BTREE)),
-						  lengthof(types), types, true);
+	name = list_make2(makeString(get_namespace_name(namespace)), makeString(AS_BTREE));
+	return LookupFuncName(name, lengthof(types), types, true);
 }
 
 static Node *
@@ -221,21 +233,25 @@ shown_definition(FuncExpr *definition)
 		return (Node *) definition;
 	args = list_make3(definition, copyObject(linitial(definition->args)),
 					  makeBoolConst(defines_constraint(definition->funcid), false));
-	return (Node *) makeFuncExpr(function, TEXTOID, args, definition->funccollid, definition->inputcollid,
-								 COERCE_EXPLICIT_CALL);
+	return (Node *) makeFuncExpr(function, TEXTOID, args, definition->funccollid,
+								 definition->inputcollid, COERCE_EXPLICIT_CALL);
 }
 
 static bool
 is_name_of_access_method(const Var *var, List *queries)
 {
 	Query	   *query;
+	RangeTblEntry *rte;
 
-	if (var->varattno != Anum_pg_am_amname || var->vartype != NAMEOID || var->varlevelsup >= list_length(queries))
+	if (var->varattno != Anum_pg_am_amname || var->vartype != NAMEOID ||
+		var->varlevelsup >= list_length(queries))
 		return false;
 	query = list_nth_node(Query, queries, var->varlevelsup);
-	return var->varno > 0 && var->varno <= list_length(query->rtable) && var->varno != query->resultRelation &&
-		rt_fetch(var->varno, query->rtable)->rtekind == RTE_RELATION &&
-		rt_fetch(var->varno, query->rtable)->relid == AccessMethodRelationId;
+	if (var->varno <= 0 || var->varno > list_length(query->rtable) ||
+		var->varno == query->resultRelation)
+		return false;
+	rte = rt_fetch(var->varno, query->rtable);
+	return rte->rtekind == RTE_RELATION && rte->relid == AccessMethodRelationId;
 }
 
 /* queries: those around this node, the innermost first. */
@@ -247,10 +263,13 @@ show(Node *node, List *queries)
 	if (IsA(node, Var) && is_name_of_access_method((Var *) node, queries))
 		return shown_name((Var *) node);
 	if (IsA(node, Query))
-		return (Node *) query_tree_mutator((Query *) node, show, lcons(node, list_copy(queries)), 0);
+	{
+		List	   *inner = lcons(node, list_copy(queries));
+
+		return (Node *) query_tree_mutator((Query *) node, show, inner, 0);
+	}
 	node = expression_tree_mutator(node, show, queries);
-	if (IsA(node, FuncExpr) &&
-		(defines_index(((FuncExpr *) node)->funcid) || defines_constraint(((FuncExpr *) node)->funcid)))
+	if (IsA(node, FuncExpr) && defines((FuncExpr *) node))
 		return shown_definition((FuncExpr *) node);
 	return node;
 }
