@@ -16,12 +16,14 @@ SELECT kinds() ORDER BY 1;
 SET leanstore.show_indexes_as_btree = on;
 EXECUTE kept;
 SELECT kinds() ORDER BY 1;
-SELECT * FROM stored;
+SELECT * FROM stored ORDER BY 1;
 SELECT pg_get_viewdef('stored'::regclass);
 SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'index_ls_show' ORDER BY 1;
 SELECT pg_get_indexdef(indexrelid, 0, true), pg_get_indexdef(indexrelid, 1, false) FROM pg_index WHERE indrelid = 'l'::regclass ORDER BY 1;
 SELECT pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint WHERE conrelid = 'l'::regclass ORDER BY 1;
 \d l
+-- By the OID of btree, as SQLAlchemy asks.
+SELECT count(*) FROM pg_class WHERE relam = (SELECT oid FROM pg_am WHERE amname = 'btree') AND relnamespace = 'index_ls_show'::regnamespace;
 -- Where the name is compared, grouped, aggregated, joined, null-extended.
 SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_am ON pg_am.oid = relam WHERE indrelid = 'l'::regclass AND amname = 'btree';
 SELECT amname, count(*), string_agg(DISTINCT upper(amname), ',') FROM pg_class c JOIN pg_am am ON c.relam = am.oid

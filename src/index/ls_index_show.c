@@ -4,12 +4,13 @@
  * Clients that manage schemas (ORMs, migration tools, pg_dump for a server without this
  * extension) ask the catalogs for the access method of an index, and know only the names of the
  * server's own.  A leanstore index has the operators, options and uses of a btree index, so
- * while the setting is on queries are shown one: where they read pg_am.amname, "btree" in
- * place of our name, and in the definitions of indexes and exclusion constraints what the
- * btree index would be called and which operator classes it would have.
+ * while the setting is on queries are shown one: btree's OID in pg_class.relam, which leads to its
+ * name in pg_am, and in the definitions of indexes and exclusion constraints its name and its
+ * operator classes.  pg_am itself is as it is: some clients ask it for the OID of "btree".
  *
  * It is done to a query that is about to be planned.  Views are expanded by then, so
- * pg_indexes is covered and no stored view is changed.  Rows of pg_am as a whole stay as they are.
+ * pg_indexes is covered and no stored view is changed.  Rows of pg_class as a whole stay as they
+ * are.
  */
 #include "ls_index.h"
 
@@ -17,7 +18,7 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_collation.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
@@ -167,7 +168,7 @@ reads_access_methods(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	if (IsA(node, RangeTblEntry))
-		return ((RangeTblEntry *) node)->relid == AccessMethodRelationId;
+		return ((RangeTblEntry *) node)->relid == RelationRelationId;
 	if (IsA(node, FuncExpr) && defines((FuncExpr *) node))
 		return true;
 	if (IsA(node, Query))
@@ -177,31 +178,27 @@ reads_access_methods(Node *node, void *context)
 }
 
 static Expr *
-name_constant(const char *name)
+oid_constant(Oid oid)
 {
-	NameData   *value = palloc0_object(NameData);
-
-	namestrcpy(value, name);
-	return (Expr *) makeConst(NAMEOID, -1, C_COLLATION_OID, NAMEDATALEN, NameGetDatum(value),
-							  false, false);
+	return (Expr *) makeConst(OIDOID, -1, InvalidOid, sizeof(Oid), ObjectIdGetDatum(oid), false,
+							  true);
 }
 
-/* CASE WHEN amname = 'leanstore_index' THEN 'btree' ELSE amname END */
+/* CASE WHEN relam = (leanstore_index) THEN (btree) ELSE relam END */
 static Node *
-shown_name(Var *name)
+shown_method(Var *relam)
 {
 	CaseWhen   *when = makeNode(CaseWhen);
 	CaseExpr   *result = makeNode(CaseExpr);
-	Oid			equals = lookup_type_cache(NAMEOID, TYPECACHE_EQ_OPR)->eq_opr;
+	Oid			equals = lookup_type_cache(OIDOID, TYPECACHE_EQ_OPR)->eq_opr;
 
-	when->expr = make_opclause(equals, BOOLOID, false, (Expr *) copyObject(name),
-							   name_constant(LS_INDEX_AM), InvalidOid, C_COLLATION_OID);
-	when->result = name_constant(DEFAULT_INDEX_TYPE);
+	when->expr = make_opclause(equals, BOOLOID, false, (Expr *) copyObject(relam),
+							   oid_constant(ls_index_am_oid()), InvalidOid, InvalidOid);
+	when->result = oid_constant(BTREE_AM_OID);
 	when->location = -1;
-	result->casetype = NAMEOID;
-	result->casecollid = C_COLLATION_OID;
+	result->casetype = OIDOID;
 	result->args = list_make1(when);
-	result->defresult = (Expr *) copyObject(name);
+	result->defresult = (Expr *) copyObject(relam);
 	result->location = -1;
 	return (Node *) result;
 }
@@ -238,12 +235,12 @@ shown_definition(FuncExpr *definition)
 }
 
 static bool
-is_name_of_access_method(const Var *var, List *queries)
+is_access_method(const Var *var, List *queries)
 {
 	Query	   *query;
 	RangeTblEntry *rte;
 
-	if (var->varattno != Anum_pg_am_amname || var->vartype != NAMEOID ||
+	if (var->varattno != Anum_pg_class_relam || var->vartype != OIDOID ||
 		var->varlevelsup >= list_length(queries))
 		return false;
 	query = list_nth_node(Query, queries, var->varlevelsup);
@@ -251,7 +248,7 @@ is_name_of_access_method(const Var *var, List *queries)
 		var->varno == query->resultRelation)
 		return false;
 	rte = rt_fetch(var->varno, query->rtable);
-	return rte->rtekind == RTE_RELATION && rte->relid == AccessMethodRelationId;
+	return rte->rtekind == RTE_RELATION && rte->relid == RelationRelationId;
 }
 
 /* queries: those around this node, the innermost first. */
@@ -260,8 +257,8 @@ show(Node *node, List *queries)
 {
 	if (node == NULL)
 		return NULL;
-	if (IsA(node, Var) && is_name_of_access_method((Var *) node, queries))
-		return shown_name((Var *) node);
+	if (IsA(node, Var) && is_access_method((Var *) node, queries))
+		return shown_method((Var *) node);
 	if (IsA(node, Query))
 	{
 		List	   *inner = lcons(node, list_copy(queries));
@@ -277,7 +274,7 @@ show(Node *node, List *queries)
 Query *
 ls_index_show_as_btree(Query *query)
 {
-	if (!reads_access_methods((Node *) query, NULL))
+	if (!OidIsValid(ls_index_am_oid()) || !reads_access_methods((Node *) query, NULL))
 		return query;
 	return castNode(Query, show((Node *) query, NIL));
 }
