@@ -121,13 +121,6 @@ extern void ls_pages_attach(const ls_worker *worker);
 /* To the server's counters what has come since the last call; rel: whose pages they are, or NULL when nobody says. */
 extern void ls_pages_note(Relation rel);
 
-/* Which subtransaction made which change: shared, so that waiters can wait for the right one. */
-extern Size ls_subxact_shmem_size(void);
-extern void ls_subxact_shmem_init(void);
-
-/* The XID to wait for when change `seq` of the running transaction tn is in the way. */
-extern TransactionId ls_subxact_of_change(uint64 tn, uint32 seq);
-
 /* ---- ls_twophase.c: prepared transactions */
 
 /* Harden the open transaction as prepared; before PostgreSQL does. */
@@ -145,12 +138,13 @@ extern void ls_twophase_sweep(void);
 /* Top-level TN of this transaction, 0 if it has no XID (right in parallel workers too). */
 extern uint64 ls_own_tn(void);
 
+/* As heap would show it, also where every snapshot has seen it long since. */
 static inline TransactionId
 ls_tn_to_xid(uint64 tn)
 {
-	if (tn < ls_store_tn_base(ls_shared->store))
-		return FrozenTransactionId;
-	return XidFromFullTransactionId(FullTransactionIdFromU64(tn - ls_store_tn_offset(ls_shared->store)));
+	uint64		full = ls_store_full_xid(ls_shared->store, tn);
+
+	return full == 0 ? FrozenTransactionId : (TransactionId) full;
 }
 
 /* ---- ls_snapshot.c */
@@ -165,17 +159,11 @@ extern const ls_snapshot *ls_snapshot_convert(Snapshot snapshot);
 /* The TN domain's value of an XID near the present. */
 extern uint64 ls_tn_from_xid(TransactionId xid);
 
-/* ---- ls_horizon.c: which versions are still needed */
-extern Size ls_horizon_shmem_size(void);
-extern void ls_horizon_shmem_init(void);
-extern void ls_horizon_install_hooks(void);
-extern void ls_horizon_publish(void);	/* engine worker */
-extern void ls_horizon_enter_utility(void);
-extern void ls_horizon_leave_utility(bool ends_transaction);
+/* How many transactions a snapshot does not see, though they have begun: at most so many. */
+extern uint32 ls_max_running(void);
 
-/* Call before taking a snapshot by other means than a query's. */
-extern void ls_horizon_withdraw(void);
-extern void ls_horizon_at_eoxact(void);
+/* ---- ls_horizon.c: which versions are still needed */
+extern void ls_horizon_publish(void);	/* engine worker */
 
 /*
  * ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code)
@@ -236,7 +224,18 @@ typedef struct LsRowWait
 	LockWaitPolicy policy;
 	LOCKMODE	queued;			/* tuple lock held, NoLock: none */
 	ItemPointerData queued_tid; /* of which row */
+	uint64		gone_tn;		/* the change that was in the way last, if it had gone */
+	uint32		gone_seq;
 } LsRowWait;
+
+/*
+ * The XID to wait for when change `seq` of the running transaction tn is in the way: a
+ * subtransaction's, if it is one.
+ */
+extern TransactionId ls_xid_of_change(uint64 tn, uint32 seq);
+
+/* The XID that has made it. */
+extern TransactionId ls_writer_of_change(uint64 tn, uint32 seq);
 
 extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy);
 

@@ -14,6 +14,7 @@
  */
 #include "ls.h"
 #include "index/ls_index_label.h"
+#include "ls_pin.h"
 #include "ls_table.h"
 
 #include "access/genam.h"
@@ -441,7 +442,7 @@ check_index(Relation table, Oid index_oid)
 	if (check.index->rd_rel->relam != BRIN_AM_OID && check.index->rd_index->indisvalid)
 	{
 		/* Rows committed before the index is read must be in it. */
-		ls_horizon_withdraw();
+		ls_pin_withdraw();
 		snapshot = RegisterSnapshot(GetLatestSnapshot());
 		check.table = table;
 		check.info = BuildIndexInfo(check.index);

@@ -5,6 +5,7 @@
  * shared_preload_libraries; any other way of loading it is refused.
  */
 #include "ls.h"
+#include "ls_pin.h"
 #include "ls_serializable.h"
 #include "ls_upgrade.h"
 #include "executor/ls_state.h"
@@ -37,7 +38,7 @@ _PG_init(void)
 	ls_worker_register();
 	ls_xact_install_callbacks();
 	ls_state_install_hooks();
-	ls_horizon_install_hooks();
+	ls_pin_install_hooks();
 	ls_serializable_install_hooks();
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();

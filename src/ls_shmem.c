@@ -7,6 +7,7 @@
  */
 #include "ls.h"
 #include "ls_backup.h"
+#include "ls_pin.h"
 #include "ls_serializable.h"
 
 #include <sys/mman.h>
@@ -76,7 +77,7 @@ request_hook(void)
 	ls_fill_config(&config);
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(LsShared)),
 									add_size(arena_bytes(&config), 2 * ARENA_ALIGNMENT)));
-	RequestAddinShmemSpace(add_size(ls_subxact_shmem_size(), ls_horizon_shmem_size()));
+	RequestAddinShmemSpace(ls_pin_shmem_size());
 	RequestAddinShmemSpace(add_size(ls_serializable_shmem_size(), ls_mixed_shmem_size()));
 }
 
@@ -167,8 +168,7 @@ startup_hook(void)
 					(errcode(ERRCODE_INTERNAL_ERROR),
 					 errmsg("could not create the leanstore buffer pool: %s", error.message)));
 	}
-	ls_subxact_shmem_init();
-	ls_horizon_shmem_init();
+	ls_pin_shmem_init();
 	ls_serializable_shmem_init();
 	ls_mixed_shmem_init();
 	LWLockRelease(AddinShmemInitLock);

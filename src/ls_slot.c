@@ -18,6 +18,7 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
@@ -165,7 +166,17 @@ ls_slot_materialize(TupleTableSlot *slot)
 static Datum
 ls_slot_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 {
-	(void) whole_tuple((LsSlot *) slot);
+	LsSlot	   *ls = (LsSlot *) slot;
+
+	(void) whole_tuple(ls);
+	/* row locks are not in the row */
+	if (attnum == MaxTransactionIdAttributeNumber && ls->base.tuple != NULL && ls->writer_tn != 0 &&
+		(ls->flags & (LS_ROW_LOCKED | LS_ROW_GHOST)) == LS_ROW_LOCKED &&
+		!TransactionIdIsValid(HeapTupleHeaderGetRawXmax(ls->base.tuple->t_data)))
+	{
+		*isnull = false;
+		return TransactionIdGetDatum(ls_row_locker_xid(slot->tts_tableOid, ls->row_id));
+	}
 	return TTSOpsHeapTuple.getsysattr(slot, attnum, isnull);
 }
 

@@ -19,12 +19,14 @@
  * were aborting when it was made never get new changes.
  */
 #include "ls.h"
+#include "ls_pin.h"
 
 #include <sched.h>
 
 #include "access/twophase.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -78,9 +80,12 @@ is_cached(const CachedSnapshot *c, Snapshot snapshot)
 		(c->xcnt == 0 || memcmp(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId)) == 0);
 }
 
-/* How many transactions may be active in the engine; one that is being prepared may be found twice. */
-static uint32
-max_active(void)
+/*
+ * Those that ran when the snapshot was taken and those that were aborting: no process has
+ * one of each, and one that is being prepared may be found twice.
+ */
+uint32
+ls_max_running(void)
 {
 	return MaxBackends + NUM_AUXILIARY_PROCS + 2 * max_prepared_xacts + 16;
 }
@@ -111,7 +116,7 @@ add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
 
 	if (active == NULL)
 	{
-		capacity = max_active();
+		capacity = ls_max_running();
 		active = MemoryContextAlloc(TopMemoryContext, capacity * sizeof(uint64));
 	}
 	found = Min(ls_active_tns(ls_shared->store, active, capacity), capacity);
@@ -138,7 +143,7 @@ static CachedSnapshot *
 convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 {
 	uint32		n = 0;
-	uint32		needed = snapshot->xcnt + max_active();
+	uint32		needed = snapshot->xcnt + ls_max_running();
 
 	if (c->capacity < needed)
 	{
@@ -184,6 +189,7 @@ convert_mvcc(Snapshot snapshot)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("a snapshot taken during recovery cannot read leanstore tables")));
 
+	ls_pin_check(snapshot);
 	if (!is_cached(c, snapshot))
 	{
 		int			i;
@@ -196,6 +202,7 @@ convert_mvcc(Snapshot snapshot)
 			i = next_victim;
 			next_victim = (next_victim + 1) % CACHED_SNAPSHOTS;
 			convert_into(&cache[i], snapshot, own);
+			INJECTION_POINT("leanstore-snapshot-converted", NULL);
 		}
 		last_used = i;
 		c = &cache[i];

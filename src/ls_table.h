@@ -324,6 +324,7 @@ extern TM_Result ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 							   TM_FailureData *tmfd);
 extern void ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, CommandId cid,
 								   ls_lock_mode mode, const ls_conflict *conflict);
+extern TransactionId ls_row_locker_xid(Oid relid, uint64 row_id);
 extern TM_Result ls_conflict_result(Relation rel, ls_status status, uint64 row_id, const ls_conflict *conflict,
 									const ls_error *error, TM_FailureData *tmfd);
 extern Snapshot ls_change_snapshot(Snapshot snapshot);

@@ -34,9 +34,6 @@
 /* Row ids to draw at a time from a table that nobody else can see. */
 #define LS_REWRITE_DRAW 1024
 
-/* A version older than any snapshot, whose writer does not matter any more. */
-#define LS_ANCIENT_TN 1
-
 #define TOAST_OPTIONS (HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL)
 
 /* The new id of a row that a ghost leads to. */
@@ -297,21 +294,21 @@ report_progress(int param, double count)
 	pgstat_progress_update_param(param, (int64) count);
 }
 
-/* Through the sort: the writer travels in the tuple's xmin. */
+/* Through the sort: the writer travels in the tuple's xmin and xmax, half of it in each. */
 static void
-put_sorted(Rewrite *r, Tuplesortstate *sort, HeapTuple tuple, uint64 writer)
+put_sorted(Tuplesortstate *sort, HeapTuple tuple, uint64 writer)
 {
-	HeapTupleHeaderSetXmin(tuple->t_data,
-						   writer < r->horizon ? FrozenTransactionId : ls_tn_to_xid(writer));
+	HeapTupleHeaderSetXmin(tuple->t_data, (TransactionId) writer);
+	HeapTupleHeaderSetXmax(tuple->t_data, (TransactionId) (writer >> 32));
 	tuplesort_putheaptuple(sort, tuple);
 }
 
 static uint64
 sorted_writer(HeapTuple tuple)
 {
-	TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+	uint64		high = HeapTupleHeaderGetRawXmax(tuple->t_data);
 
-	return TransactionIdIsNormal(xmin) ? ls_tn_from_xid(xmin) : LS_ANCIENT_TN;
+	return high << 32 | HeapTupleHeaderGetRawXmin(tuple->t_data);
 }
 
 static void
@@ -357,7 +354,7 @@ scan_table(Rewrite *r, Tuplesortstate *sort, TupleTableSlot *slot)
 		rows += 1;
 		ls_slot_store(slot, r->old_table, &row);
 		if (sort != NULL)
-			put_sorted(r, sort, ls_slot_tuple(slot), row.writer_tn);
+			put_sorted(sort, ls_slot_tuple(slot), row.writer_tn);
 		else
 		{
 			write_row(r, ls_slot_tuple(slot), row.writer_tn);

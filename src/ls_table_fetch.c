@@ -112,7 +112,7 @@ fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_ro
 
 		if (ls_tn_is_active(ls_shared->store, row->writer_tn))
 		{
-			TransactionId writer = ls_subxact_of_change(row->writer_tn, row->seq);
+			TransactionId writer = ls_xid_of_change(row->writer_tn, row->seq);
 
 			/* nobody could wait for it: the server has ended it */
 			if (ls_twophase_settle(row->writer_tn))

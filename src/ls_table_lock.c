@@ -23,6 +23,8 @@
 #include "ls_table.h"
 
 #include "access/xact.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
 #include "utils/snapmgr.h"
 
 static ls_lock_mode
@@ -107,6 +109,25 @@ ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, Co
 	LS_CALL_ON(wait_for->rel, status, ls_row_lock(ls_writer(), ls_open(wait_for->rel), &change, true, ls_fetch_buffer(),
 								&row, &newer, &other, &error));
 	(void) status;
+}
+
+/* Who holds a lock on the row, for its xmax. */
+TransactionId
+ls_row_locker_xid(Oid relid, uint64 row_id)
+{
+	Relation	rel = RelationIdGetRelation(relid);
+	ls_error	error;
+	ls_status	status;
+	uint64		tn = 0;
+	uint32		seq = 0;
+
+	if (!RelationIsValid(rel))
+		return InvalidTransactionId;
+	LS_CALL_ON(rel, status, ls_row_locker(ls_reader(), ls_open(rel), row_id, &tn, &seq, &error));
+	if (status != LS_NOT_FOUND)
+		ls_check(status, error, rel);
+	RelationClose(rel);
+	return status == LS_NOT_FOUND ? InvalidTransactionId : ls_writer_of_change(tn, seq);
 }
 
 /* ls_tuple_lock without the end of its waits. */

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "ls_pin.h"
 #include "ls_row.h"
 #include "ls_serializable.h"
 #include "ls_slot.h"
@@ -353,7 +354,7 @@ ls_change_snapshot(Snapshot snapshot)
 {
 	if (likely(snapshot != InvalidSnapshot))
 		return snapshot;
-	ls_horizon_withdraw();
+	ls_pin_withdraw();
 	return GetLatestSnapshot();
 }
 

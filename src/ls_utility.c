@@ -13,6 +13,7 @@
  */
 #include "ls.h"
 #include "index/ls_index.h"
+#include "ls_pin.h"
 #include "plan/ls_plan.h"
 #include "ls_publication.h"
 #include "ls_table.h"
@@ -125,15 +126,15 @@ ends_prepared(const TransactionStmt *statement)
 }
 
 static void
-process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, ProcessUtilityContext context,
-				ParamListInfo params, QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc)
+run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
+			DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *parsetree = pstmt->utilityStmt;
 	LsIndexAfterwards after = {0};
 	LsEnumPositions *enum_positions = NULL;
 
 	template_name[0] = '\0';
-	ls_horizon_enter_utility();
 	if (read_only_tree && (IsA(parsetree, CreatedbStmt) || ls_index_concerns(parsetree)))
 	{
 		pstmt = copyObject(pstmt);
@@ -193,7 +194,27 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree, Proc
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);
 	ls_index_after_alter_enum(enum_positions);
-	ls_horizon_leave_utility(IsA(parsetree, TransactionStmt));
+}
+
+static void
+process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
+				DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	LsSnapshotUse found = ls_pin_enter_utility(statement);
+	volatile bool succeeded = false;
+
+	PG_TRY();
+	{
+		run_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+		succeeded = true;
+	}
+	PG_FINALLY();
+	{
+		ls_pin_leave_utility(found, statement, succeeded);
+	}
+	PG_END_TRY();
 }
 
 void

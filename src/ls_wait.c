@@ -15,12 +15,90 @@
  */
 #include "ls.h"
 
+#include "access/subtrans.h"
 #include "access/tableam.h"
+#include "storage/lock.h"
+#include "storage/procarray.h"
+
+/*
+ * Which subtransaction; InvalidTransactionId: none of its own.  *known false: that, or the change
+ * was rolled back meanwhile.
+ */
+static TransactionId
+part_of_change(uint64 tn, uint32 seq, bool *known)
+{
+	ls_error	error;
+	uint32		part = 0;
+	ls_status	status = ls_change_part(ls_reader(), tn, seq, &part, &error);
+
+	*known = status != LS_NOT_FOUND;
+	if (*known)
+		ls_check(status, error, NULL);
+	return *known ? (TransactionId) part : InvalidTransactionId;
+}
+
+/*
+ * A savepoint that was released has become part of the one around it: whose rollback
+ * ends the wait is the first that is still open.  An ended one has no lock on its XID.
+ */
+static TransactionId
+open_ancestor(TransactionId part, TransactionId top)
+{
+	TransactionId xid = part;
+
+	while (TransactionIdIsValid(xid) && xid != top)
+	{
+		LOCKTAG		tag;
+
+		SET_LOCKTAG_TRANSACTION(tag, xid);
+		if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+			return xid;
+		LockRelease(&tag, ShareLock, false);
+		if (!TransactionIdIsInProgress(xid))
+			return xid;
+		xid = SubTransGetParent(xid);
+	}
+	return top;
+}
+
+TransactionId
+ls_writer_of_change(uint64 tn, uint32 seq)
+{
+	bool		known;
+	TransactionId part = seq != 0 ? part_of_change(tn, seq, &known) : InvalidTransactionId;
+
+	return TransactionIdIsValid(part) ? part : ls_tn_to_xid(tn);
+}
+
+TransactionId
+ls_xid_of_change(uint64 tn, uint32 seq)
+{
+	return open_ancestor(ls_writer_of_change(tn, seq), ls_tn_to_xid(tn));
+}
+
+/*
+ * Has the change that is in the way gone with its savepoint, before its owner was
+ * asked for?  Insertions of a transaction as a whole are not known, either: if the same
+ * one is met again it is one of those.
+ */
+static bool
+may_have_gone(LsRowWait *wait, const ls_conflict *conflict)
+{
+	bool		known = true;
+
+	if (conflict->tn == wait->gone_tn && conflict->seq == wait->gone_seq)
+		return false;
+	if (conflict->seq != 0)
+		(void) part_of_change(conflict->tn, conflict->seq, &known);
+	wait->gone_tn = conflict->tn;
+	wait->gone_seq = conflict->seq;
+	return !known;
+}
 
 void
 ls_wait_for_tn(uint64 tn, uint32 seq, Relation rel, ItemPointer tid, XLTW_Oper oper)
 {
-	XactLockTableWait(ls_subxact_of_change(tn, seq), rel, tid, oper);
+	XactLockTableWait(ls_xid_of_change(tn, seq), rel, tid, oper);
 	(void) ls_twophase_settle(tn);
 }
 
@@ -33,6 +111,8 @@ ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, 
 	wait->policy = policy;
 	wait->queued = NoLock;
 	wait->queued_tid = wait->tid;
+	wait->gone_tn = 0;
+	wait->gone_seq = 0;
 }
 
 /* Tuple locks conflict as the row locks that they are taken for. */
@@ -95,11 +175,13 @@ ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode)
 
 	if (!ItemPointerEquals(&wait->tid, &wait->queued_tid))
 		ls_row_wait_end(wait);
+	if (may_have_gone(wait, conflict))
+		return true;
 	if (wait->queued == NoLock && !conflict->holds_lock && !enter_queue(wait, mode))
 		return false;
 
 	/* who was in the way may have ended while we stood in line: then this returns at once */
-	xid = ls_subxact_of_change(conflict->tn, conflict->seq);
+	xid = ls_xid_of_change(conflict->tn, conflict->seq);
 	switch (wait->policy)
 	{
 		case LockWaitBlock:

@@ -29,12 +29,12 @@
  */
 #include "ls.h"
 #include "ls_backup.h"
+#include "ls_pin.h"
 #include "ls_serializable.h"
 #include "ls_table.h"
 #include "ls_two_logs.h"
 
 #include "access/parallel.h"
-#include "access/subtrans.h"
 #include "access/twophase.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
@@ -44,40 +44,15 @@
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "storage/shmem.h"
-#include "storage/spin.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
-
-/* ---- which subtransaction wrote what --------------------------------------
- *
- * Rows carry the top-level transaction only.  A waiter should go on when the
- * savepoint that made the change is rolled back, so each backend publishes from
- * which sequence number on which of its XIDs was writing.
- */
-#define MAX_WRITER_SPANS 32
-
-typedef struct WriterSpan
-{
-	uint32		first_seq;
-	TransactionId xid;
-} WriterSpan;
-
-typedef struct WriterSpans
-{
-	slock_t		mutex;
-	uint64		tn;				/* 0: no transaction */
-	int			n;
-	WriterSpan	spans[MAX_WRITER_SPANS];
-} WriterSpans;
-
-static WriterSpans *writer_spans = NULL;	/* shared, by proc number */
 
 /* ---- backend state */
 static ls_worker *worker = NULL;
 const volatile int **ls_interrupt = NULL;
 static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
+static TransactionId writing_part = InvalidTransactionId;	/* as the engine knows it */
 static bool engine_read = false;	/* the current transaction has looked at leanstore data */
 static bool mixed = false;		/* this transaction is committed through both logs */
 static bool commit_begun = false;	/* it has been decided how it commits */
@@ -96,121 +71,6 @@ typedef struct Savepoint
 static Savepoint *savepoints = NULL;
 static int	n_savepoints = 0;
 static int	max_savepoints = 0;
-
-static int
-span_slots(void)
-{
-	return MaxBackends + NUM_AUXILIARY_PROCS;
-}
-
-Size
-ls_subxact_shmem_size(void)
-{
-	return mul_size(span_slots(), sizeof(WriterSpans));
-}
-
-void
-ls_subxact_shmem_init(void)
-{
-	bool		found;
-
-	writer_spans = ShmemInitStruct("leanstore_am writer spans", ls_subxact_shmem_size(), &found);
-	if (!found)
-		for (int i = 0; i < span_slots(); i++)
-		{
-			SpinLockInit(&writer_spans[i].mutex);
-			writer_spans[i].tn = 0;
-			writer_spans[i].n = 0;
-		}
-}
-
-static void
-spans_begin(uint64 tn)
-{
-	WriterSpans *mine = &writer_spans[MyProcNumber];
-
-	SpinLockAcquire(&mine->mutex);
-	mine->tn = tn;
-	mine->n = 0;
-	SpinLockRelease(&mine->mutex);
-}
-
-/* From the next change on, the (sub)transaction xid writes. */
-static void
-spans_note_writer(TransactionId xid)
-{
-	WriterSpans *mine = &writer_spans[MyProcNumber];
-	uint32		seq;
-
-	/* Only this backend writes its spans: reading them needs no lock. */
-	if (mine->n > 0 && mine->spans[mine->n - 1].xid == xid)
-		return;
-	seq = ls_txn_savepoint(worker);
-	SpinLockAcquire(&mine->mutex);
-	if (mine->n < MAX_WRITER_SPANS)
-		mine->spans[mine->n++] = (WriterSpan) {seq, xid};
-	else
-	{
-		/* Out of room: waiters of the last span wait for the whole transaction. */
-		mine->spans[mine->n - 1].xid = GetTopTransactionId();
-	}
-	SpinLockRelease(&mine->mutex);
-}
-
-/* A subtransaction has become part of its parent: from now on the parent is the one to wait for. */
-static void
-spans_merge_into_parent(TransactionId xid)
-{
-	WriterSpans *mine = &writer_spans[MyProcNumber];
-	TransactionId parent = SubTransGetParent(xid);
-	int			kept = 0;
-
-	SpinLockAcquire(&mine->mutex);
-	for (int i = 0; i < mine->n; i++)
-	{
-		WriterSpan	span = mine->spans[i];
-
-		if (span.xid == xid)
-			span.xid = parent;
-		if (kept == 0 || mine->spans[kept - 1].xid != span.xid)
-			mine->spans[kept++] = span;
-	}
-	mine->n = kept;
-	SpinLockRelease(&mine->mutex);
-}
-
-static void
-spans_rollback(uint32 seq)
-{
-	WriterSpans *mine = &writer_spans[MyProcNumber];
-
-	SpinLockAcquire(&mine->mutex);
-	while (mine->n > 0 && mine->spans[mine->n - 1].first_seq >= seq)
-		mine->n--;
-	SpinLockRelease(&mine->mutex);
-}
-
-TransactionId
-ls_subxact_of_change(uint64 tn, uint32 seq)
-{
-	TransactionId xid = ls_tn_to_xid(tn);
-
-	for (int i = 0; i < span_slots(); i++)
-	{
-		WriterSpans *spans = &writer_spans[i];
-
-		/* Unlocked peek: a transaction that is being waited for stays where it is. */
-		if (spans->tn != tn)
-			continue;
-		SpinLockAcquire(&spans->mutex);
-		if (spans->tn == tn)
-			for (int j = 0; j < spans->n && spans->spans[j].first_seq <= seq; j++)
-				xid = spans->spans[j].xid;
-		SpinLockRelease(&spans->mutex);
-		break;
-	}
-	return xid;
-}
 
 /* ---- attaching ------------------------------------------------------------ */
 
@@ -349,6 +209,7 @@ ls_writer(void)
 {
 	ls_worker  *w = ls_reader();
 	TransactionId xid;
+	TransactionId part;
 
 	/* The leader may write (CREATE TABLE AS over a parallel plan); it has its XID then. */
 	if (IsParallelWorker())
@@ -370,12 +231,20 @@ ls_writer(void)
 		ls_error	error = {0};
 		uint64		tn = U64FromFullTransactionId(GetTopFullTransactionId()) + ls_store_tn_offset(ls_shared->store);
 
-		spans_begin(tn);
 		ls_check(ls_txn_begin(w, tn, &error), error, NULL);
 		begun_tn = tn;
 	}
-	if (GetCurrentTransactionNestLevel() > 1 || writer_spans[MyProcNumber].n > 0)
-		spans_note_writer(xid);
+
+	/*
+	 * Rows carry the top-level transaction only.  A waiter should go on when the
+	 * savepoint that made the change is rolled back, so the engine is told whose it is.
+	 */
+	part = GetCurrentTransactionNestLevel() > 1 ? xid : InvalidTransactionId;
+	if (part != writing_part)
+	{
+		ls_txn_set_part(w, part);
+		writing_part = part;
+	}
 	return w;
 }
 
@@ -385,12 +254,13 @@ static void
 end_of_transaction(bool committed)
 {
 	ls_two_logs_at_eoxact(committed);
-	ls_horizon_at_eoxact();
+	ls_pin_at_eoxact();
 	ls_mixed_at_eoxact();
 	ls_serializable_at_eoxact();
 	if (ls_count_remote_waits && worker != NULL)
 		ls_worker_forget_dependencies(worker);
 	begun_tn = 0;
+	writing_part = InvalidTransactionId;
 	engine_read = false;
 	mixed = false;
 	commit_begun = false;
@@ -477,7 +347,6 @@ commit(void)
 	uint64		gsn = ls_txn_commit(worker, note, note_bytes);
 
 	wait_gsn = will_wait ? gsn : 0;
-	spans_begin(0);
 	ls_pages_note(NULL);
 }
 
@@ -532,7 +401,6 @@ xact_callback(XactEvent event, void *arg)
 			{
 				*ls_interrupt = NULL;	/* the error may have left it set */
 				ls_txn_abort(worker);
-				spans_begin(0);
 				ls_pages_note(NULL);
 			}
 			ls_relation_at_eoxact(false);
@@ -551,7 +419,6 @@ xact_callback(XactEvent event, void *arg)
 			if (begun_tn != 0)
 			{
 				ls_txn_hand_over(worker);
-				spans_begin(0);
 			}
 			end_of_transaction(false);
 			break;
@@ -586,8 +453,6 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 			break;
 
 		case SUBXACT_EVENT_COMMIT_SUB:
-			if (begun_tn != 0 && TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
-				spans_merge_into_parent(GetCurrentTransactionIdIfAny());
 			while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
 				n_savepoints--;
 			ls_relation_at_eosubxact(true, subid, parent);
@@ -607,7 +472,6 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 				{
 					*ls_interrupt = NULL;
 					ls_txn_rollback_to(worker, seq);
-					spans_rollback(seq);
 				}
 				ls_relation_at_eosubxact(false, subid, parent);
 				break;

@@ -81,6 +81,13 @@ ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change, b
   });
 }
 
+ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *tn,
+                        uint32_t *seq, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    return row_locker(wall::worker(worker), wall::file(rel), row_id, tn, seq);
+  });
+}
+
 ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot, uint64_t lo, uint64_t hi,
                        bool backward, ls_scan **out, ls_error *err) noexcept {
   *out = nullptr;

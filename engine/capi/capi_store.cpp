@@ -68,8 +68,12 @@ uint64_t ls_store_tn_offset(const ls_store *store) noexcept {
 
 uint64_t ls_store_tn_base(const ls_store *store) noexcept { return store->txns->tn_base.load(std::memory_order_relaxed); }
 
+uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) noexcept {
+  return store->txns->eras.full_xid(tn);
+}
+
 void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
-                              const ls_plain_snapshot *pins, uint32_t n_pins) noexcept {
+                              ls_plain_snapshot *pins, uint32_t n_pins) noexcept {
   std::atomic<Tn> &shared = store->txns->horizon;
   Tn seen = shared.load(std::memory_order_relaxed);
   // Release pairs with the readers of the horizon: what the host looked at to compute it comes before.

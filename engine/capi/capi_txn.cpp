@@ -65,6 +65,15 @@ uint32_t ls_txn_savepoint(const ls_worker *worker) noexcept {
   return txn_savepoint(wall::worker(const_cast<ls_worker *>(worker)));
 }
 
+void ls_txn_set_part(ls_worker *worker, uint32_t part) noexcept {
+  txn_set_part(wall::worker(worker), part);
+}
+
+ls_status ls_change_part(ls_worker *worker, uint64_t tn, uint32_t seq, uint32_t *part,
+                         ls_error *err) noexcept {
+  return wall::call(err, [&] { return change_part(wall::worker(worker), tn, seq, part); });
+}
+
 void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) noexcept {
   wall::call_sure([&] { txn_rollback_to(wall::worker(worker), savepoint); });
 }

@@ -146,7 +146,7 @@ Status TwoPhaseRecovery::put_lock(const PreparedLock &lock, Tn tn) {
   RowLeaf leaf;
   LS_TRY(leaf.open(w_, *file, lock.row_id, 0));
   if (!leaf.found()) return kOk;
-  mark_locked(w_, leaf);
+  mark_locked(w_, *file, lock.row_id, leaf);
   w_.txns->row_locks.fetch_add(1, std::memory_order_relaxed);
   return kOk;
 }

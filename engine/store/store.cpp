@@ -25,8 +25,12 @@ size_t aligned(size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignm
 
 u32 total_slots(const ls_config &config) { return config.worker_slots + kEngineSlots; }
 
+// Transactions that a snapshot does not see, though they have begun: one that is being prepared is
+// found twice.
+u32 max_running(const ls_config &config) { return total_slots(config) + 2 * config.prepared_slots; }
+
 struct Layout {
-  size_t log, pool, txns, active, attached, ranges, prepared, version_leaves, end;
+  size_t log, pool, txns, active, attached, ranges, prepared, horizon, version_leaves, end;
 };
 
 Layout layout_of(const ls_config &config) {
@@ -38,7 +42,8 @@ Layout layout_of(const ls_config &config) {
   l.attached = l.active + aligned(sizeof(TxnShared::Active) * total_slots(config));
   l.ranges = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
   l.prepared = l.ranges + aligned(RangeLocks::arena_bytes(config.range_lock_bytes, config.worker_slots));
-  l.version_leaves = l.prepared + aligned(sizeof(PreparedSlot) * config.prepared_slots);
+  l.horizon = l.prepared + aligned(sizeof(PreparedSlot) * config.prepared_slots);
+  l.version_leaves = l.horizon + aligned(horizon_bytes(config.worker_slots, max_running(config)));
   l.end = l.version_leaves + aligned(VersionLeaves::bytes_for(config.buffer_pool_bytes / kPageSize));
   return l;
 }
@@ -76,6 +81,7 @@ TxnShared *create_txns(u8 *arena, const Layout &l, const ls_config &config) {
   txns->prepared_slots = config.prepared_slots;
   txns->prepared = reinterpret_cast<PreparedSlot *>(arena + l.prepared);
   for (u32 i = 0; i < config.prepared_slots; i++) new (&txns->prepared[i]) PreparedSlot{};
+  horizon_init(txns->snapshots, arena + l.horizon, config.worker_slots, max_running(config));
   txns->version_leaves.init(arena + l.version_leaves, config.buffer_pool_bytes / kPageSize, config.version_trees);
   std::snprintf(txns->prepared_dir, sizeof txns->prepared_dir, "%s/prepared", config.data_dir);
   return txns;

@@ -227,7 +227,7 @@ class Finisher {
     std::vector<Tn> committed;
     LS_TRY(decide(doubts, n_doubts, &committed));
     LS_TRY(read_prepared());
-    number_transactions();
+    LS_TRY(number_transactions());
     LS_TRY(leave_clean_state());
     process_.threads = std::make_unique<StoreThreads>(process_);
     w_.ctx.interrupt = process_.threads->interrupt();
@@ -284,7 +284,7 @@ class Finisher {
 
   // TN = full xid + offset, all of this start's above all that were ever used; a transaction that is still prepared is among them
   // though its id is an old one, so the offset may take a larger step.
-  void number_transactions() {
+  Status number_transactions() {
     TxnShared &txns = *store_.txns;
     Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
     u64 first_xid = state_.next_full_xid;
@@ -300,6 +300,18 @@ class Finisher {
     txns.horizon.store(base, std::memory_order_relaxed);
     // Those of prepared transactions are in use, and the next start's must be larger.
     txns.highest_tn.store(state_.next_full_xid + offset - 1, std::memory_order_relaxed);
+    return note_era(base, offset);
+  }
+
+  Status note_era(Tn base, u64 offset) {
+    TnEras &eras = store_.txns->eras;
+    bool exists;
+    LS_TRY(eras.read(store_.config.data_dir, &exists));
+    if (!exists && !state_.fresh)
+      return fail(LS_CORRUPT, "there is no file \"tn_eras\" in \"%s\"; "
+                  "restore it from a backup of the whole cluster", store_.config.data_dir);
+    // Before the first one there was nothing.
+    return eras.add(exists ? base : 0, offset) ? eras.write(store_.config.data_dir) : kOk;
   }
 
   // Files go when the log says for good that nobody needs them.

@@ -33,6 +33,10 @@ Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_
 Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_version, u8 *buffer, ls_row *row,
                 bool *newer, ls_conflict *conflict);
 
+// Who holds a lock on the row, this transaction first, and under which sequence number;
+// LS_NOT_FOUND.
+Status row_locker(Worker &w, FileSlot &file, u64 row_id, Tn *tn, u32 *seq);
+
 // ---- row_ids.cpp
 // Draw `count` consecutive row ids.  No row id is ever drawn twice, not after a crash either.
 Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first);

@@ -11,8 +11,16 @@ namespace {
 // Half of what 8 bits can tell apart, so that a mark read early is still safe.
 constexpr u64 kGenerationWindow = 128;
 
+// Mostly another transaction has just locked or changed the row.  Pauses begin where that would be
+// one coincidence too many.
+constexpr u32 kRestartsAtOnce = 4;
 constexpr u32 kPauseFirstUs = 2;
 constexpr u32 kPauseLastUs = 500;
+
+std::atomic<u64> &generation_counter(const Worker &w, const FileSlot &file, u64 row_id) {
+  const u64 mixed = (row_id ^ u64{file.index} << 40) * 0x9e3779b97f4a7c15;
+  return w.txns->generation_changes[mixed >> 32 & (kGenerationCounters - 1)];
+}
 
 ls_status deleted(const RowHeader &header, u64 moved_to, ls_conflict *conflict) {
   if (!header.has(LS_ROW_MOVED)) return LS_DELETED;
@@ -55,16 +63,25 @@ ls_status judge_change(Worker &w, const ChangeRequest &request, const RowHeader 
 
 }  // namespace
 
-u64 generation_mark(const Worker &w) { return w.txns->generation_changes.load(std::memory_order_acquire); }
-
-bool still_holds(const Worker &w, const ChangeBasis &basis, const RowHeader &now) {
-  if (!now.same(basis.header)) return false;
-  return !now.has(LS_ROW_LOCKED) || generation_mark(w) - basis.generation_changes < kGenerationWindow;
+void ChangeBasis::mark(const Worker &w, const FileSlot &file, u64 row_id) {
+  counter = &generation_counter(w, file, row_id);
+  generation_changes = counter->load(std::memory_order_acquire);
 }
 
-void mark_locked(Worker &w, RowLeaf &leaf) {
+bool still_holds(const ChangeBasis &basis, const RowHeader &now) {
+  if (!now.same(basis.header)) return false;
+  if (!now.has(LS_ROW_LOCKED)) return true;
+  const u64 changes = basis.counter->load(std::memory_order_acquire) - basis.generation_changes;
+  return changes < kGenerationWindow;
+}
+
+void count_generation(Worker &w, const FileSlot &file, u64 row_id) {
+  generation_counter(w, file, row_id).fetch_add(1, std::memory_order_acq_rel);
+}
+
+void mark_locked(Worker &w, const FileSlot &file, u64 row_id, RowLeaf &leaf) {
   const RowHeader h = leaf.header();
-  w.txns->generation_changes.fetch_add(1, std::memory_order_acq_rel);
+  count_generation(w, file, row_id);
   leaf.set_header(RowHeader::make(h.tn(), h.flags() | LS_ROW_LOCKED, static_cast<u8>(h.generation() + 1), h.cid, h.seq));
   leaf.changed_hint();
 }
@@ -76,6 +93,13 @@ Status pause_for_others(Worker &w, u32 *round) {
   (*round)++;
   const timespec t{0, static_cast<long>(us) * 1000};
   nanosleep(&t, nullptr);
+  return kOk;
+}
+
+Status restart_decision(Worker &w, u32 *round) {
+  w.pool->count_restart(w.slot);
+  if (*round >= kRestartsAtOnce) return pause_for_others(w, round);
+  (*round)++;
   return kOk;
 }
 

@@ -22,14 +22,16 @@ struct ChangeRequest {
 struct ChangeBasis {
   RowHeader header{};
   u64 moved_to = 0;
-  u64 generation_changes = 0;  // read before the header
+  const std::atomic<u64> *counter = nullptr;  // of the row's generations, and
+  u64 generation_changes = 0;                 // what it was before the header was read
   LockView locks;              // when header has LOCKED
+  // Before the row is copied.
+  void mark(const Worker &w, const FileSlot &file, u64 row_id);
 };
-// Read before the row is copied.
-u64 generation_mark(const Worker &w);
 // Under the leaf's latch: nothing that the decision rests on has changed.  The generation in the header has 8 bits;
-// when so many locks were granted (anywhere) since that it may have come round, the answer is no.
-bool still_holds(const Worker &w, const ChangeBasis &basis, const RowHeader &now);
+// when so many locks were granted since, on rows that share a counter with this one, that it may
+// have come round, the answer is no.
+bool still_holds(const ChangeBasis &basis, const RowHeader &now);
 
 // *again: the row changed underneath or a lock is being granted: copy it again (paused already where that helps).
 // basis->header and moved_to are given; basis->locks is filled in.
@@ -42,9 +44,15 @@ Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, Chang
 inline FileNo file_no_of(const FileSlot &file) { return file.file_no.load(std::memory_order_relaxed); }
 
 // Under the leaf's latch, where the row is found: the lock table may have entries from now on, whoever looked before looks again.
-void mark_locked(Worker &w, RowLeaf &leaf);
+void mark_locked(Worker &w, const FileSlot &file, u64 row_id, RowLeaf &leaf);
+// Tells that the generation of a row's locks is about to change.
+void count_generation(Worker &w, const FileSlot &file, u64 row_id);
 
-// A short sleep between looks at something that somebody is about to finish; LS_INTERRUPTED.
+// A short sleep between looks at something that another transaction is about to finish;
+// LS_INTERRUPTED.
 Status pause_for_others(Worker &w, u32 *round);
+// The row has changed under a decision, which has to be made again: at once the first times, then
+// after pauses.
+Status restart_decision(Worker &w, u32 *round);
 
 }  // namespace ls

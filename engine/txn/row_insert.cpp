@@ -13,6 +13,20 @@ namespace {
 // A leaf of rows more fits the count.
 constexpr u32 kMostInRange = ~u32{0} - kPageSize;
 
+Status write_range(Worker &w) {
+  const InsertRange &range = w.inserts;
+  VersionEntry entry{};
+  entry.op = VersionOp::kInsert;
+  entry.file_slot = range.file_slot;
+  entry.file_no = range.file_no;
+  entry.count = range.count;
+  entry.row_id = range.first;
+  entry.set_part(range.part);
+  LS_TRY(version_store(w, w.tn).put({w.tn, range.seq}, entry, {}));
+  w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
+  return kOk;
+}
+
 // The sequence number for the insertion of row_id: the open range's when it continues it.
 Status enter_range(Worker &w, const FileSlot &file, u64 row_id) {
   InsertRange &range = w.inserts;
@@ -23,8 +37,9 @@ Status enter_range(Worker &w, const FileSlot &file, u64 row_id) {
   LS_TRY(close_range(w));
   u32 seq;
   LS_TRY(draw_seq(w, &seq));
-  range = InsertRange{file.index, file_no, row_id, 0, seq, false};
-  return kOk;
+  range = InsertRange{file.index, file_no, row_id, 0, seq, false, w.part};
+  // Who meets the rows asks whose they are before the range ends.
+  return w.part != 0 ? write_range(w) : kOk;
 }
 
 Status insert_into_leaf(Worker &w, FileSlot &file, u64 row_id, const RowHeader &header, Bytes data, bool raw) {
@@ -79,17 +94,7 @@ Status insert_into_one_leaf(Worker &w, FileSlot &file, u64 row_id, u32 cid, std:
 
 // The open range ends: its undo entry is written (rollback of a transaction with several ranges needs them all).
 Status close_range(Worker &w) {
-  const InsertRange &range = w.inserts;
-  if (range.count > 0) {
-    VersionEntry entry{};
-    entry.op = VersionOp::kInsert;
-    entry.file_slot = range.file_slot;
-    entry.file_no = range.file_no;
-    entry.count = range.count;
-    entry.row_id = range.first;
-    LS_TRY(version_store(w, w.tn).put({w.tn, range.seq}, entry, {}));
-    w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (w.inserts.count > 0) LS_TRY(write_range(w));
   w.inserts = InsertRange{};
   return kOk;
 }

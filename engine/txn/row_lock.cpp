@@ -68,6 +68,7 @@ Status write_lock_undo(Locking &l, const LockView &view) {
   entry.file_no = file_no_of(l.file);
   entry.row_id = l.request.row_id;
   entry.had_mode = view.own ? static_cast<u8>(view.own_value.mode + 1) : 0;
+  entry.set_part(l.w.part);
   entry.older_seq = view.own ? view.own_value.seq : 0;
   LS_TRY(version_store(l.w, l.w.tn).put({l.w.tn, l.seq}, entry, {}));
   l.w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
@@ -79,8 +80,8 @@ Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
   *marked = false;
   RowLeaf leaf;
   LS_TRY(leaf.open(l.w, l.file, l.request.row_id, 0));
-  if (!leaf.found() || !still_holds(l.w, basis, leaf.header())) return kOk;
-  mark_locked(l.w, leaf);
+  if (!leaf.found() || !still_holds(basis, leaf.header())) return kOk;
+  mark_locked(l.w, l.file, l.request.row_id, leaf);
   *marked = true;
   return kOk;
 }
@@ -118,7 +119,7 @@ Status run(Locking &l, RowVersion *version, ls_conflict *conflict) {
   u32 pauses = 0;
   for (;;) {
     ChangeBasis basis;
-    basis.generation_changes = generation_mark(l.w);
+    basis.mark(l.w, l.file, l.request.row_id);
     RowParts parts;
     u32 bytes;
     LS_TRY(copy_row(l.w, l.file, l.request.row_id, l.copy, &parts, &bytes));
@@ -133,14 +134,17 @@ Status run(Locking &l, RowVersion *version, ls_conflict *conflict) {
     bool done = implied(l, parts.header);
     if (!done && basis.locks.holds(l.request.mode)) {
       LS_TRY(row_still(l.w, l.file, l.request.row_id, parts.header, &done));
-      if (!done) continue;
+      if (!done) {
+        LS_TRY(restart_decision(l.w, &pauses));
+        continue;
+      }
     }
     if (!done) LS_TRY(grant(l, basis, &done));
     if (done) {
       if (parts.header.has(LS_ROW_MOVED) && keeps_key(parts.header)) l.moved_to = parts.moved_to;
       return kOk;
     }
-    l.w.pool->count_restart(l.w.slot);
+    LS_TRY(restart_decision(l.w, &pauses));
   }
 }
 
@@ -201,6 +205,25 @@ Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_ver
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
   *newer = version.header.tn() != w.tn && !writer_visible(version.header, *change.snapshot, base);
   return lock_successors(l, conflict);
+}
+
+Status row_locker(Worker &w, FileSlot &file, u64 row_id, Tn *tn, u32 *seq) {
+  alignas(8) u8 copy[kPageSize];
+  RowParts parts;
+  u32 bytes;
+  LS_TRY(copy_row(w, file, row_id, copy, &parts, &bytes));
+  if (!parts.header.has(LS_ROW_LOCKED)) return make_status(LS_NOT_FOUND);
+  LockView view;
+  LS_TRY(RowLockTable(w).look(file_no_of(file), row_id, LS_LOCK_UPDATE, &view));
+  if (view.holds(LS_LOCK_KEY_SHARE)) {
+    *tn = w.tn;
+    *seq = view.own_value.seq;
+    return kOk;
+  }
+  if (view.conflict_tn == 0) return make_status(LS_NOT_FOUND);
+  *tn = view.conflict_tn;
+  *seq = view.conflict_seq;
+  return kOk;
 }
 
 }  // namespace ls

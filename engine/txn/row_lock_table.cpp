@@ -69,10 +69,13 @@ bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b) {
 
 RowLockTable::RowLockTable(Worker &w) : w_(w), tree_(w.ctx, w.pool->file(w.txns->lock_file)) {}
 
-// visit(tn, value) for each entry of the row; it may change the table: the leaves are copies.
+// visit(tn, value) for each entry of the row; it may change the table: the leaves are copies.  A
+// leaf whose keys go beyond the row's is the last, also when its entries have gone: else a look-up
+// would walk through all that transactions have rolled back.
 template <typename Visit>
 Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
   const LockKey first(file_no, row_id, 0);
+  const LockKey beyond(file_no, row_id, ~Tn{0});
   alignas(8) u8 leaf[kPageSize];
   u8 from[kMaxKeyBytes];
   u32 from_bytes = kLockKeyBytes;
@@ -91,9 +94,9 @@ Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
       std::memcpy(&value, bytes.data(), sizeof value);
       LS_TRY(visit(key_tn(key), value));
     }
-    more = pos == node->count && node->has_upper;
+    const Bytes upper = node->upper_fence();
+    more = pos == node->count && node->has_upper && compare_keys(upper, beyond) < 0;
     if (more) {
-      const Bytes upper = node->upper_fence();
       from_bytes = static_cast<u32>(upper.size());
       std::memcpy(from, upper.data(), from_bytes);
     }
@@ -169,8 +172,10 @@ Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
   const u16 pos = node->lower_bound(key, &found);
   if (!found) return kOk;
   node->remove(pos);
+  const bool emptied = node->count == 0;
   w_.pool->mark_dirty(leaf.frame(), 0);
-  return kOk;
+  leaf.reset();
+  return emptied ? tree_.try_merge(key) : kOk;
 }
 
 Status RowLockTable::locks_of(Tn tn, void *arg, Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value)) {
@@ -235,9 +240,9 @@ Status RowLockTable::sweep_leaf(LockSweep *sweep, u64 *removed) {
       (*removed)++;
     }
     w_.pool->mark_dirty(leaf.frame(), 0);
-    leaf.reset();
-    LS_TRY(tree_.try_merge(here));
   }
+  // One that has emptied earlier had neighbours that were not in memory.
+  if (stale == seen->count) LS_TRY(tree_.try_merge(here));
   const Bytes upper = seen->upper_fence();
   sweep->running = seen->has_upper && upper.size() <= sizeof sweep->key;
   if (sweep->running) {

@@ -1,5 +1,6 @@
 #include "txn/row_undo.hpp"
 
+#include "txn/row_conflict.hpp"
 #include "txn/row_read.hpp"
 
 namespace ls {
@@ -13,10 +14,11 @@ bool carries(const RowHeader &header, const UndoTarget &target) {
 }
 
 // What others did to the row's lock bits since must survive; the generation changes like with every change of them.
-RowHeader restored_header(Worker &w, const RowHeader &now, const RowHeader &previous) {
+RowHeader restored_header(Worker &w, const UndoTarget &target, const RowHeader &now,
+                          const RowHeader &previous) {
   const u8 locked = static_cast<u8>((now.flags() | previous.flags()) & LS_ROW_LOCKED);
   const u8 flags = static_cast<u8>((previous.flags() & ~LS_ROW_LOCKED) | locked);
-  w.txns->generation_changes.fetch_add(1, std::memory_order_acq_rel);
+  count_generation(w, target.file, target.row_id);
   return RowHeader::make(previous.tn(), flags, static_cast<u8>(now.generation() + 1), previous.cid, previous.seq);
 }
 
@@ -40,7 +42,7 @@ Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &pr
     if (!apply_patch(Bytes(old, now.payload.size()), before.patch, built, &bytes)) return fail_missing(target);
     payload = Bytes(built, bytes);
   }
-  const RowHeader restored = restored_header(w, now.header, previous);
+  const RowHeader restored = restored_header(w, target, now.header, previous);
   *room = leaf.set(restored, payload) ? 0 : growth(current_bytes, static_cast<u32>(payload.size()));
   if (*room != 0) return kOk;
   const RowRecord record{w, target.file, leaf.page_no(), target.row_id};

@@ -34,6 +34,7 @@ Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
   entry.file_no = file_no_of(c.file);
   entry.row_id = c.request.row_id;
   entry.previous = previous;
+  entry.set_part(c.w.part);
   c.older = older_needed(previous, txn_horizon(*c.w.txns));
   entry.older_tn = c.older.tn;
   entry.older_seq = c.older.seq;
@@ -56,7 +57,7 @@ RowHeader new_header(const Change &c, const ChangeBasis &basis) {
 
 // Under the leaf's latch.  False: the row is not the one decided on any more.
 bool apply(Change &c, const ChangeBasis &basis, Bytes old_payload, RowLeaf &leaf) {
-  if (!leaf.found() || !still_holds(c.w, basis, leaf.header())) return false;
+  if (!leaf.found() || !still_holds(basis, leaf.header())) return false;
   const RowHeader now = new_header(c, basis);
   Bytes tail;
   if (c.ghost && c.moved_to != 0) tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
@@ -77,7 +78,7 @@ Status take_locks_along(const Change &c, const ChangeBasis &basis, bool *again) 
   RowLeaf leaf;
   LS_TRY(leaf.open(c.w, c.file, c.moved_to, 0));
   if (!leaf.found()) return fail_row(c.file, c.moved_to, "a row is to move there, but there is none");
-  mark_locked(c.w, leaf);
+  mark_locked(c.w, c.file, c.moved_to, leaf);
   return kOk;
 }
 
@@ -92,20 +93,46 @@ Status change_leaf(Change &c, const ChangeBasis &basis, Bytes old_payload, bool 
   return kOk;
 }
 
+// Has the version that the snapshot sees been updated before the row was deleted?  That is an
+// update to whoever asks, as it is where each version has a place of its own.
+Status updated_before(const Change &c, const RowHeader &ghost, bool *updated) {
+  alignas(8) u8 bytes[kPageSize];
+  const VersionEntry *entry = nullptr;
+  *updated = false;
+  Worker &w = c.w;
+  const ls_snapshot &snapshot = *c.request.snapshot;
+  const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
+  if (writer_visible(ghost, snapshot, base)) return kOk;
+  const Status s = version_store(w, ghost.tn()).get({ghost.tn(), ghost.seq}, bytes, &entry);
+  if (code(s) == LS_NOT_FOUND) return kOk;
+  LS_TRY(s);
+  *updated = !writer_visible(entry->previous, snapshot, base);
+  return kOk;
+}
+
+// May it be made?  The row as copied is in `basis`.
+Status decide(const Change &c, ChangeBasis *basis, ls_conflict *conflict, bool *again) {
+  const Status s = decide_change(c.w, c.file, ChangeRequest{c.request}, basis, conflict, again);
+  if (code(s) != LS_DELETED) return s;
+  bool updated;
+  LS_TRY(updated_before(c, basis->header, &updated));
+  return updated ? make_status(LS_UPDATED) : s;
+}
+
 Status run(Change &c, ls_conflict *conflict) {
   if (c.w.tn == 0) return fail(LS_INVALID, "a row is changed outside a transaction");
   alignas(8) u8 copy[kPageSize];
   u32 pauses = 0;
   for (;;) {
     ChangeBasis basis;
-    basis.generation_changes = generation_mark(c.w);
+    basis.mark(c.w, c.file, c.request.row_id);
     RowParts parts;
     u32 bytes;
     LS_TRY(copy_row(c.w, c.file, c.request.row_id, copy, &parts, &bytes));
     basis.header = parts.header;
     basis.moved_to = parts.moved_to;
     bool again;
-    LS_TRY(decide_change(c.w, c.file, ChangeRequest{c.request}, &basis, conflict, &again));
+    LS_TRY(decide(c, &basis, conflict, &again));
     if (again) {
       LS_TRY(pause_for_others(c.w, &pauses));
       continue;
@@ -120,7 +147,7 @@ Status run(Change &c, ls_conflict *conflict) {
     bool done;
     LS_TRY(change_leaf(c, basis, parts.payload, &done));
     if (done) break;
-    c.w.pool->count_restart(c.w.slot);
+    LS_TRY(restart_decision(c.w, &pauses));
   }
   if (!c.file.logged) c.w.wrote_unlogged = true;
   return c.older ? prune_versions(c.w, c.older) : kOk;

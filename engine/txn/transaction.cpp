@@ -54,6 +54,7 @@ void txn_leave(Worker &w) {
   w.next_seq = 1;
   w.has_log = w.named = false;
   w.wrote_unlogged = false;
+  w.part = 0;
   w.prepared = false;
   w.two_phase = nullptr;
   w.two_phase_logged = false;
@@ -95,6 +96,20 @@ Status txn_begin(Worker &w, Tn tn) {
 u32 txn_savepoint(Worker &w) {
   w.inserts.closed = true;
   return w.next_seq;
+}
+
+void txn_set_part(Worker &w, u32 part) {
+  if (part == w.part) return;
+  w.inserts.closed = true;
+  w.part = part;
+}
+
+Status change_part(Worker &w, Tn tn, u32 seq, u32 *part) {
+  alignas(8) u8 bytes[kPageSize];
+  const VersionEntry *entry = nullptr;
+  LS_TRY(version_store(w, tn).get({tn, seq}, bytes, &entry));
+  *part = entry->part();
+  return kOk;
 }
 
 void log_begin(Worker &w) {

@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "base/spare_memory.hpp"
+#include "txn/tn_eras.hpp"
 #include "version/horizon.hpp"
 #include "version/version_store.hpp"
 #include "version/visibility.hpp"
@@ -27,6 +28,8 @@
 namespace ls {
 
 inline constexpr u32 kMaxVersionTrees = 64;
+// Rows share one by chance: so many that locks elsewhere do not keep a change from being made.
+inline constexpr u32 kGenerationCounters = 1024;
 
 struct RangeShared;   // range/range_locks.hpp
 
@@ -44,6 +47,7 @@ struct TxnShared {
   u32 slots;                                   // host + engine slots
   std::atomic<u32> highest_used{0};            // slots above were never attached: bounds the scans of active[]
   std::atomic<u64> tn_offset{0}, tn_base{0};
+  TnEras eras;                                 // complete before workers come
   std::atomic<Tn> horizon{0};
   HorizonShared snapshots;                     // exact: which versions above the horizon are needed
   std::atomic<Tn> highest_tn{0};               // largest TN ever begun
@@ -53,8 +57,9 @@ struct TxnShared {
   u32 lock_file{0};                            // FileSlot index of the row lock tree
   std::atomic<u64> versions_written{0}, versions_removed{0}, ghosts_removed{0}, row_locks{0};
   std::atomic<u64> index_entries_removed{0};   // dead ones
-  // Changes of a row's lock generation, all rows: tells whether the 8 bits in a header may have come round.
-  std::atomic<u64> generation_changes{0};
+  // Changes of rows' lock generations, by row: tells whether the 8 bits in a header may have come
+  // round.
+  std::atomic<u64> generation_changes[kGenerationCounters]{};
   std::atomic<u32> cleaner_pauses{0};          // CleanerPauses in force
   std::atomic<u32> cleaner_busy{0};            // 1 during a round; futex
   // active TN per slot, and a GSN not after its first record's (log must be kept from there); 0: none
@@ -99,6 +104,7 @@ struct InsertRange {
   u32 count = 0;       // 0: no range
   u32 seq = 0;
   bool closed = false; // a savepoint lies behind: the next insertion begins a new one
+  u32 part = 0;        // Worker::part when it began
 };
 
 // The leaves of the rows that a worker has looked up last, by file: rows that an index scan fetches, or that are fetched and then
@@ -166,6 +172,7 @@ struct Worker {
   bool has_log = false;     // its records have begun, or are about to
   bool named = false;       // one of them has said whose they are
   bool wrote_unlogged = false;
+  u32 part = 0;             // of the transaction, which writes now (txn_set_part); 0: none
   bool prepared = false;
   PreparedSlot *two_phase = nullptr;   // between txn_prepare and its hand-over or abort
   bool two_phase_logged = false;
@@ -182,6 +189,11 @@ struct Worker {
 Status txn_begin(Worker &w, Tn tn);
 u32 txn_savepoint(Worker &w);
 Status txn_reserve_commit(Worker &w);
+// From the next change on this part of the transaction writes.
+void txn_set_part(Worker &w, u32 part);
+// The part that has made a change.  LS_NOT_FOUND: its undo entry has gone, or is not written yet,
+// which that of a part is.
+Status change_part(Worker &w, Tn tn, u32 seq, u32 *part);
 Status txn_prepare_commit(Worker &w, u64 full_xid);
 Gsn txn_commit(Worker &w, Bytes note = {});
 void txn_abort(Worker &w);

@@ -17,13 +17,10 @@
 
 namespace ls {
 
-inline constexpr u32 kMaxPins = 16;
-inline constexpr u32 kMaxPinRunning = 128;
-
-struct PinnedSnapshot {
+struct PublishedSnapshot {
   std::atomic<Tn> xmin, xmax;
   std::atomic<u32> n_running;
-  std::atomic<Tn> running[kMaxPinRunning];  // ascending
+  std::atomic<u32> *behind;  // xmax - each that was running, ascending
 };
 
 // In shared memory; one writer (the host's engine process), many readers; a sequence lock.
@@ -31,14 +28,22 @@ struct HorizonShared {
   std::atomic<u32> sequence{0};  // odd while being written; 0: nothing published, everything is needed
   std::atomic<u32> n_pins{0};
   std::atomic<Tn> floor{0};
-  PinnedSnapshot now;
-  PinnedSnapshot pins[kMaxPins];
+  u32 max_pins = 0;              // as many as there are host slots,
+  u32 max_running = 0;           // each with as many as can run at a time
+  PublishedSnapshot *now = nullptr;
+  PublishedSnapshot *pins = nullptr;  // xmax descends
 };
+
+// Memory behind a HorizonShared, and its use; zeroed before.
+size_t horizon_bytes(u32 max_pins, u32 max_running);
+void horizon_init(HorizonShared &h, void *memory, u32 max_pins, u32 max_running);
 
 using PlainSnapshot = ls_plain_snapshot;  // what a publication is made from
 
-// More pins or running transactions than there is room for make the publication more conservative, never wrong.
-void horizon_publish(HorizonShared &h, Tn floor, const PlainSnapshot &now, const PlainSnapshot *pins, u32 n_pins);
+// Puts the pins into order.  What would not fit makes the publication more conservative, never
+// wrong.
+void horizon_publish(HorizonShared &h, Tn floor, const PlainSnapshot &now, PlainSnapshot *pins,
+                     u32 n_pins);
 // May some snapshot need the version written by `old_tn` that was superseded by `next_tn`?  kEarliestTn: written by somebody whom
 // all snapshots see; kLatestTn: whom none of the pins sees.
 inline constexpr Tn kEarliestTn = 0, kLatestTn = ~Tn{0};

@@ -35,12 +35,16 @@ struct VersionEntry {
   u8 reserved[2];
   u32 file_slot;        // FileSlot index and
   FileNo file_no;       // its number: a forgotten file's entries are skipped
-  u32 count;            // kInsert
+  u32 count;            // kInsert; for others the part that wrote: part()
   u64 row_id;
   RowHeader previous;   // kUpdate, kDelete
   u64 older_tn;         // where the version before `previous` is; 0: nobody needs one
-  u32 older_seq;        // kLock: seq of the mode held before
+  u32 older_seq;        // kLock: seq of the mode held before; kInsert: the part that wrote
   u32 payload_bytes;
+  // The host's name for the part of the transaction that wrote this and may be rolled back by
+  // itself; 0: it has none.
+  u32 part() const { return op == VersionOp::kInsert ? older_seq : count; }
+  void set_part(u32 part) { (op == VersionOp::kInsert ? older_seq : count) = part; }
   VersionLocator older() const { return {older_tn, older_seq}; }
 };
 static_assert(sizeof(VersionEntry) == 56);

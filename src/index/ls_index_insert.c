@@ -305,6 +305,7 @@ insert_unique(Insertion *in, IndexUniqueCheck check)
 		ls_error	error;
 		ls_status	status;
 
+		CHECK_FOR_INTERRUPTS();
 		begin_insertion(in);
 		LS_CALL_ON(in->index, status, ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key,
 											   in->row_id, in->payload, in->rivals, in->n_ignored, &rival, &error));

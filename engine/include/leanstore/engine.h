@@ -174,6 +174,9 @@ LS_NODISCARD ls_status ls_commits_behind(ls_store *store, ls_commit_behind **com
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;
 /* Rows written by a TN below it are committed and visible to everybody. */
 uint64_t ls_store_tn_base(const ls_store *store) LS_NOEXCEPT;
+/* The full transaction id behind any TN, also one of an earlier start; 0: that start is among those
+ * forgotten (txn/tn_eras.hpp). */
+uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
 
 /* What the host knows of existing snapshots, in the TN domain (version/horizon.hpp); published again and again by the
  * engine process' main thread.
@@ -181,14 +184,14 @@ uint64_t ls_store_tn_base(const ls_store *store) LS_NOEXCEPT;
  *            are garbage.  Monotonic.
  *   now      who has ended: every snapshot taken later sees what `now` sees
  *   floor    every snapshot that exists and is not among the pins has xmin >= floor
- *   pins     snapshots that exist and are known exactly */
+ *   pins     snapshots that exist and are known exactly; the call puts them into another order */
 typedef struct ls_plain_snapshot {
   uint64_t xmin, xmax;
-  const uint64_t *running; /* ascending */
+  const uint64_t *running; /* ascending, below xmax */
   uint32_t n_running;
 } ls_plain_snapshot;
 void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
-                              const ls_plain_snapshot *pins, uint32_t n_pins) LS_NOEXCEPT;
+                              ls_plain_snapshot *pins, uint32_t n_pins) LS_NOEXCEPT;
 uint64_t ls_store_horizon(const ls_store *store) LS_NOEXCEPT;
 /* May a snapshot need the version that `writer` wrote and `next` superseded?  What was published last decides, so "yes" may be
  * out of date.  LS_NO_PIN for `writer`: one that none of the pins sees. */
@@ -241,6 +244,13 @@ uint64_t ls_txn_active(const ls_worker *worker) LS_NOEXCEPT; /* 0: none */
 bool ls_txn_has_log(const ls_worker *worker) LS_NOEXCEPT;
 /* Every change up to here has a smaller sequence number than every later one. */
 uint32_t ls_txn_savepoint(const ls_worker *worker) LS_NOEXCEPT;
+/* From the next change on `part` writes, the host's name for a part of the transaction that may be
+ * rolled back by itself; 0: the transaction as a whole. */
+void ls_txn_set_part(ls_worker *worker, uint32_t part) LS_NOEXCEPT;
+/* Which part has made a change of an active transaction.  LS_NOT_FOUND: the transaction as a whole,
+ * or it was rolled back since. */
+LS_NODISCARD ls_status ls_change_part(ls_worker *worker, uint64_t tn, uint32_t seq,
+                                      uint32_t *part, ls_error *err) LS_NOEXCEPT;
 /* Undo changes with sequence >= savepoint.  Cannot fail (panics through ls_store_failed). */
 void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) LS_NOEXCEPT;
 
@@ -425,6 +435,11 @@ LS_NODISCARD ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_ch
 LS_NODISCARD ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change, bool any_version,
                                    uint8_t *buffer, ls_row *row, bool *newer, ls_conflict *conflict,
                                    ls_error *err) LS_NOEXCEPT;
+
+/* Who holds a lock on the row, this transaction first, and the sequence number of that;
+ * LS_NOT_FOUND: no transaction does. */
+LS_NODISCARD ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *tn,
+                                     uint32_t *seq, ls_error *err) LS_NOEXCEPT;
 
 /* ----------------------------------------------------------------- scans -- */
 

@@ -17,7 +17,7 @@ class RowConflict : public TxnTest {
   }
   ChangeBasis basis_now() {
     ChangeBasis basis;
-    basis.generation_changes = generation_mark(b.worker());
+    basis.mark(b.worker(), table, 1);
     basis.header = header_now();
     return basis;
   }
@@ -34,10 +34,10 @@ TEST_F(RowConflict, grant_after_the_decision_is_noticed) {
   b.begin();
   TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
   const ChangeBasis basis = basis_now();
-  EXPECT_TRUE(still_holds(b.worker(), basis, header_now()));
+  EXPECT_TRUE(still_holds(basis, header_now()));
   a.begin();
   TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_KEY_SHARE));
-  EXPECT_FALSE(still_holds(b.worker(), basis, header_now())) << "same version, same flags, another generation";
+  EXPECT_FALSE(still_holds(basis, header_now())) << "same version, same flags, another generation";
   a.commit();
   b.commit();
 }
@@ -52,14 +52,36 @@ TEST_F(RowConflict, generation_that_has_come_round_is_noticed) {
     a.commit();
   }
   EXPECT_TRUE(header_now().same(basis.header)) << "otherwise this test proves nothing";
-  EXPECT_FALSE(still_holds(b.worker(), basis, header_now()));
+  EXPECT_FALSE(still_holds(basis, header_now()));
   b.commit();
 }
 
 TEST_F(RowConflict, rows_never_locked_are_not_touched_by_grants_elsewhere) {
   const ChangeBasis basis = basis_now();
-  engine.txns().generation_changes.fetch_add(1000);
-  EXPECT_TRUE(still_holds(b.worker(), basis, header_now()));
+  for (auto &counter : engine.txns().generation_changes) counter.fetch_add(1000);
+  EXPECT_TRUE(still_holds(basis, header_now()));
+}
+
+TEST_F(RowConflict, row_that_is_locked_is_not_touched_by_grants_on_other_rows) {
+  b.begin();
+  TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
+  const ChangeBasis basis = basis_now();
+  a.begin();
+  for (u64 row_id = 2; row_id < 2000; row_id++) TXN_ASSERT_OK(a.insert(table, row_id, "other"));
+  a.commit();
+  u64 grants = 0;
+  a.begin();
+  for (u64 row_id = 2; row_id < 2000; row_id++) {
+    ChangeBasis other;
+    other.mark(a.worker(), table, row_id);
+    if (other.counter == basis.counter) continue;
+    TXN_ASSERT_OK(a.lock(table, row_id, LS_LOCK_KEY_SHARE));
+    grants++;
+  }
+  EXPECT_GT(grants, 1900u) << "rows share counters by chance only";
+  EXPECT_TRUE(still_holds(basis, header_now()));
+  a.commit();
+  b.commit();
 }
 
 // A copy taken while the writer was running, judged after it has been undone: "not active" must not be taken for "committed".

@@ -38,6 +38,52 @@ TEST_F(RowLock, matrix) {
   }
 }
 
+// Leaves that a rollback has emptied are merged, and a look-up does not walk through what is left
+// of them.
+TEST_F(RowLock, what_was_rolled_back_is_not_walked_through) {
+  constexpr u64 kRows = 5000;
+  a.begin();
+  for (u64 row_id = 2; row_id <= kRows; row_id++) TXN_ASSERT_OK(a.insert(table, row_id, "other"));
+  a.commit();
+  BTree tree(a.worker().ctx, engine.pool().file(engine.txns().lock_file));
+  BTree::CheckResult full{}, emptied{};
+  a.begin();
+  for (u64 row_id = 1; row_id <= kRows; row_id++) TXN_ASSERT_OK(a.lock(table, row_id, LS_LOCK_UPDATE));
+  TXN_ASSERT_OK(tree.verify(&full, nullptr, nullptr));
+  const u32 savepoint = txn_savepoint(a.worker());
+  a.abort();
+  EXPECT_GT(savepoint, kRows);
+  TXN_ASSERT_OK(tree.verify(&emptied, nullptr, nullptr));
+  EXPECT_GT(full.leaf_pages, 20u);
+  EXPECT_LT(emptied.leaf_pages, full.leaf_pages / 5);
+  EXPECT_EQ(emptied.entries, 0u);
+
+  // Where merging was not possible.
+  b.begin();
+  for (u64 row_id = 1; row_id <= kRows; row_id++) TXN_ASSERT_OK(b.lock(table, row_id, LS_LOCK_UPDATE));
+  u8 from[kMaxKeyBytes];
+  u32 from_bytes = 0;
+  for (bool more = true; more;) {
+    ExclusiveGuard leaf;
+    TXN_ASSERT_OK(tree.leaf_exclusive(Bytes(from, from_bytes), 0, leaf));
+    Node *node = reinterpret_cast<Node *>(leaf.page());
+    while (node->count > 0) node->remove(0);
+    more = node->has_upper;
+    from_bytes = static_cast<u32>(node->upper_fence().size());
+    if (more) std::memcpy(from, node->upper_fence().data(), from_bytes);
+    engine.pool().mark_dirty(leaf.frame(), 0);
+  }
+  const u64 before = a.worker().ctx.pages.hit;
+  RowLockTable locks(a.worker());
+  for (u64 row_id = 1; row_id <= 1000; row_id++) {
+    LockView view;
+    TXN_ASSERT_OK(locks.look(table.file_no.load(), row_id, LS_LOCK_UPDATE, &view));
+    EXPECT_FALSE(view.any_live);
+  }
+  EXPECT_LE(a.worker().ctx.pages.hit - before, 1050u) << "leaves looked at";
+  b.commit();
+}
+
 TEST_F(RowLock, changes_respect_locks) {
   for (const ls_lock_mode held : kModes) {
     a.begin();

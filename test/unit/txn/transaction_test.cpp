@@ -114,6 +114,48 @@ TEST_F(Transaction, is_active_until_it_has_ended) {
   EXPECT_EQ(settled_below(engine.txns()), tn + 100);
 }
 
+// However many parts there are, each change knows its own, from before others can see it.
+TEST_F(Transaction, each_change_knows_the_part_that_made_it) {
+  constexpr u32 kParts = 100;
+  auto part_of_row = [&](u64 row_id) {
+    alignas(8) u8 copy[kPageSize];
+    RowParts parts;
+    u32 bytes, part = ~u32{0};
+    TXN_EXPECT_OK(copy_row(b.worker(), table, row_id, copy, &parts, &bytes));
+    TXN_EXPECT_OK(change_part(b.worker(), parts.header.tn(), parts.header.seq, &part));
+    return part;
+  };
+  a.begin();
+  for (u64 row_id = 1; row_id <= 3 * kParts; row_id++) TXN_ASSERT_OK(a.insert(table, row_id, "before"));
+  a.commit();
+  a.begin();
+  u32 savepoint = 0;
+  for (u32 i = 1; i <= kParts; i++) {
+    savepoint = txn_savepoint(a.worker());
+    txn_set_part(a.worker(), 1000 + i);
+    TXN_ASSERT_OK(a.update(table, i, "updated"));
+    TXN_ASSERT_OK(a.remove(table, kParts + i));
+    TXN_ASSERT_OK(a.insert(table, 1000 + 2 * i, "one"));
+    EXPECT_EQ(part_of_row(1000 + 2 * i), 1000 + i) << "a range that goes on";
+    TXN_ASSERT_OK(a.insert(table, 1001 + 2 * i, "two"));
+  }
+  txn_set_part(a.worker(), 0);
+  TXN_ASSERT_OK(a.update(table, 3 * kParts, "by the transaction as a whole"));
+  for (u32 i = 1; i <= kParts; i++) {
+    EXPECT_EQ(part_of_row(i), 1000 + i);
+    EXPECT_EQ(part_of_row(kParts + i), 1000 + i);
+    EXPECT_EQ(part_of_row(1000 + 2 * i), 1000 + i);
+    EXPECT_EQ(part_of_row(1001 + 2 * i), 1000 + i);
+  }
+  EXPECT_EQ(part_of_row(3 * kParts), 0u);
+  txn_rollback_to(a.worker(), savepoint);
+  u32 part;
+  EXPECT_EQ(code(change_part(b.worker(), a.tn(), savepoint, &part)), LS_NOT_FOUND);
+  EXPECT_EQ(part_of_row(kParts - 1), 1000 + kParts - 1);
+  a.abort();
+  EXPECT_EQ(b.read(table, 1), "before");
+}
+
 TEST_F(Transaction, oldest_active_gsn_is_a_bound_of_its_first_record) {
   EXPECT_EQ(oldest_active_gsn(engine.txns()), ~Gsn{0});
   a.begin();

@@ -25,6 +25,7 @@
 namespace ls::txn_test {
 
 inline constexpr Tn kFirstTn = 1000;
+inline constexpr u32 kPins = 16, kPinRunning = 128;
 
 #define TXN_EXPECT_OK(call)                                                                  \
   do {                                                                                       \
@@ -183,6 +184,8 @@ class Engine {
     txns_->slots = config_.slots;
     txns_->version_trees = config_.version_trees;
     version_leaves_ = arena(VersionLeaves::bytes_for(config_.frames));
+    horizon_ = arena(horizon_bytes(kPins, kPinRunning));
+    horizon_init(txns_->snapshots, horizon_.get(), kPins, kPinRunning);
     txns_->version_leaves.init(version_leaves_.get(), config_.frames, config_.version_trees);
     active_ = std::make_unique<TxnShared::Active[]>(config_.slots);
     attached_ = std::make_unique<std::atomic<u32>[]>(config_.slots);
@@ -197,7 +200,7 @@ class Engine {
 
   EngineConfig config_;
   test::TempDirectory directory_;
-  Arena log_arena_, pool_arena_, version_leaves_;
+  Arena log_arena_, pool_arena_, version_leaves_, horizon_;
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<TxnShared> txns_;
   std::unique_ptr<TxnShared::Active[]> active_;
@@ -290,7 +293,7 @@ class Host {
   void publish_exactly(const PlainSnapshot &now) {
     std::vector<Snapshot *> held(held_.begin(), held_.end());
     std::sort(held.begin(), held.end(), [](const Snapshot *a, const Snapshot *b) { return a->s.xmin < b->s.xmin; });
-    const size_t n = std::min<size_t>(held.size(), kMaxPins / 2);
+    const size_t n = std::min<size_t>(held.size(), kPins / 2);
     std::vector<std::vector<Tn>> running(n);
     std::vector<PlainSnapshot> pins(n);
     for (size_t i = 0; i < n; i++) {

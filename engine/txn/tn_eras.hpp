@@ -1,0 +1,44 @@
+// tn_eras.hpp - from a transaction number back to the host's transaction id, over all starts.
+//
+// TN = full transaction id + an offset, which is the same from start to start unless ids would come
+// out below TNs that were used: a transaction that is still prepared has an old id and gets a new
+// TN.  An era is a range of TNs with one offset.  So rows tell for ever whose they are, and no two
+// transactions look the same.
+//
+// E1  Eras ascend, and every TN that was ever used lies in the last one that begins at or below it.
+// E2  The file is on disk before the first TN of its last era is used.  What a start that failed
+//     has added is taken back by the next one, which begins at or below it.
+// E3  No more than kMaxTnEras: of those before nothing is known.  (That many starts with a
+//     transaction prepared before each.)
+#pragma once
+#include "base/status.hpp"
+#include "base/types.hpp"
+
+namespace ls {
+
+inline constexpr u32 kMaxTnEras = 1000;
+
+struct TnEra {
+  Tn first;
+  u64 offset;
+};
+
+class TnEras {
+ public:
+  // TNs from `first` on, none of which was ever used, have this offset.  False: that was so before.
+  bool add(Tn first, u64 offset);
+  // 0: not known any more.
+  u64 full_xid(Tn tn) const;
+
+  // <data_dir>/tn_eras.  Absent: *exists false.
+  Status read(const char *data_dir, bool *exists);
+  Status write(const char *data_dir) const;
+
+  u32 count() const { return count_; }
+
+ private:
+  u32 count_ = 0;
+  TnEra eras_[kMaxTnEras]{};
+};
+
+}  // namespace ls
