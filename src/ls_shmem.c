@@ -45,6 +45,7 @@ ls_fill_config(ls_config *config)
 	config->log_buffer_bytes = ls_log_buffer_size_kb * 1024;
 	config->log_segment_bytes = (uint64) ls_wal_segment_size_mb * 1024 * 1024;
 	config->max_log_bytes = (uint64) ls_max_wal_size_mb * 1024 * 1024;
+	config->long_transaction_bytes = config->max_log_bytes / 4;
 	config->checkpoint_seconds = ls_checkpoint_timeout_s;
 	config->checkpoint_spread = (uint32) (CheckPointCompletionTarget * 100);
 	config->page_providers = ls_page_providers;

@@ -11,13 +11,15 @@ namespace {
 
 // Read last: a larger value than necessary does no harm.
 // redo_gsn: no change before is missing on disk; 0: not known.
-ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn, bool clean) {
+// undo_gsn: of a log that begins in this run.
+ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn, Gsn undo_gsn, bool clean) {
   ControlFile control{};
   control.clean = clean;
   control.run = env.run;
   control.redo_lsn = redo_lsn;
   // A position that has moved lies in what this run has logged.
   control.redo_run = redo_lsn == env.redo_lsn ? env.redo_run : env.run;
+  control.undo_gsn = control.redo_run == env.run ? undo_gsn : env.undo_gsn;
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
   control.redo_span = redo_gsn == 0 ? 0 : redo_span(control.gsn, redo_gsn);
@@ -44,12 +46,15 @@ Status truncate_log(Log &log, const CheckpointEnv &env, Lsn redo_lsn) {
 
 }  // namespace
 
-Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
+Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &long_txns, CheckpointResult *result) {
   Log &log = ctx.pool->log();
+  long_txns.begin(log);
   LS_TRY(wait_all_hardened(ctx));  // so that G is of now, however long the committer has slept
   result->end_lsn = log.end();
   const Gsn hardened = log.hardened();                     // C1
-  Gsn redo_gsn = std::min(hardened + 1, oldest_active_gsn(*env.txns));  // C2
+  Gsn bound = 0;
+  LS_TRY(long_txns.collect(ctx, env, hardened, log.end(), &bound));     // C2
+  Gsn redo_gsn = std::min(hardened + 1, bound);
   u32 prepared = 0;
   LS_TRY(ctx.pool->log_files(ctx));                        // C3
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
@@ -58,9 +63,12 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
   result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();
-  const ControlFile control = make_control(ctx, env, result->redo_lsn, redo_gsn, false);
+  const ControlFile control = make_control(ctx, env, result->redo_lsn, redo_gsn, long_txns.list_gsn(), false);
   result->redo_run = control.redo_run;
+  result->undo_gsn = control.undo_gsn;
   LS_TRY(control_write(env.data_dir, control));
+  // While the log of an earlier run is needed, so is what that has left.
+  if (control.redo_run == env.run) long_txns.confirm(env);
   return truncate_log(log, env, result->redo_lsn);
 }
 
@@ -68,7 +76,7 @@ Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env) {
   u32 prepared = 0;
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
-  return control_write(env.data_dir, make_control(ctx, env, env.redo_lsn, 0, false));
+  return control_write(env.data_dir, make_control(ctx, env, env.redo_lsn, 0, env.undo_gsn, false));
 }
 
 Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
@@ -83,7 +91,7 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   LS_TRY(wait_all_hardened(ctx));
   result->end_lsn = log.end();
   result->gsn = log.last_gsn();
-  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, all_written ? 0 : waiting, all_written && prepared == 0)));
+  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, all_written ? 0 : waiting, 0, all_written && prepared == 0)));
   return truncate_log(log, env, result->redo_lsn);
 }
 

@@ -8,7 +8,8 @@
 // Order of a fuzzy checkpoint, and what each step relies on:
 //   C1  G := hardened.  All records at or below it are in the log, and their authors had announced themselves before they
 //       drew them: first_gsn and highest_tn (txn_begin), the file number (open_file).  So what is read after G covers them.
-//   C2  A := oldest first_gsn of an active transaction.
+//   C2  A := oldest first_gsn of an active transaction; of one that is old its undo, as far as G, goes to a file instead, and its end, if it
+//       lies at or before G, is seen (long_transactions.hpp).
 //   C3  FileRecords of all open files, kTwoPhase of all prepared transactions; then wait until everything drawn so far is
 //       hardened: a transaction that C2 did not see any more has its end in the log for good, or was handed over and is among
 //       the prepared ones, so that its kFirstRow is not needed.
@@ -18,6 +19,7 @@
 #pragma once
 #include "buffer/pool.hpp"
 #include "recovery/control_file.hpp"
+#include "recovery/long_transactions.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
@@ -29,6 +31,9 @@ struct CheckpointEnv {
   u64 segment_bytes;
   Lsn redo_lsn;   // of the control file that is valid now: a lower bound for every later one
   u64 redo_run;   // of the same
+  Gsn undo_gsn;   // and of the same: its list of long transactions
+  u64 long_transaction_bytes;     // of log since a transaction began, from which it counts as one
+  std::atomic<u64> *undo_failures;    // so often undo files could not be written
   const std::atomic<Lsn> *noted;  // the log is kept from there, too; or kNothingNoted
   FlushPace pace{};   // of C4, fuzzy
 };
@@ -36,12 +41,13 @@ struct CheckpointEnv {
 struct CheckpointResult {
   Lsn redo_lsn = 0;
   u64 redo_run = 0;
+  Gsn undo_gsn = 0;
   Lsn end_lsn = 0;   // of the log at C1
   Gsn gsn = 0;       // drawn until C5
 };
 
 // ctx.log: an engine slot's appender; ctx.interrupt ends the waits with LS_INTERRUPTED.
-Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result);
+Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &long_txns, CheckpointResult *result);
 
 // At recovery's end, all transactions of earlier runs having ended in the log: the redo position stays.  No worker is at work.
 Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env);

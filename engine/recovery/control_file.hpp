@@ -28,8 +28,9 @@ struct ControlFile {
   u64 xid_limit;
   Lsn log_end;        // the log was on disk up to here when this was written: one that ends before is damaged (0: not known)
   StoreId store;      // the same in each relation file's meta page
+  Gsn undo_gsn;       // of the list of transactions whose undo lies in undo files (undo_list.hpp); 0: there are none
 };
-static_assert(sizeof(ControlFile) == 120);
+static_assert(sizeof(ControlFile) == 128);
 
 // What is to be stored for a bound, and the bound that is stored: 0 when it is not known.
 inline u32 redo_span(Gsn gsn, Gsn redo_gsn) {

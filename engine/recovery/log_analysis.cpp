@@ -20,6 +20,12 @@ Status fail_record(Lsn lsn, Gsn gsn, const char *what) {
 
 }  // namespace
 
+void LogSlotTxn::look_up(const LogAnalysis &analysis, const LogEntry &entry, const LogRecord &record) {
+  if (record.kind != RecordKind::kRow || tn != 0 || nameless) return;
+  const auto at = analysis.listed.find({entry.slot, entry.run});
+  if (at != analysis.listed.end() && entry.gsn >= at->second.first_gsn) tn = at->second.tn;
+}
+
 bool LogSlotTxn::pass(const LogRecord &record) {
   switch (record.kind) {
     case RecordKind::kRow:
@@ -58,8 +64,10 @@ Status LogAnalyser::record(const LogEntry &entry) {
     if (slot.txn.nameless) return fail_nameless(slot);
     slot.txn = {.run = entry.run};
   }
+  slot.txn.look_up(*out_, entry, record);
   LS_TRY(what_it_says(entry, record, slot));
   if (slot.txn.pass(record)) out_->named_later[{entry.slot, entry.run}].push_back(record.tn());
+  owner_ = record.kind == RecordKind::kRow || record.kind == RecordKind::kFirstRow ? slot.txn.tn : 0;
   return kOk;
 }
 
@@ -105,7 +113,8 @@ Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const 
   const Tn tn = record.tn();
   LS_TRY(check_tn(entry, tn));
   if (slot.txn.nameless) return fail_nameless(slot);
-  if (out_->ended.has(tn) || !out_->txns.try_emplace(tn, LoggedTxn{tn}).second) return fail_record(entry, "transaction begins twice");
+  const auto [txn, is_new] = out_->txns.try_emplace(tn, LoggedTxn{tn});
+  if (out_->ended.has(tn) || (!is_new && entry.gsn > txn->second.in_files_to)) return fail_record(entry, "transaction begins twice");
   return kOk;
 }
 
@@ -183,6 +192,7 @@ Tn LogRowOwners::named_later(const LogEntry &entry, size_t time) const {
 Tn LogRowOwners::of(const LogEntry &entry, const LogRecord &record) {
   SlotState &slot = slots_[entry.slot];
   if (slot.txn.run != entry.run) slot = {.txn = {.run = entry.run}};
+  slot.txn.look_up(analysis_, entry, record);
   slot.named += slot.txn.pass(record);
   if (record.kind == RecordKind::kFirstRow) return slot.txn.tn;
   if (record.kind != RecordKind::kRow) return 0;
@@ -193,6 +203,8 @@ bool LogAnalysis::is_open(Tn tn) const {
   const auto txn = txns.find(tn);
   return txn != txns.end() && (txn->second.fate == TxnFate::kRunning || txn->second.fate == TxnFate::kPrepared);
 }
+
+bool LogAnalysis::undo_wanted(Tn tn, Gsn gsn) const { return is_open(tn) && gsn > txns.at(tn).in_files_to; }
 
 Status LogAnalyser::finish() {
   for (auto &[number, slot] : slots_)

@@ -4,7 +4,8 @@
 //
 // A1  A slot's kRow record belongs to the transaction of the slot's latest kFirstRow in the same run.  Where the log begins in the
 //     middle of a transaction, the slot's next kCommit, kPrepared or kAborted names it: a checkpoint keeps the kFirstRow of every
-//     transaction whose end was not hardened then (checkpoint.cpp), so the end is there.
+//     transaction whose end was not hardened then (checkpoint.cpp), so the end is there; or the list of long transactions says which
+//     one the slot is in (undo_list.hpp).
 // A2  Fates are by TN, not by slot: recovery ends transactions of earlier runs from its own slot.  kTwoPhaseEnd comes from any
 //     slot, and says nothing of that slot's records.
 // A3  A file number is never used twice; of several numbers with one key only the latest is the file that exists now.  What was
@@ -46,6 +47,7 @@ struct LoggedTxn {
   Tn tn = 0;
   TxnFate fate = TxnFate::kRunning;
   u64 full_xid = 0;  // kPrepared, kTwoPhase
+  Gsn in_files_to = 0;   // what it logged up to there is in its undo file (undo_list.hpp)
 };
 
 struct LoggedFile {
@@ -58,6 +60,12 @@ struct LoggedFile {
 // A slot in a run.
 using LogSlotRun = std::pair<u32, u32>;   // slot, run
 
+// A transaction that may have begun before the log does.
+struct ListedTxn {
+  Tn tn = 0;
+  Gsn first_gsn = 0;   // its slot's records from there on are its own
+};
+
 struct LogAnalysis {
   std::unordered_map<Tn, LoggedTxn> txns;   // without an end in the log
   TnSet ended;                              // the others, of which there may be millions
@@ -65,11 +73,14 @@ struct LogAnalysis {
   std::unordered_map<FileNo, LoggedFile> files;
   // A1: whose kRow records are that come before the first that names their transaction, time after time.
   std::map<LogSlotRun, std::vector<Tn>> named_later;
+  std::map<LogSlotRun, ListedTxn> listed;
   Tn max_tn = 0;
   FileNo max_file_no = 0;
 
   // Has it no end of its own in the log, so that it may have to be undone?
   bool is_open(Tn tn) const;
+  // Of those, when the record of a change is not in an undo file already.
+  bool undo_wanted(Tn tn, Gsn gsn) const;
 };
 
 // Which transaction a slot is in while its records pass by (A1).
@@ -77,6 +88,8 @@ struct LogSlotTxn {
   u32 run = 0;
   Tn tn = 0;               // 0: in none, or in one that has not been named yet
   bool nameless = false;   // there were kRow records of that one
+  // Before that: the record may be of a transaction that began before the log does.
+  void look_up(const LogAnalysis &analysis, const LogEntry &entry, const LogRecord &record);
   // A record of the slot.  Does it tell whose the nameless ones before it are?
   bool pass(const LogRecord &record);
 };
@@ -105,6 +118,8 @@ class LogAnalyser {
   explicit LogAnalyser(LogAnalysis *out) : out_(out) {}
   Status record(const LogEntry &entry);
   Status finish();
+  // Whose the last record is; 0: of none, or not known yet.
+  Tn owner() const { return owner_; }
 
  private:
   struct SlotState {
@@ -125,6 +140,7 @@ class LogAnalyser {
   void supersede();
 
   LogAnalysis *out_;
+  Tn owner_ = 0;
   std::unordered_map<u32, SlotState> slots_;
 };
 

@@ -1,58 +1,60 @@
 #include "recovery/loser_undo.hpp"
 
-#include <unordered_set>
+#include <unordered_map>
+
+#include "btree/tree.hpp"
 
 namespace ls {
 
 namespace {
 
-class LoserUndo {
+// The relations of the changes.  Found by their keys: a row that carries the loser's (tn, seq) is the one it has changed, however often
+// its file was closed and opened since.
+class LoserFiles {
  public:
-  LoserUndo(Worker &w, const LogAnalysis &analysis, const RecoveryFiles &files)
-      : w_(w), analysis_(analysis), files_(files) {}
+  LoserFiles(Worker &w, const LogAnalysis &analysis) : w_(w), analysis_(analysis) {}
 
-  Status record(const LogEntry &entry, Tn tn) {
-    LogOpReader reader(entry);
-    LogOp op;
-    for (;;) {
-      bool end;
-      LS_TRY(reader.next(&op, &end));
-      if (end) return kOk;
-      FileSlot *slot = nullptr;
-      LS_TRY(find(op.file, &slot));
-      if (slot) LS_TRY(row_undo(w_, *slot, op.code, op.operands, tn));
-    }
+  // *slot null: the host has dropped the file.
+  Status find(FileNo file_no, FileSlot **slot) {
+    const auto [at, is_new] = slots_.try_emplace(file_no, nullptr);
+    const auto file = analysis_.files.find(file_no);
+    if (is_new && file != analysis_.files.end()) LS_TRY(open(file->second, &at->second));
+    *slot = at->second;
+    return kOk;
   }
 
  private:
-  // *slot null: the host has dropped the file.
-  Status find(FileNo file_no, FileSlot **slot) {
-    *slot = nullptr;
-    auto file = files_.find(file_no);
-    if (file == files_.end() || file->second.state != RecoveryFile::State::kOpen) return kOk;
-    // Redo has left the file open, unless its creation was lost.
-    FileSlot *found = w_.pool->find_file(analysis_.files.at(file_no).key());
-    if (found && found->file_no.load(std::memory_order_relaxed) == file_no) *slot = found;
-    return kOk;
+  // Redo has left it open if the log has something about it.
+  Status open(const LoggedFile &file, FileSlot **slot) {
+    const ls_rel_kind kind = static_cast<ls_rel_kind>(file.record.kind);
+    *slot = w_.pool->find_file(file.key());
+    if (*slot && (*slot)->kind != kind) *slot = nullptr;
+    if (*slot) return kOk;
+    u32 pages = 0;
+    Status status = file_pages({file.record.file, file.path.c_str()}, &pages);
+    if (ok(status) && pages > 0)
+      status = w_.pool->open_file(w_.ctx, file.key(), file.path.c_str(), kind, true, 0, BTree::format, slot);
+    return code(status) == LS_NOT_FOUND ? kOk : status;
   }
 
   Worker &w_;
   const LogAnalysis &analysis_;
-  const RecoveryFiles &files_;
+  std::unordered_map<FileNo, FileSlot *> slots_;
 };
 
 }  // namespace
 
-Status undo_losers(Worker &w, const LoserRecords &records, const LogAnalysis &analysis, const RecoveryFiles &files,
-                   const std::vector<Tn> &losers, UndoStats *stats) {
-  std::unordered_set<Tn> set(losers.begin(), losers.end());
-  LoserUndo undo(w, analysis, files);
-  for (auto record = records.all().rbegin(); record != records.all().rend(); ++record) {
-    if (!set.contains(record->tn)) continue;
-    LS_TRY(undo.record(record->entry, record->tn));
-    stats->records++;
+Status undo_losers(Worker &w, UndoSpool &undo, const LogAnalysis &analysis, const std::vector<Tn> &losers, UndoStats *stats) {
+  LoserFiles files(w, analysis);
+  for (Tn tn : losers) {
+    LS_TRY(undo.backward(tn, [&](const RowUndo &change) -> Status {
+      stats->records++;
+      FileSlot *slot;
+      LS_TRY(files.find(change.file, &slot));
+      return slot ? row_undo(w, *slot, change, tn) : kOk;
+    }));
+    LS_TRY(log_fate(w, RecordKind::kAborted, tn));
   }
-  for (Tn tn : losers) LS_TRY(log_fate(w, RecordKind::kAborted, tn));
   stats->losers += losers.size();
   return kOk;
 }

@@ -109,10 +109,10 @@ void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
 
 }  // namespace
 
-Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, LoserRecords *losers,
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, UndoSpool *undo,
                 RedoStats *stats, std::atomic<u64> *done_bytes) {
   RecoveryPages pages(*ctx.pool);
-  RedoPortion portion(ctx, log, analysis, *files, pages, *losers);
+  RedoPortion portion(ctx, log, analysis, *files, pages, *undo);
   for (bool end = false; !end;) {
     if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     const u64 before = log.extent().records;

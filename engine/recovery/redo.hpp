@@ -10,7 +10,8 @@
 #include <atomic>
 
 #include "buffer/pool.hpp"
-#include "recovery/loser_records.hpp"
+#include "recovery/log_analysis.hpp"
+#include "recovery/undo_spool.hpp"
 
 namespace ls {
 
@@ -30,10 +31,10 @@ struct RecoveryFile {
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
-// Redo everything in `log`, which is at its beginning; losers: gets the records that may have to be undone.  Changed pages stay in the pool
+// Redo everything in `log`, which is at its beginning; undo: gets the changes that may have to be undone.  Changed pages stay in the pool
 // (recovery_pages.hpp), so the log is needed until they are written.  redo_gsn: no change before is missing on disk; 0: not known.
 // *done_bytes: how much of the log is behind it, for who looks on.  ctx.interrupt ends it.
-Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, LoserRecords *losers,
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, UndoSpool *undo,
                 RedoStats *stats, std::atomic<u64> *done_bytes);
 
 }  // namespace ls

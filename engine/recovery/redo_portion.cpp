@@ -8,28 +8,31 @@ namespace ls {
 
 namespace {
 
-// A portion's memory: so many operations, 80 bytes each and what of the log they point to; less where the pool is small, for memory is, too.
+// A portion's memory: so many operations, 80 bytes each, and so many bytes of the log to which they point; fewer where the pool is small,
+// for memory is, too.
 constexpr size_t kMostOps = 2048 << 10;
+constexpr size_t kMostOperandBytes = 64 << 20;
 constexpr size_t kFrameOps = 4;
 
 }  // namespace
 
 RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages,
-                         LoserRecords &losers)
+                         UndoSpool &undo)
     : ctx_(ctx),
       log_(log),
       analysis_(analysis),
       files_(files),
       pages_(pages),
-      losers_(losers),
+      undo_(undo),
       owners_(analysis),
       most_ops_(std::min(kMostOps, kFrameOps * ctx.pool->shared()->frame_count)) {}
 
 Status RedoPortion::collect(bool *no_room, bool *end) {
   ops_.clear();
+  operand_bytes_ = 0;
   log_.forget();
   *no_room = *end = false;
-  while (ops_.size() < most_ops_) {
+  while (ops_.size() < most_ops_ && operand_bytes_ < kMostOperandBytes) {
     const LogEntry *entry;
     LS_TRY(log_.peek(&entry));
     *end = !entry;
@@ -41,7 +44,7 @@ Status RedoPortion::collect(bool *no_room, bool *end) {
       LS_TRY(add(*entry, record, tn, no_room));
       if (*no_room) break;
     }
-    if (tn != 0 && analysis_.is_open(tn)) losers_.add(*entry, record, tn);
+    if (tn != 0 && analysis_.undo_wanted(tn, entry->gsn)) LS_TRY(keep_undo(*entry, record, tn));
     // Not all rounds are in the order of the records in them.
     reached_ = std::max(reached_, entry->lsn);
     log_.pop();
@@ -69,9 +72,23 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
       *no_room = true;
       return kOk;
     }
+    operand_bytes_ += op.operands.size();
     ops_.push_back({entry.gsn, entry.lsn, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
   }
   return kOk;
+}
+
+Status RedoPortion::keep_undo(const LogEntry &entry, const LogRecord &record, Tn tn) {
+  LogOpReader reader(entry, record.body);
+  for (;;) {
+    LogOp op;
+    bool end;
+    LS_TRY(reader.next(&op, &end));
+    if (end) return kOk;
+    RowUndo undo;
+    LS_TRY(row_undo_of(op, &undo));
+    LS_TRY(undo_.add(tn, undo));
+  }
 }
 
 Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room) {

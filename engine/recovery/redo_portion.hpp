@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "buffer/recovery_pages.hpp"
-#include "recovery/loser_records.hpp"
 #include "recovery/redo.hpp"
 
 namespace ls {
@@ -26,8 +25,8 @@ static_assert(sizeof(RedoOp) == 40 && kMaxRecordBytes <= UINT16_MAX);
 
 class RedoPortion {
  public:
-  // losers: gets the records that may have to be undone.
-  RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages, LoserRecords &losers);
+  // undo: gets the changes that may have to be undone.
+  RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages, UndoSpool &undo);
 
   // The next whole records, as many as their pages find frames and as a portion may have.  *no_room: it ended for want of frames, maybe
   // before the first; *end: there are none behind.
@@ -41,6 +40,7 @@ class RedoPortion {
 
  private:
   Status add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room);
+  Status keep_undo(const LogEntry &entry, const LogRecord &record, Tn tn);
   Status open_file(FileNo file_no, RecoveryFile &file, bool *no_room);
   void sort();
 
@@ -49,10 +49,11 @@ class RedoPortion {
   const LogAnalysis &analysis_;
   RecoveryFiles &files_;
   RecoveryPages &pages_;
-  LoserRecords &losers_;
+  UndoSpool &undo_;
   LogRowOwners owners_;
   std::optional<Tn> owner_;   // of the record that comes next, once it has been asked for
   const size_t most_ops_;
+  size_t operand_bytes_ = 0;
   std::vector<RedoOp> ops_, sorted_;
   std::vector<u32> first_;   // by page: its place in sorted_
   std::vector<u32> order_;

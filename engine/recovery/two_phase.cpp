@@ -20,31 +20,29 @@ RowHeader without_history(const RowHeader &header) {
 
 Status TwoPhaseRecovery::take_over(Tn tn) {
   LS_TRY(open_relations());
-  LS_TRY(follow_locks());
   LS_TRY(rewrite(tn));  // W2
-  file_.tns.push_back(tn);
   u32 next_seq = 1;
-  for (const PreparedFile::Change &change : file_.changes) {
-    LS_TRY(put_change(change, tn));
+  LS_TRY(file_.changes([&](const PreparedFile::Change &change) {
     next_seq = std::max(next_seq, change.head.seq + 1);
-  }
-  for (const PreparedLock &lock : file_.locks) LS_TRY(put_lock(lock, tn));
+    return put_change(change, tn);
+  }));
+  // Afterwards: a row that gets its new number loses its flag.
+  LS_TRY(file_.locks([&](const PreparedLock &lock) { return mark_lock(lock); }));
   return prepared_restore(*w_.txns, tn, file_.full_xid, next_seq);
 }
 
 Status TwoPhaseRecovery::undo() {
   LS_TRY(open_relations());
-  for (size_t i = file_.changes.size(); i-- > 0;) {
-    const PreparedFile::Change &change = file_.changes[i];
+  return file_.changes_backward([&](const PreparedFile::Change &change) -> Status {
     FileSlot *file = relation(change.head.file);
-    if (file == nullptr) continue;
+    if (file == nullptr) return kOk;
     VersionEntry entry = entry_of(change, *file, 0);
     entry.previous = without_history(change.head.previous);
     for (Tn tn : file_.tns) {
       LS_TRY(undo_change(w_, UndoTarget{*file, change.head.row_id, tn, change.head.seq}, entry, change.payload));
     }
-  }
-  return kOk;
+    return kOk;
+  });
 }
 
 Status TwoPhaseRecovery::open_relations() {
@@ -65,32 +63,35 @@ FileSlot *TwoPhaseRecovery::relation(FileNo file_no) const {
   return at != relations_.end() ? at->second : nullptr;
 }
 
-// W3.  The list grows while it is walked: what follows a successor is found when that is looked at.
-Status TwoPhaseRecovery::follow_locks() {
-  std::vector<PreparedLock> &locks = file_.locks;
-  for (size_t i = 0; i < locks.size(); i++) {
-    const PreparedLock lock = locks[i];
-    FileSlot *file = relation(lock.file);
-    if (file == nullptr) continue;
-    u64 successor = 0;
-    LS_TRY(successor_of(w_, *file, lock.row_id, &successor));
-    const bool known = successor == 0 || std::any_of(locks.begin(), locks.end(), [&](const PreparedLock &other) {
-      return other.file == lock.file && other.row_id == successor;
-    });
-    if (!known) locks.push_back({successor, lock.file, lock.mode});
-  }
+// All that the file has, the new TN, and behind each lock where its row has moved since.
+Status TwoPhaseRecovery::rewrite(Tn tn) {
+  PreparedFileWriter out(w_.txns->prepared_dir, file_.full_xid);
+  LS_TRY(out.tn(tn));
+  LS_TRY(file_.items([&](const UndoItem &item) -> Status {
+    if (item.kind == static_cast<u8>(PreparedItem::kEnd)) return kOk;
+    return out.copy(item);
+  }));
+  LS_TRY(file_.locks([&](const PreparedLock &lock) { return put_lock(lock, tn); }));
+  LS_TRY(file_.locks([&](const PreparedLock &lock) { return follow_lock(lock, tn, out); }));
+  LS_TRY(out.finish());
+  file_.replaced(tn, out.end());
   return kOk;
 }
 
-Status TwoPhaseRecovery::rewrite(Tn tn) {
-  PreparedFileWriter out;
-  LS_TRY(out.open(w_.txns->prepared_dir, file_.full_xid));
-  for (Tn earlier : file_.tns) LS_TRY(out.tn(earlier));
-  LS_TRY(out.tn(tn));
-  for (const PreparedFile::Relation &relation : file_.relations) LS_TRY(out.file(relation.record, relation.path.c_str()));
-  for (const PreparedFile::Change &change : file_.changes) LS_TRY(out.change(change.head, change.payload));
-  for (const PreparedLock &lock : file_.locks) LS_TRY(out.lock(lock));
-  return out.finish();
+// W3.  The lock table has what the file names; what is there already is, or was, followed from there.
+Status TwoPhaseRecovery::follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out) {
+  FileSlot *file = relation(lock.file);
+  PreparedLock next = lock;
+  while (file != nullptr) {
+    LS_TRY(successor_of(w_, *file, next.row_id, &next.row_id));
+    LockValue value;
+    bool known = true;
+    if (next.row_id != 0) LS_TRY(RowLockTable(w_).get(file_no_of(*file), next.row_id, tn, &value, &known));
+    if (known) return kOk;
+    LS_TRY(put_lock(next, tn));
+    LS_TRY(out.lock(next));
+  }
+  return kOk;
 }
 
 VersionEntry TwoPhaseRecovery::entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const {
@@ -142,7 +143,12 @@ Status TwoPhaseRecovery::put_lock(const PreparedLock &lock, Tn tn) {
   FileSlot *file = relation(lock.file);
   if (file == nullptr) return kOk;
   const LockValue value{static_cast<u8>(lock.mode), LockState::kGranted, 0, 0};
-  LS_TRY(RowLockTable(w_).put(file_no_of(*file), lock.row_id, tn, value));
+  return RowLockTable(w_).put(file_no_of(*file), lock.row_id, tn, value);
+}
+
+Status TwoPhaseRecovery::mark_lock(const PreparedLock &lock) {
+  FileSlot *file = relation(lock.file);
+  if (file == nullptr) return kOk;
   RowLeaf leaf;
   LS_TRY(leaf.open(w_, *file, lock.row_id, 0));
   if (!leaf.found()) return kOk;

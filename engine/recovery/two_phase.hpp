@@ -26,12 +26,13 @@ class TwoPhaseRecovery {
  private:
   Status open_relations();
   FileSlot *relation(FileNo file_no) const;
-  Status follow_locks();
   Status rewrite(Tn tn);
+  Status follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out);
   VersionEntry entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const;
   Status put_change(const PreparedFile::Change &change, Tn tn);
   Status name_row(FileSlot &file, u64 row_id, u32 seq, bool has_previous, Tn tn);
   Status put_lock(const PreparedLock &lock, Tn tn);
+  Status mark_lock(const PreparedLock &lock);
 
   Worker &w_;
   PreparedFile &file_;

@@ -48,6 +48,8 @@ struct ls_store {
   std::atomic<ls::Lsn> redo_lsn{0};
   std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; kNothingNoted
   ls::u64 redo_run = 0;                // of redo_lsn; by whoever makes checkpoints
+  ls::Gsn undo_gsn = 0;                // CheckpointEnv::undo_gsn; by whoever makes checkpoints
+  mutable std::atomic<ls::u64> undo_failures{0};   // undo files that could not be written: the log is kept instead
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};
   std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far

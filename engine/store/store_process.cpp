@@ -69,7 +69,7 @@ void store_process_forget(const void *arena) {
 
 CheckpointEnv checkpoint_env(const ls_store &store) {
   return {store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes, store.redo_lsn.load(std::memory_order_relaxed),
-          store.redo_run, &store.noted};
+          store.redo_run, store.undo_gsn, store.config.long_transaction_bytes, &store.undo_failures, &store.noted};
 }
 
 LogConfig log_config(const ls_config &config) {

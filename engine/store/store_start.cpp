@@ -117,6 +117,9 @@ class Redoer {
     path_in(store_, "wal", path);
     LS_TRY(make_directory(path));
     LS_TRY(make_directory(store_.txns->prepared_dir));
+    path_in(store_, "undo", path);
+    LS_TRY(make_directory(path));
+    state_.undo = std::make_unique<UndoSpool>(path);
     LS_TRY(empty_versions(store_));
     path_in(store_, "tear_guard", path);
     return tear_guard_recover(path);
@@ -144,11 +147,24 @@ class Redoer {
       state_.log.end = control.redo_lsn;
       return kOk;
     }
+    LS_TRY(read_list());
     LogReader log = open_log();
     LS_TRY(log_begins(wal_, control.segment_bytes, control.redo_lsn));
     LS_TRY(analyse_log(log, control.log_end, &state_.analysis));
     state_.log = log.extent();
     return log.make_durable();
+  }
+
+  Status read_list() {
+    if (state_.control.undo_gsn == 0) return kOk;
+    char path[kPathBytes];
+    path_in(store_, "undo", path);
+    LS_TRY(undo_list_read(path, state_.control.undo_gsn, &state_.long_transactions));
+    analyse_list(state_.long_transactions, &state_.analysis);
+    for (const auto &[tn, txn] : state_.long_transactions.txns) {
+      if (txn.undo.bytes > 0) state_.undo->adopt(tn, txn.undo);
+    }
+    return kOk;
   }
 
   LogReader open_log() {
@@ -181,7 +197,7 @@ class Redoer {
     if (state_.replay_needed()) store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
     if (state_.replay_needed()) {
       LogReader again = open_log();
-      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, redo_gsn(state_.control), &state_.loser_records, &stats,
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, redo_gsn(state_.control), state_.undo.get(), &stats,
                       &store_.redone_bytes));
       if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
         return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);
@@ -234,7 +250,7 @@ class Finisher {
     LS_TRY(process_.threads->start_writers());
     LS_TRY(open_version_trees());
     UndoStats stats;
-    LS_TRY(undo_losers(w_, state_.loser_records, state_.analysis, state_.files, state_.losers, &stats));
+    LS_TRY(undo_losers(w_, *state_.undo, state_.analysis, state_.losers, &stats));
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
     LS_TRY(settle_two_phase());
     store_.report.losers = stats.losers + undo_.size();
@@ -242,6 +258,7 @@ class Finisher {
     const bool replayed = state_.replay_needed();
     store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.log.end, std::memory_order_relaxed);
     store_.redo_run = replayed ? state_.control.redo_run : store_.run;
+    store_.undo_gsn = replayed ? state_.control.undo_gsn : 0;
     LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_)));
     if (store_.config.commit_notes) LS_TRY(store_begin_notes(store_));
     return process_.threads->start_keepers();
@@ -276,7 +293,7 @@ class Finisher {
   }
 
   Status read_file(const LoggedTxn &txn, PreparedFile *file) {
-    const Status s = prepared_file_read(store_.txns->prepared_dir, txn.full_xid, file);
+    const Status s = file->read(store_.txns->prepared_dir, txn.full_xid);
     if (code(s) != LS_NOT_FOUND) return s;
     return fail(LS_CORRUPT, "prepared transaction %llu has no file in \"%s\"; restore it from a backup of the whole cluster",
                 static_cast<unsigned long long>(txn.full_xid), store_.txns->prepared_dir);

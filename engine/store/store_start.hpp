@@ -1,7 +1,10 @@
 // store_start.hpp - what ls_recovery_redo finds out and ls_recovery_finish needs.
 #pragma once
+#include <memory>
+
 #include "recovery/loser_undo.hpp"
 #include "recovery/redo.hpp"
+#include "recovery/undo_list.hpp"
 #include "store/store.hpp"
 
 namespace ls {
@@ -11,7 +14,8 @@ struct RecoveryState {
   bool fresh = false;
   LogExtent log;
   LogAnalysis analysis;
-  LoserRecords loser_records;
+  UndoList long_transactions;     // control.undo_gsn
+  std::unique_ptr<UndoSpool> undo;
   RecoveryFiles files;
   u64 next_full_xid = 0;          // the host's
   std::vector<LoggedTxn> doubts;  // the host was asked about them

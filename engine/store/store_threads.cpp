@@ -96,6 +96,7 @@ Status StoreThreads::run_checkpointer() {
   Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
   w.ctx.interrupt = &interrupt_;
   w.log.set_urgent(true);  // a full log disk must not refuse what would free it
+  LongTransactions long_txns;
   CheckpointResult result;
   result.end_lsn = process_.log.end();
   result.gsn = process_.log.last_gsn();
@@ -113,9 +114,10 @@ Status StoreThreads::run_checkpointer() {
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
     CheckpointEnv env = checkpoint_env(store);
     if (!requested) env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
-    Status status = checkpoint_fuzzy(w.ctx, env, &result);
+    Status status = checkpoint_fuzzy(w.ctx, env, long_txns, &result);
     if (ok(status)) {
       store.redo_run = result.redo_run;
+      store.undo_gsn = result.undo_gsn;
       store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
       store.checkpoints.fetch_add(1, std::memory_order_relaxed);
     } else if (code(status) == LS_NO_SPACE) {

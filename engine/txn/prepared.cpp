@@ -122,8 +122,7 @@ class Collector {
 };
 
 Status write_file(Worker &w, u64 full_xid) {
-  PreparedFileWriter out;
-  LS_TRY(out.open(w.txns->prepared_dir, full_xid));
+  PreparedFileWriter out(w.txns->prepared_dir, full_xid);
   LS_TRY(Collector(w, out).run());
   return out.finish();
 }

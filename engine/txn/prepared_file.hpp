@@ -1,42 +1,28 @@
-// prepared_file.hpp - what has to be known of a prepared transaction after a restart: prepared/<full xid, 16 hex digits>.
+// prepared_file.hpp - what has to be known of a prepared transaction after a restart: prepared/<full xid, 16 hex digits>, an undo file
+// (undo_file.hpp) of all of it, at once.
 //
-//   head   magic, version, full_xid
-//   items  an ItemHead, then what it says:
+// Items:
 //     kTn      u64: a number that its rows may carry (one per start it has lived through)
 //     kFile    FileRecord, path: a relation file that others name by FileRecord::file
 //     kChange  PreparedChange, payload before (kUpdate): the undo entries, ascending in seq
 //     kLock    PreparedLock: a row lock
-//     kEnd     crc32c of all before
+//     kEnd     nothing: the last one, so that a file that has lost its last pieces is found out
 //
 // Written once, before the log says kTwoPhase, and replaced atomically by each recovery that finds the transaction prepared.
 // Removed when the log says kTwoPhaseEnd for good (undone) or the host does (committed).  A file of which the log says nothing
-// is left over and is removed at start.
+// is left over and is removed at start.  Read item by item, in either direction, however large it is.
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "os/file.hpp"
+#include "txn/undo_file.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
 
-inline constexpr u64 kPreparedMagic = 0x5052455041524544;  // "PREPARED"
-inline constexpr u32 kPreparedVersion = 1;
-
-struct PreparedFileHead {
-  u64 magic;
-  u32 version;
-  u32 zero;
-  u64 full_xid;
-};
-static_assert(sizeof(PreparedFileHead) == 24);
-
-enum class PreparedItem : u32 { kTn = 1, kFile, kChange, kLock, kEnd };
-struct ItemHead {
-  PreparedItem kind;
-  u32 bytes;
-};
-static_assert(sizeof(ItemHead) == 8);
+enum class PreparedItem : u8 { kTn = 1, kFile, kChange, kLock, kEnd };
 
 struct PreparedChange {
   u32 seq;
@@ -61,50 +47,67 @@ static_assert(sizeof(PreparedLock) == 16);
 // Writes beside the file's name and renames: durable and whole at finish(), or nothing.
 class PreparedFileWriter {
  public:
-  PreparedFileWriter() = default;
+  PreparedFileWriter(const char *directory, u64 full_xid);
   ~PreparedFileWriter();
   PreparedFileWriter(const PreparedFileWriter &) = delete;
   PreparedFileWriter &operator=(const PreparedFileWriter &) = delete;
-  Status open(const char *directory, u64 full_xid);
   Status tn(Tn tn);
   Status file(const FileRecord &record, const char *path);
   Status change(const PreparedChange &change, Bytes payload);
   Status lock(const PreparedLock &lock);
+  // As it stands in another file.
+  Status copy(const UndoItem &item);
   Status finish();
+  const UndoEnd &end() const { return file_.end(); }
 
  private:
   Status item(PreparedItem kind, Bytes head, Bytes rest = {});
-  Status put(Bytes bytes);
   Status drain();
 
-  File file_;
-  std::string directory_, path_;
-  std::vector<u8> buffer_;
-  u64 written_ = 0;
-  u32 crc_ = 0;
+  const std::string directory_, path_;
+  UndoFile file_;   // beside it
+  UndoItems items_;
+  bool finished_ = false;
 };
 
-struct PreparedFile {
+class PreparedFile {
+ public:
   struct Relation {
     FileRecord record;
     std::string path;
   };
   struct Change {
     PreparedChange head;
-    Bytes payload;   // in `bytes`
+    Bytes payload;   // until the next one
   };
+
   u64 full_xid = 0;
   std::vector<Tn> tns;
   std::vector<Relation> relations;
-  std::vector<Change> changes;
-  std::vector<PreparedLock> locks;
-  std::vector<u8> bytes;
 
   bool is_own(Tn tn) const;
+
+  // Of all of the file, which is read for that and verified.  LS_NOT_FOUND: there is none; LS_CORRUPT.
+  Status read(const char *directory, u64 full_xid);
+  // It has been replaced by one that also names `tn`.
+  void replaced(Tn tn, UndoEnd end) {
+    tns.push_back(tn);
+    file_ = UndoFile(file_->path(), full_xid, end);
+  }
+  Status changes(const std::function<Status(const Change &)> &each);
+  // From the last to the first.
+  Status changes_backward(const std::function<Status(const Change &)> &each);
+  Status locks(const std::function<Status(const PreparedLock &)> &each);
+  Status items(const std::function<Status(const UndoItem &)> &each) { return file_->forward(each); }
+
+ private:
+  Status take(const UndoItem &item, bool *ended);
+  Status take_change(const UndoItem &item, Change *out) const;
+  Status take_lock(const UndoItem &item, PreparedLock *out) const;
+
+  std::optional<UndoFile> file_;
 };
 
-// LS_NOT_FOUND: there is none; LS_CORRUPT.
-Status prepared_file_read(const char *directory, u64 full_xid, PreparedFile *out);
 Status prepared_file_remove(const char *directory, u64 full_xid);
 // Remove what does not belong to one of `keep`.
 Status prepared_files_clean(const char *directory, const std::vector<u64> &keep);

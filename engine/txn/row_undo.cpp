@@ -64,7 +64,7 @@ Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, 
   return kOk;
 }
 
-Status remove_inserted(Worker &w, const UndoTarget &target, u32 count) {
+Status remove_inserted(Worker &w, const UndoTarget &target, u64 count) {
   const u64 end = target.row_id + count;
   u64 row_id = target.row_id;
   while (row_id < end) {
@@ -110,22 +110,67 @@ Status remove_inserted(Worker &w, const UndoTarget &target, u32 count) {
   return kOk;
 }
 
-Status row_undo(Worker &w, FileSlot &file, u8 code, Bytes operands, Tn tn) {
+bool RowUndo::extend(const RowUndo &later) {
+  if (code != kRowInsert || later.code != kRowInsert || file != later.file || seq != later.seq || row_id + count != later.row_id)
+    return false;
+  count += later.count;
+  return true;
+}
+
+Status row_undo_of(const LogOp &op, RowUndo *out) {
   ChangeOperands c;
-  if (!parse_change(code, operands, &c)) {
-    return fail(LS_CORRUPT, "log record of a row (operation %x) can not be undone", code);
+  LeafRows rows;
+  if (!parse_change(op.code, op.operands, &c) || (op.code == kRowInsertMany && !parse_rows(c.new_bytes, &rows)))
+    return fail(LS_CORRUPT, "log record of a row (operation %x) can not be undone", op.code);
+  const bool insert = op.code == kRowInsert || op.code == kRowInsertMany;
+  *out = {.code = insert ? u8{kRowInsert} : op.code, .file = op.file, .row_id = c.row_id, .seq = c.seq};
+  if (op.code == kRowInsertMany) out->count = rows.count;
+  if (insert) return kOk;
+  out->flags = c.prev_flags;
+  out->previous_seq = c.prev_seq;
+  if (op.code == kRowUpdate) out->patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
+  return kOk;
+}
+
+LogPacker pack_row_undo(const RowUndo &undo) {
+  LogPacker p;
+  p.byte(undo.code).number(undo.file).number(undo.row_id).number(undo.seq);
+  if (undo.code == kRowInsert) {
+    p.number(undo.count);
+    return p;
   }
-  const UndoTarget target{file, c.row_id, tn, c.seq};
-  if (code == kRowInsert) return remove_inserted(w, target, 1);
-  if (code == kRowInsertMany) {
-    LeafRows rows;
-    if (!parse_rows(c.new_bytes, &rows)) return fail(LS_CORRUPT, "log record of rows (operation %x) can not be undone", code);
-    return remove_inserted(w, target, rows.count);
+  p.byte(undo.flags).number(undo.previous_seq);
+  if (undo.code == kRowUpdate) p.number(undo.patch.offset).number(undo.patch.cut);
+  return p;
+}
+
+bool parse_row_undo(Bytes item, RowUndo *out) {
+  LogUnpacker in(item);
+  *out = {};
+  out->code = in.byte();
+  out->file = static_cast<FileNo>(in.number(~FileNo{0}));
+  out->row_id = in.number();
+  out->seq = static_cast<u32>(in.number(~u32{0}));
+  if (out->code == kRowInsert) {
+    out->count = in.number();
+    return in.done();
   }
-  const u8 flags = c.prev_flags;
-  const RowHeader previous = RowHeader::make(c.prev_seq != 0 ? tn : 0, flags, 0, 0, c.prev_seq);
+  if (out->code != kRowUpdate && out->code != kRowDelete) return false;
+  out->flags = in.byte();
+  out->previous_seq = static_cast<u32>(in.number(~u32{0}));
+  if (out->code == kRowDelete) return in.done();
+  out->patch.offset = static_cast<u16>(in.number(kPageSize));
+  out->patch.cut = static_cast<u16>(in.number(kPageSize));
+  out->patch.fresh = in.rest();
+  return in.good() && out->patch.fresh.size() <= kPageSize;
+}
+
+Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn) {
+  const UndoTarget target{file, undo.row_id, tn, undo.seq};
+  if (undo.code == kRowInsert) return remove_inserted(w, target, undo.count);
+  const RowHeader previous = RowHeader::make(undo.previous_seq != 0 ? tn : 0, undo.flags, 0, 0, undo.previous_seq);
   PayloadBefore before;
-  if (code == kRowUpdate) before.patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
+  before.patch = undo.patch;
   return put_back(w, target, previous, before);
 }
 

@@ -23,6 +23,29 @@ struct UndoTarget {
 // An update or delete: header and payload before (a ghost's moved_to goes by itself).
 Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before);
 // An insertion: rows [target.row_id, target.row_id + count) that carry (tn, seq) vanish.
-Status remove_inserted(Worker &w, const UndoTarget &target, u32 count);
+Status remove_inserted(Worker &w, const UndoTarget &target, u64 count);
+
+// What undoes a change, taken from its log record: of an insertion the range of row ids, of an update what the new bytes have replaced.
+struct RowUndo {
+  u8 code = 0;      // kRowInsert (for kRowInsertMany, too), kRowUpdate, kRowDelete
+  FileNo file = 0;
+  u64 row_id = 0;
+  u32 seq = 0;
+  u64 count = 1;    // kRowInsert
+  u8 flags = 0;     // of the version before, and its seq if it was the transaction's own
+  u32 previous_seq = 0;
+  Patch patch{};    // kRowUpdate: gives the payload before, applied to that after
+
+  // Insertions of consecutive rows become one.  False: `later` does not follow.
+  bool extend(const RowUndo &later);
+};
+// LS_CORRUPT: not an operation of a kRow record.
+Status row_undo_of(const LogOp &op, RowUndo *out);
+// As an item of an undo file; the patch's bytes are those in `item` then.
+inline constexpr u8 kUndoRow = 16;
+LogPacker pack_row_undo(const RowUndo &undo);   // without the patch's bytes, which follow
+bool parse_row_undo(Bytes item, RowUndo *out);
+// Undo a loser's change through the tree, idempotent: does nothing when the row does not carry (tn, seq) any more.
+Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn);
 
 }  // namespace ls

@@ -205,14 +205,19 @@ size_t active_tns(const TxnShared &t, Tn *out, size_t cap) {
   return found + prepared_tns(t, found < cap ? out + found : nullptr, found < cap ? cap - found : 0);
 }
 
-Gsn oldest_active_gsn(const TxnShared &t) {
-  Gsn oldest = ~Gsn{0};
+void active_logged(const TxnShared &t, std::vector<ActiveTxn> *out) {
   const u32 n = slots_in_use(t);
   for (u32 i = 0; i < n; i++) {
-    const Gsn gsn = t.active[i].first_gsn.load(std::memory_order_seq_cst);
-    if (gsn != 0 && gsn < oldest) oldest = gsn;
+    const TxnShared::Active &active = t.active[i];
+    // A transaction's two words, not one's and the next one's: first_gsn is 0 in between.
+    for (Gsn gsn = active.first_gsn.load(std::memory_order_seq_cst); gsn != 0;) {
+      const Tn tn = active.tn.load(std::memory_order_acquire);
+      const Gsn again = active.first_gsn.load(std::memory_order_seq_cst);
+      if (again == gsn) out->push_back({i, tn, gsn});
+      if (again == gsn) break;
+      gsn = again;
+    }
   }
-  return oldest;
 }
 
 Tn txn_horizon(const TxnShared &t) {

@@ -17,6 +17,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "base/spare_memory.hpp"
 #include "txn/tn_eras.hpp"
@@ -202,7 +203,13 @@ bool tn_is_active(const TxnShared &t, Tn tn);
 // Copy active TNs (unsorted, at most cap); how many there are.
 size_t active_tns(const TxnShared &t, Tn *out, size_t cap);
 // The log must be kept from this GSN on for running transactions; ~0 when there is none.
-Gsn oldest_active_gsn(const TxnShared &t);
+struct ActiveTxn {
+  u32 slot;
+  Tn tn;           // 0: it is just leaving its slot
+  Gsn first_gsn;   // not after its first record's
+};
+// Those that have logged something, or are about to.
+void active_logged(const TxnShared &t, std::vector<ActiveTxn> *out);
 // Every snapshot sees the changes of committed transactions below as done.  One that is being undone may be below.
 Tn txn_horizon(const TxnShared &t);
 // The same without those: transactions below have ended, in every sense, and their ghosts may go.
@@ -227,10 +234,6 @@ Status close_range(Worker &w);
 // ---- row_log.cpp: kOpRow operations
 // Redo one operation on its page; tn: of the transaction the record belongs to (0 for system records).
 Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn);
-
-// ---- row_undo.cpp
-// Undo one kRow record of a loser, through the tree, idempotent: does nothing when the row does not carry (tn, seq) any more.
-Status row_undo(Worker &w, FileSlot &file, u8 code, Bytes operands, Tn tn);
 
 // ---- cleaner.cpp: engine thread; removes versions and ghosts that no snapshot needs, stale row lock entries, and what `more` removes.
 struct CleanMore {

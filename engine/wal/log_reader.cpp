@@ -20,8 +20,8 @@ constexpr size_t kMostPieceBytes = 4 << 20;
 
 }  // namespace
 
-LogReader::LogReader(const char *dir, u64 segment_bytes, Lsn from, u64 first_run)
-    : stream_(dir, segment_bytes), first_run_(first_run), position_(from) {
+LogReader::LogReader(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, Lsn to)
+    : stream_(dir, segment_bytes), first_run_(first_run), to_(to), position_(from) {
   extent_.begin = extent_.end = from;
 }
 
@@ -47,8 +47,8 @@ void LogReader::forget() {
 
 Status LogReader::read_round() {
   RoundHeader header;
-  bool more;
-  LS_TRY(log_round_header(stream_, position_, &header, &more));
+  bool more = position_ < to_;
+  if (more) LS_TRY(log_round_header(stream_, position_, &header, &more));
   if (more) {
     u8 *round = allocate(header.bytes);
     LS_TRY(log_round_load(stream_, header, round, &more));

@@ -38,8 +38,9 @@ struct LogExtent {
 // the records behind the last complete_gsn, those that are being handed out, and what was since the last forget().
 class LogReader {
  public:
-  // A round of a run before first_run is left over from a tail that was cut, and ends the log.
-  LogReader(const char *dir, u64 segment_bytes, Lsn from, u64 first_run);
+  // A round of a run before first_run is left over from a tail that was cut, and ends the log.  `to`: nothing behind is read, for a log
+  // that is being written.
+  LogReader(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, Lsn to = ~Lsn{0});
   // Null: there are no more.  A torn tail is not an error.  What is pointed to stays until pop().
   Status peek(const LogEntry **entry);
   void pop();
@@ -75,6 +76,7 @@ class LogReader {
 
   LogStream stream_;
   const u64 first_run_;
+  const Lsn to_;
   LogExtent extent_;
   Lsn position_;
   bool have_round_ = false, ended_ = false;

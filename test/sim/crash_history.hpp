@@ -415,7 +415,7 @@ inline void CrashHistory::run() {
   ASSERT_EQ(store.recover(kFirstXid), LS_OK) << store.err.message;
   Host host(store.store(), kFirstXid);
   {
-    Client a(store, host, 0), b(store, host, 1), old(store, host, 2);
+    Client a(store, host, 0), b(store, host, 1), old(store, host, 2), aged(store, host, 3);
     fill(a);
     checkpoint(store);
     note(store);
@@ -432,16 +432,30 @@ inline void CrashHistory::run() {
     update(b, kRows, rows_[20], text(20, 250));
     insert(b, kWide, text(7000, 2000));
     prepare(b);
+    // A transaction that is older than several checkpoints, changes rows between them, and ends; its undo file is appended to and removed.
+    begin(aged);
+    for (u32 i = 30; i < 40; i++) update(aged, kRows, rows_[i], text(i, 60));
+    load(aged, 7500, 20);
+    const u64 own = insert(aged, kRows, text(904, 90));
+    u32 kept = ls_txn_savepoint(aged.session.worker());
+    auto before = aged.changes;
+    remove(aged, kRows, rows_[40]);
     // Open over a checkpoint with more log than lies between two positions that the log knows (1 MiB).
     begin(old);
     update(old, kRows, rows_[52], text(52, 99));
     remove(old, kRows, rows_[53]);
     wide_rows(a, store);
     checkpoint(store);
+    ls_txn_rollback_to(aged.session.worker(), kept);
+    aged.changes = before;
+    remove(aged, kRows, own);
     begin(a);
     insert(a, kWide, text(4000, 100));
     commit(a);
+    checkpoint(store);
     abort(old);
+    update(aged, kRows, rows_[41], text(41, 700));
+    commit(aged);
     note(store);
     finish_prepared(a, host, 0, true);
     empty_out(a);
@@ -460,6 +474,8 @@ inline void CrashHistory::run() {
     update(a, kRows, rows_[1], text(1, 77));
     insert(a, kWide, text(6000, 1000));
     load(a, 7300, 40);
+    checkpoint(store);
+    update(a, kRows, rows_[1], text(1, 99));
     rekey(a, rows_[9], text(809, 60));
     insert(b, kRows, text(950, 70));
     rekey(b, rows_[10], text(810, 60));

@@ -216,7 +216,7 @@ class DiskImage {
   // Make the files under `root`, and nothing else.
   void make(const std::string &root, Keep keep) const {
     std::filesystem::remove_all(root);
-    for (const char *directory : {"base/5", "leanstore/wal", "leanstore/versions", "leanstore/prepared"}) {
+    for (const char *directory : {"base/5", "leanstore/wal", "leanstore/versions", "leanstore/prepared", "leanstore/undo"}) {
       std::filesystem::create_directories(root + "/" + directory);
     }
     for (bool log : {true, false}) {

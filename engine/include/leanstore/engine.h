@@ -79,6 +79,7 @@ typedef struct ls_config {
   uint32_t log_buffer_bytes;    /* per slot, power of two */
   uint64_t log_segment_bytes;
   uint64_t max_log_bytes;       /* soft: a checkpoint is due before it is reached */
+  uint64_t long_transaction_bytes; /* the log is not kept for transactions that began so much of it before a checkpoint */
   uint32_t checkpoint_seconds;
   uint32_t checkpoint_spread;   /* over how many percent of the time, or the log, to the next one its writes are spread; 0: at once */
   uint32_t page_providers;      /* threads */

@@ -2,6 +2,7 @@
 // before, both whatever was done at run time in between.
 #include <random>
 
+#include "txn/row_undo.hpp"
 #include "unit/txn/txn_fixture.hpp"
 #include "unit/wal/log_image.hpp"
 
@@ -288,7 +289,13 @@ TEST_F(RowLogTest, undo_of_a_loser_gives_back_what_was_before) {
       for (size_t i = records.size(); i-- > 0;) {
         if (records[i].tn != loser) continue;
         const auto &[op, operands] = records[i].ops[0];
-        TXN_ASSERT_OK(row_undo(*undoer, table, op.code, Bytes(operands.data(), operands.size()), loser));
+        RowUndo undo, from_file;
+        TXN_ASSERT_OK(row_undo_of({op.file, op.page, op.code, Bytes(operands.data(), operands.size())}, &undo));
+        const LogPacker packed = pack_row_undo(undo);
+        std::vector<u8> item(Bytes(packed).begin(), Bytes(packed).end());
+        item.insert(item.end(), undo.patch.fresh.begin(), undo.patch.fresh.end());
+        ASSERT_TRUE(parse_row_undo(item, &from_file));
+        TXN_ASSERT_OK(row_undo(*undoer, table, from_file, loser));
       }
     }
     EXPECT_EQ(b.contents(table), before) << "round " << round;
