@@ -106,6 +106,18 @@ extern ls_worker *ls_reader(void);
 extern void ls_assign_count_remote_waits(bool newval, void *extra);
 extern bool ls_reader_attached(void);
 
+/* Waits until no change that this backend was shown can be taken back by a crash. */
+extern void ls_wait_for_shown(void);
+
+/* As things are, the transaction's commit waits for the engine's log, and so for all that it has been shown. */
+extern bool ls_commit_is_awaited(void);
+
+/* ---- ls_shown.c: statements do not complete before what they were shown is durable */
+extern int	ls_shown_enter(void);	/* a utility statement; what ls_shown_leave() is to be given */
+extern void ls_shown_leave(int outer);
+extern void ls_shown_at_abort(void);
+extern void ls_shown_install_hooks(void);
+
 /* Everything that was logged by the engine so far becomes durable. */
 extern void ls_harden_all(void);
 

@@ -39,6 +39,7 @@ _PG_init(void)
 	ls_xact_install_callbacks();
 	ls_state_install_hooks();
 	ls_pin_install_hooks();
+	ls_shown_install_hooks();
 	ls_serializable_install_hooks();
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();

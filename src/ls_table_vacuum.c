@@ -169,6 +169,24 @@ report(Vacuum *v, const VacuumParams *params, TimestampTz start, int nindexes)
 			 errdetail_plural("%d index was scanned.", "%d indexes were scanned.", nindexes, nindexes)));
 }
 
+/*
+ * Deletions by writers below are seen by everybody, and durable: the server's log may be flushed at any time with the
+ * removal of an index entry, and the row must not come back then.  A snapshot that sees those writers is not to be had
+ * before they have their places in the engine's log.
+ */
+static uint64
+dead_below(Relation rel)
+{
+	/* the engine's horizon lags behind by the time between two publications */
+	uint64		horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(rel));
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	(void) ls_snapshot_convert(GetActiveSnapshot());
+	PopActiveSnapshot();
+	ls_harden_all();
+	return horizon;
+}
+
 void
 ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrategy bstrategy)
 {
@@ -183,11 +201,10 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 		.rel = rel,
 		.strategy = bstrategy,
 		.message_level = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2,
-		/* the engine's lags behind by the time between two publications */
-		.horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(rel)),
 	};
 
 	(void) ls_reader();
+	v.horizon = dead_below(rel);
 	ls_forget_recent();
 	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
 	if (params->options & VACOPT_VERBOSE)

@@ -133,6 +133,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *parsetree = pstmt->utilityStmt;
 	LsIndexAfterwards after = {0};
 	LsEnumPositions *enum_positions = NULL;
+	const int	outer = ls_shown_enter();
 
 	template_name[0] = '\0';
 	if (read_only_tree && (IsA(parsetree, CreatedbStmt) || ls_index_concerns(parsetree)))
@@ -194,6 +195,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);
 	ls_index_after_alter_enum(enum_positions);
+	ls_shown_leave(outer);
 }
 
 static void

@@ -293,6 +293,26 @@ has_engine_log(void)
 	return begun_tn != 0 && ls_txn_has_log(worker);
 }
 
+void
+ls_wait_for_shown(void)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (worker == NULL || likely(!ls_shown_unhardened(worker)))
+		return;
+	pgstat_report_wait_start(wait_event_commit);
+	LS_CALL(status, ls_wait_shown(worker, &error));
+	pgstat_report_wait_end();
+	ls_check(status, error, NULL);
+}
+
+bool
+ls_commit_is_awaited(void)
+{
+	return synchronous_commit > SYNCHRONOUS_COMMIT_OFF && has_engine_log();
+}
+
 /*
  * Has the commit to be durable in both logs, all or nothing?  When PostgreSQL WAL
  * was written (catalogs, heap, native indexes, sequences) or will be by the callback
@@ -312,6 +332,8 @@ pre_commit(void)
 {
 	ls_mixed_before_commit(begun_tn != 0);
 	ls_two_logs_before_commit(has_engine_log(), engine_read);
+	if (!ls_commit_is_awaited())
+		ls_wait_for_shown();
 	commit_begun = true;
 	if (!has_engine_log())
 		return;
@@ -344,7 +366,7 @@ commit(void)
 	bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed;
 	static char note[LS_COMMIT_NOTE_BYTES];
 	size_t		note_bytes = mixed || !has_engine_log() ? 0 : ls_commit_note_fill(note);
-	uint64		gsn = ls_txn_commit(worker, note, note_bytes);
+	uint64		gsn = ls_txn_commit(worker, note, note_bytes, will_wait);
 
 	wait_gsn = will_wait ? gsn : 0;
 	ls_pages_note(NULL);
@@ -405,6 +427,7 @@ xact_callback(XactEvent event, void *arg)
 			}
 			ls_relation_at_eoxact(false);
 			end_of_transaction(false);
+			ls_shown_at_abort();
 			break;
 
 		case XACT_EVENT_PRE_PREPARE:
@@ -474,6 +497,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 					ls_txn_rollback_to(worker, seq);
 				}
 				ls_relation_at_eosubxact(false, subid, parent);
+				ls_shown_at_abort();
 				break;
 			}
 

@@ -263,7 +263,7 @@ class RowsSession : public Session {
   void commit() {
     check(ls_txn_reserve_commit(worker_, &err_), err_, "commit");
     host_.end(thread_);
-    (void)ls_txn_commit(worker_, nullptr, 0);
+    (void)ls_txn_commit(worker_, nullptr, 0, false);
   }
 
   RowsStore &store_;
@@ -298,7 +298,7 @@ class RowsTransactions : public Transactions {
     if (writes_) {
       check(ls_txn_reserve_commit(worker_, &err_), err_, "commit");
       host_.end(thread_);
-      (void)ls_txn_commit(worker_, nullptr, 0);
+      (void)ls_txn_commit(worker_, nullptr, 0, false);
     }
     host_.release(thread_);
   }

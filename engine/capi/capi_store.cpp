@@ -75,9 +75,11 @@ uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) noexcept {
 void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
                               ls_plain_snapshot *pins, uint32_t n_pins) noexcept {
   std::atomic<Tn> &shared = store->txns->horizon;
+  const Log &log = store_process(*store).log;
+  const Tn hardened = store->txns->commits.harden_horizon(horizon, log.last_gsn(), log.hardened());
   Tn seen = shared.load(std::memory_order_relaxed);
   // Release pairs with the readers of the horizon: what the host looked at to compute it comes before.
-  while (seen < horizon && !shared.compare_exchange_weak(seen, horizon, std::memory_order_release)) {
+  while (seen < hardened && !shared.compare_exchange_weak(seen, hardened, std::memory_order_release)) {
   }
   horizon_publish(store->txns->snapshots, floor, *now, pins, n_pins);
 }

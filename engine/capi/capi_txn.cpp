@@ -86,8 +86,23 @@ ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *
   return wall::call(err, [&] { return txn_prepare_commit(wall::worker(worker), full_xid); });
 }
 
-uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes) noexcept {
-  return wall::call_sure([&] { return txn_commit(wall::worker(worker), {static_cast<const u8 *>(note), note_bytes}); });
+uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes, bool awaited) noexcept {
+  return wall::call_sure([&] { return txn_commit(wall::worker(worker), {static_cast<const u8 *>(note), note_bytes}, awaited); });
+}
+
+bool ls_shown_unhardened(ls_worker *worker) noexcept {
+  Worker &w = wall::worker(worker);
+  if (w.shown.latest() <= w.log.log().hardened()) w.shown.forget();
+  return w.shown.latest() != 0;
+}
+
+ls_status ls_wait_shown(ls_worker *worker, ls_error *err) noexcept {
+  return wall::call(err, [&] {
+    Worker &w = wall::worker(worker);
+    if (!w.log.wait_hardened(w.shown.latest(), w.ctx.interrupt)) return fail(LS_INTERRUPTED, "interrupted while a commit was hardened");
+    w.shown.forget();
+    return Status(kOk);
+  });
 }
 
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) noexcept {

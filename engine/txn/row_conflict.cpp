@@ -147,6 +147,7 @@ Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, Ch
     *again = !same;
     if (*again) return kOk;
   }
+  if (verdict == LS_UPDATED || verdict == LS_DELETED) show(w, *change.snapshot, header.tn());
   return make_status(verdict);
 }
 

@@ -31,6 +31,8 @@ Status first_writer(Worker &w, const RowHeader &ghost, Tn *first, bool *known) {
 
 Status deletion_final(Worker &w, const RowHeader &ghost, bool *final) {
   const HorizonShared &snapshots = w.txns->snapshots;
+  *final = false;
+  if (!w.txns->commits.is_hardened(ghost.tn(), w.log.log().hardened())) return kOk;
   *final = !version_needed(snapshots, kEarliestTn, ghost.tn());
   // Not even if no pin saw the row.
   if (*final || version_needed(snapshots, kLatestTn, ghost.tn())) return kOk;

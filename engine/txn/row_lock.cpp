@@ -201,6 +201,7 @@ Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_ver
     std::memcpy(buffer, version.payload.data(), version.payload.size());
     version.payload = Bytes(buffer, version.payload.size());
   }
+  show(w, *change.snapshot, version.header.tn());
   fill_row(viewer_of(w, *change.snapshot), change.row_id, version, row);
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
   *newer = version.header.tn() != w.tn && !writer_visible(version.header, *change.snapshot, base);

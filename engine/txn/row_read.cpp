@@ -67,6 +67,7 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
       if (newer) return make_status(LS_UPDATED);
     }
     if (j.verdict != Verdict::kOlder) {
+      show(w, *viewer.snapshot, version->header.tn());
       *found = j.verdict == Verdict::kVisible ? Found::kRow : Found::kNone;
       return kOk;
     }
@@ -120,6 +121,7 @@ Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id,
     *newest = parts.header;
     if (parts.header.tn() < settled) {
       // The common case: everybody who may be looking sees it.
+      show(w, *viewer.snapshot, parts.header.tn());
       *version = RowVersion{parts.header, parts.payload, parts.moved_to};
       return parts.header.has(LS_ROW_GHOST) ? make_status(LS_NOT_FOUND) : kOk;
     }

@@ -110,6 +110,7 @@ void RowScan::note_leaf_range() {
   const RowHeader header = RowHeader::load(value.data());
   if (header.tn() >= visible_below_ || (header.flags() & unclear_flags_)) return resolve(value, row, visible);
   // The common case: everybody who may be looking sees it.
+  show(w_, snapshot_, header.tn());
   *visible = !header.has(LS_ROW_GHOST);
   if (!*visible) {
     old_ghosts_ |= no_cleaner_comes_for(header);
@@ -212,6 +213,7 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
   RowVersion version;
   if (const VersionEntry *entry = found_ahead()) {
     version.header = entry->previous;
+    show(w_, snapshot_, version.header.tn());
     version.payload = Bytes(reinterpret_cast<const u8 *>(entry + 1), entry->payload_bytes);
     fill_row(viewer_, row_id_, version, row);
     *visible = true;

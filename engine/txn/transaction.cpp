@@ -154,12 +154,13 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
 }
 
 // Whoever sees what it wrote waits until it has left (the host's snapshots do), so all that depends on it lies behind its record.
-Gsn txn_commit(Worker &w, Bytes note) {
+Gsn txn_commit(Worker &w, Bytes note, bool awaited) {
   if (w.tn == 0) return 0;
   LS_CHECK(note.size() <= LS_COMMIT_NOTE_BYTES, "the note of a commit is too long");
   Gsn gsn = 0;
   if (w.has_log) {
     gsn = append_end(w, RecordKind::kCommit, w.tn, note);
+    if (awaited) w.txns->commits.raise(w.tn, gsn);
     TxnShared::Active &active = w.txns->active[w.slot];
     active.last_commit.store(gsn, std::memory_order_relaxed);
     active.last_tn.store(w.tn, std::memory_order_release);   // pairs with use_row_of
@@ -167,6 +168,15 @@ Gsn txn_commit(Worker &w, Bytes note) {
   }
   txn_leave(w);
   return gsn;
+}
+
+void show_recent(Worker &w, const ls_snapshot &snapshot, Tn tn) {
+  w.shown.start_at(w.txns->tn_base.load(std::memory_order_relaxed));
+  if (tn < w.shown.hardened_below() || tn == w.tn || tn == snapshot.own_tn) return;
+  const Gsn mark = w.txns->commits.of(tn).load(std::memory_order_acquire);   // pairs with raise() (SH1)
+  const Gsn hardened = w.log.log().hardened();
+  if (mark > hardened) w.shown.commit_at(mark);
+  if (snapshot.kind == LS_SNAPSHOT_MVCC) w.shown.note_ended(snapshot.xmin, hardened, w.log.log());
 }
 
 void txn_rollback_to(Worker &w, u32 savepoint) {

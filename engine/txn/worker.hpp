@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/spare_memory.hpp"
+#include "txn/shown.hpp"
 #include "txn/tn_eras.hpp"
 #include "version/horizon.hpp"
 #include "version/version_store.hpp"
@@ -52,6 +53,7 @@ struct TxnShared {
   std::atomic<Tn> horizon{0};
   HorizonShared snapshots;                     // exact: which versions above the horizon are needed
   std::atomic<Tn> highest_tn{0};               // largest TN ever begun
+  CommitMarks commits{};                       // which are visible and not hardened
   u32 version_trees{0};                        // power of two
   u32 version_file[kMaxVersionTrees]{};        // FileSlot indexes
   VersionLeaves version_leaves;
@@ -177,6 +179,7 @@ struct Worker {
   bool prepared = false;
   PreparedSlot *two_phase = nullptr;   // between txn_prepare and its hand-over or abort
   bool two_phase_logged = false;
+  Shown shown;
   std::unique_ptr<Dependencies> dependencies;   // ctx points at it, too; null: not counted
   InsertRange inserts;
   LastLeaves last_leaves;
@@ -196,7 +199,7 @@ void txn_set_part(Worker &w, u32 part);
 // which that of a part is.
 Status change_part(Worker &w, Tn tn, u32 seq, u32 *part);
 Status txn_prepare_commit(Worker &w, u64 full_xid);
-Gsn txn_commit(Worker &w, Bytes note = {});
+Gsn txn_commit(Worker &w, Bytes note = {}, bool awaited = false);
 void txn_abort(Worker &w);
 void txn_rollback_to(Worker &w, u32 savepoint);
 bool tn_is_active(const TxnShared &t, Tn tn);
@@ -220,6 +223,12 @@ void txn_leave(Worker &w);
 void txn_count_dependencies(Worker &w, bool count);
 // The worker has read a row whose newest version tn has written.
 void use_row_of(Worker &w, Tn tn);
+
+// The worker is shown a version that tn has written, or that tn has deleted it; tn has committed, or the version does not count.
+void show_recent(Worker &w, const ls_snapshot &snapshot, Tn tn);
+inline void show(Worker &w, const ls_snapshot &snapshot, Tn tn) {
+  if (tn >= w.shown.hardened_below()) [[unlikely]] show_recent(w, snapshot, tn);
+}
 
 // For the folder's other files: announce the first logged change; a fresh sequence number;
 // the partition of a transaction; the eyes of a snapshot (take it before reading rows).

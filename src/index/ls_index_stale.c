@@ -173,11 +173,15 @@ ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot)
 	return is_key(index, key, values, isnull);
 }
 
-/* Does every snapshot see this transaction, which has ended?  The server knows of the last ones, the engine of all that it was told. */
+/*
+ * Does every snapshot see this transaction, which has ended?  The server knows of the last ones, the engine of all that it was told.  One that
+ * is active still has no place in the log yet: what is done because of it must not come before it.
+ */
 static bool
 everybody_sees(Relation table, uint64 tn)
 {
-	return tn < ls_store_horizon(ls_shared->store) || GlobalVisCheckRemovableXid(table, ls_tn_to_xid(tn));
+	return tn < ls_store_horizon(ls_shared->store) ||
+		(GlobalVisCheckRemovableXid(table, ls_tn_to_xid(tn)) && !ls_tn_is_active(ls_shared->store, tn));
 }
 
 /* May versions that were superseded by this transaction be garbage? */

@@ -261,12 +261,17 @@ LS_NODISCARD ls_status ls_txn_reserve_commit(ls_worker *worker, ls_error *err) L
 LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
 /* Step 2, after the host made the effects visible: the commit takes its place in the total order, before another worker finds the
  * transaction no longer active.  Returns the GSN to wait for (0: nothing).  note: bytes of the host's that go with the commit, see
- * ls_commits_behind; LS_COMMIT_NOTE_BYTES at most. */
+ * ls_commits_behind; LS_COMMIT_NOTE_BYTES at most.  awaited: the host acknowledges it when it is hardened, and does not want others to
+ * rely on it before (ls_shown_unhardened). */
 #define LS_COMMIT_NOTE_BYTES 4096
-uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes) LS_NOEXCEPT;
+uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes, bool awaited) LS_NOEXCEPT;
 /* Step 3, when locks are released: wait until everything up to gsn is hardened.  delay_us: a round that this worker writes for it
  * may wait so long for other commits; 0: the engine chooses. */
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) LS_NOEXCEPT;
+/* Has this worker been shown changes, since it last waited for them, of transactions of others whose commits are awaited and not
+ * hardened?  Then a crash could take them back.  ls_wait_shown: until they are.  LS_INTERRUPTED. */
+bool ls_shown_unhardened(ls_worker *worker) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_wait_shown(ls_worker *worker, ls_error *err) LS_NOEXCEPT;
 /* Abort: undo in place, then free the slot's TN. Also right after step 1. */
 void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
 

@@ -246,7 +246,7 @@ class Session {
     EXPECT_EQ(ls_txn_reserve_commit(worker_, &err), LS_OK);
     host_->end(xid_);
     xid_ = 0;
-    return ls_txn_commit(worker_, note.data(), note.size());
+    return ls_txn_commit(worker_, note.data(), note.size(), false);
   }
   void commit(const std::string &note = {}) { ls_wait_hardened(worker_, commit_unhardened(note), 0); }
   // The host counts a transaction as running until its changes are undone (visibility.hpp, V1).
@@ -262,7 +262,7 @@ class Session {
     commit_record(xid_);
     host_->end(xid_);
     xid_ = 0;
-    ls_wait_hardened(worker_, ls_txn_commit(worker_, nullptr, 0), 0);
+    ls_wait_hardened(worker_, ls_txn_commit(worker_, nullptr, 0, false), 0);
     return LS_OK;
   }
 
