@@ -139,6 +139,15 @@ wait_for_recovery(void)
 	}
 }
 
+static void
+count_dependencies(bool count)
+{
+	if (!ls_worker_count_dependencies(worker, count))
+		ereport(WARNING,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("no memory to count remote waits: this session counts none")));
+}
+
 /* Apart from ls_reader(), which is called for every row. */
 static pg_noinline void
 attach(void)
@@ -167,7 +176,7 @@ attach(void)
 		ls_raise(&error, NULL);
 	ls_pages_attach(worker);
 	ls_worker_report_waits(worker, my_wait_event_info, engine_wait_events);
-	ls_worker_count_dependencies(worker, ls_count_remote_waits);
+	count_dependencies(ls_count_remote_waits);
 	ls_interrupt = ls_worker_interrupt(worker);
 	on_shmem_exit(detach, 0);
 }
@@ -176,7 +185,7 @@ void
 ls_assign_count_remote_waits(bool newval, void *extra)
 {
 	if (worker != NULL)
-		ls_worker_count_dependencies(worker, newval);
+		count_dependencies(newval);
 }
 
 ls_worker *

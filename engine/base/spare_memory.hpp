@@ -1,7 +1,7 @@
 // spare_memory.hpp - blocks that one thread takes and gives back again and again (scans: several per statement, of pages each).
 // To malloc they are large, and it tidies up all it has whenever one is asked for.
 #pragma once
-#include <cstdlib>
+#include <new>
 
 #include "base/types.hpp"
 
@@ -11,7 +11,7 @@ class SpareMemory {
  public:
   SpareMemory() = default;
   ~SpareMemory() {
-    for (Block &block : kept_) std::free(block.memory);
+    for (Block &block : kept_) release(block.memory);
   }
   SpareMemory(const SpareMemory &) = delete;
   SpareMemory &operator=(const SpareMemory &) = delete;
@@ -25,7 +25,7 @@ class SpareMemory {
         return memory;
       }
     }
-    return std::aligned_alloc(kCacheLine, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+    return ::operator new(bytes, std::align_val_t{kCacheLine}, std::nothrow);
   }
   void give(void *memory, size_t bytes) {
     for (Block &block : kept_) {
@@ -34,10 +34,11 @@ class SpareMemory {
         return;
       }
     }
-    std::free(memory);
+    release(memory);
   }
 
  private:
+  static void release(void *memory) { ::operator delete(memory, std::align_val_t{kCacheLine}); }
   struct Block {
     void *memory = nullptr;
     size_t bytes = 0;

@@ -4,6 +4,8 @@
 // fail(...), which stores the details once; everybody above only passes the value on.  capi/ copies the
 // details to the caller's ls_error.
 #pragma once
+#include <new>
+
 #include "base/types.hpp"
 #include "leanstore/engine.h"
 
@@ -28,6 +30,18 @@ Status fail_path(ls_status status, const char *path, const char *format, ...)
 // Details of the last failure in this thread.
 const ls_error &last_error();
 void set_last_error(const ls_error &error);  // carry a failure from another thread
+
+// Run `body`, which returns Status; memory that it cannot have is LS_NO_MEMORY.  For where somebody
+// waits for the outcome, or others would
+// have to live with what is half done.
+template <typename Body>
+Status with_memory(Body &&body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return fail(LS_NO_MEMORY, "out of memory");
+  }
+}
 
 #define LS_TRY(expr)                         \
   do {                                       \

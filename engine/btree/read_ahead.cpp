@@ -1,9 +1,9 @@
 #include "btree/read_ahead.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
+#include "base/aligned_memory.hpp"
 #include "base/check.hpp"
 #include "os/page_reads.hpp"
 
@@ -40,11 +40,8 @@ struct ReadAhead::Reads {
     }
   }
 
-  struct Free {
-    void operator()(u8 *p) const { std::free(p); }
-  };
   Entry entries[kMost];
-  std::unique_ptr<u8, Free> pages{static_cast<u8 *>(std::aligned_alloc(kPageSize, kMost * kPageSize))};
+  AlignedPages pages = allocate_pages(kMost);
   PageReads ring;   // behind what it reads into
 };
 

@@ -3,9 +3,8 @@
 // A leaf that is evicted does not change but by what waits for it, and its room is known from when it left (Swip::room): each insertion
 // that waits takes its most from that.  The parent is latched exclusively, so nobody reads the leaf into the tree meanwhile.
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
+#include "base/aligned_memory.hpp"
 #include "base/check.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/node_entries.hpp"
@@ -109,10 +108,7 @@ void BTree::read_together(PageReads &ring, u8 *buffers, std::span<Waited> leaves
 
 Status BTree::bring_in(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pages) {
   constexpr u32 kBatch = 64;
-  struct Free {
-    void operator()(u8 *p) const { std::free(p); }
-  };
-  const std::unique_ptr<u8, Free> buffers(static_cast<u8 *>(std::aligned_alloc(kPageSize, kBatch * kPageSize)));
+  const AlignedPages buffers = allocate_pages(kBatch);
   BTree tree(ctx, file);
   PageReads ring(kBatch);   // behind what it reads into
   while (!pages.empty()) {

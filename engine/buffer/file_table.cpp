@@ -5,7 +5,6 @@
 // A crash needs no care here: the table is rebuilt from nothing at each start.
 #include "buffer/file_table.hpp"
 
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -288,7 +287,8 @@ Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, 
     wake_providers(*shared_);
     futex_wait_interruptible(&shared_->open_event, event, kOpenSliceUs);
   }
-  Status status = open_contents(*this, ctx, *slot, opening, format);
+  // Whatever happens: others wait for the slot to leave this state.
+  const Status status = with_memory([&] { return open_contents(*this, ctx, *slot, opening, format); });
   FileNo number = slot->file_no.load(std::memory_order_relaxed);
   if (ok(status)) {
     slot->state.store(FileState::kActive, std::memory_order_release);

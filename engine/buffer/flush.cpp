@@ -128,10 +128,8 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
     FileSlot &slot = pool.file(i);
     if (!filter.wants(slot)) continue;
     FileNo file_no = slot.file_no.load(std::memory_order_relaxed);
-    if (!pin_file(slot, file_no)) continue;
-    Status status = file_sync(slot.ref());
-    unpin_file(slot);
-    LS_TRY(status);
+    const FilePin pin(slot, file_no);
+    if (pin.pinned()) LS_TRY(file_sync(slot.ref()));
   }
   return kOk;
 }

@@ -33,7 +33,7 @@ constexpr u32 kIdleRounds = 8;        // without any progress, before the provid
 constexpr i64 kIdleSleepUs = 1'000;
 constexpr i64 kRestSleepUs = 100'000;
 constexpr i64 kSweepSleepUs = 10'000; // while dropped files have frames
-constexpr i64 kNoSpaceSleepUs = 100'000;
+constexpr i64 kLaterSleepUs = 100'000;
 
 bool not_swizzled(void *arg, Swip *swip) {
   if (!swip->is_swizzled()) return true;
@@ -51,7 +51,10 @@ bool has_swizzled_children(u8 *page) {
 }  // namespace
 
 struct PageProvider::State {
-  State(BufferPool &p, u32 id) : pool(p), writer(p), packer(*p.shared()), random(0x9e3779b97f4a7c15ull * (id + 1)) {}
+  State(BufferPool &p, u32 id) : pool(p), writer(p), packer(*p.shared()), random(0x9e3779b97f4a7c15ull * (id + 1)) {
+    evictable.reserve(kSamples);
+    written.reserve(kTearPages);
+  }
 
   BufferPool &pool;
   PageWriter writer;
@@ -287,7 +290,8 @@ void PageProvider::State::look_at(Frame *frame) {
 
 // Clear out forgotten files wherever their frames are.
 void PageProvider::State::sweep() {
-  if (!pool.shared()->sweep_mutex.try_lock()) return;
+  const std::unique_lock lock(pool.shared()->sweep_mutex, std::try_to_lock);
+  if (!lock) return;
   for (u32 i = 0; i < pool.frame_count(); i++) {
     Frame *frame = pool.frame(i);
     if (frame->state.load(std::memory_order_relaxed) == FrameState::kFree) continue;
@@ -295,7 +299,6 @@ void PageProvider::State::sweep() {
     if (file_is(file, FileState::kForgotten)) drop_forgotten(frame, file);
   }
   for (u32 i = 0; i < pool.shared()->max_files; i++) finish_forgotten(*pool.shared(), pool.file(i));
-  pool.shared()->sweep_mutex.unlock();
 }
 
 PageProvider::PageProvider(BufferPool &pool, u32 id) : pool_(pool), state_(new State(pool, id)) {}
@@ -338,10 +341,10 @@ Status PageProvider::run(const std::atomic<u32> &stop) {
     filling = free < shared.low_water || (filling && free < shared.high_water);
     i64 sleep_us = 0;
     if (filling) {
-      u32 freed;
-      Status status = round(&freed);
-      if (code(status) == LS_NO_SPACE) {
-        sleep_us = kNoSpaceSleepUs;  // the pages stay dirty in memory; somebody may make room
+      u32 freed = 0;
+      const Status status = with_memory([&] { return round(&freed); });
+      if (code(status) == LS_NO_SPACE || code(status) == LS_NO_MEMORY) {
+        sleep_us = kLaterSleepUs;  // the pages stay dirty in memory; somebody may make room
       } else {
         LS_TRY(status);
       }

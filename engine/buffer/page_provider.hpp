@@ -14,8 +14,9 @@ class PageProvider {
  public:
   PageProvider(BufferPool &pool, u32 id);
   ~PageProvider();
-  // One round; *freed: frames given to the free list.  A failed write is an error for the store (LS_IO_ERROR), a full disk is
-  // not (LS_NO_SPACE: the pages stay dirty, run() tries again).
+  // One round; *freed: frames given to the free list.  A failed write is an error for the store
+  // (LS_IO_ERROR), a full disk and memory
+  // that is short are not (LS_NO_SPACE, bad_alloc: the pages stay dirty, run() tries again).
   Status round(u32 *freed);
   // Thread body: rounds while the free list is below its mark, sleeps else; until stop.
   Status run(const std::atomic<u32> &stop);

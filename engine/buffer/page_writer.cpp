@@ -1,7 +1,6 @@
 #include "buffer/page_writer.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/check.hpp"
@@ -37,23 +36,23 @@ bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
 
 }  // namespace
 
-PageWriter::PageWriter(BufferPool &pool) : pool_(pool), guard_(*pool.shared()), ring_(io_ring_create(kTearPages)) {
-  block_ = static_cast<u8 *>(std::aligned_alloc(kPageSize, kTearAreaBytes));
-  LS_CHECK(block_, "no memory for write buffers");
+PageWriter::PageWriter(BufferPool &pool) : pool_(pool), guard_(*pool.shared()), ring_(io_ring_create(kTearPages)), block_(allocate_pages(kTearHeaderPages + kTearPages)) {
+  if (!block_) throw std::bad_alloc();
   logged_.reserve(kTearPages);
   unlogged_.reserve(kTearPages);
+  writes_.reserve(kTearPages);
+  files_.reserve(kTearPages);
 }
 
 PageWriter::~PageWriter() {
   for (const Entry &entry : logged_) finish(entry, false);
   for (const Entry &entry : unlogged_) finish(entry, false);
-  std::free(block_);
 }
 
 // Where the next page of that sort goes.
 u8 *PageWriter::slot_buffer(bool logged) const {
   size_t index = logged ? logged_.size() : kTearPages - 1 - unlogged_.size();
-  return block_ + (kTearHeaderPages + index) * kPageSize;
+  return block_.get() + (kTearHeaderPages + index) * kPageSize;
 }
 
 PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
@@ -128,45 +127,77 @@ void PageWriter::pin_files() {
   for (Entry &entry : unlogged_) entry.pinned = pin_file(*entry.file, entry.file_no);
 }
 
-Status PageWriter::put_in_place() {
-  std::vector<PageWrite> writes;
-  writes.reserve(kTearPages);
-  u8 *buffers = block_ + kTearHeaderPages * kPageSize;
+Status PageWriter::put_in_place(const volatile int *interrupt) {
+  writes_.clear();
+  u8 *buffers = block_.get() + kTearHeaderPages * kPageSize;
   // The tear guard wants the images close together: close the gaps of what was forgotten.
   u32 kept = 0;
   for (u32 i = 0; i < logged_.size(); i++) {
     if (!logged_[i].pinned) continue;
     if (kept != i) std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
-    writes.push_back({logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
+    writes_.push_back({logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
   }
   // Before the first of them: ReadAhead.
   for (const std::vector<Entry> *entries : {&logged_, &unlogged_}) {
     for (const Entry &entry : *entries) entry.file->page_writes.fetch_add(1, std::memory_order_seq_cst);
   }
-  bool guarded = kept > 0 && guard_.enabled();
-  if (guarded) LS_TRY(guard_.begin(block_, {writes.data(), kept}));
+  const bool guarded = kept > 0 && guard_.enabled();
+  if (guarded) LS_TRY(guard_.begin(block_.get(), writes_, interrupt));
   for (u32 i = 0; i < unlogged_.size(); i++) {
     if (!unlogged_[i].pinned) continue;
-    writes.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no, buffers + size_t{kTearPages - 1 - i} * kPageSize});
+    writes_.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no, buffers + size_t{kTearPages - 1 - i} * kPageSize});
   }
-  Status status = writes.empty() ? kOk : io_write_pages(ring_.get(), writes);
-  pool_.shared()->writes.fetch_add(writes.size(), std::memory_order_relaxed);
-  if (ok(status)) status = sync_files();
-  if (guarded) guard_.end(ok(status));
+  const Status status = write_and_sync(kept);
+  if (guarded && !pool_.shared()->failure.noted(nullptr)) guard_.end();   // T4
   return status;
+}
+
+// Pages are being changed in their files: it succeeds, or all is as it was, or the store has
+// failed.  Nothing here may need memory.
+Status PageWriter::write_and_sync(u32 logged) noexcept {
+  const Status status = writes_.empty() ? kOk : io_write_pages(ring_.get(), writes_);
+  pool_.shared()->writes.fetch_add(writes_.size(), std::memory_order_relaxed);
+  const ls_error error = last_error();
+  if (ok(status) || left_whole(logged)) {
+    if (const Status synced = sync_files(); !ok(synced)) {
+      pool_.shared()->failure.note(synced);
+      return make_status(LS_IO_ERROR);
+    }
+    if (!ok(status)) set_last_error(error);
+    return status;
+  }
+  set_last_error(error);
+  pool_.shared()->failure.note(status);
+  return make_status(LS_IO_ERROR);
+}
+
+// After a failure: was it space only, and has each file a whole page, the old or the new one, in
+// every place?  One that was never written
+// is made anew by redo; of a file that is not logged a crash leaves nothing anyway.
+bool PageWriter::left_whole(u32 logged) {
+  for (const PageWrite &write : writes_) {
+    if (!ok(write.status) && code(write.status) != LS_NO_SPACE) return false;
+  }
+  alignas(kPageSize) u8 page[kPageSize];
+  for (const PageWrite &write : std::span(writes_).first(logged)) {
+    const Status status = file_read_page(write.file, write.page, page);
+    if (code(status) == LS_END) continue;
+    if (!ok(status) || page_fault(page, write.page)) return false;
+  }
+  return true;
 }
 
 // Logged files only: what they have lost the log may not have any more.
 Status PageWriter::sync_files() {
-  std::vector<const Entry *> files;
+  files_.clear();
   for (const Entry &entry : logged_) {
-    if (entry.pinned) files.push_back(&entry);
+    if (entry.pinned) files_.push_back(&entry);
   }
   auto by_file = [](const Entry *a, const Entry *b) { return a->file_no < b->file_no; };
   auto same_file = [](const Entry *a, const Entry *b) { return a->file_no == b->file_no; };
-  std::sort(files.begin(), files.end(), by_file);
-  files.erase(std::unique(files.begin(), files.end(), same_file), files.end());
-  for (const Entry *entry : files) LS_TRY(file_sync(entry->file->ref()));
+  std::sort(files_.begin(), files_.end(), by_file);
+  files_.erase(std::unique(files_.begin(), files_.end(), same_file), files_.end());
+  for (const Entry *entry : files_) LS_TRY(file_sync(entry->file->ref()));
   return kOk;
 }
 
@@ -176,9 +207,12 @@ Status PageWriter::write(const volatile int *interrupt) {
   Gsn newest = 0;
   for (const Entry &entry : logged_) newest = std::max(newest, entry.gsn);
   Status status = harden(newest, interrupt);
+  if (ok(status) && pool_.shared()->failure.noted(nullptr)) {
+    status = fail(LS_IO_ERROR, "pages cannot be written: an earlier write has failed");
+  }
   if (ok(status)) {
     pin_files();
-    status = put_in_place();
+    status = with_memory([&] { return put_in_place(interrupt); });   // the pins and claims are given back below
   }
   ls_error error{};
   if (!ok(status)) error = last_error();

@@ -9,12 +9,19 @@
 //       by another frame, io_stage.hpp; K3 in packed_pages.hpp): an old image never overwrites a newer one.
 //   W4  dirty_since leaves its old value only after the copy is durable.  While a copy is under way changes are noted in
 //       dirty_next.
-// When a batch fails all its pages stay dirty.  A crash leaves any subset of the batch written: each is a consistent page
-// not ahead of the durable log.
+// When a batch fails all its pages stay dirty.  A disk without space (LS_NO_SPACE) has left them as
+// they were, and they are tried again
+// later; after any other failure nobody knows what the file has, so the store has failed
+// (PoolShared::failure) and nothing is written any
+// more: a sync that failed may have dropped what was to be synced, and a page that is half written
+// has its image in the tear guard still (T4).
+// A crash leaves any subset of the batch written: each is a consistent page not ahead of the
+// durable log.
 #pragma once
 #include <memory>
 #include <vector>
 
+#include "base/aligned_memory.hpp"
 #include "buffer/packed_pages.hpp"
 #include "buffer/pool.hpp"
 #include "buffer/tear_guard.hpp"
@@ -57,17 +64,22 @@ class PageWriter {
   };
   u8 *slot_buffer(bool logged) const;
   void pin_files();
-  Status put_in_place();
+  Status put_in_place(const volatile int *interrupt);
+  Status write_and_sync(u32 logged) noexcept;
   Status sync_files();
+  bool left_whole(u32 logged);
   void finish(const Entry &entry, bool success);
   void finish_frame(const Entry &entry, bool success);
 
   BufferPool &pool_;
   TearGuard guard_;
   std::unique_ptr<IoRing, IoRingDeleter> ring_;
-  u8 *block_;                     // header pages of the tear guard, then kTearPages buffers
+  AlignedPages block_;              // header pages of the tear guard, then kTearPages buffers
   std::vector<Entry> logged_;     // buffers from the front
   std::vector<Entry> unlogged_;   // buffers from the back
+  // Of the batch that is being written; room for all of it is there before it begins.
+  std::vector<PageWrite> writes_;
+  std::vector<const Entry *> files_;   // logged ones, each once
   Gsn unhardened_ = 0;
 };
 

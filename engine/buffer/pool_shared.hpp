@@ -7,6 +7,7 @@
 #pragma once
 #include <atomic>
 
+#include "base/failure.hpp"
 #include "buffer/file_table.hpp"
 #include "buffer/frame.hpp"
 #include "buffer/sparse_leaves.hpp"
@@ -94,6 +95,7 @@ struct PoolShared {
   FutexMutex sweep_mutex;            // one provider at a time clears out forgotten files; only tried
   FutexMutex tear_areas[kTearAreas];
   std::atomic<u32> tear_cursor;
+  Failure failure;                   // of page writes: nothing is written any more
 
   FutexMutex scan_mutex;             // one BufferPool::oldest_dirty at a time
   std::atomic<Gsn> moved_since;      // the oldest mark that has moved since it began (note_moved); 0: nobody wants to know
@@ -159,6 +161,20 @@ void take_meta(FileSlot &file, const struct MetaPage &meta);
 // Keeps the file from being forgotten while it is written: forget waits.  False: it is forgotten already.
 bool pin_file(FileSlot &file, FileNo file_no);
 void unpin_file(FileSlot &file);
+// The same for a block of code.
+class FilePin {
+ public:
+  FilePin(FileSlot &file, FileNo file_no) : file_(pin_file(file, file_no) ? &file : nullptr) {}
+  ~FilePin() {
+    if (file_) unpin_file(*file_);
+  }
+  FilePin(const FilePin &) = delete;
+  FilePin &operator=(const FilePin &) = delete;
+  bool pinned() const { return file_ != nullptr; }
+
+ private:
+  FileSlot *file_;
+};
 inline bool file_is(const FileSlot &file, FileState state) { return file.state.load(std::memory_order_acquire) == state; }
 // Is the file of that number still in that slot?  For tables of what belongs to pages that are in no frame.
 inline bool is_in_use(const PoolShared &pool, u32 file_slot, FileNo file_no) {

@@ -174,10 +174,9 @@ Status space_prepare(Ctx &ctx, FileSlot &file, u32 count) {
   if (wanted <= file.pages_allocated.load(std::memory_order_relaxed)) return kOk;
   // Pinned, so that the host does not truncate the file for its next user while we make it longer.
   FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-  if (!making && !pin_file(file, file_no)) return fail(LS_NOT_FOUND, "the file was dropped");
-  Status status = extend(file, wanted);
-  if (!making) unpin_file(file);
-  return status;
+  if (making) return extend(file, wanted);
+  const FilePin pin(file, file_no);
+  return pin.pinned() ? extend(file, wanted) : fail(LS_NOT_FOUND, "the file was dropped");
 }
 
 PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard) {

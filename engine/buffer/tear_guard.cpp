@@ -2,15 +2,15 @@
 
 #include <fcntl.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/aligned_memory.hpp"
 #include "base/check.hpp"
 #include "base/crc32c.hpp"
+#include "base/interrupt.hpp"
 #include "buffer/page_provider.hpp"
 
 namespace ls {
@@ -21,6 +21,8 @@ namespace {
 constexpr Gsn kLogEndUnknown = ~Gsn{0};
 // File numbers of recovery's own, for the cache of descriptors: relation files have no number yet.
 constexpr FileNo kFirstRecoveryFileNo = 0xffff0000u;
+
+constexpr i64 kAreaPollUs = 1'000;
 
 u32 header_pages(u32 bytes) { return (bytes + kPageSize - 1) / kPageSize; }
 
@@ -33,25 +35,39 @@ u32 header_crc(u8 *header, u32 bytes) {
   return crc;
 }
 
-std::string directory_of(const char *path) {
-  std::string directory(path);
-  size_t slash = directory.rfind('/');
-  return slash == std::string::npos ? "." : directory.substr(0, slash);
-}
-
 }  // namespace
 
 Status TearGuard::open() {
   if (file_.is_open()) return kOk;
-  LS_TRY(file_.open(pool_.tear_guard_path, O_CREAT));
+  const std::string path(pool_.tear_guard_path);
+  const std::string directory = path.substr(0, path.rfind('/'));
+  File file;
+  LS_TRY(file.open(path.c_str(), O_CREAT));
   u64 bytes;
-  LS_TRY(file_.size(&bytes));
+  LS_TRY(file.size(&bytes));
   // New: its name must be durable before anything relies on it.
-  if (bytes == 0) LS_TRY(directory_sync(directory_of(pool_.tear_guard_path).c_str()));
+  if (bytes == 0) LS_TRY(directory_sync(directory.c_str()));
+  file_ = std::move(file);
   return kOk;
 }
 
-Status TearGuard::begin(u8 *block, std::span<const PageWrite> writes) {
+// There are as many as commonly write at a time; whoever comes besides waits for the end of a
+// batch.
+Status TearGuard::take_area(const volatile int *interrupt) {
+  const u32 first = pool_.tear_cursor.fetch_add(1, std::memory_order_relaxed);
+  for (;;) {
+    for (u32 i = 0; i < kTearAreas; i++) {
+      area_ = (first + i) % kTearAreas;
+      if (pool_.tear_areas[area_].try_lock()) return kOk;
+    }
+    if (pool_.failure.noted(nullptr)) return fail(LS_IO_ERROR, "pages cannot be written: an earlier write has failed");
+    if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "interrupted while waiting for a place in \"%s\"", pool_.tear_guard_path);
+    std::atomic<u32> never{0};
+    futex_wait(&never, 0, kAreaPollUs);
+  }
+}
+
+Status TearGuard::begin(u8 *block, std::span<const PageWrite> writes, const volatile int *interrupt) {
   LS_ASSERT(!writes.empty() && writes.size() <= kTearPages);
   LS_TRY(open());
   alignas(8) u8 header[kTearHeaderPages * kPageSize] = {};
@@ -72,26 +88,17 @@ Status TearGuard::begin(u8 *block, std::span<const PageWrite> writes) {
   u8 *start = block + (kTearHeaderPages - pages) * kPageSize;
   std::memcpy(start, header, pages * kPageSize);
 
-  u32 first = pool_.tear_cursor.fetch_add(1, std::memory_order_relaxed);
-  area_ = kTearAreas;
-  for (u32 i = 0; i < kTearAreas && area_ == kTearAreas; i++) {
-    u32 candidate = (first + i) % kTearAreas;
-    if (pool_.tear_areas[candidate].try_lock()) area_ = candidate;
-  }
-  if (area_ == kTearAreas) {
-    area_ = first % kTearAreas;
-    pool_.tear_areas[area_].lock();
-  }
+  LS_TRY(take_area(interrupt));
   Status status = file_.write_at(area_ * kTearAreaBytes, start, (pages + writes.size()) * kPageSize);
   if (ok(status)) status = file_.sync_data();
   if (!ok(status)) pool_.tear_areas[area_].unlock();
   return status;
 }
 
-void TearGuard::end(bool success) {
+void TearGuard::end() {
   constexpr TearHeader kNone{};
   // Best effort (T2): an image that stays does no harm as long as its page is sound.
-  if (success) (void)file_.write_at(area_ * kTearAreaBytes, &kNone, sizeof kNone);
+  (void)file_.write_at(area_ * kTearAreaBytes, &kNone, sizeof kNone);
   pool_.tear_areas[area_].unlock();
 }
 
@@ -132,7 +139,7 @@ Status read_area(File &file, u32 area, Images *images) {
 // *present: the page exists, and what is there now may be in the page cache only: the process may have died between its write
 // and the sync.
 Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *present) {
-  std::unique_ptr<u8, void (*)(void *)> buffer(static_cast<u8 *>(std::aligned_alloc(kPageSize, kPageSize)), std::free);
+  const AlignedPages buffer = allocate_pages(1);
   if (!buffer) return fail(LS_NO_MEMORY, "no memory for a page");
   Status status = file_read_page(file, page_no, buffer.get());
   if (code(status) == LS_END || code(status) == LS_NOT_FOUND) return kOk;  // never written, or dropped

@@ -10,6 +10,9 @@
 //   T2  when the batch is finished its header is erased, so that an image is not brought back much later over a page that
 //       was damaged in another way.  The erasure is not synced: it merely has to get there some time.
 //   T3  of several images of a page the one with the largest GSN counts.
+//   T4  an area is given back when all its pages are whole in their files and synced.  One of which
+//   that is not known stays taken
+//       until the next start, and no page is written any more: the store has failed.
 // A page of zeros, or beyond the end of its file, was never touched by the write; redo makes it anew from the log.
 #pragma once
 #include <span>
@@ -51,12 +54,14 @@ class TearGuard {
   bool enabled() const { return pool_.tear_guard_path[0] != '\0'; }
   // `block`: kTearHeaderPages * kPageSize bytes of room, then the sealed pages one after the other (page i belongs to
   // writes[i]).  Takes an area (waits for one; no latch held) and makes the images durable.  The area stays taken until end().
-  Status begin(u8 *block, std::span<const PageWrite> writes);
-  // The pages are in place and synced (success), or nobody knows (then the images stay).
-  void end(bool success);
+  // LS_INTERRUPTED, LS_NO_SPACE, LS_IO_ERROR.
+  Status begin(u8 *block, std::span<const PageWrite> writes, const volatile int *interrupt);
+  // T4: the pages are whole in place, and synced.
+  void end();
 
  private:
   Status open();
+  Status take_area(const volatile int *interrupt);
 
   PoolShared &pool_;
   File file_;

@@ -40,8 +40,11 @@ void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const ui
   std::copy(codes, codes + LS_WAITS, waits.codes);
 }
 
-void ls_worker_count_dependencies(ls_worker *worker, bool count) noexcept {
-  wall::call_sure([&] { txn_count_dependencies(wall::worker(worker), count); });
+bool ls_worker_count_dependencies(ls_worker *worker, bool count) noexcept {
+  return wall::call(nullptr, [&] {
+           txn_count_dependencies(wall::worker(worker), count);
+           return kOk;
+         }) == LS_OK;
 }
 
 void ls_worker_forget_dependencies(ls_worker *worker) noexcept {

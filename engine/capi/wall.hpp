@@ -1,7 +1,5 @@
 // wall.hpp - what every function of engine.h does around its one call into the engine.
 #pragma once
-#include <new>
-
 #include "base/check.hpp"
 #include "base/status.hpp"
 #include "store/store.hpp"
@@ -21,12 +19,7 @@ void report(Status status, ls_error *err);
 // Run `body`; nothing is thrown, nothing stays latched.
 template <typename Body>
 ls_status call(ls_error *err, Body &&body) noexcept {
-  Status status = kOk;
-  try {
-    status = body();
-  } catch (const std::bad_alloc &) {
-    status = fail(LS_NO_MEMORY, "out of memory");
-  }
+  const Status status = with_memory(body);
   LS_ASSERT(latches_held() == 0);
   if (!ok(status)) report(status, err);
   return code(status);

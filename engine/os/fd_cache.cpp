@@ -11,7 +11,6 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "os/sys_calls.hpp"
 
@@ -40,12 +39,19 @@ struct Cache {
     by_use.splice(by_use.begin(), by_use, it->second);
     return it->second->segment;
   }
-  // Take the least recently used out; closed by whoever drops the last reference.
-  SegmentRef pop_oldest() {
-    SegmentRef oldest = std::move(by_use.back().segment);
-    by_key.erase(by_use.back().key);
-    by_use.pop_back();
-    return oldest;
+  // `made`: the segment alone.  All of it or nothing, should there be no memory.
+  void add(std::list<Entry> &made) {
+    by_key[made.front().key] = made.begin();
+    by_use.splice(by_use.begin(), made);
+  }
+  // To `taken`; closed by whoever drops the last reference.
+  void take(std::list<Entry>::iterator entry, std::list<Entry> *taken) {
+    by_key.erase(entry->key);
+    taken->splice(taken->begin(), by_use, entry);
+  }
+  // Without the least recently used.
+  void shrink_to(size_t most, std::list<Entry> *taken) {
+    while (by_use.size() > most) take(std::prev(by_use.end()), taken);
   }
 };
 
@@ -71,9 +77,9 @@ u64 key_of(FileNo file_no, u32 segment) { return u64{file_no} << 32 | segment; }
 
 // Close half of the cache: the process or the system ran out of descriptors.
 void shrink(Cache &c) {
-  std::vector<SegmentRef> dropped;
+  std::list<Cache::Entry> dropped;
   std::lock_guard lock(c.mutex);
-  for (size_t keep = c.by_use.size() / 2; c.by_use.size() > keep;) dropped.push_back(c.pop_oldest());
+  c.shrink_to(c.by_use.size() / 2, &dropped);
 }
 
 int open_with(Cache &c, const char *path, int flags) {
@@ -87,6 +93,7 @@ Status open_segment(Cache &c, const FileRef &file, u32 segment, SegmentOpen mode
   SegmentPath path(file, segment);
   int flags = O_RDWR | (mode == SegmentOpen::kCreate ? O_CREAT : 0);
   bool direct = g_direct;
+  auto opened = std::make_shared<OpenSegment>();
   int fd = open_with(c, path.text, direct ? flags | O_DIRECT : flags);
   if (fd < 0 && errno == EINVAL && direct) {  // the file system has no direct I/O
     direct = false;
@@ -98,13 +105,16 @@ Status open_segment(Cache &c, const FileRef &file, u32 segment, SegmentOpen mode
     if (error == ENOENT || error == ENOTDIR) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path.text);
     return fail_errno(error, path.text, "could not open relation file");
   }
-  *out = std::make_shared<OpenSegment>(fd, direct);
+  opened->set(fd, direct);
+  *out = std::move(opened);
   return kOk;
 }
 
 }  // namespace
 
-OpenSegment::~OpenSegment() { close(fd_); }
+OpenSegment::~OpenSegment() {
+  if (fd_ >= 0) close(fd_);
+}
 
 SegmentPath::SegmentPath(const FileRef &file, u32 segment) {
   if (segment == 0) {
@@ -129,7 +139,9 @@ bool fd_cache_direct() { return g_direct; }
 
 const char *fd_cache_root() { return g_root; }
 
-Status fd_cache_get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
+namespace {
+
+Status get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
   Cache &c = cache();
   u64 key = key_of(file.file_no, segment);
   {
@@ -138,30 +150,33 @@ Status fd_cache_get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentR
   }
   SegmentRef opened;  // opened outside the mutex: it is a system call that may block
   LS_TRY(open_segment(c, file, segment, mode, &opened));
-  SegmentRef dropped;
+  std::list<Cache::Entry> made, dropped;
+  made.push_front({key, opened});
   {
     std::lock_guard lock(c.mutex);
     if ((*out = c.find(key))) return kOk;  // somebody else was faster; ours closes
-    c.by_use.push_front({key, opened});
-    c.by_key[key] = c.by_use.begin();
-    if (c.by_use.size() > g_max_fds) dropped = c.pop_oldest();
+    c.add(made);
+    c.shrink_to(g_max_fds, &dropped);
   }
   *out = std::move(opened);
   return kOk;
 }
 
+}  // namespace
+
+// Page writes must not meet an exception in the middle.
+Status fd_cache_get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
+  return with_memory([&] { return get(file, segment, mode, out); });
+}
+
 void fd_cache_forget(FileNo file_no) {
+  if (!g_cache.load(std::memory_order_acquire)) return;  // nothing was opened by this process
   Cache &c = cache();
-  std::vector<SegmentRef> dropped;
+  std::list<Cache::Entry> dropped;
   std::lock_guard lock(c.mutex);
   for (auto it = c.by_use.begin(); it != c.by_use.end();) {
-    if (it->key >> 32 == file_no) {
-      dropped.push_back(std::move(it->segment));
-      c.by_key.erase(it->key);
-      it = c.by_use.erase(it);
-    } else {
-      ++it;
-    }
+    const auto entry = it++;
+    if (entry->key >> 32 == file_no) c.take(entry, &dropped);
   }
 }
 

@@ -12,16 +12,20 @@ namespace ls {
 
 class OpenSegment {
  public:
-  OpenSegment(int fd, bool direct) : fd_(fd), direct_(direct) {}
+  OpenSegment() = default;
   ~OpenSegment();
   OpenSegment(const OpenSegment &) = delete;
   OpenSegment &operator=(const OpenSegment &) = delete;
+  void set(int fd, bool direct) {
+    fd_ = fd;
+    direct_ = direct;
+  }
   int fd() const { return fd_; }
   bool direct() const { return direct_; }  // opened O_DIRECT: buffers have to be aligned
 
  private:
-  int fd_;
-  bool direct_;
+  int fd_ = -1;
+  bool direct_ = false;
 };
 using SegmentRef = std::shared_ptr<OpenSegment>;
 
@@ -35,7 +39,7 @@ struct SegmentPath {
   SegmentPath(const FileRef &file, u32 segment);
   char text[800];
 };
-// kExisting: LS_NOT_FOUND when the segment's file does not exist.
+// kExisting: LS_NOT_FOUND when the segment's file does not exist.  Never throws (LS_NO_MEMORY).
 Status fd_cache_get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out);
 void fd_cache_forget(FileNo file_no);
 u32 fd_cache_size();

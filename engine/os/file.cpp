@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
+#include "base/aligned_memory.hpp"
 #include "os/fd_cache.hpp"
 #include "os/file_settings.hpp"
 #include "os/sys_calls.hpp"
@@ -48,7 +48,7 @@ Status get_segment(const FileRef &file, u32 segment, SegmentRef *out) {
 
 // Allocate [from, to) by writing zeros, where the file system has no fallocate.
 Status write_zeros(const OpenSegment &segment, u64 from, u64 to, const char *path) {
-  std::unique_ptr<u8, void (*)(void *)> zeros(static_cast<u8 *>(std::aligned_alloc(kPageSize, kZeroChunk)), std::free);
+  const AlignedPages zeros = allocate_pages(kZeroChunk / kPageSize);
   if (!zeros) return fail(LS_NO_MEMORY, "no memory for a buffer of zeros");
   std::memset(zeros.get(), 0, kZeroChunk);
   while (from < to) {

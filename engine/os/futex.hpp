@@ -5,6 +5,7 @@
 // all shared memory.
 #pragma once
 #include <atomic>
+#include <mutex>
 
 #include "base/types.hpp"
 
@@ -42,6 +43,8 @@ static_assert(sizeof(FutexMutex) == 4);
 class FutexGuard {
  public:
   explicit FutexGuard(std::atomic<u32> &word) : word_(word) { futex_lock(word_); }
+  // The caller has locked it.
+  FutexGuard(std::atomic<u32> &word, std::adopt_lock_t) : word_(word) {}
   ~FutexGuard() { futex_unlock(word_); }
   FutexGuard(const FutexGuard &) = delete;
   FutexGuard &operator=(const FutexGuard &) = delete;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include "base/check.hpp"
 #include "os/fault.hpp"
@@ -20,7 +19,8 @@ void write_plainly(PageWrite &write) { write.status = file_write_page(write.file
 
 }  // namespace
 
-IoRing::IoRing(u32 entries) : entries_(std::clamp<u32>(entries, 1, kMaxEntries)) {
+IoRing::IoRing(u32 entries)
+    : entries_(std::clamp<u32>(entries, 1, kMaxEntries)), segments_(entries_), complete_(entries_) {
   usable_ = io_uring_queue_init(entries_, &ring_, 0) == 0;
 }
 
@@ -46,14 +46,13 @@ u32 IoRing::submit(u32 queued) {
 
 // The segments stay referenced until every completion is in.  What the ring could not do whole (short write, EAGAIN, a
 // kernel without the operation) is done again by pwrite, which then names the error.
-void IoRing::write_batch(std::span<PageWrite> writes) {
+void IoRing::write_batch(std::span<PageWrite> writes) noexcept {
   LS_ASSERT(writes.size() <= entries_);
-  std::vector<SegmentRef> segments(writes.size());
-  std::vector<u8> complete(writes.size(), 0);
+  std::fill_n(complete_.begin(), writes.size(), 0);
   u32 queued = 0;
   for (size_t i = 0; i < writes.size(); i++) {
     PageWrite &write = writes[i];
-    SegmentRef &segment = segments[i];
+    SegmentRef &segment = segments_[i];
     if (!ok(fd_cache_get(write.file, write.page / kPagesPerSegment, SegmentOpen::kExisting, &segment))) continue;
     if (segment->direct() && !is_aligned(write.buffer)) continue;
     io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
@@ -68,12 +67,13 @@ void IoRing::write_batch(std::span<PageWrite> writes) {
     const int result = io_uring_wait_cqe(&ring_, &cqe);
     if (result == -EINTR || result == -EAGAIN) continue;
     LS_CHECK(result == 0, "io_uring wait");
-    complete[io_uring_cqe_get_data64(cqe)] = cqe->res == static_cast<int>(kPageSize);
+    complete_[io_uring_cqe_get_data64(cqe)] = cqe->res == static_cast<int>(kPageSize);
     io_uring_cqe_seen(&ring_, cqe);
     left--;
   }
   for (size_t i = 0; i < writes.size(); i++) {
-    if (complete[i]) {
+    segments_[i].reset();
+    if (complete_[i]) {
       writes[i].status = kOk;
     } else {
       write_plainly(writes[i]);

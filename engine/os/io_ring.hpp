@@ -2,7 +2,9 @@
 #pragma once
 #include <liburing.h>
 
-#include "os/file.hpp"
+#include <vector>
+
+#include "os/fd_cache.hpp"
 
 namespace ls {
 
@@ -15,7 +17,7 @@ class IoRing {
   bool usable() const { return usable_; }
   u32 entries() const { return entries_; }
   // Write a batch of at most entries() pages; each gets its status.
-  void write_batch(std::span<PageWrite> writes);
+  void write_batch(std::span<PageWrite> writes) noexcept;
 
  private:
   u32 submit(u32 queued);
@@ -23,6 +25,9 @@ class IoRing {
   io_uring ring_;
   u32 entries_;
   bool usable_;
+  // Of the batch; there before it begins.
+  std::vector<SegmentRef> segments_;
+  std::vector<u8> complete_;
 };
 
 }  // namespace ls

@@ -15,10 +15,17 @@ constexpr PageNo kGap = 4;
 
 }  // namespace
 
-PageReads::PageReads(u32 entries) : runs_(entries) { usable_ = io_uring_queue_init(entries, &ring_, 0) == 0; }
+// Room for all that may be under way or have ended: what the kernel has been told of must not be
+// forgotten for want of memory.
+PageReads::PageReads(u32 entries) : runs_(entries) {
+  queued_.reserve(entries);
+  added_.reserve(entries);
+  ended_.reserve(entries);
+  usable_ = io_uring_queue_init(entries, &ring_, 0) == 0;
+}
 
 PageReads::~PageReads() {
-  for (Ended ended; next(true, &ended);) {
+  while (take(true)) {
   }
   if (usable_) io_uring_queue_exit(&ring_);
 }
@@ -26,18 +33,33 @@ PageReads::~PageReads() {
 // Injected faults act on pread.
 bool PageReads::possible() const { return usable_ && !fault_active(); }
 
+bool PageReads::gather(Run &run, std::span<const Page> pages) {
+  LS_ASSERT(run.tags.empty());
+  const PageNo first = pages[0].page;
+  try {
+    for (const Page &page : pages) {
+      for (PageNo between = first + static_cast<PageNo>(run.parts.size()); between < page.page; between++) {
+        run.parts.push_back({nowhere_, kPageSize});
+        run.tags.push_back(kNobody);
+      }
+      run.parts.push_back({page.buffer, kPageSize});
+      run.tags.push_back(page.tag);
+    }
+    return true;
+  } catch (const std::bad_alloc &) {
+    run.parts.clear();
+    run.tags.clear();
+    return false;
+  }
+}
+
 // False: they are not going to be read.
 bool PageReads::queue(const FileRef &file, std::span<const Page> pages) {
   Run &run = runs_[pages[0].tag];
-  LS_ASSERT(run.tags.empty());
   const PageNo first = pages[0].page;
-  for (const Page &page : pages) {
-    for (PageNo between = first + static_cast<PageNo>(run.parts.size()); between < page.page; between++) {
-      run.parts.push_back({nowhere_, kPageSize});
-      run.tags.push_back(kNobody);
-    }
-    run.parts.push_back({page.buffer, kPageSize});
-    run.tags.push_back(page.tag);
+  if (!gather(run, pages)) {
+    for (const Page &page : pages) ended_.push_back({page.tag, false});
+    return true;
   }
   if (!usable_ || !ok(fd_cache_get(file, first / kPagesPerSegment, SegmentOpen::kExisting, &run.segment))) return false;
   io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
@@ -74,14 +96,13 @@ void PageReads::submit(const FileRef &file) {
 // The kernel takes nothing more: what it has taken ends, the rest has failed.
 void PageReads::give_up(u32 submitted) {
   under_way_ += submitted;
-  const std::vector<u32> rest(queued_.begin() + submitted, queued_.end());
-  queued_.clear();
-  std::vector<Ended> all;
-  for (Ended ended; next(true, &ended);) all.push_back(ended);
+  std::vector<u32> queued;
+  queued.swap(queued_);
+  while (take(true)) {
+  }
   io_uring_queue_exit(&ring_);
   usable_ = false;
-  ended_ = std::move(all);
-  for (u32 run : rest) end(runs_[run], 0);
+  for (u32 run : std::span(queued).subspan(submitted)) end(runs_[run], 0);
 }
 
 void PageReads::end(Run &run, size_t bytes) {
@@ -93,9 +114,9 @@ void PageReads::end(Run &run, size_t bytes) {
   run.tags.clear();
 }
 
-bool PageReads::next(bool wait, Ended *ended) {
-  while (ended_.empty()) {
-    if (under_way_ == 0) return false;
+// The next run that the kernel has ended.  False: there is none now, and if `wait`, none is left.
+bool PageReads::take(bool wait) {
+  while (under_way_ > 0) {
     io_uring_cqe *cqe;
     const int result = wait ? io_uring_wait_cqe(&ring_, &cqe) : io_uring_peek_cqe(&ring_, &cqe);
     if (!wait && result == -EAGAIN) return false;
@@ -106,6 +127,14 @@ bool PageReads::next(bool wait, Ended *ended) {
     io_uring_cqe_seen(&ring_, cqe);
     under_way_--;
     end(run, bytes);
+    return true;
+  }
+  return false;
+}
+
+bool PageReads::next(bool wait, Ended *ended) {
+  while (ended_.empty()) {
+    if (!take(wait)) return false;
   }
   *ended = ended_.back();
   ended_.pop_back();

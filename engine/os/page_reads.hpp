@@ -46,7 +46,9 @@ class PageReads {
     std::vector<iovec> parts;
     std::vector<u32> tags;   // of the parts; kNobody: a page between two
   };
+  bool gather(Run &run, std::span<const Page> pages);
   bool queue(const FileRef &file, std::span<const Page> pages);
+  bool take(bool wait);
   void end(Run &run, size_t bytes);
   void give_up(u32 submitted);
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
-#include <set>
 
 #include "base/check.hpp"
 #include "os/clock.hpp"
@@ -19,7 +18,6 @@ namespace ls {
 namespace {
 
 constexpr size_t kPartAlignment = 4096;
-constexpr u32 kFailureBeingWritten = 1, kFailureReadable = 2;
 
 size_t aligned(size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
 
@@ -122,27 +120,10 @@ bool store_wait_ready(ls_store &store, u32 timeout_ms) {
   }
 }
 
-void store_fail(ls_store &store, Status status) {
-  u32 expected = 0;
-  if (!store.failed.compare_exchange_strong(expected, kFailureBeingWritten, std::memory_order_relaxed)) return;
-  store.failure = last_error();
-  store.failure.status = code(status);
-  store.failed.store(kFailureReadable, std::memory_order_release);  // pairs with store_failed
-}
+void store_fail(ls_store &store, Status status) { store.failure.note(status); }
 
 bool store_failed(const ls_store &store, ls_error *error) {
-  u32 failed = store.failed.load(std::memory_order_acquire);
-  if (failed == 0) return false;
-  if (!error) return true;
-  if (failed == kFailureReadable) {
-    *error = store.failure;
-  } else {
-    *error = {};
-    error->status = LS_IO_ERROR;
-    error->page_no = UINT32_MAX;
-    std::strcpy(error->message, "a background thread of the storage engine failed");
-  }
-  return true;
+  return store.failure.noted(error) || static_cast<const PoolShared *>(store.pool_arena)->failure.noted(error);
 }
 
 void store_stats(ls_store &store, ls_stats *stats) {
@@ -176,8 +157,7 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->log_counted = log.counted;
   stats->log_remote_by_page = log.remote_by_page;
   stats->log_remote_by_transaction = log.remote_by_transaction;
-  std::set<u64> segments;
-  if (ok(log_segments_present(log_config(store.config).dir, segments))) stats->log_segments = segments.size();
+  if (u64 segments; ok(log_segments_count(log_config(store.config).dir, &segments))) stats->log_segments = segments;
   stats->log_position = process.log.end();
   stats->log_hardened_gsn = process.log.hardened();
   stats->checkpoints = store.checkpoints.load(std::memory_order_relaxed);
@@ -205,13 +185,13 @@ Status store_attach(ls_store &store, u32 slot, Worker **worker) {
     attached.store(0, std::memory_order_release);
     return fail(LS_NOT_READY, "the storage engine is being stopped");
   }
-  *worker = new (std::nothrow) Worker(&process.pool, process.log, store.txns, slot);
-  if (*worker) {
+  const Status status = with_memory([&] {
+    *worker = new Worker(&process.pool, process.log, store.txns, slot);
     (*worker)->ranges = store.ranges;
     return kOk;
-  }
-  attached.store(0, std::memory_order_release);
-  return fail(LS_NO_MEMORY, "no memory for a worker");
+  });
+  if (!ok(status)) attached.store(0, std::memory_order_release);
+  return status;
 }
 
 void store_detach(Worker *worker) {

@@ -6,8 +6,9 @@
 // Engine slots of the log and of the transaction table follow the host's: config.worker_slots + kSlot*.
 //
 // State:  kCreated -> kRecovering (recovery_redo) -> kReady (recovery_finish) -> kStopping -> kStopped (shutdown)
-// `failed`: 0 -> 1 (who is first, writing `failure`) -> 2 (readable).  Never reset: the host restarts everything.
+// `failure`: a thread has failed; page writes have a failure of their own (PoolShared).
 #pragma once
+#include "base/failure.hpp"
 #include "recovery/control_file.hpp"
 #include "txn/worker.hpp"
 
@@ -33,8 +34,7 @@ struct RecoveryReport {
 struct ls_store {
   ls_config config;
   std::atomic<ls::u32> state{0};       // ls::StoreState; futex
-  std::atomic<ls::u32> failed{0};
-  ls_error failure{};
+  ls::Failure failure;
   ls::u64 run = 0;                     // run number of this start
   size_t bytes = 0;                    // of the arena
   void *log_arena = nullptr;
@@ -43,7 +43,8 @@ struct ls_store {
   ls::RangeShared *ranges = nullptr;
   // Checkpoint requests: the requester takes the next number, the checkpointer announces what it has done.
   std::atomic<ls::u32> checkpoint_requested{0}, checkpoint_done{0};   // futexes
-  std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success (no space)
+  std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success
+  std::atomic<ls::u32> checkpoint_lacked{0};                          // for want of what: ls_status
   std::atomic<ls::u64> checkpoints{0};
   std::atomic<ls::Lsn> redo_lsn{0};
   std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; kNothingNoted

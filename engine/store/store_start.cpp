@@ -417,7 +417,7 @@ Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **dou
     return fail(LS_INVALID, "recovery was started already");
   StoreProcess &process = store_process(store);
   process.recovery = std::make_unique<RecoveryState>();
-  Status status = Redoer(store).run(next_full_xid);
+  const Status status = Redoer(store).run(next_full_xid);
   if (code(status) == LS_INTERRUPTED) give_up(store, process);
   LS_TRY(status);
   const std::vector<LoggedTxn> &found = process.recovery->doubts;
@@ -433,7 +433,7 @@ Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t 
   StoreProcess &process = store_process(store);
   if (store_state(store) != StoreState::kRecovering || !process.recovery)
     return fail(LS_INVALID, "recovery is finished by the process that has started it");
-  Status status = Finisher(store).run(doubts, n_doubts);
+  const Status status = with_memory([&] { return Finisher(store).run(doubts, n_doubts); });
   process.recovery.reset();
   if (!ok(status)) {
     // A thread that failed is the cause; what we met is the consequence.

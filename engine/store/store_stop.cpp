@@ -78,8 +78,10 @@ Status store_checkpoint(ls_store &store, const volatile int *interrupt) {
     if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "interrupted while waiting for a checkpoint");
     futex_wait_interruptible(&store.checkpoint_done, done, kCheckpointPollUs);
   }
-  if (reached(store.checkpoint_refused.load(std::memory_order_acquire), mine))
-    return fail(LS_NO_SPACE, "no space for the checkpoint");
+  if (reached(store.checkpoint_refused.load(std::memory_order_acquire), mine)) {
+    const auto lacked = static_cast<ls_status>(store.checkpoint_lacked.load(std::memory_order_relaxed));
+    return fail(lacked, "no %s for the checkpoint", lacked == LS_NO_MEMORY ? "memory" : "space");
+  }
   return kOk;
 }
 
@@ -87,7 +89,7 @@ Status store_shutdown(ls_store &store) {
   StoreProcess &process = store_process(store);
   LS_TRY(begin_stop(store, process));
   Status status = report_failure(store);
-  if (ok(status)) status = write_everything(store, process);
+  if (ok(status)) status = with_memory([&] { return write_everything(store, process); });
   const ls_error error = last_error();
   end_stop(store, process);
   if (ok(status)) return report_failure(store);

@@ -18,7 +18,7 @@ constexpr u32 kCommitterIdleMs = 50;
 // How often the checkpointer looks at the log's volume, and the bound on how long it takes to stop.
 constexpr i64 kCheckpointerPollUs = 100'000;
 constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
-constexpr i64 kNoSpaceRetryUs = 1'000'000;
+constexpr i64 kRefusedRetryUs = 1'000'000;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ StoreThreads::~StoreThreads() {
 Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body) {
   group->push_back(std::make_unique<Thread>());
   return group->back()->start(name, [this, body = std::move(body)] {
-    if (Status status = body(); !ok(status)) {
+    if (const Status status = with_memory(body); !ok(status)) {
       store_fail(process_.store, status);
       __atomic_store_n(&interrupt_, 1, __ATOMIC_RELAXED);  // carries no data, see base/interrupt.hpp
       process_.log.stop();
@@ -114,21 +114,23 @@ Status StoreThreads::run_checkpointer() {
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
     CheckpointEnv env = checkpoint_env(store);
     if (!requested) env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
-    Status status = checkpoint_fuzzy(w.ctx, env, long_txns, &result);
+    const Status status =
+        with_memory([&] { return checkpoint_fuzzy(w.ctx, env, long_txns, &result); });
     if (ok(status)) {
       store.redo_run = result.redo_run;
       store.undo_gsn = result.undo_gsn;
       store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
       store.checkpoints.fetch_add(1, std::memory_order_relaxed);
-    } else if (code(status) == LS_NO_SPACE) {
+    } else if (code(status) == LS_NO_SPACE || code(status) == LS_NO_MEMORY) {
       // The previous checkpoint stays valid; the log grows until there is room.
+      store.checkpoint_lacked.store(code(status), std::memory_order_relaxed);
       store.checkpoint_refused.store(serving, std::memory_order_release);
     } else {
       return status;
     }
     store.checkpoint_done.store(serving, std::memory_order_release);
     futex_wake_all(&store.checkpoint_done);
-    if (!ok(status)) futex_wait(&stop_keepers_, 0, kNoSpaceRetryUs);
+    if (!ok(status)) futex_wait(&stop_keepers_, 0, kRefusedRetryUs);
   }
   return kOk;
 }
@@ -147,7 +149,7 @@ Status StoreThreads::run_cleaner() {
     u64 removed = 0;
     // What it cannot clean (a damaged page, no space) it meets again later; that is no reason to stop everybody.  Whoever
     // needs that page gets the error.
-    Status status = clean_round(w, &removed, more);
+    const Status status = with_memory([&] { return clean_round(w, &removed, more); });
     pause_us = !ok(status) ? kCleanerMaxUs : removed > 0 || indexes.sweeping ? kCleanerMinUs : std::min(pause_us * 2, kCleanerMaxUs);
     const bool more_pages = store.config.huge_pages && huge_pages.advance();
     futex_wait(&stop_keepers_, 0, more_pages ? kCleanerMinUs : pause_us);

@@ -129,7 +129,7 @@ Status write_file(Worker &w, u64 full_xid) {
 
 // The file is gone, or stays: then the next start removes it.
 void remove_file(const TxnShared &t, u64 full_xid) {
-  [[maybe_unused]] const Status ignored = prepared_file_remove(t.prepared_dir, full_xid);
+  [[maybe_unused]] const Status ignored = with_memory([&] { return prepared_file_remove(t.prepared_dir, full_xid); });
 }
 
 // Undone for good: without its file a start could not undo it once more.  The log that has stopped without a failure leaves that

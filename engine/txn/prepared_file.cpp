@@ -38,7 +38,8 @@ PreparedFileWriter::PreparedFileWriter(const char *directory, u64 full_xid)
 PreparedFileWriter::~PreparedFileWriter() {
   if (finished_) return;
   const ls_error cause = last_error();
-  [[maybe_unused]] const Status ignored = file_unlink(file_.path().c_str());
+  [[maybe_unused]] const Status ignored =
+      with_memory([&] { return file_unlink(file_.path().c_str()); });
   set_last_error(cause);
 }
 

@@ -1,7 +1,6 @@
 #include "txn/row_scan.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 
 #include "btree/node_entries.hpp"
@@ -30,13 +29,13 @@ RowScan::RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *ru
 Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward, RowScan **scan) {
   u64 *running = nullptr;
   if (snapshot.n_running > 0) {
-    running = static_cast<u64 *>(std::malloc(snapshot.n_running * sizeof(u64)));
+    running = new (std::nothrow) u64[snapshot.n_running];
     if (running == nullptr) return fail(LS_NO_MEMORY, "no memory for a scan");
     std::memcpy(running, snapshot.running, snapshot.n_running * sizeof(u64));
   }
   void *memory = w.scan_memory.take(sizeof(RowScan));
   if (memory == nullptr) {
-    std::free(running);
+    delete[] running;
     return fail(LS_NO_MEMORY, "no memory for a scan");
   }
   *scan = new (memory) RowScan(w, file, snapshot, running);
@@ -46,7 +45,7 @@ Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64
 
 void RowScan::close(RowScan *scan) {
   if (scan == nullptr) return;
-  std::free(scan->running_);
+  delete[] scan->running_;
   Worker &w = scan->w_;
   scan->~RowScan();
   w.scan_memory.give(scan, sizeof *scan);

@@ -60,7 +60,7 @@ class RowScan {
 
   Worker &w_;
   FileSlot &file_;
-  u64 *running_;          // malloc'ed copy; snapshot_ points to it
+  u64 *running_;          // a copy of our own; snapshot_ points to it
   ls_snapshot snapshot_;
   Tn visible_below_;      // writers below need no look-up (0: this kind of snapshot always looks),
   u8 unclear_flags_ = 0;  // but for rows with these

@@ -16,7 +16,7 @@ namespace ls {
 
 class Dependencies {
  public:
-  explicit Dependencies(Log log) : log_(log) {}
+  explicit Dependencies(Log log) : log_(log) { own_.reserve(kMostOwn); }
 
   // A page was read or latched; gsn: of its last change.
   void use_page(Gsn gsn) {

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -38,7 +39,9 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kNoSpaceRetryMs = 100;
+constexpr u32 kRetryMs = 100;
+// A round for which there is no memory is tried again so many times: commits wait for it.
+constexpr u32 kMostWithoutMemory = 100;
 constexpr u32 kBlockedYields = 32;
 constexpr u32 kBlockedSleepUs = 100;
 // Each attempt on a full disk fills what is left and gives it back.
@@ -59,7 +62,9 @@ LogWriter::LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments)
     : shared_(shared),
       state_(shared->round),
       segments_(std::move(segments)),
-      files_(shared->config.dir, shared->config.segment_bytes, shared->config.fsync) {}
+      files_(shared->config.dir, shared->config.segment_bytes, shared->config.fsync) {
+  collected_.reserve(shared->config.slots);
+}
 
 // Fill collected_; returns complete_gsn of what it has.
 Gsn LogWriter::collect() {
@@ -100,7 +105,8 @@ void LogWriter::inspect(LogSlot &slot, LogBytes records) {
   if (held > 0) shared_->stat_commits_held.fetch_add(held, std::memory_order_relaxed);
 }
 
-// Copy one slot's records behind the round being built and give the ring space back.
+// Copy one slot's records behind the round being built and give the ring space back.  From here on
+// nothing may need memory.
 void LogWriter::stage(const Collected &part, Gsn complete) {
   LogSlot &slot = shared_->slots()[part.slot];
   const u64 buffer = shared_->config.buffer_bytes;
@@ -231,6 +237,21 @@ bool LogWriter::must_sync() const {
          shared_->waiters.load(std::memory_order_seq_cst) > 0;
 }
 
+// Whatever the round may need: nothing has left the buffers when it is not to be had.  LS_NO_SPACE,
+// LS_NO_MEMORY: it may be later.
+Status LogWriter::make_room(u64 most) {
+  return with_memory([&] {
+    if (segments_) LS_TRY(segments_->ensure(end_, end_ + most));
+    u64 largest = 0;
+    for (const Collected &part : collected_) largest = std::max(largest, part.to - part.from);
+    // A round is cut at kStagingBytes, but not within a part (write_collected).
+    const u64 staged = std::min(most, std::max<u64>(kStagingBytes, kRoundHeaderBytes + kMaxChunkHeadBytes + largest));
+    staging_.reserve(std::bit_ceil(staged + 2 * kLogBlockBytes));
+    // The sync begins where the last one has ended.
+    return files_.open(std::min(shared_->end.load(std::memory_order_relaxed), end_ - end_ % kLogBlockBytes), end_ + most);
+  });
+}
+
 // Under the mutex: one round, up to its sync.
 Status LogWriter::write(bool harden, u64 *wrote) {
   *wrote = 0;
@@ -261,17 +282,15 @@ Status LogWriter::write(bool harden, u64 *wrote) {
     Log::attach(shared_).kick();
     return kOk;
   }
-  Status status = kOk;
-  if (segments_) {
-    status = segments_->ensure(end_, end_ + most);
-    shared_->no_space.store(code(status) == LS_NO_SPACE, std::memory_order_release);
-    if (code(status) == LS_NO_SPACE) {
-      // What is in the files already need not wait for room.
-      if (begin != durable && !ok(sync())) return fail_log(make_status(last_error().status));
-      written_max_ = state_.max_written;
-      publish(state_.persisted);
-      return status;
-    }
+  Status status = make_room(most);
+  if (segments_) shared_->no_space.store(code(status) == LS_NO_SPACE, std::memory_order_release);
+  if (code(status) == LS_NO_MEMORY) return status;
+  if (code(status) == LS_NO_SPACE) {
+    // What is in the files already need not wait for room.
+    if (begin != durable && !ok(sync())) return fail_log(make_status(last_error().status));
+    written_max_ = state_.max_written;
+    publish(state_.persisted);
+    return status;
   }
   if (ok(status) && writes) status = write_collected(complete);
   if (!ok(status)) return fail_log(status);
@@ -288,7 +307,7 @@ Status LogWriter::write(bool harden, u64 *wrote) {
 }
 
 // Without the mutex: the sync, while somebody else may write the next round.
-Status LogWriter::finish() {
+Status LogWriter::finish() noexcept {
   hand_over();
   Status status = sync();
   if (!ok(status)) {
@@ -397,9 +416,11 @@ void LogWriter::wake_waiters(const LogSlot *self) {
 Status LogWriter::round(bool harden, u64 *wrote) {
   std::lock_guard ours(whose_);
   if (shared_->company_wanted.exchange(0, std::memory_order_relaxed) != 0) futex_wake(&shared_->company_wanted, 1);   // enough waited
-  futex_lock(state_.mutex);
-  Status status = write(harden, wrote);
-  futex_unlock(state_.mutex);
+  Status status;
+  {
+    const FutexGuard guard(state_.mutex);
+    status = write(harden, wrote);
+  }
   if (must_finish_) status = finish();
   wake_waiters(nullptr);
   return status;
@@ -407,10 +428,13 @@ Status LogWriter::round(bool harden, u64 *wrote) {
 
 bool LogWriter::try_round(const LogSlot *self, u32 delay_us) {
   if (state_.syncing.load(std::memory_order_seq_cst) >= kMostSyncing || !futex_try_lock(state_.mutex)) return false;
-  gather(delay_us);
-  u64 wrote;
-  Status status = write(true, &wrote);
-  futex_unlock(state_.mutex);
+  Status status;
+  {
+    const FutexGuard guard(state_.mutex, std::adopt_lock);
+    gather(delay_us);
+    u64 wrote;
+    status = write(true, &wrote);
+  }
   if (must_finish_) status = finish();
   wake_waiters(self);
   if (!ok(status)) Log::attach(shared_).kick();
@@ -460,7 +484,7 @@ class SpareMaker {
         futex_wait(&wanted_, kIdle, -1);
         continue;
       }
-      Status status = segments_.make_spare(lsn_.load(std::memory_order_relaxed));
+      const Status status = with_memory([&] { return segments_.make_spare(lsn_.load(std::memory_order_relaxed)); });
       if (!ok(status)) not_before_ms_.store(now_ms() + kSpareRetryMs, std::memory_order_relaxed);
       full_.store(code(status) == LS_NO_SPACE, std::memory_order_relaxed);
       wanted_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel);  // unless told to quit meanwhile
@@ -483,7 +507,7 @@ Status Log::run_committer(u32 idle_ms) {
   SpareMaker spares(writer->segments());
   LS_TRY(spares.start());
   std::atomic<u32> &kick = shared_->kick;
-  u32 blocked = 0;
+  u32 blocked = 0, without_memory = 0;
   for (;;) {
     bool stopping = shared_->stop.load(std::memory_order_acquire) != 0;
     // Before collecting: a kick from here on starts another round.  Acquire pairs with wake().
@@ -493,18 +517,20 @@ Status Log::run_committer(u32 idle_ms) {
     const bool harden = shared_->harden_wanted.exchange(0, std::memory_order_acq_rel) != 0 || !kicked || stopping;
     u64 wrote;
     Status status = writer->round(harden, &wrote);
-    bool full = code(status) == LS_NO_SPACE;
-    if (!ok(status) && !(full && !stopping)) return status;
+    const bool full = code(status) == LS_NO_SPACE;
+    without_memory = code(status) == LS_NO_MEMORY ? without_memory + 1 : 0;
+    const bool later = full || (without_memory > 0 && without_memory < kMostWithoutMemory);
+    if (!ok(status) && (stopping || !later)) return status;
     if (stopping) break;  // that was the round after the last append
     shared_->low_space.store(!spares.want(shared_->round.end.load(std::memory_order_acquire)), std::memory_order_relaxed);
-    if (!full && writer->blocked_by_append() && shared_->waiters.load(std::memory_order_relaxed) > 0) {
+    if (!later && writer->blocked_by_append() && shared_->waiters.load(std::memory_order_relaxed) > 0) {
       pause_for_append(blocked++);
       continue;
     }
     blocked = 0;
     u32 awake = kCommitterAwake;
     if (kick.compare_exchange_strong(awake, kCommitterSleeping, std::memory_order_acq_rel)) {
-      futex_wait(&kick, kCommitterSleeping, i64{full ? kNoSpaceRetryMs : idle_ms} * 1000);
+      futex_wait(&kick, kCommitterSleeping, i64{later ? kRetryMs : idle_ms} * 1000);
     }
   }
   shared_->stopped.store(1, std::memory_order_release);

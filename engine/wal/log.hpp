@@ -73,7 +73,8 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   void close_for_append();
   // One round: collect, write, fdatasync (with that of rounds before that were only written), publish, wake.  *wrote: bytes.  Also
   // callable by a test's thread.
-  // LS_NO_SPACE: no room for a further segment, nothing was taken from the buffers, call again.  Any other failure is final.
+  // LS_NO_SPACE: no room for a further segment, LS_NO_MEMORY: nothing was taken from the buffers,
+  // call again.  Any other failure is final.
   Status commit_round(u64 *wrote);
   // Loop of the committer thread until stop(): rounds when kicked (to drain: perhaps without a sync), at least every `idle_ms`
   // without a kick when anything is unhardened, and a last one.  A failed write or sync ends it with the status (the host PANICs).  A full disk does not:

@@ -199,7 +199,14 @@ void LogAppender::cancel_precommit() {
 bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
   if (log_.failed()) return false;
   if (log_.shared()->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) return false;   // that is under way
-  if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
+  // Without memory for it the committer writes the round.
+  if (!ok(with_memory([&] {
+        if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
+        return kOk;
+      }))) {
+    log_.kick();
+    return false;
+  }
   if (!writer_->try_round(slot_, delay_us)) return false;
   if (log_.hardened() >= gsn) return true;
   if (!writer_->blocked_by_append()) return false;

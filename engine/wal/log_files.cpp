@@ -14,6 +14,12 @@ Status LogFiles::get(u64 number, File **out) {
   return kOk;
 }
 
+Status LogFiles::open(Lsn from, Lsn to) {
+  File *file;
+  for (u64 number = from / segment_bytes_; number * segment_bytes_ < to; number++) LS_TRY(get(number, &file));
+  return kOk;
+}
+
 Status LogFiles::read_block(Lsn lsn, u8 *block) {
   File *file;
   LS_TRY(get(lsn / segment_bytes_, &file));

@@ -28,6 +28,8 @@ using LogBlocks = std::vector<u8, LogBlockAllocator<u8>>;
 class LogFiles {
  public:
   LogFiles(const char *dir, u64 segment_bytes, bool fsync) : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync) {}
+  // Descriptors of [from, to): then neither writing nor syncing there needs another, or memory.
+  Status open(Lsn from, Lsn to);
   // Positions, sizes and buffers are those of whole blocks.
   Status write(Lsn lsn, std::span<const u8> bytes);
   Status read_block(Lsn lsn, u8 *block);

@@ -48,6 +48,18 @@ Status log_segments_present(const std::string &dir, std::set<u64> &numbers) {
       &numbers);
 }
 
+Status log_segments_count(const char *dir, u64 *count) {
+  *count = 0;
+  return directory_list(
+      dir,
+      [](void *arg, const char *name) {
+        u64 number;
+        *static_cast<u64 *>(arg) += parse_name(name, &number);
+        return true;
+      },
+      count);
+}
+
 LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until)
     : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync), ready_until_(ready_until) {}
 

@@ -25,6 +25,8 @@ namespace ls {
 // Name of segment `number` in dir.
 std::string log_segment_path(const std::string &dir, u64 number);
 // Numbers of the segments present.
+// How many there are; needs no memory.
+Status log_segments_count(const char *dir, u64 *count);
 Status log_segments_present(const std::string &dir, std::set<u64> &numbers);
 
 class LogSegments {

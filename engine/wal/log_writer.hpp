@@ -44,7 +44,8 @@ class LogWriter {
     u64 from, to;  // ring positions
   };
   Status write(bool harden, u64 *wrote);
-  Status finish();
+  Status make_room(u64 most);
+  Status finish() noexcept;
   void hand_over();
   void wake_next(LogSlot *next);
   bool must_sync() const;

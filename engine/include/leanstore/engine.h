@@ -233,7 +233,7 @@ typedef enum ls_wait {
 void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const uint32_t codes[LS_WAITS]) LS_NOEXCEPT;
 /* Count for each commit of this worker whether it would depend on another worker's log, were each flushed alone: ls_stats::log_remote_*.
  * At the end of a transaction, also of one that only read: what it has used is forgotten. */
-void ls_worker_count_dependencies(ls_worker *worker, bool count) LS_NOEXCEPT;
+bool ls_worker_count_dependencies(ls_worker *worker, bool count) LS_NOEXCEPT; /* false: no memory, nothing is counted */
 void ls_worker_forget_dependencies(ls_worker *worker) LS_NOEXCEPT;
 
 /* ---------------------------------------------------------- transactions -- */

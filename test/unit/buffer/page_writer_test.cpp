@@ -61,22 +61,58 @@ TEST_F(PageWriterTest, a_change_during_the_write_makes_the_page_dirty_since_that
   EXPECT_EQ(on_disk(tree_->page_no_of(3)).value, 4u);
 }
 
-TEST_F(PageWriterTest, a_failed_write_or_sync_leaves_every_page_dirty_as_it_was) {
+TEST_F(PageWriterTest, a_write_or_sync_that_failed_before_any_page_was_touched_leaves_every_page_dirty_as_it_was) {
   Gsn first = increment(3);
   Gsn second = increment(4);
   for (FaultOp op : {FaultOp::kWrite, FaultOp::kSync}) {
     if (op == FaultOp::kSync) file_setup(test_.path("").c_str(), false, true, 32);
-    for (const char *path : {"rel7", "tear_guard"}) {
-      fault_add({.op = op, .path_part = path, .every = true});
-      EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
-      increment(3);
-      EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), first);
-      EXPECT_EQ(tree_->frame_of(4)->dirty_since.load(), second);
-      fault_clear();
-    }
+    fault_add({.op = op, .path_part = "tear_guard", .every = true});
+    EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
+    increment(3);
+    EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), first);
+    EXPECT_EQ(tree_->frame_of(4)->dirty_since.load(), second);
+    fault_clear();
   }
   flush();
   EXPECT_EQ(test_.pool().oldest_dirty(), ~Gsn{0});
+}
+
+// More often than there are areas of the tear guard.
+TEST_F(PageWriterTest, a_full_disk_is_tried_again_until_there_is_room) {
+  file_setup(test_.path("").c_str(), false, true, 32);
+  Gsn first = increment(3);
+  fault_add({.op = FaultOp::kWrite, .path_part = "rel7", .every = true, .error = ENOSPC});
+  for (int i = 0; i < 10; i++) EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_NO_SPACE);
+  EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), first);
+  fault_clear();
+  flush();
+  EXPECT_EQ(on_disk(tree_->page_no_of(3)).value, 1u);
+  EXPECT_FALSE(test_.pool().shared()->failure.noted(nullptr));
+}
+
+// What a failed sync was to make durable may be gone, and a sync that succeeds later says nothing
+// about it.
+TEST_F(PageWriterTest, after_a_failed_write_or_sync_of_a_page_nothing_is_written_any_more) {
+  const FaultRule rules[] = {{.op = FaultOp::kWrite, .path_part = "rel7", .error = EIO},
+                             {.op = FaultOp::kSync, .path_part = "rel7", .error = EIO},
+                             {.op = FaultOp::kSync, .path_part = "rel7", .error = ENOSPC}};
+  for (const FaultRule &rule : rules) {
+    SCOPED_TRACE(static_cast<int>(rule.op));
+    TestPool test(100, 8, true);
+    TestWorker worker(test, 0);
+    FileSlot *file;
+    LS_ASSERT_OK(ToyTree::open(test, worker.ctx, 7, true, &file));
+    ToyTree tree(worker.ctx, *file);
+    LS_ASSERT_OK(tree.add_leaves(10));
+    fault_add(rule);
+    EXPECT_EQ(code(test.pool().flush(worker.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
+    fault_clear();
+    ls_error error;
+    ASSERT_TRUE(test.pool().shared()->failure.noted(&error));
+    EXPECT_EQ(error.sys_errno, rule.error);
+    EXPECT_EQ(code(test.pool().flush(worker.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
+    EXPECT_NE(test.pool().oldest_dirty(), ~Gsn{0}) << "the log is kept";
+  }
 }
 
 TEST_F(PageWriterTest, a_page_does_not_overtake_the_log) {
