@@ -48,7 +48,7 @@ GRANT EXECUTE ON FUNCTION leanstore_checkpoint() TO pg_checkpoint;
 
 -- Ranges that SERIALIZABLE transactions have locked or wait for: keys from lower up to,
 -- not including, upper (NULL: no bound), cut at 32 bytes.  Keys of tables are row ids, those
--- of indexes normalized values.
+-- of indexes normalized values; shown to roles with privileges of pg_read_all_data.
 CREATE FUNCTION leanstore_range_locks(
     OUT pid integer,
     OUT database oid,

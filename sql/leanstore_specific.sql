@@ -100,6 +100,11 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 SET LOCAL debug_parallel_query = on;
 SELECT count(*) FROM t;
 SELECT relation, mode, granted, pid = pg_backend_pid() AS own, upper FROM leanstore_range_locks;
+-- Values of keys are for those who may read all data.
+SELECT count(*), count(lower) FROM leanstore_range_locks;
+SET LOCAL ROLE pg_monitor;
+SELECT count(*), count(lower) FROM leanstore_range_locks;
+RESET ROLE;
 PREPARE TRANSACTION 'locked';
 SELECT count(*) FROM leanstore_range_locks;
 

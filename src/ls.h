@@ -274,6 +274,7 @@ typedef struct LsRelCache
 	ls_rel	   *handle;
 	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
 	double		heap_rows_per_page; /* of a table, for the planner; 0: not asked for yet */
+	bool		unpublished;	/* of a table: no publication has it (ls_publication.h) */
 } LsRelCache;
 
 extern LsRelCache *ls_relation_cache(Relation rel);

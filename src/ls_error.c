@@ -24,8 +24,12 @@ sqlstate_of(const ls_error *error)
 		case LS_NO_FRAMES:
 			return ERRCODE_INSUFFICIENT_RESOURCES;
 		case LS_LIMIT:
+		case LS_MANY_PREPARED:
+		case LS_RANGE_MEMORY:
 			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
 		case LS_TOO_LARGE:
+		case LS_NO_ROW_IDS:
+		case LS_MANY_CHANGES:
 			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 		case LS_NOT_READY:
 			return ERRCODE_CANNOT_CONNECT_NOW;
@@ -50,6 +54,14 @@ hint_of(ls_status status)
 			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages can be written.";
 		case LS_LIMIT:
 			return "Increase \"leanstore.max_open_relations\" and restart the server.";
+		case LS_MANY_PREPARED:
+			return "Increase \"max_prepared_transactions\" and restart the server.";
+		case LS_RANGE_MEMORY:
+			return "Increase \"leanstore.range_lock_memory\" and restart the server.";
+		case LS_NO_ROW_IDS:
+			return "Rewrite the table by VACUUM FULL or CLUSTER: its rows get new ids.";
+		case LS_MANY_CHANGES:
+			return "Divide the work among several transactions.";
 		default:
 			return NULL;
 	}

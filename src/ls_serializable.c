@@ -298,7 +298,7 @@ lock_range(Relation rel, ls_bytes from, ls_bytes to, ls_range_mode range_mode)
 		LS_CALL(status, ls_range_lock(ls_reader(), &tree, from, to, range_mode, self, &holder, &error));
 		if (likely(status == LS_OK))
 			return;
-		if (status == LS_LIMIT)
+		if (status == LS_RANGE_MEMORY)
 			ereport(ERROR,
 					(errcode(ERRCODE_OUT_OF_MEMORY),
 					 errmsg("out of memory for range locks"),

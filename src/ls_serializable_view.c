@@ -5,10 +5,12 @@
 
 #include "ls.h"
 
+#include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/relfilenumbermap.h"
 
@@ -32,6 +34,8 @@ leanstore_range_locks(PG_FUNCTION_ARGS)
 	ls_range_info *locks;
 	size_t		capacity;
 	size_t		n;
+	/* bounds are values of keys, of all databases */
+	bool		show_values = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_DATA);
 
 	if (ls_shared == NULL)
 		ereport(ERROR,
@@ -59,9 +63,13 @@ leanstore_range_locks(PG_FUNCTION_ARGS)
 		nulls[2] = !OidIsValid(relation);
 		values[3] = CStringGetTextDatum(lock->mode == LS_RANGE_SHARED ? "shared" : "exclusive");
 		values[4] = BoolGetDatum(lock->granted);
-		values[5] = bound_datum(lock->from, lock->from_len);
-		values[6] = bound_datum(lock->to, lock->to_len);
-		nulls[6] = lock->to_end;
+		if (show_values)
+		{
+			values[5] = bound_datum(lock->from, lock->from_len);
+			values[6] = bound_datum(lock->to, lock->to_len);
+		}
+		nulls[5] = !show_values;
+		nulls[6] = !show_values || lock->to_end;
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -111,12 +111,12 @@ ls_twophase_prepare(ls_worker *worker, uint64 tn)
 	ls_status	status = ls_txn_prepare(worker, full_xid, &error);
 
 	/* The server may have ended some that the engine has not heard of. */
-	if (status == LS_LIMIT)
+	if (status == LS_MANY_PREPARED)
 	{
 		ls_twophase_settle_all();
 		status = ls_txn_prepare(worker, full_xid, &error);
 	}
-	if (status == LS_LIMIT)
+	if (status == LS_MANY_PREPARED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("maximum number of prepared transactions reached"),

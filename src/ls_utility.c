@@ -21,16 +21,19 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_subscription.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "replication/slot.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/injection_point.h"
+#include "utils/syscache.h"
 
 static ProcessUtility_hook_type previous_hook = NULL;
 static object_access_hook_type previous_access_hook = NULL;
@@ -52,12 +55,27 @@ close_database(Oid database)
 	ls_check(status, error, NULL);
 }
 
+/* DROP DATABASE refuses these, and must not have ended sessions before. */
+static bool
+may_not_be_dropped(Oid database)
+{
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	bool		is_template = HeapTupleIsValid(tuple) && ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+	int			slots;
+	int			active_slots;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	(void) ReplicationSlotsCountDBSlots(database, &slots, &active_slots);
+	return is_template || active_slots > 0 || CountDBSubscriptions(database) > 0;
+}
+
 /*
  * Lock a database as DROP and SET TABLESPACE are about to do, and close it.  What
  * they will refuse for another reason is left to them.
  */
 static void
-lock_and_close_database(const char *name, bool force)
+lock_and_close_database(const char *name, bool drop, bool force)
 {
 	Oid			database;
 	int			others;
@@ -76,6 +94,8 @@ lock_and_close_database(const char *name, bool force)
 		UnlockSharedObject(DatabaseRelationId, database, 0, AccessExclusiveLock);
 	}
 
+	if (drop && may_not_be_dropped(database))
+		return;
 	if (force)
 		TerminateOtherDBBackends(database);
 	if (CountOtherDBBackends(database, &others, &prepared))
@@ -115,6 +135,7 @@ access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, vo
 	if (previous_access_hook)
 		previous_access_hook(access, class_id, object_id, sub_id, arg);
 
+	ls_publication_note_access(access, class_id, object_id, sub_id);
 	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && template_name[0] != '\0')
 		close_database(get_database_oid(template_name, false));
 }
@@ -155,7 +176,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				foreach_node(DefElem, option, drop->options)
 					force |= strcmp(option->defname, "force") == 0;
 				PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
-				lock_and_close_database(drop->dbname, force);
+				lock_and_close_database(drop->dbname, true, force);
 				break;
 			}
 		case T_AlterDatabaseStmt:
@@ -164,7 +185,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				if (strcmp(option->defname, "tablespace") == 0)
 				{
 					PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "ALTER DATABASE SET TABLESPACE");
-					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false);
+					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false, false);
 				}
 			}
 			break;

@@ -20,7 +20,7 @@ namespace {
 Status check_entry(Worker &w, const IndexAt &at, const NewEntry &entry) {
   if (w.tn == 0) return fail(LS_INVALID, "an index entry is inserted outside a transaction");
   if (entry.row_id > LS_MAX_ROW_ID) {
-    return fail(LS_LIMIT, "row id %llu is over the limit", static_cast<unsigned long long>(entry.row_id));
+    return fail(LS_NO_ROW_IDS, "row id %llu is over the limit", static_cast<unsigned long long>(entry.row_id));
   }
   LS_TRY(check_entry_size(entry.key, entry.payload));
   note_table(at);

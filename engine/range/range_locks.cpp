@@ -159,7 +159,7 @@ class RangeLocks::Hold {
   if (answer == Answer::kGranted) return kOk;
   if (answer == Answer::kShort) answer = lock_as_other(request, *bounds, holder);
   if (answer == Answer::kGranted) return kOk;
-  return answer == Answer::kWait ? make_status(LS_LOCKED) : fail(LS_LIMIT, "out of shared memory for range locks");
+  return answer == Answer::kWait ? make_status(LS_LOCKED) : fail(LS_RANGE_MEMORY, "out of shared memory for range locks");
 }
 
 RangeLocks::Answer RangeLocks::lock_as_other(const RangeRequest &request, const RangeBounds &b, RangeOwner *holder) {

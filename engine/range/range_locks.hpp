@@ -77,7 +77,7 @@ class RangeLocks {
   // slot: of the worker that calls.
   RangeLocks(RangeShared &shared, u32 slot);
 
-  // LS_OK, LS_LOCKED, LS_LIMIT.
+  // LS_OK, LS_LOCKED, LS_RANGE_MEMORY.
   Status lock(const RangeRequest &request, RangeOwner *holder);
   [[gnu::noinline]] void withdraw();
   void unlock_all(RangeOwner owner);

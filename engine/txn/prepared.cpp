@@ -193,7 +193,7 @@ Status txn_prepare(Worker &w, u64 full_xid) {
   LS_TRY(close_range(w));
   log_begin(w);
   PreparedSlot *slot = reserve_slot(*w.txns);
-  if (slot == nullptr) return fail(LS_LIMIT, "no room for another prepared transaction, there are %u", w.txns->prepared_slots);
+  if (slot == nullptr) return fail(LS_MANY_PREPARED, "no room for another prepared transaction, there are %u", w.txns->prepared_slots);
   slot->full_xid = full_xid;
   slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);  // before the locks are collected
   w.two_phase = slot;
@@ -302,7 +302,7 @@ Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnSh
 Status prepared_restore(TxnShared &t, Tn tn, u64 full_xid, u32 next_seq) {
   PreparedSlot *slot = reserve_slot(t);
   if (slot == nullptr)
-    return fail(LS_LIMIT, "there are more prepared transactions than the %u that the host allows now", t.prepared_slots);
+    return fail(LS_MANY_PREPARED, "there are more prepared transactions than the %u that the host allows now", t.prepared_slots);
   slot->full_xid = full_xid;
   slot->next_seq = next_seq;
   slot->keep.store(t.tn_base.load(std::memory_order_relaxed), std::memory_order_seq_cst);

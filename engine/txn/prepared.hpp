@@ -20,7 +20,7 @@
 
 namespace ls {
 
-// Step 1: harden all changes and row locks as prepared.  Afterwards txn_hand_over, or txn_abort.  LS_LIMIT: no free slot.
+// Step 1: harden all changes and row locks as prepared.  Afterwards txn_hand_over, or txn_abort.  LS_MANY_PREPARED: no free slot.
 Status txn_prepare(Worker &w, u64 full_xid);
 // Step 2, when the host has prepared it for good: the worker has no transaction any more.
 void txn_hand_over(Worker &w);

@@ -91,7 +91,7 @@ Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first) {
     if (file.row_id_reserved_gsn.load(std::memory_order_acquire) == 0) LS_TRY(begin_run(w, file));
     u64 next = file.next_row_id.load(std::memory_order_relaxed);
     const u64 end = next + count;
-    if (end > LS_MAX_ROW_ID + 1) return fail(LS_LIMIT, "table \"%s\" has used up its row ids; rewrite it", file.path);
+    if (end > LS_MAX_ROW_ID + 1) return fail(LS_NO_ROW_IDS, "it has used up its row ids");
     if (end + kRowIdStep / 2 > file.row_id_reserved.load(std::memory_order_acquire)) LS_TRY(extend(w, file, end));
     const u64 durable = file.row_id_durable.load(std::memory_order_acquire);
     if (durable == 0 || end > durable + kRowIdStep) {

@@ -62,7 +62,7 @@ Status insert_into_leaf(Worker &w, FileSlot &file, u64 row_id, const RowHeader &
 
 Status check_insert(const Worker &w, u64 row_id, Bytes data) {
   if (w.tn == 0) return fail(LS_INVALID, "a row is inserted outside a transaction");
-  if (row_id > LS_MAX_ROW_ID) return fail(LS_LIMIT, "row id %llu is over the limit", static_cast<unsigned long long>(row_id));
+  if (row_id > LS_MAX_ROW_ID) return fail(LS_NO_ROW_IDS, "row id %llu is over the limit", static_cast<unsigned long long>(row_id));
   if (data.size() > LS_MAX_ROW_BYTES) return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
   return kOk;
 }

@@ -121,7 +121,7 @@ void log_begin(Worker &w) {
 }
 
 Status draw_seq(Worker &w, u32 *seq) {
-  if (w.next_seq == ~u32{0}) return fail(LS_LIMIT, "too many changes in one transaction");
+  if (w.next_seq == ~u32{0}) return fail(LS_MANY_CHANGES, "too many changes in one transaction");
   *seq = w.next_seq++;
   return kOk;
 }

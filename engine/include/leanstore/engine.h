@@ -50,7 +50,11 @@ typedef enum ls_status {
   LS_INTERRUPTED,    /* interrupt flag was raised while waiting */
   LS_NOT_READY,      /* recovery has not finished */
   LS_TOO_LARGE,      /* row or key over the limit */
-  LS_LIMIT,          /* a configured table (files, slots, row ids) is full */
+  LS_LIMIT,          /* the table of open files is full */
+  LS_NO_ROW_IDS,     /* a table has used up its row ids */
+  LS_MANY_CHANGES,   /* in one transaction */
+  LS_MANY_PREPARED,  /* transactions: more than configured */
+  LS_RANGE_MEMORY,   /* for range locks: more than configured */
   LS_NO_FRAMES,      /* buffer pool too small for the load */
   LS_NO_SPACE,       /* ENOSPC / EDQUOT */
   LS_IO_ERROR,       /* any other failed system call on a file */
@@ -277,7 +281,7 @@ void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
 
 /*
  * Two-phase commit.  Step 1: harden all changes and row locks as prepared, whatever happens to the host; ls_txn_abort still takes
- * everything back.  LS_LIMIT: there are as many as configured.
+ * everything back.  LS_MANY_PREPARED: there are as many as configured.
  * Step 2, when the host has prepared it for good: the worker is free for another transaction, this one stays active.
  */
 LS_NODISCARD ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
@@ -600,7 +604,7 @@ typedef struct ls_range_owner {
   uint32_t number; /* not 0 */
 } ls_range_owner;
 
-/* LS_OK: granted until ls_range_unlock_all.  LS_LOCKED: *holder is in the way.  LS_LIMIT: out of memory for locks, even after
+/* LS_OK: granted until ls_range_unlock_all.  LS_LOCKED: *holder is in the way.  LS_RANGE_MEMORY: out of memory for locks, even after
  * ranges of this owner have been coalesced. */
 LS_NODISCARD ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from, ls_bytes to, ls_range_mode mode,
                                      ls_range_owner owner, ls_range_owner *holder, ls_error *err) LS_NOEXCEPT;

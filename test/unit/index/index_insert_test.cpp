@@ -93,7 +93,7 @@ TEST_F(IndexInsertTest, limits_of_keys_payloads_and_row_ids) {
     LS_EXPECT_OK(s.add(key, LS_MAX_ROW_ID, std::string(most, 'p')));
     EXPECT_EQ(s.add(key, 1, std::string(most + 1, 'p')), LS_TOO_LARGE);
     EXPECT_NE(std::string(s.err.message).find(std::to_string(most)), std::string::npos) << s.err.message;
-    EXPECT_EQ(s.add(key, LS_MAX_ROW_ID + 1), LS_LIMIT);
+    EXPECT_EQ(s.add(key, LS_MAX_ROW_ID + 1), LS_NO_ROW_IDS);
     expected++;
   }
   EXPECT_GE(ls_index_max_payload(8), 3900u);

@@ -51,7 +51,7 @@ TEST(RangeMemory, who_cannot_have_less_is_told_that_memory_is_out) {
   ls_status status = LS_OK;
   u32 n = 0;
   for (; n < 100'000 && status == LS_OK; n++) status = (n % 2 ? a : b).exclusive(number_key(n), number_key(n + 1));
-  EXPECT_EQ(status, LS_LIMIT);
+  EXPECT_EQ(status, LS_RANGE_MEMORY);
   EXPECT_GT(n, 1500u);
   RangeWorker c(arena, 2);
   for (u32 i = 0; i + 1 < n; i += 31) EXPECT_NE(c.exclusive(number_key(i), number_key(i + 1)), LS_OK) << i;

@@ -196,7 +196,7 @@ TEST_F(TwoPhaseTest, holds_its_rows_until_it_ends) {
     EXPECT_EQ(lock_row(b, host, rel, work.one, LS_LOCK_NO_KEY_UPDATE, &conflict), LS_BEING_MODIFIED);
     EXPECT_EQ(conflict.tn, host.tn(kXid));
     EXPECT_EQ(b.remove(rel, work.four), LS_OK);
-    EXPECT_EQ(ls_txn_prepare(b.worker(), b.xid(), &err), LS_LIMIT);
+    EXPECT_EQ(ls_txn_prepare(b.worker(), b.xid(), &err), LS_MANY_PREPARED);
     b.abort();
     LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
 
@@ -527,7 +527,7 @@ TEST_F(TwoPhaseTest, missing_or_damaged_file_is_told) {
   config_.prepared_slots = 0;
   {
     StoreLife store(config_);
-    EXPECT_EQ(start(store, Fate::kPrepared), LS_LIMIT);
+    EXPECT_EQ(start(store, Fate::kPrepared), LS_MANY_PREPARED);
   }
   config_.prepared_slots = 1;
   StoreLife store(config_);

@@ -114,7 +114,7 @@ TEST_F(RowIds, running_out_is_an_error) {
   u64 first = 0;
   TXN_ASSERT_OK(row_ids(a.worker(), table, 10, &first));
   EXPECT_EQ(first + 9, LS_MAX_ROW_ID);
-  EXPECT_EQ(code(row_ids(a.worker(), table, 1, &first)), LS_LIMIT);
+  EXPECT_EQ(code(row_ids(a.worker(), table, 1, &first)), LS_NO_ROW_IDS);
 }
 
 TEST_F(RowIds, unlogged_table_needs_no_reservation) {
