@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "ls_pin.h"
+#include "ls_publication.h"
 #include "ls_row.h"
 #include "ls_serializable.h"
 #include "ls_slot.h"
@@ -116,6 +117,7 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, int options, uint
 	uint64		row_id;
 
 	check_insert_allowed();
+	ls_publication_check_change(rel);
 	ls_forget_recent();
 
 	slot->tts_tableOid = RelationGetRelid(rel);
@@ -231,6 +233,7 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	rows = palloc_array(ls_bytes, nslots);
 	initStringInfoExt(&payloads, nslots * 128);
 	check_insert_allowed();
+	ls_publication_check_change(rel);
 	ls_forget_recent();
 
 	for (int i = 0; i < nslots; i++)
@@ -397,6 +400,7 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot delete tuples during a parallel operation")));
+	ls_publication_check_change(rel);
 	if (ls_snapshot_is_behind(rel, tid, snapshot, tmfd))
 		return TM_Updated;
 	if (ls_locks(rel))

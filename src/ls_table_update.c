@@ -17,6 +17,7 @@
  */
 #include "postgres.h"
 
+#include "ls_publication.h"
 #include "ls_row.h"
 #include "ls_serializable.h"
 #include "ls_slot.h"
@@ -405,6 +406,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot update tuples during a parallel operation")));
+	ls_publication_check_change(rel);
 	if (ls_snapshot_is_behind(rel, otid, snapshot, tmfd))
 	{
 		*lockmode = LockTupleExclusive;

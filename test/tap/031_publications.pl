@@ -15,7 +15,7 @@ sub refused_ok
 	my ($status, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\n$query");
 
 	isnt($status, 0, "$name: refused");
-	like($error, qr/ERROR:  0A000: cannot publish leanstore table "lean\w*"/, "$name: with a reason");
+	like($error, qr/ERROR:  0A000: cannot (publish|change) leanstore table "lean\w*"/, "$name: with a reason");
 	return;
 }
 
@@ -49,7 +49,52 @@ refused_ok('ALTER TABLE part ATTACH PARTITION lean_part DEFAULT', 'ATTACH PARTIT
 refused_ok('CREATE TABLE s.lean (id int) USING heap; ALTER TABLE s.lean SET ACCESS METHOD leanstore', 'SET ACCESS METHOD');
 $node->safe_psql('postgres', 'DROP TABLE s.lean; CREATE UNLOGGED TABLE s.lean (id int) USING leanstore');
 refused_ok('ALTER TABLE s.lean SET LOGGED', 'SET LOGGED');
+refused_ok('EXPLAIN ANALYZE CREATE TABLE s.lean_as USING leanstore AS SELECT 1', 'EXPLAIN ANALYZE CREATE TABLE AS');
+refused_ok('SET default_table_access_method = leanstore; EXPLAIN ANALYZE SELECT 1 AS a INTO s.lean_as', 'EXPLAIN ANALYZE SELECT INTO');
+refused_ok('PREPARE w AS SELECT 1 AS a; EXPLAIN ANALYZE CREATE TABLE s.lean_as USING leanstore AS EXECUTE w', 'CREATE TABLE AS EXECUTE');
+refused_ok('CREATE SCHEMA lean_schema; CREATE PUBLICATION lean_schema FOR TABLES IN SCHEMA lean_schema; SET default_table_access_method = leanstore; SET search_path = lean_schema; CREATE TABLE lean (id int)', 'by the search path');
+$node->safe_psql('postgres', 'DROP SCHEMA lean_schema CASCADE; DROP PUBLICATION lean_schema');
 refused_ok('DO $$ BEGIN CREATE TABLE s.lean_do (id int) USING leanstore; END $$', 'in a function');
+
+# Two transactions that do not see each other: the later one waits, and is refused.
+$node->safe_psql('postgres', 'CREATE SCHEMA two');
+foreach my $order ([ 'CREATE TABLE two.lean (id int) USING leanstore', 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two' ],
+	[ 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two', 'CREATE TABLE two.lean (id int) USING leanstore' ],
+	[ 'CREATE TABLE two.lean AS SELECT 1; ALTER TABLE two.lean SET ACCESS METHOD leanstore', 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two' ])
+{
+	my ($first, $second) = @$order;
+	my $open = $node->background_psql('postgres');
+	my $later = $node->background_psql('postgres', on_error_stop => 0);
+
+	$open->query_safe("BEGIN; $first");
+	$later->query_until(qr/started/, "\\echo started\n$second;\n");
+	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE classid = 'pg_publication'::regclass AND NOT granted})
+	  or die "no wait: $second";
+	$open->query_safe('COMMIT');
+	$open->quit;
+	$later->query('SELECT 1');
+	like($later->{stderr}, qr/cannot publish leanstore table "lean"/, "$second: refused after $first");
+	$later->quit;
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_publication_tables WHERE schemaname = 'two'}), '0', 'none is published');
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS two.lean; DROP PUBLICATION IF EXISTS two');
+}
+
+# Catalogs say that it is published, however that came: its rows are not changed.
+$node->safe_psql('postgres', q{
+	CREATE PUBLICATION by_hand;
+	CREATE TABLE lean_by_hand (id int PRIMARY KEY) USING leanstore;
+	INSERT INTO lean_by_hand SELECT generate_series(1, 10);
+	SET allow_system_table_mods = on;
+	UPDATE pg_publication SET puballtables = true WHERE pubname = 'by_hand'});
+foreach my $change ('INSERT INTO lean_by_hand VALUES (11)', 'UPDATE lean_by_hand SET id = id + 100', 'DELETE FROM lean_by_hand',
+	'TRUNCATE lean_by_hand', "COPY lean_by_hand FROM PROGRAM 'echo 11'", 'MERGE INTO lean_by_hand USING (VALUES (1)) v ON id = 1 WHEN MATCHED THEN DELETE')
+{
+	my ($status, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\n$change");
+
+	like($error, qr/ERROR:  0A000: cannot (publish|change) leanstore table "lean_by_hand"/, "$change: refused");
+}
+is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM lean_by_hand'), '10|55', 'its rows are as they were');
+$node->safe_psql('postgres', q{DROP PUBLICATION by_hand; UPDATE lean_by_hand SET id = id + 100; DROP TABLE lean_by_hand});
 
 # What publishes none is not refused
 $node->safe_psql('postgres', q{
