@@ -27,6 +27,7 @@ bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
 bool		ls_reuse_plans = true;
 bool		ls_reuse_executor_states = true;
+int			ls_kept_memory_kb;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -162,6 +163,12 @@ ls_define_settings(void)
 							 "Only simple plans, without triggers and check constraints.",
 							 &ls_reuse_executor_states, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.kept_memory",
+							"Memory of a session for plans and executor states that are kept to be used again.",
+							"What was not used for longest is dropped; 0 keeps none.",
+							&ls_kept_memory_kb, 2048, 0, MAX_KILOBYTES,
+							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("leanstore");
 }

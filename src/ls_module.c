@@ -44,6 +44,7 @@ _PG_init(void)
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
 	ls_upgrade_install_hook();
+	ls_page_tools_install_hooks();
 	ls_index_install_planner_hook();
 	ls_plan_install_hook();
 	ls_state_note_own_hooks();

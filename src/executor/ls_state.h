@@ -50,6 +50,7 @@ typedef struct LsKeptState
 	LsStateMaker maker;
 	dlist_node	link;			/* only if a state rests here */
 	EState	   *estate;
+	Size		bytes;			/* of its memory, when it was measured last */
 	TupleDesc	result;
 	int			n_nodes;		/* the first is the root, children come behind their parents; 0: not collected yet */
 	PlanState  *nodes[LS_STATE_MAX_NODES];
@@ -69,5 +70,7 @@ extern void ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags);
 /* ls_state_keep.c */
 extern void ls_state_install_hooks(void);
 extern void ls_state_note_own_hooks(void);
+extern Size ls_states_bytes(void);
+extern void ls_states_shrink(Size bytes);
 
 #endif

@@ -23,6 +23,8 @@
 #define MAX_STATES 64
 /* Then it is built anew: of some executions, little bits of memory stay (what extensions put there to measure them). */
 #define MAX_RESTS 500
+/* Measured at so many of them: it takes a walk through all its memory contexts. */
+#define MEASURE_EVERY 16
 
 static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorEnd_hook_type previous_end = NULL;
@@ -33,6 +35,7 @@ static MemoryContext states_context = NULL;
 static HTAB *states = NULL;		/* of all plans that were seen and are still there */
 static dlist_head resting = DLIST_STATIC_INIT(resting);	/* the one used last is first */
 static int	n_resting = 0;
+static Size resting_bytes = 0;
 static uint64 changes = 0;		/* of catalogs, as far as an execution depends on them */
 
 static void
@@ -71,6 +74,7 @@ note_woken(LsKeptState *kept)
 {
 	dlist_delete(&kept->link);
 	n_resting--;
+	resting_bytes -= kept->bytes;
 }
 
 static void
@@ -81,6 +85,20 @@ drop_state(LsKeptState *kept)
 	note_woken(kept);
 	kept->estate = NULL;
 	MemoryContextDelete(context);
+}
+
+Size
+ls_states_bytes(void)
+{
+	return resting_bytes;
+}
+
+/* The one used last stays. */
+void
+ls_states_shrink(Size bytes)
+{
+	while (resting_bytes > bytes && n_resting > 1)
+		drop_state(dlist_container(LsKeptState, link, dlist_tail_node(&resting)));
 }
 
 /* The plan goes. */
@@ -209,7 +227,7 @@ executor_start(QueryDesc *query, int eflags)
 {
 	LsKeptState *kept;
 
-	if (!ls_reuse_executor_states || others_have_a_say() || !is_plain(query, eflags))
+	if (!ls_reuse_executor_states || !ls_keeps_memory() || others_have_a_say() || !is_plain(query, eflags))
 	{
 		start_as_always(query, eflags);
 		return;
@@ -248,16 +266,21 @@ executor_end(QueryDesc *query)
 {
 	LsKeptState *kept = NULL;
 
-	if (ls_reuse_executor_states && states != NULL)
+	if (ls_reuse_executor_states && ls_keeps_memory() && states != NULL)
 		kept = hash_search(states, &query->plannedstmt, HASH_FIND, NULL);
 	if (kept != NULL && is_worth_keeping(kept, query) && ls_state_rest(kept, query))
 	{
 		MemoryContextSetParent(kept->estate->es_query_cxt, states_context);
 		if (n_resting == MAX_STATES)
 			drop_state(dlist_container(LsKeptState, link, dlist_tail_node(&resting)));
+		/* its buffers grow with the rows that it meets */
+		if (kept->rests % MEASURE_EVERY == 0)
+			kept->bytes = MemoryContextMemAllocated(kept->estate->es_query_cxt, true);
 		dlist_push_head(&resting, &kept->link);
 		n_resting++;
+		resting_bytes += kept->bytes;
 		kept->rests++;
+		ls_bound_kept_memory();
 	}
 	else if (previous_end)
 		previous_end(query);

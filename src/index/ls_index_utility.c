@@ -31,6 +31,7 @@
 #include "tcop/dest.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_node.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -168,6 +169,33 @@ move_if_index(const AlterTableStmt *stmt, const AlterTableCmd *cmd)
 	return true;
 }
 
+static void
+lock_without_wait(Oid relid, LOCKMODE mode)
+{
+	if (!ConditionalLockRelationOid(relid, mode))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("aborting because lock on relation \"%s.%s\" is not available",
+						get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid))));
+}
+
+/* NOWAIT: what REINDEX will lock, of all indexes before the first is moved. */
+static void
+lock_all_indexes(List *indexes)
+{
+	foreach_oid(index, indexes)
+	{
+		Oid			table = IndexGetRelation(index, true);
+
+		if (!OidIsValid(table))
+			continue;
+		if (!object_ownercheck(RelationRelationId, index, GetUserId()))
+			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
+		lock_without_wait(table, ShareLock);
+		lock_without_wait(index, AccessExclusiveLock);
+	}
+}
+
 /* ALTER INDEX ALL IN TABLESPACE: ours first; the server then finds them elsewhere. */
 static void
 move_all_indexes(const AlterTableMoveAllStmt *stmt)
@@ -194,6 +222,8 @@ move_all_indexes(const AlterTableMoveAllStmt *stmt)
 	table_endscan(scan);
 	table_close(pg_class, AccessShareLock);
 
+	if (stmt->nowait)
+		lock_all_indexes(indexes);
 	foreach_oid(index, indexes)
 		if (ls_index_is_ours(index))
 			move_index(index, stmt->new_tablespacename);

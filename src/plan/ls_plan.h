@@ -74,6 +74,7 @@ typedef struct LsKeptPlan
 	bool		valid;
 	int			options;		/* of the planner */
 	MemoryContext context;		/* of all that follows */
+	Size		bytes;			/* of it */
 	Query	   *blank;
 	PlannedStmt *plan;
 	LsLiftedQuery lifted;		/* its query and estimates are gone */
@@ -111,6 +112,8 @@ extern LsKeptPlan *ls_plan_find(uint64 hash);
 extern LsKeptPlan *ls_plan_keep(uint64 hash, const LsKeptPlan *what);
 extern void ls_plan_used(LsKeptPlan *kept);
 extern void ls_plan_discard(void);
+extern Size ls_plans_bytes(void);
+extern void ls_plans_shrink(Size bytes);
 
 /* ls_plan_reuse.c */
 extern bool ls_planning_to_reuse(void);

@@ -27,6 +27,7 @@ static MemoryContext plans_context = NULL;
 static HTAB *plans = NULL;
 static dlist_head recent = DLIST_STATIC_INIT(recent);	/* the one used last is first */
 static int	n_plans = 0;
+static Size plans_bytes = 0;
 static bool any_invalid = false;
 static uint64 invalidations = 0;
 
@@ -119,6 +120,7 @@ forget(LsKeptPlan *kept)
 {
 	dlist_delete(&kept->link);
 	n_plans--;
+	plans_bytes -= kept->bytes;
 	if (kept->context != NULL)
 		MemoryContextDelete(kept->context);
 	hash_search(plans, &kept->hash, HASH_REMOVE, NULL);
@@ -196,7 +198,24 @@ ls_plan_keep(uint64 hash, const LsKeptPlan *what)
 	dlist_push_head(&recent, &kept->link);
 	n_plans++;
 	MemoryContextSetParent(kept->context, plans_context);
+	kept->bytes = MemoryContextMemAllocated(kept->context, true);
+	plans_bytes += kept->bytes;
+	ls_bound_kept_memory();
 	return kept;
+}
+
+Size
+ls_plans_bytes(void)
+{
+	return plans_bytes;
+}
+
+/* The one used last stays: its user may be at work with it. */
+void
+ls_plans_shrink(Size bytes)
+{
+	while (plans_bytes > bytes && n_plans > 1)
+		forget(dlist_container(LsKeptPlan, link, dlist_tail_node(&recent)));
 }
 
 void

@@ -212,7 +212,7 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 
 	if (unlikely(ls_show_indexes_as_btree))
 		query = ls_index_show_as_btree(query);
-	if (ls_reuse_plans && !planning && !others_plan())
+	if (ls_reuse_plans && ls_keeps_memory() && !planning && !others_plan())
 	{
 		Request		request;
 
