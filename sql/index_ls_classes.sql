@@ -93,6 +93,14 @@ RESET enable_seqscan; RESET enable_sort;
 SELECT leanstore_check('o');
 DROP TABLE h, o;
 
+-- Pattern classes compare bytes: not under a collation for which others are equal.
+CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE pattern (t text COLLATE ci, p char(5) COLLATE ci) USING leanstore;
+CREATE INDEX ON pattern (t text_pattern_ops);
+CREATE INDEX ON pattern USING leanstore (p bpchar_pattern_ops);
+CREATE INDEX ON pattern (t COLLATE "C" text_pattern_ops);
+DROP TABLE pattern;
+
 -- A type of a user, coercible to text.
 CREATE TYPE shout;
 CREATE FUNCTION shout_in(cstring) RETURNS shout AS 'textin' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;

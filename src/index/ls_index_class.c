@@ -147,6 +147,30 @@ check_class(Relation index, int column, Oid opclass)
 					 " by leanstore_add_operator_classes().")));
 }
 
+/* The server knows this of btree's pattern classes, by their names. */
+static void
+check_collation(Oid opclass, Oid collation)
+{
+	Oid			comparison = ls_index_class_comparison(opclass);
+
+	if ((comparison != F_BTTEXT_PATTERN_CMP && comparison != F_BTBPCHAR_PATTERN_CMP) ||
+		!OidIsValid(collation) || get_collation_isdeterministic(collation))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+					strVal(llast(ls_index_class_name(opclass))))));
+}
+
+static oidvector *
+index_oids(HeapTuple tuple, Relation pg_index, AttrNumber attno)
+{
+	bool		isnull;
+	Datum		oids = heap_getattr(tuple, attno, RelationGetDescr(pg_index), &isnull);
+
+	return (oidvector *) DatumGetPointer(oids);
+}
+
 /*
  * The entry of pg_index is not visible to ordinary snapshots yet. Indexes that take over a file
  * are seen here, too, where ALTER TABLE finds that the class is the same for the new type.
@@ -173,13 +197,14 @@ ls_index_check_classes(Oid relid)
 	scan = systable_beginscan(pg_index, IndexRelidIndexId, true, SnapshotSelf, 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		bool		isnull;
-		Datum		classes = heap_getattr(tuple, Anum_pg_index_indclass,
-										   RelationGetDescr(pg_index), &isnull);
-		oidvector  *opclasses = (oidvector *) DatumGetPointer(classes);
+		oidvector  *opclasses = index_oids(tuple, pg_index, Anum_pg_index_indclass);
+		oidvector  *collations = index_oids(tuple, pg_index, Anum_pg_index_indcollation);
 
-		for (int i = 0; !isnull && i < opclasses->dim1; i++)
+		for (int i = 0; i < opclasses->dim1; i++)
+		{
 			check_class(index, i, opclasses->values[i]);
+			check_collation(opclasses->values[i], collations->values[i]);
+		}
 	}
 	systable_endscan(scan);
 	table_close(pg_index, AccessShareLock);

@@ -1,7 +1,7 @@
 /*
  * ls_index_class_copy.c - operator classes for the types of extensions and users.
  *
- * Who makes a type of his own gives it a btree operator class. Each such class gets one of ours
+ * The author of a type gives it a btree operator class. Each such class gets one of ours
  * that compares in the same way: when it is created, and those that are there when this extension
  * is.
  *
