@@ -125,6 +125,9 @@ extern void ls_harden_all(void);
 /* The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it attaches. */
 extern const volatile int **ls_interrupt;
 
+/* ls_descriptors.c: some of the process' file descriptors are the engine's from now on. */
+extern void ls_descriptors_reserve(void);
+
 /* The same with the current transaction begun on the engine (assigns an XID). */
 extern ls_worker *ls_writer(void);
 

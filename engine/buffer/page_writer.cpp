@@ -182,7 +182,7 @@ bool PageWriter::left_whole(u32 logged) {
   for (const PageWrite &write : std::span(writes_).first(logged)) {
     const Status status = file_read_page(write.file, write.page, page);
     if (code(status) == LS_END) continue;
-    if (!ok(status) || page_fault(page, write.page)) return false;
+    if (!ok(status) || page_fault(page, write.page, kLogEndUnknown)) return false;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 #include "os/page_reads.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "base/check.hpp"
@@ -13,6 +14,15 @@ namespace {
 // To read so many pages more takes less than another read.
 constexpr PageNo kGap = 4;
 
+// Each has a descriptor.
+std::atomic<u32> g_rings{0};
+
+bool take_ring() {
+  if (g_rings.fetch_add(1, std::memory_order_relaxed) < PageReads::kMostRings) return true;
+  g_rings.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
 }  // namespace
 
 // Room for all that may be under way or have ended: what the kernel has been told of must not be
@@ -21,13 +31,17 @@ PageReads::PageReads(u32 entries) : runs_(entries) {
   queued_.reserve(entries);
   added_.reserve(entries);
   ended_.reserve(entries);
+  if (!take_ring()) return;
   usable_ = io_uring_queue_init(entries, &ring_, 0) == 0;
+  if (!usable_) g_rings.fetch_sub(1, std::memory_order_relaxed);
 }
 
 PageReads::~PageReads() {
   while (take(true)) {
   }
-  if (usable_) io_uring_queue_exit(&ring_);
+  if (!usable_) return;
+  io_uring_queue_exit(&ring_);
+  g_rings.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Injected faults act on pread.

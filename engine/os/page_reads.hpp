@@ -16,6 +16,7 @@ namespace ls {
 
 class PageReads {
  public:
+  static constexpr u32 kMostRings = 8;   // of a process; who is one too many reads without
   explicit PageReads(u32 entries);
   ~PageReads();  // waits for what is under way
   PageReads(const PageReads &) = delete;
@@ -54,7 +55,7 @@ class PageReads {
 
   alignas(kPageSize) u8 nowhere_[kPageSize];   // the kernel's, for what nobody wants
   io_uring ring_;
-  bool usable_;
+  bool usable_ = false;
   u32 under_way_ = 0;           // runs that the kernel has
   std::vector<Run> runs_;
   std::vector<u32> queued_;     // runs that it is going to get

@@ -34,7 +34,9 @@ class LoserFiles {
     Status status = file_pages({file.record.file, file.path.c_str()}, &pages);
     if (ok(status) && pages > 0)
       status = w_.pool->open_file(w_.ctx, file.key(), file.path.c_str(), kind, true, 0, BTree::format, slot);
-    return code(status) == LS_NOT_FOUND ? kOk : status;
+    // Another store's file has nothing of this log's transactions.
+    const bool gone = code(status) == LS_NOT_FOUND || code(status) == LS_FOREIGN;
+    return gone ? kOk : status;
   }
 
   Worker &w_;

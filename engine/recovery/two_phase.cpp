@@ -52,7 +52,8 @@ Status TwoPhaseRecovery::open_relations() {
     FileSlot *slot = nullptr;
     const Status s = w_.pool->open_file(w_.ctx, key, relation.path.c_str(), static_cast<ls_rel_kind>(r.kind), r.logged != 0, 0,
                                         BTree::format, &slot);
-    if (code(s) != LS_NOT_FOUND) LS_TRY(s);
+    // Another store's file has nothing of this log's transactions.
+    if (code(s) != LS_NOT_FOUND && code(s) != LS_FOREIGN) LS_TRY(s);
     relations_[r.file] = ok(s) ? slot : nullptr;
   }
   return kOk;

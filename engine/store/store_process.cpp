@@ -16,7 +16,9 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kMaxDescriptors = 512;  // of relation segments, per process
+// Of relation segments, per process.  The host counts them among its own, with those of
+// PageReads::kMostRings (src/ls_descriptors.c).
+constexpr u32 kMaxDescriptors = 64;
 constexpr u32 kIoPartitions = 64;
 
 // Never destroyed: engine threads may outlive static destruction, and after fork() the parent's entries must not be touched.

@@ -1,6 +1,8 @@
 #include "txn/row_scan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <new>
 
 #include "btree/node_entries.hpp"
@@ -287,7 +289,12 @@ Status RowScan::next(std::span<const ls_row> *rows) {
   while (!visible) {
     bool ended = false;
     if (!met_) LS_TRY(advance(&ended));
-    if (ended) return make_status(LS_END);
+    if (ended) {
+      // Who has come to the end may stay open for long: memory and descriptor go back.
+      std::destroy_at(&read_ahead_);
+      std::construct_at(&read_ahead_, w_.ctx, file_);
+      return make_status(LS_END);
+    }
     met_ = true;
     LS_TRY(look_at_row(&rows_[0], &visible));
     met_ = false;

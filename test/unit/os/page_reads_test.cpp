@@ -67,5 +67,14 @@ TEST_F(PageReadsTest, what_lies_behind_the_end_is_not_whole) {
   for (auto &[tag, whole] : read(pages)) EXPECT_EQ(whole, pages[tag] < kPages) << "page " << pages[tag];
 }
 
+TEST_F(PageReadsTest, a_process_has_a_bounded_number_of_rings) {
+  std::vector<std::unique_ptr<PageReads>> rings;
+  for (u32 i = 0; i < PageReads::kMostRings; i++) rings.push_back(std::make_unique<PageReads>(8));
+  if (!rings.back()->possible()) GTEST_SKIP() << "no io_uring here";
+  EXPECT_FALSE(PageReads(8).possible());
+  rings.pop_back();
+  EXPECT_TRUE(PageReads(8).possible());
+}
+
 }  // namespace
 }  // namespace ls
