@@ -224,7 +224,8 @@ BEGIN
 		EXECUTE 'SELECT v AS c200 FROM ours WHERE id = 5';
 	END LOOP;
 END $$;
-SELECT count(*), max(uses) FROM kept;
+-- Two forms may share a place in what was seen last, so the first uses may not be counted.
+SELECT count(*), max(uses) BETWEEN 3 AND 6 AS used FROM kept;
 
 -- At random, beside heap.
 DROP TABLE ours CASCADE;

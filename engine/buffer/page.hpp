@@ -60,6 +60,7 @@ void page_seal(u8 *page);           // make it ready for the disk
 // What is wrong with a page just read: null when nothing is.  log_end: the last position of the
 // log; a page that is ahead of it was written by another store, or the log was replaced by an older
 // one.
+constexpr Gsn kLogEndUnknown = ~Gsn{0};  // positions are not compared with the log
 const char *page_fault(const u8 *page, PageNo page_no, Gsn log_end);
 // Make a sealed claim of a page.
 void page_claim(u8 *page, u32 kind, const StoreId &store);

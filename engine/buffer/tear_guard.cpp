@@ -17,8 +17,6 @@ namespace ls {
 
 namespace {
 
-// The log has not been read yet.
-constexpr Gsn kLogEndUnknown = ~Gsn{0};
 // File numbers of recovery's own, for the cache of descriptors: relation files have no number yet.
 constexpr FileNo kFirstRecoveryFileNo = 0xffff0000u;
 

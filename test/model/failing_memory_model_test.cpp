@@ -103,13 +103,11 @@ class FailingMemoryModelTest : public ::testing::Test {
     pending_ = rows_;
     return engine([&] { return ls_txn_begin(worker_, host_->tn(xid_), &err_); });
   }
-  void commit(bool prepared = false) {
-    const u64 gsn = engine([&] {
-      if (!prepared) ls_txn_precommit(worker_);
-      return ls_txn_commit(worker_, false);
-    });
+  // Room for it has been made.
+  void commit() {
     host_->end(xid_);
     xid_ = 0;
+    const u64 gsn = engine([&] { return ls_txn_commit(worker_, nullptr, 0, false); });
     engine([&] {
       ls_wait_hardened(worker_, gsn, 0);
       return 0;
@@ -128,6 +126,7 @@ class FailingMemoryModelTest : public ::testing::Test {
   ls_status transaction(const std::function<ls_status()> &work) {
     ls_status status = begin();
     if (status == LS_OK) status = work();
+    if (status == LS_OK) status = engine([&] { return ls_txn_reserve_commit(worker_, &err_); });
     if (status == LS_OK) {
       commit();
     } else {
@@ -318,7 +317,7 @@ TEST_F(FailingMemoryModelTest, rows_and_transactions) {
     if (status == LS_OK) status = insert_some(1);
     if (status == LS_OK) status = engine([&] { return ls_txn_prepare_commit(worker_, xid_, &err_); });
     if (status == LS_OK) {
-      commit(true);
+      commit();
     } else {
       abort();
     }
