@@ -45,6 +45,11 @@ GRANT USAGE ON SCHEMA index_ls_show TO index_ls_show_user;
 SET ROLE index_ls_show_user;
 SELECT pg_get_indexdef('index_ls_show.l_t'::regclass);
 RESET ROLE;
+BEGIN;
+REVOKE USAGE ON SCHEMA public FROM PUBLIC;
+SET LOCAL ROLE index_ls_show_user;
+SELECT pg_get_indexdef('index_ls_show.l_hash'::regclass);
+ROLLBACK;
 SET leanstore.replace_btree = on;
 SET client_min_messages = warning;
 SELECT replace(pg_get_indexdef('l_t'::regclass), 'INDEX l_t', 'INDEX again') \gexec

@@ -175,6 +175,20 @@ INSERT INTO doomed.two VALUES (1);
 SET client_min_messages = warning;
 BEGIN; DROP SCHEMA doomed CASCADE; ROLLBACK;
 SELECT * FROM doomed.one JOIN doomed.two USING (id);
+-- Statements that failed half way leave nothing to be looked at when they are rolled back.
+BEGIN;
+SAVEPOINT s;
+CREATE TABLE half_made USING leanstore AS SELECT 1 / 0;
+ROLLBACK TO s;
+SAVEPOINT t;
+CREATE TABLE half_made USING leanstore AS SELECT 'x' AS v;
+ALTER TABLE half_made ALTER v TYPE int USING v::int;
+ROLLBACK TO nosuch;
+ROLLBACK TO t;
+CREATE TABLE half_made USING leanstore AS SELECT 1 AS v;
+COMMIT;
+SELECT * FROM half_made;
+DROP TABLE half_made;
 DROP SCHEMA doomed CASCADE;
 RESET client_min_messages;
 

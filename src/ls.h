@@ -116,6 +116,7 @@ extern bool ls_commit_is_awaited(void);
 /* ---- ls_shown.c: statements do not complete before what they were shown is durable */
 extern int	ls_shown_enter(void);	/* a utility statement; what ls_shown_leave() is to be given */
 extern void ls_shown_leave(int outer);
+extern void ls_shown_fail(int outer);	/* instead, after an error */
 extern void ls_shown_at_abort(void);
 extern void ls_shown_install_hooks(void);
 
@@ -277,7 +278,6 @@ typedef struct LsRelCache
 	ls_rel_key	key;
 	ls_rel	   *handle;
 	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
-	double		heap_rows_per_page; /* of a table, for the planner; 0: not asked for yet */
 	bool		unpublished;	/* of a table: no publication has it (ls_publication.h) */
 } LsRelCache;
 

@@ -285,8 +285,8 @@ ls_pin_enter_utility(Node *statement)
 		return enter(is_reading(statement) ? LS_READING : LS_CHANGING);
 	/* COMMIT does its work, deferred triggers included, after the command: the state stays. */
 	(void) enter(LS_ANY_SNAPSHOTS);
-	/* a transaction that has failed ends without telling us */
-	chained = and_chain && !IsAbortedTransactionBlockState();
+	/* a transaction that has failed as a whole has ended, and told us, before */
+	chained = and_chain && LocalTransactionIdIsValid(MyProc->vxid.lxid);
 	return and_chain && !chained ? LS_BETWEEN_COMMANDS : LS_ANY_SNAPSHOTS;
 }
 

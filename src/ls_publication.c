@@ -27,6 +27,7 @@
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
@@ -110,8 +111,12 @@ check_table(Oid relid)
 		return;
 	foreach_oid(member, find_all_inheritors(relid, NoLock, NULL))
 	{
-		Relation	rel = try_relation_open(member, AccessShareLock);
+		Relation	rel;
 
+		/* tables of other access methods may be locked by others */
+		if (get_rel_relam(member) != ls_table_am_oid())
+			continue;
+		rel = try_relation_open(member, AccessShareLock);
 		if (rel == NULL)
 			continue;
 		if (ls_is_table(rel) && is_publishable_relation(rel))
@@ -141,13 +146,17 @@ check_touched(void)
 void
 ls_publication_check(const Node *parsetree)
 {
+	/* a ROLLBACK: what was touched has gone */
+	if (!IsTransactionState())
+		return;
 	check_touched();
 	if (IsA(parsetree, CreatePublicationStmt))
 	{
 		CommandCounterIncrement();
 		check_publication(((const CreatePublicationStmt *) parsetree)->pubname);
 	}
-	else if (IsA(parsetree, AlterPublicationStmt))
+	else if (IsA(parsetree, AlterPublicationStmt) &&
+			 ((const AlterPublicationStmt *) parsetree)->action != AP_DropObjects)
 	{
 		CommandCounterIncrement();
 		check_publication(((const AlterPublicationStmt *) parsetree)->pubname);

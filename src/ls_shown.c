@@ -21,8 +21,9 @@
 static ExecutorRun_hook_type previous_run = NULL;
 
 /*
- * Queries and utility statements under way, one within another.  Each keeps what it was before itself, so an error may leave it
- * too large within the statement that catches it; where an error ends all of them, it is reset.
+ * Queries and utility statements under way, one within another.  Each keeps what it was before
+ * itself, so an error may leave it too large within the statement that catches it; a utility
+ * statement puts it back, also in a transaction that has failed before and so has no abort.
  */
 static int	depth = 0;
 
@@ -38,6 +39,13 @@ ls_shown_leave(int outer)
 	depth = outer;
 	if (outer == 0)
 		ls_wait_for_shown();
+}
+
+/* An error ends the statement. */
+void
+ls_shown_fail(int outer)
+{
+	depth = outer;
 }
 
 /* The error may have ended statements that have not left.  In a function that catches it a query may wait too early then. */

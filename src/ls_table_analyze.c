@@ -109,11 +109,9 @@ density_from_width(Relation rel, int32 *attr_widths)
 static BlockNumber
 heap_pages(Relation rel, int32 *attr_widths, double rows)
 {
-	LsRelCache *cache = ls_relation_cache(rel);
+	double		rows_per_page = density_from_width(rel, attr_widths);
 
-	if (cache->heap_rows_per_page == 0)
-		cache->heap_rows_per_page = density_from_width(rel, attr_widths);
-	return (BlockNumber) Min(ceil(rows / cache->heap_rows_per_page), (double) MaxBlockNumber);
+	return (BlockNumber) Min(ceil(rows / rows_per_page), (double) MaxBlockNumber);
 }
 
 void

@@ -154,7 +154,6 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *parsetree = pstmt->utilityStmt;
 	LsIndexAfterwards after = {0};
 	LsEnumPositions *enum_positions = NULL;
-	const int	outer = ls_shown_enter();
 
 	template_name[0] = '\0';
 	if (read_only_tree && (IsA(parsetree, CreatedbStmt) || ls_index_concerns(parsetree)))
@@ -216,7 +215,6 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);
 	ls_index_after_alter_enum(enum_positions);
-	ls_shown_leave(outer);
 }
 
 static void
@@ -226,15 +224,19 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 {
 	Node	   *statement = pstmt->utilityStmt;
 	LsSnapshotUse found = ls_pin_enter_utility(statement);
+	const int	outer = ls_shown_enter();
 	volatile bool succeeded = false;
 
 	PG_TRY();
 	{
 		run_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+		ls_shown_leave(outer);
 		succeeded = true;
 	}
 	PG_FINALLY();
 	{
+		if (!succeeded)
+			ls_shown_fail(outer);
 		ls_pin_leave_utility(found, statement, succeeded);
 	}
 	PG_END_TRY();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 #include "base/check.hpp"
 #include "buffer/io_stage.hpp"
@@ -32,6 +33,21 @@ bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
   if (frame->writing.load(std::memory_order_relaxed) || stage.being_written()) return false;
   frame->writing.store(1, std::memory_order_relaxed);
   return true;
+}
+
+constexpr u32 kMemoryTries = 100;
+constexpr u64 kMemoryRetryNs = 100'000'000;
+
+// Pages are half way to their files: to write and sync them again changes nothing, so what lacks
+// memory is tried again for ten seconds.
+template <typename Step>
+Status until_memory(Step step) noexcept {
+  for (u32 tries = 1;; tries++) {
+    const Status status = with_memory(step);
+    if (code(status) != LS_NO_MEMORY || tries == kMemoryTries) return status;
+    const timespec pause{0, kMemoryRetryNs};
+    nanosleep(&pause, nullptr);
+  }
 }
 
 }  // namespace
@@ -153,13 +169,14 @@ Status PageWriter::put_in_place(const volatile int *interrupt) {
 }
 
 // Pages are being changed in their files: it succeeds, or all is as it was, or the store has
-// failed.  Nothing here may need memory.
+// failed.  To open a descriptor that has left the cache is all that needs memory here.
 Status PageWriter::write_and_sync(u32 logged) noexcept {
-  const Status status = writes_.empty() ? kOk : io_write_pages(ring_.get(), writes_);
+  const Status status =
+      writes_.empty() ? kOk : until_memory([&] { return io_write_pages(ring_.get(), writes_); });
   pool_.shared()->writes.fetch_add(writes_.size(), std::memory_order_relaxed);
   const ls_error error = last_error();
   if (ok(status) || left_whole(logged)) {
-    if (const Status synced = sync_files(); !ok(synced)) {
+    if (const Status synced = until_memory([&] { return sync_files(); }); !ok(synced)) {
       pool_.shared()->failure.note(synced);
       return make_status(LS_IO_ERROR);
     }
@@ -180,7 +197,8 @@ bool PageWriter::left_whole(u32 logged) {
   }
   alignas(kPageSize) u8 page[kPageSize];
   for (const PageWrite &write : std::span(writes_).first(logged)) {
-    const Status status = file_read_page(write.file, write.page, page);
+    const Status status =
+        until_memory([&] { return file_read_page(write.file, write.page, page); });
     if (code(status) == LS_END) continue;
     if (!ok(status) || page_fault(page, write.page, kLogEndUnknown)) return false;
   }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/check.hpp"
@@ -97,9 +98,17 @@ Status file_write_atomically(const char *path, std::span<const u8> bytes) {
   }
   LS_TRY(file_rename(temporary, path));
   const char *slash = std::strrchr(path, '/');
-  if (!slash) return directory_sync(".");
-  std::snprintf(temporary, sizeof temporary, "%.*s", static_cast<int>(slash - path), path);
-  return directory_sync(temporary);
+  const char *directory = slash ? temporary : ".";
+  if (slash) {
+    std::snprintf(temporary, sizeof temporary, "%.*s", static_cast<int>(slash - path), path);
+  }
+  // The new file is in its place: a full disk must not pass for nothing having happened.
+  const Status synced = directory_sync(directory);
+  if (code(synced) != LS_NO_SPACE) return synced;
+  ls_error error = last_error();
+  error.status = LS_IO_ERROR;
+  set_last_error(error);
+  return make_status(LS_IO_ERROR);
 }
 
 Status file_unlink(const char *path) {
@@ -125,17 +134,16 @@ Status directory_sync(const char *path) {
 }
 
 Status directory_list(const char *path, bool (*each)(void *arg, const char *name), void *arg) {
-  DIR *directory = opendir(path);
+  // Closed also when `each` finds no memory.
+  const std::unique_ptr<DIR, int (*)(DIR *)> directory(opendir(path), closedir);
   if (!directory) return fail_errno(errno, path, "could not open directory");
   errno = 0;
-  while (dirent *entry = readdir(directory)) {
+  while (dirent *entry = readdir(directory.get())) {
     if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
     if (!each(arg, entry->d_name)) break;
     errno = 0;
   }
-  int error = errno;
-  closedir(directory);
-  if (error != 0) return fail_errno(error, path, "could not read directory");
+  if (errno != 0) return fail_errno(errno, path, "could not read directory");
   return kOk;
 }
 

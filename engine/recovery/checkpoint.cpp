@@ -61,12 +61,15 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   LS_TRY(wait_all_hardened(ctx));
   LS_TRY(ctx.pool->flush(ctx, hardened, false, env.pace));  // C4
   redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
-  result->redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
+  const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
   result->gsn = log.last_gsn();
-  const ControlFile control = make_control(ctx, env, result->redo_lsn, redo_gsn, long_txns.list_gsn(), false);
+  const ControlFile control =
+      make_control(ctx, env, redo_lsn, redo_gsn, long_txns.list_gsn(), false);
+  LS_TRY(control_write(env.data_dir, control));
+  // It is valid from here on, whatever becomes of the log before it.
+  result->redo_lsn = redo_lsn;
   result->redo_run = control.redo_run;
   result->undo_gsn = control.undo_gsn;
-  LS_TRY(control_write(env.data_dir, control));
   // While the log of an earlier run is needed, so is what that has left.
   if (control.redo_run == env.run) long_txns.confirm(env);
   return truncate_log(log, env, result->redo_lsn);

@@ -38,6 +38,7 @@ struct CheckpointEnv {
   FlushPace pace{};   // of C4, fuzzy
 };
 
+// The first three: of the control file that is valid, also after a checkpoint that has failed.
 struct CheckpointResult {
   Lsn redo_lsn = 0;
   u64 redo_run = 0;

@@ -98,6 +98,9 @@ Status StoreThreads::run_checkpointer() {
   w.log.set_urgent(true);  // a full log disk must not refuse what would free it
   LongTransactions long_txns;
   CheckpointResult result;
+  result.redo_lsn = store.redo_lsn.load(std::memory_order_relaxed);
+  result.redo_run = store.redo_run;
+  result.undo_gsn = store.undo_gsn;
   result.end_lsn = process_.log.end();
   result.gsn = process_.log.last_gsn();
   u64 last_ns = now_ns();
@@ -116,10 +119,10 @@ Status StoreThreads::run_checkpointer() {
     if (!requested) env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
     const Status status =
         with_memory([&] { return checkpoint_fuzzy(w.ctx, env, long_txns, &result); });
+    store.redo_run = result.redo_run;
+    store.undo_gsn = result.undo_gsn;
+    store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
     if (ok(status)) {
-      store.redo_run = result.redo_run;
-      store.undo_gsn = result.undo_gsn;
-      store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
       store.checkpoints.fetch_add(1, std::memory_order_relaxed);
     } else if (code(status) == LS_NO_SPACE || code(status) == LS_NO_MEMORY) {
       // The previous checkpoint stays valid; the log grows until there is room.

@@ -61,12 +61,13 @@ struct Walk {
   bool range_open;  // the insert range is still to be undone
 };
 
-// Undo with retries: frames become free, and a full disk is somebody's to clear.  What was forgotten meanwhile needs none.
+// Undo with retries: frames and memory become free, and a full disk is the administrator's to
+// clear.  What was forgotten meanwhile needs none.
 Status insist(Status (*step)(void *arg), void *arg) {
   for (;;) {
     const Status s = step(arg);
     if (code(s) == LS_NOT_FOUND) return kOk;
-    if (code(s) != LS_NO_FRAMES && code(s) != LS_NO_SPACE) return s;
+    if (code(s) != LS_NO_FRAMES && code(s) != LS_NO_SPACE && code(s) != LS_NO_MEMORY) return s;
     const timespec t{0, kRetryNs};
     nanosleep(&t, nullptr);
   }

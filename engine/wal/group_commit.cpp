@@ -40,8 +40,8 @@ namespace ls {
 namespace {
 
 constexpr u32 kRetryMs = 100;
-// A round for which there is no memory is tried again so many times: commits wait for it.
-constexpr u32 kMostWithoutMemory = 100;
+// A round for which there is no memory is tried again for so long: commits wait for it.
+constexpr u64 kMostWithoutMemoryMs = 10'000;
 constexpr u32 kBlockedYields = 32;
 constexpr u32 kBlockedSleepUs = 100;
 // Each attempt on a full disk fills what is left and gives it back.
@@ -507,7 +507,8 @@ Status Log::run_committer(u32 idle_ms) {
   SpareMaker spares(writer->segments());
   LS_TRY(spares.start());
   std::atomic<u32> &kick = shared_->kick;
-  u32 blocked = 0, without_memory = 0;
+  u32 blocked = 0;
+  u64 without_memory_ms = 0;  // since then; 0: the last round had what it needed
   for (;;) {
     bool stopping = shared_->stop.load(std::memory_order_acquire) != 0;
     // Before collecting: a kick from here on starts another round.  Acquire pairs with wake().
@@ -518,9 +519,17 @@ Status Log::run_committer(u32 idle_ms) {
     u64 wrote;
     Status status = writer->round(harden, &wrote);
     const bool full = code(status) == LS_NO_SPACE;
-    without_memory = code(status) == LS_NO_MEMORY ? without_memory + 1 : 0;
-    const bool later = full || (without_memory > 0 && without_memory < kMostWithoutMemory);
+    const bool lacks_memory = code(status) == LS_NO_MEMORY;
+    if (!lacks_memory) without_memory_ms = 0;
+    else if (without_memory_ms == 0) without_memory_ms = now_ms();
+    const bool later =
+        full || (lacks_memory && now_ms() - without_memory_ms < kMostWithoutMemoryMs);
     if (!ok(status) && (stopping || !later)) return status;
+    // Without an ear for kicks: backends that wait for room would have it tried all the time.
+    if (lacks_memory) {
+      futex_wait(&shared_->stop, 0, i64{kRetryMs} * 1000);
+      continue;
+    }
     if (stopping) break;  // that was the round after the last append
     shared_->low_space.store(!spares.want(shared_->round.end.load(std::memory_order_acquire)), std::memory_order_relaxed);
     if (!later && writer->blocked_by_append() && shared_->waiters.load(std::memory_order_relaxed) > 0) {

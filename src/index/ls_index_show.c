@@ -22,11 +22,11 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "parser/parse_func.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -210,14 +210,15 @@ as_btree_function(void)
 	Oid			types[] = {TEXTOID, OIDOID, BOOLOID};
 	HeapTuple	tuple = SearchSysCache1(AMOID, ObjectIdGetDatum(ls_index_am_oid()));
 	Oid			namespace;
-	List	   *name;
 
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	namespace = get_func_namespace(((Form_pg_am) GETSTRUCT(tuple))->amhandler);
 	ReleaseSysCache(tuple);
-	name = list_make2(makeString(get_namespace_name(namespace)), makeString(AS_BTREE));
-	return LookupFuncName(name, lengthof(types), types, true);
+	/* whether the role may look into the schema does not matter */
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(AS_BTREE),
+						   PointerGetDatum(buildoidvector(types, lengthof(types))),
+						   ObjectIdGetDatum(namespace));
 }
 
 static Node *

@@ -24,6 +24,7 @@ class IndexCleanTest : public testing::Test {
       ls_check_result result{};
       LS_ASSERT_OK(ls_rel_check(s.worker(), s.table, &result, &err));
       if (result.ghosts == 0) return;
+      store.host().publish();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     FAIL() << "ghosts stay";

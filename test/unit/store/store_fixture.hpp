@@ -183,6 +183,12 @@ class Host {
     pins_.erase(&snapshot);
   }
 
+  // The host's engine process does so again and again.
+  void publish() {
+    std::lock_guard lock(mutex_);
+    publish_horizon();
+  }
+
  private:
   void publish_horizon() {
     std::vector<u64> running;
