@@ -313,13 +313,13 @@ ls_relation_install_hooks(void)
 	object_access_hook = access_hook;
 }
 
+/* Of leanstore tables and indexes; invalid when the extension is not in this database. */
 Oid
 ls_table_am_oid(void)
 {
-	return get_table_am_oid("leanstore", false);
+	return get_table_am_oid(LS_TABLE_AM, true);
 }
 
-/* Of leanstore indexes; invalid when the extension is not in this database. */
 Oid
 ls_index_am_oid(void)
 {
