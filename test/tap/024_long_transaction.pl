@@ -39,8 +39,10 @@ foreach my $end (qw(COMMIT ROLLBACK crash))
 		unlike($node->finish_pgbench($run), qr/aborted|ERROR/, "$end, part $part: others work");
 	}
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pgbench_history'), $history + 400, "$end: what others have committed is there");
-	cmp_ok($node->safe_psql('postgres', $log_mb), '<=', $MAX_WAL, "$end: the log from the transaction's beginning on is not kept");
 	cmp_ok($node->safe_psql('postgres', $counters), '>', $checkpoints, "$end: checkpoints go on");
+	# One that is under way may be late on a busy machine; after this one the log is as short as it can be.
+	$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
+	cmp_ok($node->safe_psql('postgres', $log_mb), '<=', $MAX_WAL, "$end: the log from the transaction's beginning on is not kept");
 	is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big}), $before, "$end: nobody sees it");
 
 	if ($end eq 'crash')
