@@ -91,7 +91,7 @@ $node->safe_psql('postgres', q{
 	END $$;
 });
 
-my $dir = $PostgreSQL::Test::Utils::tmp_check;
+my $dir = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$dir/random.sql", q{
 \set a random(1, 1000000)
 CALL put(ARRAY[chr(97 + :a % 26) || :a, chr(97 + :a % 24) || :a % 1000, md5('' || :a)]);

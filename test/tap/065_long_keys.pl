@@ -50,7 +50,7 @@ $node->safe_psql('postgres', q{
 	END $$;
 });
 
-my $dir = $PostgreSQL::Test::Utils::tmp_check;
+my $dir = PostgreSQL::Test::Utils::tempdir();
 my $n = "\\set n random(1, 300)\n";
 append_to_file("$dir/put.sql", $n . "CALL put(:n);\n");
 append_to_file("$dir/serializable.sql", $n . "BEGIN ISOLATION LEVEL SERIALIZABLE; CALL put(:n); COMMIT;\n");
