@@ -78,19 +78,6 @@ $node->start;
 pass('processes in the middle of a commit leave after the postmaster');
 $node->pgbench_balanced_ok('postgres', 'the postmaster died while commits waited');
 
-# The same for one that waits for recovery: a stopped postmaster does not start the engine worker again.
-$watcher = $node->background_psql('postgres');
-my $reader = $node->background_psql('postgres', on_error_stop => 0);
-$postmaster = $node->{_pid};
-kill 'STOP', $postmaster;
-kill 'TERM', $node->child_pid('leanstore engine worker');
-query_until_true($watcher, q{SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'leanstore engine worker')});
-$reader->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM pgbench_history;\n");
-query_until_true($watcher, q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'LeanstoreRecovery')});
-CrashDriver::kill_server($node, 'postmaster');
-eval { $_->quit } foreach $watcher, $reader;
-$node->start;
-pass('so do those that wait for recovery');
 $node->leanstore_check_ok('at the end');
 $node->stop('fast');
 done_testing();
