@@ -116,7 +116,7 @@ extern bool ls_commit_is_awaited(void);
 /* ---- ls_shown.c: statements do not complete before what they were shown is durable */
 extern int	ls_shown_enter(void);	/* a utility statement; what ls_shown_leave() is to be given */
 extern void ls_shown_leave(int outer);
-extern void ls_shown_fail(int outer);	/* instead, after an error */
+extern void ls_shown_put_back(int outer);	/* instead, without a wait */
 extern void ls_shown_at_abort(void);
 extern void ls_shown_install_hooks(void);
 

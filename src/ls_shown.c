@@ -41,9 +41,9 @@ ls_shown_leave(int outer)
 		ls_wait_for_shown();
 }
 
-/* An error ends the statement. */
+/* An error ends the statement, or it has shown nothing. */
 void
-ls_shown_fail(int outer)
+ls_shown_put_back(int outer)
 {
 	depth = outer;
 }

@@ -230,13 +230,17 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	PG_TRY();
 	{
 		run_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
-		ls_shown_leave(outer);
+		/* COMMIT waits after its locks have gone; the others show nothing */
+		if (IsA(statement, TransactionStmt))
+			ls_shown_put_back(outer);
+		else
+			ls_shown_leave(outer);
 		succeeded = true;
 	}
 	PG_FINALLY();
 	{
 		if (!succeeded)
-			ls_shown_fail(outer);
+			ls_shown_put_back(outer);
 		ls_pin_leave_utility(found, statement, succeeded);
 	}
 	PG_END_TRY();
