@@ -35,26 +35,14 @@ class UndoCollector {
       if (!entry || entry->gsn > to) break;
       LS_TRY(analyser_.record(*entry));
       const auto at = wanted_.find(analyser_.owner());
-      if (at != wanted_.end() && entry->gsn > at->second.txn.in_files_to) LS_TRY(add(at->first, at->second, *entry));
+      if (at != wanted_.end() && entry->gsn > at->second.txn.in_files_to) {
+        LS_TRY(spool_.add_record(at->first, LogOpReader(*entry), &at->second.files));
+      }
     }
     return finish();
   }
 
  private:
-  Status add(Tn tn, LongTransaction &txn, const LogEntry &entry) {
-    LogOpReader reader(entry);
-    for (;;) {
-      LogOp op;
-      bool end;
-      LS_TRY(reader.next(&op, &end));
-      if (end) return kOk;
-      RowUndo undo;
-      LS_TRY(row_undo_of(op, &undo));
-      LS_TRY(spool_.add(tn, undo));
-      txn.files.insert(op.file);
-    }
-  }
-
   // Of those that have ended at or before G nothing is kept, nor of those that have logged nothing yet.
   Status finish() {
     for (auto &[tn, txn] : wanted_) {

@@ -44,7 +44,9 @@ Status RedoPortion::collect(bool *no_room, bool *end) {
       LS_TRY(add(*entry, record, tn, no_room));
       if (*no_room) break;
     }
-    if (tn != 0 && analysis_.undo_wanted(tn, entry->gsn)) LS_TRY(keep_undo(*entry, record, tn));
+    if (tn != 0 && analysis_.undo_wanted(tn, entry->gsn)) {
+      LS_TRY(undo_.add_record(tn, LogOpReader(*entry, record.body)));
+    }
     // Not all rounds are in the order of the records in them.
     reached_ = std::max(reached_, entry->lsn);
     log_.pop();
@@ -76,19 +78,6 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     ops_.push_back({entry.gsn, entry.lsn, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
   }
   return kOk;
-}
-
-Status RedoPortion::keep_undo(const LogEntry &entry, const LogRecord &record, Tn tn) {
-  LogOpReader reader(entry, record.body);
-  for (;;) {
-    LogOp op;
-    bool end;
-    LS_TRY(reader.next(&op, &end));
-    if (end) return kOk;
-    RowUndo undo;
-    LS_TRY(row_undo_of(op, &undo));
-    LS_TRY(undo_.add(tn, undo));
-  }
 }
 
 Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room) {

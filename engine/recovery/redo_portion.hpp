@@ -40,7 +40,6 @@ class RedoPortion {
 
  private:
   Status add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room);
-  Status keep_undo(const LogEntry &entry, const LogRecord &record, Tn tn);
   Status open_file(FileNo file_no, RecoveryFile &file, bool *no_room);
   void sort();
 

@@ -22,6 +22,19 @@ Status UndoSpool::add(Tn tn, const RowUndo &undo) {
   return bytes_ > most_bytes_ ? make_room() : kOk;
 }
 
+Status UndoSpool::add_record(Tn tn, LogOpReader reader, std::set<FileNo> *files) {
+  for (;;) {
+    LogOp op;
+    bool end;
+    LS_TRY(reader.next(&op, &end));
+    if (end) return kOk;
+    RowUndo undo;
+    LS_TRY(row_undo_of(op, &undo));
+    LS_TRY(add(tn, undo));
+    if (files) files->insert(undo.file);
+  }
+}
+
 void UndoSpool::put(Transaction &txn, const RowUndo &undo) {
   const size_t before = txn.bytes();
   txn.items.add(kUndoRow, pack_row_undo(undo), undo.patch.fresh);

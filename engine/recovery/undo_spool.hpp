@@ -4,9 +4,11 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
+#include "recovery/log_analysis.hpp"
 #include "txn/row_undo.hpp"
 #include "txn/undo_file.hpp"
 
@@ -24,6 +26,8 @@ class UndoSpool {
   void adopt(Tn tn, UndoEnd end) { of(tn).file.emplace(path_of(tn), tn, end); }
   // A change, in the order of the log.  An error: the undo file cannot be written.
   Status add(Tn tn, const RowUndo &undo);
+  // All changes of a kRow record; files, unless null, is told the relations.
+  Status add_record(Tn tn, LogOpReader reader, std::set<FileNo> *files = nullptr);
   // All of it is in the file, durable once the directory is; *end: without a file 0.
   Status write(Tn tn, UndoEnd *end);
   // From the last change to the first.
