@@ -78,6 +78,19 @@ $node->start;
 pass('processes in the middle of a commit leave after the postmaster');
 $node->pgbench_balanced_ok('postgres', 'the postmaster died while commits waited');
 
+# The same for one that waits for the engine worker: without a slot there is none.
+$node->stop('fast');
+$node->set_config(max_worker_processes => 0);
+$node->start;
+$watcher = $node->background_psql('postgres');
+my $reader = $node->background_psql('postgres', on_error_stop => 0);
+$reader->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM pgbench_history;\n");
+query_until_true($watcher, q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'LeanstoreRecovery')});
+CrashDriver::kill_server($node, 'postmaster');
+eval { $_->quit } foreach $watcher, $reader;
+$node->set_config(max_worker_processes => 8);
+$node->start;
+pass('so do those that wait for recovery');
 $node->leanstore_check_ok('at the end');
 $node->stop('fast');
 done_testing();
