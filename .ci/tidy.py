@@ -120,6 +120,61 @@ def rule_isolation_outputs(tree):
         "test/isolation/specs", "test/isolation/expected")
 
 
+SETTING = re.compile(r'"(leanstore\.\w+)"')
+VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+SELECT (.*?)\bFROM ", re.DOTALL)
+
+
+def rule_settings_page(tree):
+    """docs/settings.md has a row for each setting that the code defines, and for no other"""
+    defined = set()
+    for _, text in tree.files(("src", "accel"), C):
+        for call in re.finditer(r"DefineCustom\w+Variable\((.*?)\);", text, re.DOTALL):
+            defined |= set(SETTING.findall(call.group(1))[:1])
+    page = tree.text.get("docs/settings.md", "")
+    told = set(re.findall(r"^\| `(leanstore\.\w+)` \|", page, re.MULTILINE))
+    for name in sorted(defined ^ told):
+        where = "docs/settings.md has no row for it" if name in defined else "no such setting"
+        yield f"{name}: {where}"
+
+
+def view_columns(selected):
+    """The names of a SELECT list's columns."""
+    depth, column, columns = 0, "", []
+    for letter in selected + ",":
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            columns.append(re.findall(r"\w+", column)[-1])
+            column = ""
+        else:
+            column += letter
+    return columns
+
+
+def rule_monitoring_page(tree):
+    """docs/monitoring.md names each view of the extension with its columns, and each wait event"""
+    page = tree.text.get("docs/monitoring.md", "")
+    for path, text in tree.files(("sql",), (".sql",)):
+        for view, selected in VIEW.findall(text) if "--" in path else ():
+            for name in [view] + view_columns(selected):
+                if f"`{name}`" not in page:
+                    yield f"{view}: {name} is not in docs/monitoring.md"
+    for path, text in tree.files(("src",), C):
+        for name in re.findall(r'WaitEventExtensionNew\("(\w+)"\)', text):
+            if f"`{name}`" not in page:
+                yield f"{path}: wait event {name} is not in docs/monitoring.md"
+
+
+def rule_readme(tree):
+    """README.md has at most 130 lines, and it and the users' pages none above 100 columns"""
+    if tree.text.get("README.md", "").count("\n") > 130:
+        yield "README.md has more than 130 lines"
+    pages = ["README.md"] + [f"docs/{name}.md" for name in ("settings", "monitoring", "limits")]
+    for path in pages:
+        for number, line in enumerate(tree.text.get(path, "").split("\n"), 1):
+            if len(line) > 100 and not line.startswith("|"):
+                yield f"{path}:{number}: wider than 100 columns"
+
+
 RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
 
 # rule, files with one fault: the rule must complain exactly once.
@@ -133,6 +188,15 @@ CANARIES = [
     (rule_host_paths, {"README.md": "see /" + "root/notes and build/" + "work/x\n"}),
     (rule_regress_outputs, {"sql/a_b.sql": "", "sql/leanstore_am--1.0.sql": ""}),
     (rule_regress_outputs, {"sql/a_b.sql": "", "expected/a_b.out": "", "expected/a_b_1.out": ""}),
+    (rule_settings_page, {
+        "src/ls_a.c": 'DefineCustomIntVariable("leanstore.a",\n"b", &x);\n'}),
+    (rule_settings_page, {"docs/settings.md": "| `leanstore.gone` | 1 | start | it |\n"}),
+    (rule_monitoring_page, {
+        "sql/a--1.sql": "CREATE VIEW a AS\n  SELECT b, round(c, d) AS e FROM f();\n",
+        "docs/monitoring.md": "`a`: `b`\n"}),
+    (rule_monitoring_page, {"src/ls_a.c": 'WaitEventExtensionNew("LeanstoreA");\n'}),
+    (rule_readme, {"README.md": "\n" * 131}),
+    (rule_readme, {"docs/limits.md": "a" * 101 + "\n| " + "b" * 101 + "\n"}),
     (rule_isolation_outputs, {"test/isolation/specs/race_a.spec": ""}),
 ]
 
