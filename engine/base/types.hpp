@@ -19,7 +19,7 @@ inline constexpr u64 kSegmentBytes = u64{1} << 30;
 inline constexpr u32 kPagesPerSegment = static_cast<u32>(kSegmentBytes / kPageSize);
 
 using PageNo = u32;   // within one relation file, counted over its segments
-using FileNo = u32;   // names a relation file in the log; never used twice in the life of a store
+using FileNo = u64;   // names a relation file in the log; never used twice in the life of a store
 using Gsn = u64;      // place in the total order of log records; 0 = never logged
 using Tn = u64;       // transaction number, 48 bits
 using Lsn = u64;      // byte position in the log stream

@@ -108,7 +108,7 @@ FileName name_of(const FileSlot &slot) {
   FileName name{};
   name.record = FileRecord{slot.file_no.load(std::memory_order_relaxed), slot.key.tablespace, slot.key.database,
                            slot.key.relation, slot.key.owner, slot.kind, slot.logged,
-                           static_cast<u16>(std::strlen(slot.path))};
+                           static_cast<u16>(std::strlen(slot.path)), 0};
   std::memcpy(name.path, slot.path, sizeof name.path);
   return name;
 }

@@ -77,8 +77,8 @@ void ask_for(const u8 *page) {
 // Sleep until the load that `event` was read for has ended.
 bool wait_for_load(Ctx &ctx, Frame *frame, u32 event) {
   WaitReport report(&ctx.waits, LS_WAIT_PAGE_READ);
-  while (frame->io_event.load(std::memory_order_acquire) == event) {
-    futex_wait_interruptible(&frame->io_event, event, kLoadSliceUs);
+  while (frame->io_event().load(std::memory_order_acquire) == event) {
+    futex_wait_interruptible(&frame->io_event(), event, kLoadSliceUs);
     if (ctx.interrupt && *ctx.interrupt) {
       (void)fail(LS_INTERRUPTED, "interrupted while waiting for a page to be read");
       return false;
@@ -259,7 +259,7 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
       found = stage.find();
       if (found) {
         state = found->state.load(std::memory_order_relaxed);
-        event = found->io_event.load(std::memory_order_relaxed);
+        event = found->io_event().load(std::memory_order_relaxed);
       } else if (spare) {
         // Whoever swizzled the page since we read the swip did it under the parent's latch before taking it out of the
         // stage, so we see the parent's new version here.

@@ -43,13 +43,13 @@ struct alignas(kCacheLine) Frame {
   std::atomic<u32> file_slot{0};     // index into the file table
   std::atomic<FileNo> file_no{0};    // the slot's number at that time: differs when the slot was reused
   std::atomic<PageNo> page_no{0};
+  std::atomic<u32> next_free{0};     // free list, or chain of the I/O stage: index + 1
   // GSN of the first change since the page was last clean (unlogged: 1); 0: clean.
   std::atomic<Gsn> dirty_since{0};
   std::atomic<Gsn> dirty_next{0};    // the same counted from the copy being written; becomes dirty_since after it
-  std::atomic<u32> next_free{0};     // free list, or chain of the I/O stage: index + 1
-  std::atomic<u32> io_event{0};      // futex: changes when a load has ended
   std::atomic<u64> contention{0};    // of those who change the page (btree/contention.hpp); a hint, from the page's last life perhaps
 
+  std::atomic<u32> &io_event() { return latch.guarded_word; }   // futex: changes when a load has ended
   // Under its latch, or validated.
   bool in_tree() const {
     const FrameState now = state.load(std::memory_order_acquire);

@@ -66,8 +66,8 @@ void IoStageLock::remove(Frame *wanted) {
 }
 
 void io_stage_wake(Frame *frame) {
-  frame->io_event.fetch_add(1, std::memory_order_release);
-  futex_wake_all(&frame->io_event);
+  frame->io_event().fetch_add(1, std::memory_order_release);
+  futex_wake_all(&frame->io_event());
 }
 
 }  // namespace ls

@@ -97,7 +97,7 @@ bool PagePacker::put(const PackedPage &page) {
   // Under the mutex: a flush looks here after it has said what it wants.
   if (page.since != 0 && page.since <= pool_.flush_bound.load(std::memory_order_seq_cst)) return false;
   PackedEntry head{};
-  head.file_no = page.file_no;
+  head.set_file_no(page.file_no);
   head.page_no = page.page_no;
   head.file_slot = page.file_slot;
   head.set_since(page.since);
@@ -167,7 +167,7 @@ Unpacked begin_packed_write(PoolShared &pool, const PackedPage &page, Gsn up_to,
     const CellNo no = lock.find();
     if (no == 0) return Unpacked::kNotHere;
     PackedEntry &entry = lock.entry(no);
-    if (entry.since() == 0 || entry.since() > up_to || !is_in_use(pool, entry.file_slot, entry.file_no)) return Unpacked::kNotHere;
+    if (entry.since() == 0 || entry.since() > up_to || !is_in_use(pool, entry.file_slot, entry.file_no())) return Unpacked::kNotHere;
     // The last image of the number's previous life may be on its way.
     if (entry.writing || IoStageLock(pool, page.file_no, page.page_no).being_written()) return Unpacked::kBusy;
     entry.writing = 1;
@@ -192,7 +192,7 @@ Gsn oldest_packed(PoolShared &pool) {
   Gsn oldest = ~Gsn{0};
   each_page(pool, [&](const PackedEntry &entry) {
     const Gsn since = entry.since();
-    if (since != 0 && since < oldest && is_in_use(pool, entry.file_slot, entry.file_no) && pool.files[entry.file_slot].logged) oldest = since;
+    if (since != 0 && since < oldest && is_in_use(pool, entry.file_slot, entry.file_no()) && pool.files[entry.file_slot].logged) oldest = since;
   });
   return oldest;
 }
@@ -201,7 +201,7 @@ std::vector<PackedPage> unwritten_packed(PoolShared &pool, Gsn up_to) {
   std::vector<PackedPage> found;
   each_page(pool, [&](const PackedEntry &entry) {
     const Gsn since = entry.since();
-    if (since != 0 && since <= up_to) found.push_back({entry.file_slot, entry.file_no, entry.page_no, since});
+    if (since != 0 && since <= up_to) found.push_back({entry.file_slot, entry.file_no(), entry.page_no, since});
   });
   return found;
 }
@@ -214,7 +214,7 @@ std::vector<PackedPage> unwritten_oldest(PoolShared &pool, u32 most) {
     PackedLock(pool, i).each_by_age([&](const PackedEntry &entry) {
       if (entry.since() != 0 && !entry.writing) {
         if (room == 0) return false;
-        found.push_back({entry.file_slot, entry.file_no, entry.page_no, entry.since()});
+        found.push_back({entry.file_slot, entry.file_no(), entry.page_no, entry.since()});
         room--;
       }
       return ++looks < kOldest;

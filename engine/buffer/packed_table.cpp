@@ -27,7 +27,7 @@ PackedLock::PackedLock(PoolShared &pool, u32 partition)
 
 CellNo PackedLock::find() const {
   CellNo no = *head_;
-  while (no != 0 && !(entry(no).page_no == page_no_ && entry(no).file_no == file_no_)) no = entry(no).in_bucket;
+  while (no != 0 && !(entry(no).page_no == page_no_ && entry(no).file_no() == file_no_)) no = entry(no).in_bucket;
   return no;
 }
 
@@ -49,7 +49,7 @@ void PackedLock::copy_out(CellNo no, u8 *out, PackedEntry *head) const {
 
 void PackedLock::remove(CellNo no) {
   const PackedEntry gone = entry(no);
-  CellNo *at = &pool_.packed_heads[bucket_of(gone.file_no, gone.page_no)];
+  CellNo *at = &pool_.packed_heads[bucket_of(gone.file_no(), gone.page_no)];
   while (*at != no) at = &entry(*at).in_bucket;
   *at = gone.in_bucket;
   (gone.older != 0 ? entry(gone.older).newer : part_->oldest) = gone.newer;
@@ -124,7 +124,7 @@ CellNo PackedLock::take_cell() {
     if (new_chunk()) break;
     if (part_->oldest == 0) return 0;
     const PackedEntry &oldest = entry(part_->oldest);
-    if (oldest.writing || (oldest.since() != 0 && is_in_use(pool_, oldest.file_slot, oldest.file_no))) return 0;
+    if (oldest.writing || (oldest.since() != 0 && is_in_use(pool_, oldest.file_slot, oldest.file_no()))) return 0;
     remove(part_->oldest);
     pool_.outlived.fetch_add(1, std::memory_order_relaxed);
   }

@@ -15,23 +15,29 @@ inline constexpr u32 kPackedCells = 16, kPackedCellBytes = 252;
 
 // In front of a page's bytes.
 struct PackedEntry {
-  FileNo file_no;
+  u32 file_no_low, file_no_high;   // cells are not aligned for more
   PageNo page_no;
   CellNo in_bucket;     // the next one
   CellNo older, newer;
   u32 crc;              // of the compressed bytes
-  u32 since_low, since_high;   // cells are not aligned for more
+  u32 since_low, since_high;
   u32 file_slot;
   u16 bytes;
   u16 arranged_bytes : 15;   // when they are not compressed
   u16 writing : 1;
 
+  FileNo file_no() const { return u64{file_no_high} << 32 | file_no_low; }
+  void set_file_no(FileNo file_no) {
+    file_no_low = static_cast<u32>(file_no);
+    file_no_high = static_cast<u32>(file_no >> 32);
+  }
   Gsn since() const { return u64{since_high} << 32 | since_low; }
   void set_since(Gsn since) {
     since_low = static_cast<u32>(since);
     since_high = static_cast<u32>(since >> 32);
   }
 };
+static_assert(sizeof(PackedEntry) == 44 && alignof(PackedEntry) == 4);
 inline constexpr u32 kMostPackedBytes = kPageSize / 2 - sizeof(PackedEntry);
 
 // The mutex of a partition.

@@ -123,7 +123,7 @@ struct PoolShared {
 
 // For tables of pages.
 inline u64 hash_page(FileNo file_no, PageNo page_no) {
-  const u64 h = (u64{file_no} << 32 | page_no) * 0x9e3779b97f4a7c15ull;
+  const u64 h = (file_no * 0xbf58476d1ce4e5b9ull + page_no) * 0x9e3779b97f4a7c15ull;
   return h ^ h >> 32;
 }
 

@@ -18,7 +18,7 @@ namespace ls {
 namespace {
 
 // File numbers of recovery's own, for the cache of descriptors: relation files have no number yet.
-constexpr FileNo kFirstRecoveryFileNo = 0xffff0000u;
+constexpr FileNo kFirstRecoveryFileNo = FileNo{1} << 63;
 
 constexpr i64 kAreaPollUs = 1'000;
 

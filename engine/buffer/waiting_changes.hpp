@@ -31,7 +31,7 @@ struct WaitingChange {
   u8 code;
   u8 operands[];
 };
-static_assert(sizeof(WaitingChange) == 32);
+static_assert(sizeof(WaitingChange) == 40);
 
 inline constexpr u32 kChangeUnit = 16;
 inline constexpr u32 kMostChangeBytes = kMostChangeUnits * kChangeUnit - sizeof(WaitingChange);   // of operands

@@ -24,16 +24,26 @@ char g_root[512] = ".";
 bool g_direct = false;
 u32 g_max_fds = 256;
 
+struct SegmentKey {
+  FileNo file_no;
+  u32 segment;
+  bool operator==(const SegmentKey &) const = default;
+};
+
+struct SegmentHash {
+  size_t operator()(const SegmentKey &key) const { return key.file_no * 31 + key.segment; }
+};
+
 struct Cache {
   struct Entry {
-    u64 key;
+    SegmentKey key;
     SegmentRef segment;
   };
   std::mutex mutex;
   std::list<Entry> by_use;  // front: most recent
-  std::unordered_map<u64, std::list<Entry>::iterator> by_key;
+  std::unordered_map<SegmentKey, std::list<Entry>::iterator, SegmentHash> by_key;
 
-  SegmentRef find(u64 key) {
+  SegmentRef find(const SegmentKey &key) {
     auto it = by_key.find(key);
     if (it == by_key.end()) return nullptr;
     by_use.splice(by_use.begin(), by_use, it->second);
@@ -72,8 +82,6 @@ Cache &cache() {
   delete fresh;
   return *c;
 }
-
-u64 key_of(FileNo file_no, u32 segment) { return u64{file_no} << 32 | segment; }
 
 // Close half of the cache: the process or the system ran out of descriptors.
 void shrink(Cache &c) {
@@ -143,7 +151,7 @@ namespace {
 
 Status get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
   Cache &c = cache();
-  u64 key = key_of(file.file_no, segment);
+  const SegmentKey key{file.file_no, segment};
   {
     std::lock_guard lock(c.mutex);
     if ((*out = c.find(key))) return kOk;
@@ -176,7 +184,7 @@ void fd_cache_forget(FileNo file_no) {
   std::lock_guard lock(c.mutex);
   for (auto it = c.by_use.begin(); it != c.by_use.end();) {
     const auto entry = it++;
-    if (entry->key >> 32 == file_no) c.take(entry, &dropped);
+    if (entry->key.file_no == file_no) c.take(entry, &dropped);
   }
 }
 

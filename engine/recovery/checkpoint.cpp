@@ -22,7 +22,7 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn r
   control.undo_gsn = control.redo_run == env.run ? undo_gsn : env.undo_gsn;
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
-  control.redo_span = redo_gsn == 0 ? 0 : redo_span(control.gsn, redo_gsn);
+  control.redo_gsn = redo_gsn;
   control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,
                               env.txns->tn_base.load(std::memory_order_acquire));
   control.next_file_no = ctx.pool->next_file_no();

@@ -6,7 +6,7 @@
 namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
-inline constexpr u32 kControlVersion = 4;
+inline constexpr u32 kControlVersion = 5;
 
 struct ControlFile {
   u64 magic;
@@ -21,7 +21,7 @@ struct ControlFile {
   Gsn gsn;            // every GSN used before the checkpoint is <= it
   Tn tn_floor;        // every TN used before the checkpoint is below it
   FileNo next_file_no;
-  u32 redo_span;      // changes may be missing on disk from gsn + 1 - redo_span on, none before; 0: not known
+  Gsn redo_gsn;       // no change before is missing on disk; 0: not known
   u64 tn_offset;      // TN = full transaction id + this; never shrinks
   // While a crash is not yet recovered from: the smallest next_full_xid of all starts that tried (0: none).  A prepared
   // transaction at or above it was unknown to the host when it crashed; later the host may have handed its id out again.
@@ -30,14 +30,7 @@ struct ControlFile {
   StoreId store;      // the same in each relation file's meta page
   Gsn undo_gsn;       // of the list of transactions whose undo lies in undo files (undo_list.hpp); 0: there are none
 };
-static_assert(sizeof(ControlFile) == 128);
-
-// What is to be stored for a bound, and the bound that is stored: 0 when it is not known.
-inline u32 redo_span(Gsn gsn, Gsn redo_gsn) {
-  const u64 span = gsn + 1 - redo_gsn;
-  return redo_gsn <= gsn && span <= UINT32_MAX ? static_cast<u32>(span) : 0;
-}
-inline Gsn redo_gsn(const ControlFile &control) { return control.redo_span ? control.gsn + 1 - control.redo_span : 0; }
+static_assert(sizeof(ControlFile) == 136 && offsetof(ControlFile, next_file_no) == 72);
 
 // Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the engine.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);

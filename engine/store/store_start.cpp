@@ -197,7 +197,7 @@ class Redoer {
     if (state_.replay_needed()) store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
     if (state_.replay_needed()) {
       LogReader again = open_log();
-      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, redo_gsn(state_.control), state_.undo.get(), &stats,
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, state_.control.redo_gsn, state_.undo.get(), &stats,
                       &store_.redone_bytes));
       if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
         return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);

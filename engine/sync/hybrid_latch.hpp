@@ -58,7 +58,10 @@ class HybridLatch {
 
   std::atomic<u64> version_{0};
   std::atomic<u32> word_{0};
-  u32 reserved_{0};
+
+ public:
+  // Four bytes that alignment leaves over: for what the latch guards.
+  std::atomic<u32> guarded_word{0};
 };
 static_assert(sizeof(HybridLatch) == 16);
 

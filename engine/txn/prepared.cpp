@@ -96,7 +96,7 @@ class Collector {
   // A row that somebody has moved has its lock in the same file.
   Status lock(FileNo file_no, u64 row_id, const LockValue &lock) {
     if (lock.state != LockState::kGranted || !relations_[file_no]) return kOk;
-    return out_.lock({row_id, file_no, lock.mode});
+    return out_.lock({row_id, file_no, lock.mode, 0});
   }
 
   // *known false: the file was forgotten, and its rows are gone with it.
@@ -111,7 +111,7 @@ class Collector {
     }
     *known = at->second = true;
     const FileRecord record{entry.file_no, file.key.tablespace, file.key.database, file.key.relation, file.key.owner, file.kind,
-                            file.logged, static_cast<u16>(std::strlen(file.path))};
+                            file.logged, static_cast<u16>(std::strlen(file.path)), 0};
     return out_.file(record, file.path);
   }
 

@@ -29,20 +29,22 @@ struct PreparedChange {
   VersionOp op;         // not kLock
   u8 zero[3];
   FileNo file;
-  u32 count;            // kInsert
   u64 row_id;
   RowHeader previous;   // kUpdate, kDelete
+  u32 count;            // kInsert
   u32 older_seq;        // the version before `previous` is the transaction's own; 0: nobody needs one
   u32 payload_bytes;
+  u32 zero_too;
 };
-static_assert(sizeof(PreparedChange) == 48);
+static_assert(sizeof(PreparedChange) == 56);
 
 struct PreparedLock {
   u64 row_id;
   FileNo file;
   u32 mode;   // ls_lock_mode
+  u32 zero;
 };
-static_assert(sizeof(PreparedLock) == 16);
+static_assert(sizeof(PreparedLock) == 24);
 
 // Writes beside the file's name and renames: durable and whole at finish(), or nothing.
 class PreparedFileWriter {

@@ -4,19 +4,19 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kLockKeyBytes = 20;
-constexpr u32 kRowPartBytes = 12;    // file number and row id
+constexpr u32 kLockKeyBytes = 24;
+constexpr u32 kRowPartBytes = 16;    // file number and row id
 constexpr u32 kStaleBatch = 32;      // stale entries removed per visit; the rest goes at the next one
 
 struct LockKey {
   u8 bytes[kLockKeyBytes];
   LockKey(FileNo file_no, u64 row_id, Tn tn) {
-    const u32 file_be = __builtin_bswap32(file_no);
+    const u64 file_be = __builtin_bswap64(file_no);
     const u64 row_be = __builtin_bswap64(row_id);
     const u64 tn_be = __builtin_bswap64(tn);
-    std::memcpy(bytes, &file_be, 4);
-    std::memcpy(bytes + 4, &row_be, 8);
-    std::memcpy(bytes + 12, &tn_be, 8);
+    std::memcpy(bytes, &file_be, 8);
+    std::memcpy(bytes + 8, &row_be, 8);
+    std::memcpy(bytes + kRowPartBytes, &tn_be, 8);
   }
   operator Bytes() const { return Bytes(bytes, kLockKeyBytes); }
 };
@@ -28,14 +28,14 @@ Tn key_tn(const u8 *key) {
 }
 
 FileNo key_file(const u8 *key) {
-  u32 be;
-  std::memcpy(&be, key, 4);
-  return __builtin_bswap32(be);
+  u64 be;
+  std::memcpy(&be, key, 8);
+  return __builtin_bswap64(be);
 }
 
 u64 key_row(const u8 *key) {
   u64 be;
-  std::memcpy(&be, key + 4, 8);
+  std::memcpy(&be, key + 8, 8);
   return __builtin_bswap64(be);
 }
 

@@ -18,7 +18,7 @@
 namespace ls {
 
 inline constexpr u32 kUndoMagic = 0x4f444e55;  // "UNDO"
-inline constexpr u32 kUndoVersion = 1;
+inline constexpr u32 kUndoVersion = 2;
 // More is not read as one piece, whatever its head says.
 inline constexpr u32 kMaxUndoPieceBytes = 32 << 20;
 

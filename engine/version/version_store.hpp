@@ -33,10 +33,10 @@ struct VersionEntry {
   VersionOp op;
   u8 had_mode;          // kLock: mode held before + 1, 0: none
   u8 reserved[2];
-  u32 file_slot;        // FileSlot index and
-  FileNo file_no;       // its number: a forgotten file's entries are skipped
   u32 count;            // kInsert; for others the part that wrote: part()
-  u64 row_id;
+  FileNo file_no;       // a forgotten file's entries are skipped
+  u64 file_slot : 24;   // FileSlot index: where the file was open
+  u64 row_id : 40;
   RowHeader previous;   // kUpdate, kDelete
   u64 older_tn;         // where the version before `previous` is; 0: nobody needs one
   u32 older_seq;        // kLock: seq of the mode held before; kInsert: the part that wrote
@@ -47,7 +47,7 @@ struct VersionEntry {
   void set_part(u32 part) { (op == VersionOp::kInsert ? older_seq : count) = part; }
   VersionLocator older() const { return {older_tn, older_seq}; }
 };
-static_assert(sizeof(VersionEntry) == 56);
+static_assert(sizeof(VersionEntry) == 56 && LS_MAX_ROW_ID < u64{1} << 40);
 
 // tn: 6 bytes, big endian | seq: 1, 2 or 5 bytes in memcmp order, the smallest that do.  So small that what the fences leave of
 // it mostly is the slot's head: looking for an entry does not touch the heap (10 percent of a reader's scan over old versions).

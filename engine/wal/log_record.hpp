@@ -22,7 +22,7 @@
 
 namespace ls {
 
-inline constexpr u32 kLogMagic = 0x334c534c;  // "LSL3": the format's version is in it; control_file.hpp is what refuses another
+inline constexpr u32 kLogMagic = 0x344c534c;  // "LSL4": the format's version is in it; control_file.hpp is what refuses another
 inline constexpr u32 kRoundHeaderBytes = 32;
 // Larger rounds are not written: a chunk has at most the bytes of a log buffer, see Log::create.
 inline constexpr u32 kMaxRoundBytes = 64 << 20;
@@ -30,7 +30,7 @@ inline constexpr u32 kMaxChunkHeadBytes = 5 + 4 + kMaxVarintBytes;
 // Largest record: two full pages and change (a split).
 inline constexpr u32 kMaxRecordBytes = 16384;
 inline constexpr u32 kMaxRecordHeadBytes = 3 + 1 + kMaxVarintBytes;
-inline constexpr u32 kMaxOpHeadBytes = 5 + 5 + 1 + 3;
+inline constexpr u32 kMaxOpHeadBytes = kMaxVarintBytes + 5 + 1 + 3;
 
 using LogBytes = std::span<const u8>;
 
@@ -97,8 +97,9 @@ struct FileRecord {
   u8 kind;    // ls_rel_kind
   u8 logged;
   u16 path_bytes;  // path follows, not terminated
+  u32 zero;
 };
-static_assert(sizeof(FileRecord) == 24);
+static_assert(sizeof(FileRecord) == 32 && offsetof(FileRecord, path_bytes) == 26);
 
 // ---- writing
 

@@ -661,7 +661,7 @@ typedef struct ls_log_item {   /* a page operation, or a record without any */
   const char *operation; /* NULL: none */
   uint32_t page;         /* UINT32_MAX: none */
   uint32_t operand_bytes;
-  uint32_t file_no;      /* 0: none */
+  uint64_t file_no;      /* 0: none */
   bool has_file;         /* the relation of file_no is known */
   ls_rel_key file;
 } ls_log_item;

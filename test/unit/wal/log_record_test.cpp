@@ -122,7 +122,7 @@ MadeRecord random_record(std::mt19937_64 &random, Gsn gsn) {
 
 void pack(const MadeRecord &made, Gsn before, std::vector<u8> *out) {
   std::vector<u8> behind;
-  u8 bytes[kMaxRecordHeadBytes];
+  u8 bytes[std::max(kMaxRecordHeadBytes, kMaxOpHeadBytes)];
   for (u64 number : made.numbers) behind.insert(behind.end(), bytes, bytes + put_varint(bytes, number));
   for (const MadeOp &op : made.ops) {
     behind.insert(behind.end(), bytes, bytes + store_op_head(op.file, op.page, op.code, static_cast<u32>(op.operands.size()), bytes));
