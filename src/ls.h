@@ -65,6 +65,7 @@ typedef struct LsShared
 	pg_atomic_uint32 async_commits;
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
 	pg_atomic_uint32 recovery_failed;
+	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: ls_turn.c */
 	bool		from_backup;	/* the store must not be opened: ls_backup.c */
 	ls_error	recovery_error;
 	void	   *arena;
@@ -254,6 +255,12 @@ extern TransactionId ls_xid_of_change(uint64 tn, uint32 seq);
 /* The XID that has made it. */
 extern TransactionId ls_writer_of_change(uint64 tn, uint32 seq);
 
+/*
+ * Before a shared lock of this mode is asked for: those who wait for the row go first, for a while.
+ * NOWAIT and SKIP LOCKED do not wait for them.
+ */
+extern void ls_row_wait_for_turn(LsRowWait *wait, ls_lock_mode mode);
+
 extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy);
 
 /*
@@ -269,6 +276,14 @@ ls_row_wait_follow(LsRowWait *wait, uint64 row_id)
 {
 	ls_row_to_tid(row_id, &wait->tid);
 }
+
+/* ---- ls_turn.c */
+
+/* This backend has the tuple lock, and waits for those who share the row. */
+extern void ls_turn_note(Relation rel, const ItemPointerData *tid);
+
+/* Let such a backend go first; true: the tuple lock was taken meanwhile, in this mode. */
+extern bool ls_turn_give_way(Relation rel, ItemPointer tid, LOCKMODE lockmode);
 
 /* ---- ls_relation.c: relation -> open tree */
 

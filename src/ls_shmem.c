@@ -152,6 +152,8 @@ startup_hook(void)
 		pg_atomic_init_u32(&ls_shared->async_commits, 0);
 		pg_atomic_init_u32(&ls_shared->engine_pid, 0);
 		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
+		for (int i = 0; i < lengthof(ls_shared->turns); i++)
+			pg_atomic_init_u64(&ls_shared->turns[i], 0);
 
 		raw = ShmemInitStruct("leanstore_am arena", arena_size + ARENA_ALIGNMENT, &found_arena);
 		ls_shared->arena = (void *) TYPEALIGN(ARENA_ALIGNMENT, raw);

@@ -236,6 +236,7 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	tmfd->traversed = false;
 
 	ls_row_wait_begin(&wait_for, rel, ls_marked_tid_to_row(tid), XLTW_Lock, wait_policy);
+	ls_row_wait_for_turn(&wait_for, engine_mode(mode));
 	result = lock_row(&wait_for, tid, snapshot, slot, cid, mode, flags, tmfd);
 	ls_row_wait_end(&wait_for);
 	return result;

@@ -12,6 +12,8 @@
  *
  * Whoever holds a lock on the row already and wants a stronger one does not queue:
  * the first in line may be waiting for just this transaction.
+ *
+ * Shared locks that meet no conflict do not queue, either, but give way for a while: ls_turn.c.
  */
 #include "ls.h"
 
@@ -168,6 +170,15 @@ enter_queue(LsRowWait *wait, ls_lock_mode mode)
 	return true;
 }
 
+void
+ls_row_wait_for_turn(LsRowWait *wait, ls_lock_mode mode)
+{
+	if (wait->policy != LockWaitBlock || mode > LS_LOCK_SHARE)
+		return;
+	if (ls_turn_give_way(wait->rel, &wait->tid, queue_mode(mode)))
+		wait->queued = queue_mode(mode);
+}
+
 bool
 ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode)
 {
@@ -179,6 +190,8 @@ ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode)
 		return true;
 	if (wait->queued == NoLock && !conflict->holds_lock && !enter_queue(wait, mode))
 		return false;
+	if (wait->queued != NoLock && mode > LS_LOCK_SHARE)
+		ls_turn_note(wait->rel, &wait->tid);
 
 	/* who was in the way may have ended while we stood in line: then this returns at once */
 	xid = ls_xid_of_change(conflict->tn, conflict->seq);
