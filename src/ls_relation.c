@@ -302,6 +302,7 @@ access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, vo
 	{
 		if (pending != NULL)
 			note_create(object_id);
+		ls_index_take_over_key(object_id);
 		ls_index_check_classes(object_id);
 	}
 }

@@ -225,6 +225,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *statement = pstmt->utilityStmt;
 	LsSnapshotUse found = ls_pin_enter_utility(statement);
 	const int	outer = ls_shown_enter();
+	List	   *const keys = ls_index_expect_keys(NIL);
 	volatile bool succeeded = false;
 
 	PG_TRY();
@@ -241,6 +242,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	{
 		if (!succeeded)
 			ls_shown_put_back(outer);
+		(void) ls_index_expect_keys(keys);
 		ls_pin_leave_utility(found, statement, succeeded);
 	}
 	PG_END_TRY();

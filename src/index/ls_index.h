@@ -224,7 +224,6 @@ extern bool ls_index_concerns(const Node *stmt);
 typedef struct LsIndexAfterwards
 {
 	List	   *statements;		/* to be executed */
-	List	   *keys;			/* constraints that shall have a leanstore index again */
 	Oid			new_table;		/* has become a leanstore table */
 } LsIndexAfterwards;
 
@@ -287,9 +286,15 @@ extern void ls_index_after_class_statement(const Node *stmt);
 extern void ls_index_replace_ours(Oid table, bool build);
 extern void ls_index_replace_btree(Oid table, bool build);
 
-/* Remember the keys that have a leanstore index; see to it that they have one. */
+/*
+ * The keys that have a leanstore index.  As long as they are expected, an index that the server
+ * makes for one of them becomes a leanstore index; returned are those expected before.
+ */
 extern List *ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode);
-extern void ls_index_restore_keys(List *keys);
+extern List *ls_index_expect_keys(List *keys);
+
+/* A new relation. */
+extern void ls_index_take_over_key(Oid relid);
 
 /* ---- ls_index_show.c */
 

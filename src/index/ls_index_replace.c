@@ -3,22 +3,28 @@
  *
  * ALTER TABLE ... SET ACCESS METHOD: the indexes of the table become those of its new kind,
  * all of them where it leaves, btree indexes that a leanstore index can stand for where it
- * comes.  ALTER TABLE ... ALTER COLUMN TYPE: the server makes the index of a constraint anew from
- * the constraint's definition, which does not tell of an access method.
+ * comes.
  *
  * The new index is made beside the old one and swapped with it as REINDEX
  * CONCURRENTLY does: name, constraint, foreign keys, comment, marks and statistics go over.
  * Where the server is about to rewrite the table, and so to build all its indexes, it is
  * made empty.  That is for SET ACCESS METHOD as the only command of a statement: nothing of
  * the user runs between.
+ *
+ * ALTER TABLE ... ALTER COLUMN TYPE: the server makes the index of a constraint anew from
+ * the constraint's definition, which does not tell of an access method.  What it makes is turned
+ * into a leanstore index in the catalogs before it is built.
  */
 #include "ls_index.h"
 
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/reloptions.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
@@ -28,9 +34,11 @@
 #include "catalog/partition.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 static Node *
@@ -266,12 +274,24 @@ ls_index_replace_btree(Oid table, bool build)
 
 /* ---- keys ------------------------------------------------------------------ */
 
-/* A constraint with a leanstore index. */
+/* A constraint with a leanstore index, as its index is called. */
 typedef struct Key
 {
-	Oid			table;
-	char	   *constraint;
+	Oid			schema;
+	char	   *name;
 } Key;
+
+/* Those of the ALTER TABLE that the server executes. */
+static List *expected_keys = NIL;
+
+List *
+ls_index_expect_keys(List *keys)
+{
+	List	   *outer = expected_keys;
+
+	expected_keys = keys;
+	return outer;
+}
 
 List *
 ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode)
@@ -281,34 +301,100 @@ ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode)
 
 	foreach_oid(relid, tables)
 	{
-		if (get_rel_relkind(relid) != RELKIND_RELATION)
+		char		relkind = get_rel_relkind(relid);
+
+		if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE)
 			continue;
 		foreach_oid(index, indexes_of(relid))
-		{
-			Oid			constraint = get_index_constraint(index);
-
-			if (OidIsValid(constraint) && ls_index_is_ours(index))
+			if (OidIsValid(get_index_constraint(index)) &&
+				get_rel_relam(index) == ls_index_am_oid())
 			{
 				Key		   *key = palloc_object(Key);
 
-				key->table = relid;
-				key->constraint = get_constraint_name(constraint);
+				key->schema = get_rel_namespace(index);
+				key->name = get_rel_name(index);
 				keys = lappend(keys, key);
 			}
-		}
 	}
 	return keys;
 }
 
-void
-ls_index_restore_keys(List *keys)
+static bool
+is_expected(Relation index)
 {
-	foreach_ptr(Key, key, keys)
-	{
-		Oid			constraint = get_relation_constraint_oid(key->table, key->constraint, true);
-		Oid			index = OidIsValid(constraint) ? get_constraint_index(constraint) : InvalidOid;
+	foreach_ptr(Key, key, expected_keys)
+		if (key->schema == RelationGetNamespace(index) &&
+			strcmp(key->name, RelationGetRelationName(index)) == 0)
+			return true;
+	return false;
+}
 
-		if (OidIsValid(index) && !ls_index_is_ours(index))
-			(void) replace(index, ls_index_am_oid(), true);
+static void
+set_access_method(Oid index, Oid am)
+{
+	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheLockedCopy1(RELOID, ObjectIdGetDatum(index));
+	ItemPointerData tid;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", index);
+	tid = tuple->t_self;
+	((Form_pg_class) GETSTRUCT(tuple))->relam = am;
+	CatalogTupleUpdate(pg_class, &tid, tuple);
+	UnlockTuple(pg_class, &tid, InplaceUpdateTupleLock);
+	heap_freetuple(tuple);
+	table_close(pg_class, RowExclusiveLock);
+}
+
+static void
+set_classes(Oid index, const NewIndex *plan)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Datum		values[Natts_pg_index] = {0};
+	bool		nulls[Natts_pg_index] = {0};
+	bool		replaced[Natts_pg_index] = {0};
+	HeapTuple	changed;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	values[Anum_pg_index_indclass - 1] =
+		PointerGetDatum(buildoidvector(plan->opclasses, plan->info->ii_NumIndexKeyAttrs));
+	replaced[Anum_pg_index_indclass - 1] = true;
+	changed = heap_modify_tuple(tuple, RelationGetDescr(pg_index), values, nulls, replaced);
+	CatalogTupleUpdate(pg_index, &changed->t_self, changed);
+	ReleaseSysCache(tuple);
+	heap_freetuple(changed);
+	table_close(pg_index, RowExclusiveLock);
+}
+
+/*
+ * The server has entered a new index into the catalogs.  Its relcache entry is completed by the
+ * next increment of the command counter, and by the full procedure only as long as it has no
+ * memory of its own (RelationRebuildRelation): that is taken away again.
+ */
+void
+ls_index_take_over_key(Oid relid)
+{
+	Relation	index;
+	NewIndex	plan = {0};
+
+	if (expected_keys == NIL)
+		return;
+	index = relation_open(relid, NoLock);
+	if (index->rd_rel->relam == BTREE_AM_OID && is_expected(index))
+	{
+		CommandCounterIncrement();
+		if (plan_index(index, ls_index_am_oid(), &plan))
+		{
+			set_access_method(relid, ls_index_am_oid());
+			set_classes(relid, &plan);
+			depend_on_classes(relid, &plan);
+			Assert(index->rd_amcache == NULL);
+			MemoryContextDelete(index->rd_indexcxt);
+			index->rd_indexcxt = NULL;
+			CommandCounterIncrement();
+		}
 	}
+	relation_close(index, NoLock);
 }

@@ -265,6 +265,7 @@ static void
 prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *after)
 {
 	bool		concerned = false;
+	List	   *keys = NIL;
 	LOCKMODE	lockmode;
 	Relation	rel;
 
@@ -286,8 +287,8 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 	{
 		if (cmd->subtype == AT_SetAccessMethod)
 			prepare_access_method(rel, stmt, cmd, after);
-		else if (cmd->subtype == AT_AlterColumnType && after->keys == NIL)
-			after->keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
+		else if (cmd->subtype == AT_AlterColumnType && keys == NIL)
+			keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
 		else if (cmd->subtype == AT_AddConstraint)
 		{
 			if (!ls_index_table_suits(rel) || !use_index(rel, stmt, cmd, query, after))
@@ -298,6 +299,7 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 				ls_index_choose_for_constraint(rel, stmt, constraint, ((ColumnDef *) cmd->def)->colname, query);
 	}
 	relation_close(rel, NoLock);
+	(void) ls_index_expect_keys(keys);
 }
 
 /* ---- names of operator classes and families -------------------------------- */
@@ -414,7 +416,7 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 void
 ls_index_finish_statement(const LsIndexAfterwards *after, const char *query)
 {
-	if (after->statements == NIL && after->keys == NIL && !OidIsValid(after->new_table))
+	if (after->statements == NIL && !OidIsValid(after->new_table))
 		return;
 	CommandCounterIncrement();
 	foreach_ptr(Node, stmt, after->statements)
@@ -427,7 +429,6 @@ ls_index_finish_statement(const LsIndexAfterwards *after, const char *query)
 		ProcessUtility(wrapper, query, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver, NULL);
 		CommandCounterIncrement();
 	}
-	ls_index_restore_keys(after->keys);
 	if (OidIsValid(after->new_table))
 		ls_index_replace_btree(after->new_table, true);
 }
