@@ -45,6 +45,12 @@ hint_of(ls_status status)
 	{
 		case LS_NO_SPACE:
 			return "Free space on the file system that holds the file.";
+		case LS_IO_ERROR:
+			return "Check the storage; what the operating system logs about it tells more.";
+		case LS_NO_MEMORY:
+			return "Lower what the server may use (\"work_mem\", connections), or give the system more memory.";
+		case LS_NOT_READY:
+			return "Try again when the engine has recovered; the server's log tells how far it is.";
 		case LS_CORRUPT:
 			return "The page was left as it is. Check the storage and restore the relation from a backup.";
 		case LS_FOREIGN:

@@ -74,7 +74,8 @@ ls_inspect_open(Oid relid)
 	if (!ls_is_table(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a leanstore table", RelationGetRelationName(rel))));
+				 errmsg("\"%s\" is not a leanstore table", RelationGetRelationName(rel)),
+				 errhint("leanstore tables are those created USING leanstore.")));
 	if (!object_ownercheck(RelationRelationId, relid, GetUserId()) &&
 		!has_privs_of_role(GetUserId(), ROLE_PG_MAINTAIN))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind),

@@ -111,7 +111,8 @@ ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("row is too big: size %zu, maximum size %zu",
 						size, (Size) LS_MAX_ROW_BYTES),
-				 errdetail("Table \"%s\" has no TOAST table.", RelationGetRelationName(rel))));
+				 errdetail("Table \"%s\" has no TOAST table.", RelationGetRelationName(rel)),
+				 errhint("Split the columns over two tables: none of these can be stored out of line.")));
 	else if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -122,6 +123,10 @@ ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 	return payload_buffer.bytes;
 }
 
+#define DAMAGED_ROW_HINT \
+	errhint("Check the storage, verify the table with leanstore_check(), and restore it from a" \
+			" backup.")
+
 static pg_noinline void
 fail_damaged(const ls_row *row, Relation rel)
 {
@@ -129,7 +134,8 @@ fail_damaged(const ls_row *row, Relation rel)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("row " UINT64_FORMAT " of table \"%s\" is damaged: %u attributes in %u bytes",
 					row->row_id, RelationGetRelationName(rel),
-					ls_row_head(row) & LS_HEAD_NATTS, row->len)));
+					ls_row_head(row) & LS_HEAD_NATTS, row->len),
+			 DAMAGED_ROW_HINT));
 }
 
 struct varlena *
@@ -179,7 +185,8 @@ ls_row_tuple_len(const ls_row *row, Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("row " UINT64_FORMAT " of table \"%s\" has only %u bytes",
-						row->row_id, RelationGetRelationName(rel), row->len)));
+						row->row_id, RelationGetRelationName(rel), row->len),
+				 DAMAGED_ROW_HINT));
 	head = ls_row_head(row);
 	bitmap_len = bitmap_bytes(head);
 	len = data_len(row, rel, bitmap_len);

@@ -163,13 +163,16 @@ startup_hook(void)
 		if (mkdir(config.data_dir, pg_dir_create_mode) != 0 && errno != EEXIST)
 			ereport(FATAL,
 					(errcode_for_file_access(),
-					 errmsg("could not create directory \"%s\": %m", config.data_dir)));
+					 errmsg("could not create directory \"%s\": %m", config.data_dir),
+					 errhint("The server needs to write to its data directory.")));
 		ls_shared->from_backup = ls_backup_look();
 
 		if (ls_store_create(ls_shared->arena, arena_size, &config, &ls_shared->store, &error) != LS_OK)
 			ereport(FATAL,
 					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg("could not create the leanstore buffer pool: %s", error.message)));
+					 errmsg("could not create the leanstore buffer pool: %s", error.message),
+					 errhint("Check \"leanstore.buffer_pool_size\" and the memory that the system"
+							 " has.")));
 	}
 	ls_pin_shmem_init();
 	ls_serializable_shmem_init();

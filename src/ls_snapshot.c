@@ -187,7 +187,8 @@ convert_mvcc(Snapshot snapshot)
 	if (snapshot->takenDuringRecovery)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a snapshot taken during recovery cannot read leanstore tables")));
+				 errmsg("a snapshot taken during recovery cannot read leanstore tables"),
+				 errhint("Begin a new transaction now that recovery has ended.")));
 
 	ls_pin_check(snapshot);
 	if (!is_cached(c, snapshot))
@@ -234,7 +235,8 @@ ls_snapshot_convert(Snapshot snapshot)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("leanstore tables cannot be read with a snapshot of type %d",
-							(int) snapshot->snapshot_type)));
+							(int) snapshot->snapshot_type),
+					 errhint("Logical decoding and the like are for tables of other access methods.")));
 	}
 	other.own_tn = ls_own_tn();
 	other.curcid = InvalidCommandId;

@@ -83,7 +83,8 @@ insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid, ui
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("new row id " UINT64_FORMAT " of table \"%s\" is in use already",
-					row_id, RelationGetRelationName(rel))));
+					row_id, RelationGetRelationName(rel)),
+			 errhint("Verify the table with leanstore_check(), and write it anew by VACUUM FULL.")));
 }
 
 uint64

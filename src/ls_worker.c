@@ -63,7 +63,9 @@ panic_if_failed(void)
 		ereport(PANIC,
 				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
 				 errmsg("leanstore engine failed: %s", ls_error_text(&error)),
-				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0));
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				 errhint("Committed changes are recovered by the restart, once the file system can"
+						 " be written again.")));
 }
 
 /* The main loop has ended because it was to. */
@@ -75,8 +77,10 @@ at_exit(int code, Datum arg)
 {
 	if (!may_end && ls_store_begun(ls_shared->store))
 		ereport(PANIC,
-				(errmsg("leanstore engine worker ended while the store was open"),
-				 errdetail("Backends depend on its threads, so the server restarts.")));
+				(errcode(ERRCODE_CRASH_SHUTDOWN),
+				 errmsg("leanstore engine worker ended while the store was open"),
+				 errdetail("Backends depend on its threads, so the server restarts."),
+				 errhint("Do not end this process by itself: stop the server instead.")));
 	pg_atomic_write_u32(&ls_shared->engine_pid, 0);
 }
 
@@ -142,7 +146,9 @@ stop_store(void)
 		return true;
 	if (!ls_store_ready(ls_shared->store))
 		ereport(PANIC,
-				(errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&error))));
+				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&error)),
+				 errhint("Nothing committed is lost: the next start recovers it from the log.")));
 	return false;
 }
 
