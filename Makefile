@@ -244,7 +244,7 @@ PG_CPPFLAGS = -I$(LS_TOP)/engine/include -I$(LS_TOP)/src $(if $(LS_DEBUG),-DLS_D
 # The engine's objects are gcc's.  With all files before it, it takes what a failed call leaves unset for used.
 LS_LTO := $(if $(LS_DEBUG)$(findstring clang,$(CC)),,$(LTO))
 PG_CFLAGS = $(LS_LTO) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
-	-Wno-missing-field-initializers -Wno-clobbered \
+	-Wno-missing-field-initializers -Wno-clobbered -Werror=implicit-function-declaration \
 	-ffile-prefix-map=$(LS_TOP)/= -MMD -MP
 SHLIB_LINK = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -llz4 -lstdc++ -lpthread \
 	$(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)

@@ -138,6 +138,7 @@ typedef struct LsScanDesc
 	uint64		lo;				/* rows asked for: lo <= row id < hi */
 	uint64		hi;
 	uint64		end_row;		/* next row id at the start, 0: not known yet */
+	uint64		newer_due;		/* with a dirty snapshot: for ls_fetch_dirty() */
 
 	/* parallel scan: the chunk this process is reading */
 	bool		parallel_started;
@@ -187,6 +188,8 @@ extern bool ls_fetch(Relation rel, uint64 row_id, const ls_snapshot *snapshot, u
 					 ls_row *row, bool *all_dead);
 extern bool ls_fetch_newest(Relation rel, uint64 row_id, uint8 *buffer, ls_row *row);
 extern bool ls_fetch_committed(Relation rel, uint64 row_id, uint8 *buffer, ls_row *row);
+extern bool ls_fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint64 *newer_due,
+						   uint8 *buffer, ls_row *row, bool *all_dead);
 
 /* Is a row that the engine still has gone for everybody? */
 extern bool ls_row_is_dead(const ls_row *row);

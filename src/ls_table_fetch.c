@@ -73,17 +73,19 @@ ls_row_is_dead(const ls_row *row)
 }
 
 /* ----------------------------------------------------------------
- * dirty snapshots: what a unique check looks with
+ * dirty snapshots: what unique checks and subscriptions look with
  * ----------------------------------------------------------------
  */
 
 /*
- * As HeapTupleSatisfiesDirty: is there a row, and whose end has to be waited for
- * to be sure.  A writer found not running any more may have removed its change
- * while we looked, so the row is read again then.
+ * The row's newest version, as HeapTupleSatisfiesDirty judges it: false when it is gone;
+ * in the snapshot the transaction whose end has to be waited for to be sure.  A writer
+ * found not running any more may have removed its change in the meantime, so the row is
+ * read again then.
  */
 static bool
-fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_row *row, bool *all_dead)
+fetch_dirty_newest(Relation rel, uint64 row_id, Snapshot snapshot,
+				   uint8 *buffer, ls_row *row, bool *all_dead)
 {
 	uint64		own = ls_own_tn();
 	uint64		finished = 0;
@@ -132,6 +134,40 @@ fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_ro
 	}
 }
 
+/*
+ * A row as a dirty snapshot sees it.  Of one that another transaction is updating there are two
+ * versions, as in heap: first the one that is there if that transaction rolls back, with
+ * its xid as the snapshot's xmax; *newer_due then names the row, and the next call for it gives
+ * what the transaction has written, with xmin.
+ */
+bool
+ls_fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint64 *newer_due,
+			   uint8 *buffer, ls_row *row, bool *all_dead)
+{
+	bool		older_given = *newer_due == row_id;
+	TransactionId writer;
+
+	*newer_due = 0;
+	if (!fetch_dirty_newest(rel, row_id, snapshot, buffer, row, all_dead))
+		return false;
+	writer = snapshot->xmax;
+	if (!TransactionIdIsValid(writer) || (row->flags & LS_ROW_GHOST) != 0)
+		return true;
+	if (older_given)
+	{
+		snapshot->xmin = writer;
+		snapshot->xmax = InvalidTransactionId;
+		return true;
+	}
+	if (ls_fetch_committed(rel, row_id, buffer, row))
+	{
+		*newer_due = row_id;
+		return true;
+	}
+	/* there was none, or it has gone since: what is there now */
+	return fetch_dirty_newest(rel, row_id, snapshot, buffer, row, all_dead);
+}
+
 /* ----------------------------------------------------------------
  * index fetches
  * ----------------------------------------------------------------
@@ -151,6 +187,7 @@ typedef struct LsIndexFetch
 	IndexFetchTableData base;
 	bool		index_locks;	/* a leanstore index, which locks the ranges that it reads (SERIALIZABLE) */
 	struct LsIndexScan *entries;	/* the scan of a leanstore index that may have stale entries */
+	uint64		newer_due;		/* for ls_fetch_dirty() */
 	uint64		last_row;
 	int			n_near;			/* rows fetched that were near the one before */
 	int			n_wanted;		/* rows found in a row that some other snapshot may want, though this one does not */
@@ -297,6 +334,7 @@ void
 ls_index_fetch_reset(struct IndexFetchTableData *scan)
 {
 	((LsIndexFetch *) scan)->n_near = 0;
+	((LsIndexFetch *) scan)->newer_due = 0;
 }
 
 void
@@ -316,16 +354,17 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	ls_row		row;
 	const ls_row *found = NULL;
 
-	*call_again = false;		/* at most one version of a row is visible */
+	*call_again = false;		/* an MVCC snapshot sees at most one version of a row */
 	if (all_dead != NULL)
 		*all_dead = false;
 	ls_forget_recent();
 
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 	{
-		if (fetch_dirty(rel, row_id, snapshot, ls_fetch_buffer(), &row, all_dead))
+		if (ls_fetch_dirty(rel, row_id, snapshot, &fetch->newer_due, ls_fetch_buffer(), &row, all_dead))
 		{
 			found = &row;
+			*call_again = fetch->newer_due != 0;
 			ls_dirty_match = (LsDirtyMatch) {RelationGetRelid(rel), row_id};
 		}
 	}

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "ls_serializable.h"
+#include "ls_row.h"
 #include "ls_slot.h"
 #include "ls_table.h"
 
@@ -259,6 +260,7 @@ restart(LsScanDesc *scan)
 	lose_position(scan);
 	scan->at_end = false;
 	scan->end_row = 0;
+	scan->newer_due = 0;
 	scan->parallel_started = false;
 	scan->block = InvalidBlockNumber;
 	scan->noffsets = scan->next_offset = 0;
@@ -330,15 +332,53 @@ ls_scan_rescan_table(TableScanDesc sscan, ScanKeyData *key, bool set_params,
 	restart((LsScanDesc *) sscan);
 }
 
+/*
+ * The next row for a dirty snapshot, whose fields tell whether another transaction is
+ * changing it.  A row whose newest version is certain is given as the engine's scan read it,
+ * the others are judged anew.
+ */
+static const ls_row *
+next_dirty_row(LsScanDesc *scan, bool backward, ls_row *space)
+{
+	Relation	rel = scan->base.rs_rd;
+	Snapshot	snapshot = scan->base.rs_snapshot;
+
+	for (;;)
+	{
+		uint64		row_id = scan->newer_due;
+
+		if (row_id == 0)
+		{
+			const ls_row *row = next_row(scan, backward);
+
+			if (row == NULL ||
+				((row->flags & LS_ROW_GHOST) == 0 &&
+				 (row->writer_tn == ls_own_tn() || row->writer_tn < ls_store_horizon(ls_shared->store))))
+			{
+				snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+				snapshot->speculativeToken = 0;
+				return row;
+			}
+			row_id = row->row_id;
+		}
+		if (ls_fetch_dirty(rel, row_id, snapshot, &scan->newer_due, ls_fetch_buffer(), space, NULL))
+			return space;
+	}
+}
+
 bool
 ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
 {
 	LsScanDesc *scan = (LsScanDesc *) sscan;
+	bool		backward = ScanDirectionIsBackward(direction);
+	bool		dirty = sscan->rs_snapshot != NULL && sscan->rs_snapshot->snapshot_type == SNAPSHOT_DIRTY;
+	ls_row		space;
 	const ls_row *row;
 
 	ls_forget_recent();
 
-	while ((row = next_row(scan, ScanDirectionIsBackward(direction))) != NULL)
+	while ((row = unlikely(dirty) ? next_dirty_row(scan, backward, &space)
+			: next_row(scan, backward)) != NULL)
 	{
 		ls_slot_store(slot, sscan->rs_rd, row);
 		if (unlikely(sscan->rs_nkeys > 0) &&
