@@ -99,6 +99,29 @@ RESET max_parallel_workers_per_gather;
 SELECT fill(3000);
 ANALYZE;
 SELECT * FROM differing('large, analyzed', 150);
+
+-- A large index has fewer blocks than a btree.  Look-ups, of one entry or of many, cost what they do there.
+SELECT on_both('CREATE TABLE ?_lines (a int, b int, c int, d int, PRIMARY KEY (a, b, c, d)) USING ?am'),
+	on_both('INSERT INTO ?_lines SELECT i / 50000, i / 5000 % 10, i / 10 % 500, i % 10 FROM generate_series(0, 99999) i'),
+	on_both('REINDEX TABLE ?_lines'), on_both('ANALYZE ?_lines');
+SELECT l.relpages < h.relpages * 0.7 AS fewer FROM pg_class l, pg_class h
+WHERE l.oid = 'l_lines_pkey'::regclass AND h.oid = 'h_lines_pkey'::regclass;
+CREATE FUNCTION index_cost(of text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) SELECT FROM ' || of INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.**?(@."Node Type" == "Bitmap Index Scan")."Total Cost"');
+END $$;
+SET enable_seqscan = off;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SELECT of, round((index_cost('l_' || of) / index_cost('h_' || of))::numeric, 1) AS ratio
+FROM unnest(ARRAY['lines WHERE a = 1', 'lines WHERE a = 1 AND b = 3', 'lines WHERE a = 1 AND b = 3 AND c = 17 AND d = 2']) of
+ORDER BY of;
+RESET enable_seqscan;
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+
 UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relnamespace = 'plan_like_heap'::regnamespace AND relkind = 'r';
 DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'plan_like_heap'::regnamespace);
 SELECT * FROM differing('large, never analyzed', 150);
