@@ -24,7 +24,8 @@ $node->safe_psql('postgres', q{
 			PERFORM pg_advisory_lock(own, i);
 			LOOP
 				PERFORM pg_stat_clear_snapshot();
-				EXIT WHEN EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = other AND objid = i + own - 1)
+				EXIT WHEN EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory'
+						AND classid = other AND objid = i + own - 1)
 					OR i = rounds
 					OR EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'LeanstoreRowTurn');
 				PERFORM pg_sleep(0.001);
@@ -35,15 +36,21 @@ $node->safe_psql('postgres', q{
 	END $$;
 });
 
-foreach my $change ('DELETE FROM rt', 'UPDATE rt SET id = 2', 'SELECT FROM rt WHERE id = 1 FOR UPDATE')
+foreach my $of ('DELETE FROM rt', 'UPDATE rt SET id = 2',
+	'SELECT FROM rt WHERE id = 1 FOR UPDATE')
 {
+	my $change = $of;
+
 	$node->safe_psql('postgres', 'TRUNCATE rt; INSERT INTO rt VALUES (1, 1)');
 	my @sharing = map { $node->background_psql('postgres') } 1 .. 2;
 	$sharing[0]->query_until(qr/begun/, "\\echo begun\nCALL share(1, 2, 300, '');\n");
 	$sharing[1]->query_until(qr/begun/, "\\echo begun\nCALL share(2, 1, 300, '');\n");
-	$node->poll_query_until('postgres', "SELECT count(*) > 4 FROM pg_locks WHERE locktype = 'advisory'") or die 'they do not share';
+	$node->poll_query_until('postgres',
+		"SELECT count(*) > 4 FROM pg_locks WHERE locktype = 'advisory'")
+	  or die 'they do not share';
 	# who has locked the row goes on to delete it
-	$node->safe_psql('postgres', $change =~ /FOR UPDATE/ ? "BEGIN; $change; DELETE FROM rt; COMMIT" : $change);
+	$change = "BEGIN; $change; DELETE FROM rt; COMMIT" if $change =~ /FOR UPDATE/;
+	$node->safe_psql('postgres', $change);
 	is($_->query(''), 'changed', "$change: got its turn") foreach @sharing;
 	$_->quit foreach @sharing;
 }
@@ -59,14 +66,19 @@ sub wait_for_row
 	$holder->query_safe("BEGIN; $share");
 	my $pid = $waiter->query_safe('SELECT pg_backend_pid()');
 	$waiter->query_until(qr/begun/, "\\echo begun\nDELETE FROM rt;\n");
-	$node->poll_query_until('postgres', "SELECT wait_event = 'transactionid' FROM pg_stat_activity WHERE pid = $pid") or die 'it does not wait';
-	my ($status, $out, $error) = $node->psql('postgres', "SET statement_timeout = '200ms'; $share");
-	like($error, qr/canceling statement due to statement timeout/, 'a shared lock gives way, and can be interrupted');
+	$node->poll_query_until('postgres',
+		"SELECT wait_event = 'transactionid' FROM pg_stat_activity WHERE pid = $pid")
+	  or die 'it does not wait';
+	my ($status, $out, $error) =
+	  $node->psql('postgres', "SET statement_timeout = '200ms'; $share");
+	like($error, qr/canceling statement due to statement timeout/,
+		'a shared lock gives way, and can be interrupted');
 	return ($pid, $holder, $waiter);
 }
 
 my ($pid, $holder, $waiter) = wait_for_row();
-is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 60000)"), 't', 'who waits is terminated');
+is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 60000)"), 't',
+	'who waits is terminated');
 is($node->safe_psql('postgres', $share), 1, '... and nobody gives way to it');
 $holder->quit;
 eval { $waiter->quit };
