@@ -29,6 +29,8 @@ sqlstate_of(const ls_error *error)
 			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
 		case LS_TOO_LARGE:
 		case LS_NO_ROW_IDS:
+		case LS_NO_PAGES:
+		case LS_NO_TNS:
 		case LS_MANY_CHANGES:
 			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 		case LS_NOT_READY:
@@ -66,6 +68,10 @@ hint_of(ls_status status)
 			return "Increase \"leanstore.range_lock_memory\" and restart the server.";
 		case LS_NO_ROW_IDS:
 			return "Rewrite the table by VACUUM FULL or CLUSTER: its rows get new ids.";
+		case LS_NO_PAGES:
+			return "Partition the table.";
+		case LS_NO_TNS:
+			return "Dump the leanstore tables and restore them into a new data directory.";
 		case LS_MANY_CHANGES:
 			return "Divide the work among several transactions.";
 		default:

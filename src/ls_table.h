@@ -69,6 +69,7 @@ ls_interruptible(bool on)
 
 /* Row ids whose TID would be in InvalidBlockNumber are never handed out. */
 #define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK)
+StaticAssertDecl(LS_ROW_IDS_END <= LS_LAST_ROW_ID, "row ids without a TID are drawn");
 
 /* Blocks of the row ids below end_row: a table that never had a row has none. */
 static inline uint64

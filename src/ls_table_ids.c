@@ -93,13 +93,6 @@ ls_row_id_range(Relation rel, uint32 count)
 
 	LS_CALL(status, ls_row_ids(ls_writer(), ls_open(rel), count, &first, &error));
 	ls_check(status, error, rel);
-
-	/* TIDs in the block that PostgreSQL calls invalid cannot be used */
-	if (first + count - 1 > LS_LAST_ROW_ID)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("table \"%s\" has run out of row ids", RelationGetRelationName(rel)),
-				 errhint("VACUUM FULL numbers the rows anew.")));
 	return first;
 }
 

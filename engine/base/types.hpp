@@ -32,6 +32,8 @@ struct StoreId {
 };
 
 inline constexpr Tn kMaxTn = (Tn{1} << 48) - 1;
+// No transaction begins from here on; a start may still give the prepared ones others.
+inline constexpr Tn kTnEnd = kMaxTn - (Tn{1} << 32) + 1;
 inline constexpr PageNo kMetaPageNo = 0;
 inline constexpr PageNo kInvalidPageNo = 0xffffffffu;
 inline constexpr u64 kCacheLine = 64;

@@ -169,8 +169,9 @@ Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess
     }
     if (const u16 place = kWithContentionSplit && contended ? noted_contention(frame, key) : u16{0}; place > 0) {
       guard.reset_unchanged();
-      // Without space for another page they go on sharing this one.
-      if (const Status status = split_at(key, place); !ok(status) && code(status) != LS_NO_SPACE) return status;
+      // Without space, or a number, for another page they go on sharing this one.
+      const Status status = split_at(key, place);
+      if (!ok(status) && code(status) != LS_NO_SPACE && code(status) != LS_NO_PAGES) return status;
       continue;
     }
     if (node_of(frame)->has_room(key, need)) {
@@ -391,7 +392,8 @@ Status BTree::format(Ctx &ctx, FileSlot &file) {
   BufferPool &pool = *ctx.pool;
   constexpr PageNo kRootPageNo = kMetaPageNo + 1;
   BTree tree(ctx, file);
-  LS_TRY(space_prepare(ctx, file, 2));
+  SpaceReservation space;
+  LS_TRY(space.prepare(ctx, file, 2));
   LS_TRY(tree.reserve_log());
   Frame *meta_frame, *root_frame;
   LS_TRY(pool.new_frame(ctx, file, kMetaPageNo, PageKind::kMeta, &meta_frame));

@@ -58,7 +58,8 @@ Status BTree::split_node(Bytes key, u8 level, const Decide &decide, const Divide
     seen.parent.reset();
     bool is_root = parent_frame == file_.meta.load(std::memory_order_acquire);
 
-    LS_TRY(space_prepare(ctx_, file_, 2));
+    SpaceReservation space;
+    LS_TRY(space.prepare(ctx_, file_, is_root ? 2 : 1));
     LS_TRY(reserve_log());
     NewFrames frames(*this);
     LS_TRY(frames.get(level == 0, is_root));

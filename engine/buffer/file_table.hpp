@@ -44,6 +44,7 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<bool> stale_entries{false};   // indexes: MetaPage::stale_entries
   std::atomic<Frame *> last_leaf{nullptr};  // version trees: where new entries mostly go; a guess
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
+  std::atomic<u32> pages_reserved{0};   // about to be taken (SpaceReservation)
   std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
   std::atomic<u32> writes{0};           // pins: batches writing or syncing the file, its extension; forget waits

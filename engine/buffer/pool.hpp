@@ -50,6 +50,7 @@ struct Ctx {
   ls_page_counts pages{};                  // for whoever shows what a query has used
   Dependencies *dependencies = nullptr;    // null: not counted
   PageNo just_read = kInvalidPageNo;       // its next resolve is no hit
+  bool undoing = false;                    // what must not be refused (SpaceReservation)
 };
 
 // Outcome of a step of an optimistic descent.  kRestart: something changed underneath, begin again from the root,

@@ -32,13 +32,16 @@ struct TrunkList {
 
 constexpr u32 kListMax = sizeof(MetaPage::free_pages) / sizeof(PageNo);
 constexpr u32 kTrunkMove = 256;   // numbers that a trunk takes over: the record stays small
-constexpr u32 kRefillBelow = 16;  // space_prepare brings a trunk back
+constexpr u32 kRefillBelow = 16;  // prepare brings a trunk back
 static_assert(kRefillBelow + kTrunkMove + 1 <= kListMax);
 static_assert(2 * (kMaxOpHeadBytes + sizeof(TrunkList)) + kTrunkMove * sizeof(PageNo) <= kSpaceRecordBytes);
 
 // Files grow in steps of a sixteenth, so that small ones stay small and large ones grow seldom.  Even, because the host
 // counts in blocks of two pages.
 constexpr u32 kMinStep = 6, kMaxStep = 512;
+// Room is set aside for as many pages more as a small file has, or a part of a large one's step.
+constexpr u32 kMaxSlack = kMaxStep / 4;
+static_assert(u64{kMostPages} + kPagesForUndo + kMaxSlack + kMaxStep < kInvalidPageNo);
 
 using Bytes = std::span<const u8>;
 
@@ -139,6 +142,13 @@ Step try_refill(Ctx &ctx, FileSlot &file) {
   return Step::kOk;
 }
 
+Status no_pages(const FileSlot &file) {
+  if (file.kind == LS_REL_VERSIONS) {
+    return fail_path(LS_MANY_CHANGES, file.path, "the store of old row versions is full");
+  }
+  return fail_path(LS_NO_PAGES, file.path, "it has as many pages as a file can have");
+}
+
 Status extend(FileSlot &file, u32 pages) {
   FutexGuard lock(file.mutex);
   u32 have = file.pages_allocated.load(std::memory_order_relaxed);
@@ -152,7 +162,17 @@ Status extend(FileSlot &file, u32 pages) {
 
 }  // namespace
 
-Status space_prepare(Ctx &ctx, FileSlot &file, u32 count) {
+SpaceReservation::~SpaceReservation() {
+  if (file_) file_->pages_reserved.fetch_sub(count_, std::memory_order_release);
+}
+
+Status SpaceReservation::prepare(Ctx &ctx, FileSlot &file, u32 count) {
+  LS_ASSERT(!file_);
+  file_ = &file;
+  count_ = count;
+  // Counted before the meta page is looked at: another worker that reserves sees that, or what
+  // was taken.
+  const u64 reserved = u64{file.pages_reserved.fetch_add(count, std::memory_order_seq_cst)} + count;
   MetaView view{};
   // While the file is being made there is no meta page yet, only this worker, and nothing handed out.
   bool making = file_is(file, FileState::kOpening);
@@ -167,16 +187,19 @@ Status space_prepare(Ctx &ctx, FileSlot &file, u32 count) {
     if (step == Step::kError) return make_status(last_error().status);
     ctx.pool->count_restart(ctx.slot);
   }
-  // Others may take numbers between this and our space_take.  As much again covers a tree's worth of concurrent splits in a small
-  // file, a step's worth in a large one; a page beyond would still be written, only not with space set aside.
-  u32 slack = std::min(view.page_count, kMaxStep / 4);
-  u32 wanted = view.page_count + count + slack;
-  if (wanted <= file.pages_allocated.load(std::memory_order_relaxed)) return kOk;
+  // Those on the list are taken first.
+  const u64 from_list = std::min(reserved, u64{view.free_count});
+  const u64 wanted = view.page_count + reserved - from_list;
+  const u64 beyond = ctx.undoing ? kPagesForUndo : 0;
+  const u64 most = most_pages.load(std::memory_order_relaxed) + beyond;
+  if (wanted > most) return no_pages(file);
+  const u32 room = static_cast<u32>(wanted) + std::min(view.page_count, kMaxSlack);
+  if (room <= file.pages_allocated.load(std::memory_order_seq_cst)) return kOk;
   // Pinned, so that the host does not truncate the file for its next user while we make it longer.
   FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-  if (making) return extend(file, wanted);
+  if (making) return extend(file, room);
   const FilePin pin(file, file_no);
-  return pin.pinned() ? extend(file, wanted) : fail(LS_NOT_FOUND, "the file was dropped");
+  return pin.pinned() ? extend(file, room) : fail(LS_NOT_FOUND, "the file was dropped");
 }
 
 PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard) {

@@ -1,9 +1,10 @@
 // space.hpp - which page numbers of a file are free.  Works on the MetaPage under its exclusive latch; never does I/O
-// there: space_prepare() prepares before latches are taken.
+// there: SpaceReservation prepares before latches are taken.
 //
 // Free numbers are in the meta page's list; when that is full the page that is being freed becomes a trunk, which takes a
-// part of the list over.  space_prepare() brings a trunk's numbers back when the list runs low.
+// part of the list over.  prepare() brings a trunk's numbers back when the list runs low.
 #pragma once
+#include <atomic>
 #include <span>
 
 #include "buffer/page_guard.hpp"
@@ -13,9 +14,28 @@ namespace ls {
 // Log bytes that one space_take or space_put may add to the record being built, headers included.
 inline constexpr u32 kSpaceRecordBytes = 1152;
 
-// Make sure the file has room on disk for `count` more pages than handed out, and the list of free pages is not empty when
-// there are any.  No latch held, no record being built.  LS_NO_SPACE.
-Status space_prepare(Ctx &ctx, FileSlot &file, u32 count);
+// A file has so many pages at most: 15 TiB, far from where the numbers end.  Undo, which must not
+// be refused, may go on into the rest (Ctx::undoing).  Tests set less.
+inline constexpr PageNo kMostPages = 0xf000'0000;
+inline constexpr PageNo kPagesForUndo = 0x0ff0'0000;
+inline std::atomic<PageNo> most_pages{kMostPages};
+
+// Pages that are about to be taken: there are numbers for them, and room on disk, until it goes.
+class SpaceReservation {
+ public:
+  SpaceReservation() = default;
+  ~SpaceReservation();
+  SpaceReservation(const SpaceReservation &) = delete;
+  SpaceReservation &operator=(const SpaceReservation &) = delete;
+  // Once.  The list of free pages is not empty afterwards when there are any.  No latch held, no
+  // record being built.  LS_NO_SPACE, LS_NO_PAGES.
+  Status prepare(Ctx &ctx, FileSlot &file, u32 count);
+
+ private:
+  FileSlot *file_ = nullptr;
+  u32 count_ = 0;
+};
+
 // Take a page number; meta is latched exclusively.  Appends the redo operation to the record being built (logged files).
 PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta);
 // Give one back, changing meta (and, when it becomes a trunk, the page).  `page` stays latched.  The caller finishes the record,

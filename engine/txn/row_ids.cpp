@@ -1,5 +1,7 @@
 #include "txn/row_ids.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "os/futex.hpp"
 #include "txn/meta_page.hpp"
@@ -28,7 +30,9 @@ Status begin_run(Worker &w, FileSlot &file) {
   if (file.row_id_reserved_gsn.load(std::memory_order_relaxed) != 0) return kOk;
   ExclusiveGuard meta;
   LS_TRY(latch_meta(w, file, &meta));
-  const u64 start = row_id_start(reinterpret_cast<const MetaPage *>(meta.page())->row_id_high);
+  // Past the end it stays: or each start that finds a table without row ids would leave out more.
+  const u64 high = reinterpret_cast<const MetaPage *>(meta.page())->row_id_high;
+  const u64 start = std::min(row_id_start(high), u64{LS_ROW_IDS_END});
   file.next_row_id.store(start, std::memory_order_relaxed);
   Gsn gsn = 1;
   if (file.logged) {
@@ -91,7 +95,7 @@ Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first) {
     if (file.row_id_reserved_gsn.load(std::memory_order_acquire) == 0) LS_TRY(begin_run(w, file));
     u64 next = file.next_row_id.load(std::memory_order_relaxed);
     const u64 end = next + count;
-    if (end > LS_MAX_ROW_ID + 1) return fail(LS_NO_ROW_IDS, "it has used up its row ids");
+    if (end > LS_ROW_IDS_END) return fail(LS_NO_ROW_IDS, "it has used up its row ids");
     if (end + kRowIdStep / 2 > file.row_id_reserved.load(std::memory_order_acquire)) LS_TRY(extend(w, file, end));
     const u64 durable = file.row_id_durable.load(std::memory_order_acquire);
     if (durable == 0 || end > durable + kRowIdStep) {
@@ -116,7 +120,7 @@ Status row_ids_next(Worker &w, FileSlot &file, u64 *next) {
   // Before the first draw the words are as opening the file has left them: next_row_id is the meta page's row_id_high.
   const bool begun = file.row_id_reserved_gsn.load(std::memory_order_acquire) != 0;
   const u64 word = file.next_row_id.load(std::memory_order_relaxed);
-  *next = begun ? word : row_id_start(word);
+  *next = begun ? word : std::min(row_id_start(word), u64{LS_ROW_IDS_END});
   return kOk;
 }
 

@@ -50,9 +50,21 @@ Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &pr
   return kOk;
 }
 
+class Undoing {
+ public:
+  explicit Undoing(Ctx &ctx) : ctx_(ctx) { ctx_.undoing = true; }
+  ~Undoing() { ctx_.undoing = false; }
+  Undoing(const Undoing &) = delete;
+  Undoing &operator=(const Undoing &) = delete;
+
+ private:
+  Ctx &ctx_;
+};
+
 }  // namespace
 
 Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before) {
+  const Undoing undoing(w.ctx);
   u32 room = 0;
   do {
     LS_TRY(w.log.reserve(row_record_room(LS_MAX_ROW_BYTES), w.ctx.interrupt));

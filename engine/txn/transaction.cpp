@@ -83,9 +83,10 @@ void use_row_of(Worker &w, Tn tn) {
 Status txn_begin(Worker &w, Tn tn) {
   if (w.tn == tn && tn != 0) return kOk;
   if (w.tn != 0) return fail(LS_INVALID, "a transaction is open already");
-  if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0 || tn > kMaxTn) {
+  if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0) {
     return fail(LS_INVALID, "transaction number %llu is out of range", static_cast<unsigned long long>(tn));
   }
+  if (tn >= kTnEnd) return fail(LS_NO_TNS, "transaction numbers are used up");
   raise_to(w.txns->highest_tn, tn);
   raise_to(w.txns->highest_used, w.slot);
   w.txns->active[w.slot].tn.store(tn, std::memory_order_release);

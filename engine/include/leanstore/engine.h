@@ -52,6 +52,8 @@ typedef enum ls_status {
   LS_TOO_LARGE,      /* row or key over the limit */
   LS_LIMIT,          /* the table of open files is full */
   LS_NO_ROW_IDS,     /* a table has used up its row ids */
+  LS_NO_PAGES,       /* a file has as many pages as it can have */
+  LS_NO_TNS,         /* transaction numbers are used up */
   LS_MANY_CHANGES,   /* in one transaction */
   LS_MANY_PREPARED,  /* transactions: more than configured */
   LS_RANGE_MEMORY,   /* for range locks: more than configured */
@@ -354,6 +356,8 @@ LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_in
 /* ------------------------------------------------------------ table rows -- */
 
 #define LS_MAX_ROW_ID ((UINT64_C(1) << 40) - 1)
+/* None is drawn from here on: the host counts blocks of them, and a start leaves some out. */
+#define LS_ROW_IDS_END ((UINT64_C(1) << 40) - (UINT64_C(1) << 24))
 #define LS_MAX_ROW_BYTES 3800u /* payload; more is LS_TOO_LARGE */
 
 /* Draw `count` consecutive row ids. */

@@ -286,7 +286,8 @@ class ToyTree {
   // Meta page and all directories; not redone (tests flush once after building).
   static Status format(Ctx &ctx, FileSlot &file) {
     BufferPool &pool = *ctx.pool;
-    LS_TRY(space_prepare(ctx, file, kDirs + 2));
+    SpaceReservation space;
+    LS_TRY(space.prepare(ctx, file, kDirs + 2));
     Frame *frames[kDirs + 2];
     for (u32 i = 0; i < kDirs + 2; i++) {
       LS_TRY(pool.new_frame(ctx, file, i, i == 0 ? PageKind::kMeta : PageKind::kInner, &frames[i]));
@@ -318,7 +319,8 @@ class ToyTree {
 
   // Leaf `index` for the first time.
   Status add_leaf(u32 index) {
-    LS_TRY(space_prepare(ctx_, file_, 1));
+    SpaceReservation space;
+    LS_TRY(space.prepare(ctx_, file_, 1));
     if (file_.logged) LS_TRY(ctx_.log->reserve(kSpaceRecordBytes + 256, nullptr));
     for (;;) {
       OptimisticGuard meta, dir;

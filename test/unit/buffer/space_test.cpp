@@ -15,8 +15,9 @@ class SpaceTest : public ::testing::TestWithParam<bool> {
   BufferPool &pool() { return test_.pool(); }
   MetaPage *meta() { return reinterpret_cast<MetaPage *>(pool().page(file_->meta.load())); }
 
+  Status reserve(u32 count) { return SpaceReservation().prepare(worker_.ctx, *file_, count); }
   void begin() {
-    LS_ASSERT_OK(space_prepare(worker_.ctx, *file_, 1));
+    LS_ASSERT_OK(reserve(1));
     if (!file_->logged) return;
     LS_ASSERT_OK(worker_.log.reserve(kSpaceRecordBytes + 64, nullptr));
     worker_.log.start(RecordKind::kSystem);
@@ -88,10 +89,68 @@ TEST_P(SpaceTest, the_file_has_room_for_what_is_handed_out) {
 TEST_P(SpaceTest, a_full_disk_is_told_before_anything_is_taken) {
   fault_add({.op = FaultOp::kExtend, .path_part = "rel7", .every = true, .error = ENOSPC});
   u32 before = meta()->page_count;
-  EXPECT_EQ(code(space_prepare(worker_.ctx, *file_, 100)), LS_NO_SPACE);
+  EXPECT_EQ(code(reserve(100)), LS_NO_SPACE);
   EXPECT_EQ(meta()->page_count, before);
   fault_clear();
-  LS_EXPECT_OK(space_prepare(worker_.ctx, *file_, 100));
+  LS_EXPECT_OK(reserve(100));
+}
+
+TEST_P(SpaceTest, what_others_have_reserved_counts) {
+  const u32 pages = meta()->page_count;
+  SpaceReservation others[3], late;
+  for (SpaceReservation &other : others) LS_ASSERT_OK(other.prepare(worker_.ctx, *file_, 10));
+  EXPECT_GE(file_->pages_allocated.load(), pages + 30);
+  fault_add({.op = FaultOp::kExtend, .path_part = "rel7", .every = true, .error = ENOSPC});
+  const u32 left = file_->pages_allocated.load() - pages - 30;
+  EXPECT_EQ(code(late.prepare(worker_.ctx, *file_, left + 1)), LS_NO_SPACE);
+  fault_clear();
+}
+
+TEST_P(SpaceTest, reservations_end) {
+  for (u32 i = 0; i < 100; i++) LS_ASSERT_OK(reserve(20));
+  EXPECT_EQ(file_->pages_reserved.load(), 0u);
+  EXPECT_LT(file_->pages_allocated.load(), meta()->page_count + 40);
+}
+
+TEST_P(SpaceTest, free_pages_are_taken_before_the_file_grows) {
+  std::vector<PageNo> used;
+  for (u32 i = 0; i < 200; i++) used.push_back(take());
+  for (PageNo page_no : used) put(page_no);
+  const u32 before = file_->pages_allocated.load();
+  LS_ASSERT_OK(reserve(200));
+  EXPECT_EQ(file_->pages_allocated.load(), before);
+  LS_ASSERT_OK(reserve(300));
+  EXPECT_GE(file_->pages_allocated.load(), meta()->page_count + 100);
+}
+
+TEST_P(SpaceTest, the_numbers_of_pages_end_with_an_error) {
+  const PageNo before = meta()->page_count;
+  for (const PageNo last : {before, kMostPages - 1, kMostPages, kMostPages + kPagesForUndo,
+                            kInvalidPageNo - 1}) {
+    meta()->page_count = last;
+    EXPECT_EQ(code(reserve(2)), last > before ? LS_NO_PAGES : LS_OK) << last;
+    if (last > before) {
+      EXPECT_EQ(std::string(last_error().path), "rel7");
+    }
+    EXPECT_EQ(file_->pages_reserved.load(), 0u);
+    worker_.ctx.undoing = true;
+    // It would take such a file to make it longer.
+    fault_add({.op = FaultOp::kExtend, .path_part = "rel7", .every = true, .error = ENOSPC});
+    const bool ends = last >= kMostPages + kPagesForUndo;
+    EXPECT_EQ(code(reserve(2)), ends ? LS_NO_PAGES : last > before ? LS_NO_SPACE : LS_OK) << last;
+    fault_clear();
+    worker_.ctx.undoing = false;
+  }
+  meta()->page_count = before;
+  LS_EXPECT_OK(reserve(2));
+}
+
+TEST_P(SpaceTest, the_numbers_of_pages_end_for_all_together) {
+  most_pages.store(meta()->page_count + 5);
+  SpaceReservation first, second;
+  LS_EXPECT_OK(first.prepare(worker_.ctx, *file_, 3));
+  EXPECT_EQ(code(second.prepare(worker_.ctx, *file_, 3)), LS_NO_PAGES);
+  most_pages.store(kMostPages);
 }
 INSTANTIATE_TEST_SUITE_P(Logging, SpaceTest, ::testing::Bool(),
                          [](const auto &info) { return info.param ? "logged" : "unlogged"; });

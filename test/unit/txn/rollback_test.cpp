@@ -1,6 +1,7 @@
 // Rollback restores bytes exactly, to any savepoint, in tables that do not fit the pool.
 #include <random>
 
+#include "buffer/space.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -129,6 +130,42 @@ TEST(Rollback, undo_entries_are_gone_and_seq_goes_on) {
   TXN_EXPECT_OK(version_store(a.worker(), a.tn()).get({a.tn(), used}, out, &entry));
   a.commit();
   EXPECT_EQ(a.read(table, 1), "three");
+}
+
+u32 page_count(Engine &engine, FileSlot &file) {
+  SharedGuard guard = SharedGuard::lock(engine.pool(), file.meta.load());
+  return reinterpret_cast<const MetaPage *>(guard.page())->page_count;
+}
+
+TEST(Rollback, goes_on_in_a_file_that_takes_no_more_pages) {
+  Engine engine;
+  Host host(engine);
+  FileSlot &table = *engine.open("table");
+  Session a(engine, host, 0), b(engine, host, 1);
+  const std::string first(1000, 'a');
+  a.begin();
+  for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.insert(table, i * 100, first));
+  a.commit();
+  a.begin();
+  for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.update(table, i * 100, "short"));
+  const u32 most = page_count(engine, table);
+  most_pages.store(most);
+  // What the updates have left free is taken by others.
+  b.begin();
+  for (u64 i = 1; i <= 20; i++) {
+    Status status = kOk;
+    for (u64 id = i * 100 + 1; ok(status); id++) {
+      status = b.insert(table, id, std::string(150, 'b'));
+    }
+    ASSERT_EQ(code(status), LS_NO_PAGES) << last_error().message;
+  }
+  b.commit();
+  EXPECT_LE(page_count(engine, table), most);
+  a.abort();
+  EXPECT_GT(page_count(engine, table), most);
+  most_pages.store(kMostPages);
+  for (u64 i = 1; i <= 20; i++) EXPECT_EQ(b.read(table, i * 100), first);
+  engine.verify(table);
 }
 
 }  // namespace

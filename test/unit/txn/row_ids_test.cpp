@@ -110,11 +110,21 @@ TEST_F(RowIds, what_was_not_used_goes_back_if_it_was_drawn_last) {
 }
 
 TEST_F(RowIds, running_out_is_an_error) {
-  reopen((LS_MAX_ROW_ID - 9) | kRowIdExact);
+  reopen((LS_ROW_IDS_END - 10) | kRowIdExact);
   u64 first = 0;
+  EXPECT_EQ(code(row_ids(a.worker(), table, 11, &first)), LS_NO_ROW_IDS);
   TXN_ASSERT_OK(row_ids(a.worker(), table, 10, &first));
-  EXPECT_EQ(first + 9, LS_MAX_ROW_ID);
+  EXPECT_EQ(first + 10, LS_ROW_IDS_END);
   EXPECT_EQ(code(row_ids(a.worker(), table, 1, &first)), LS_NO_ROW_IDS);
+  // However often a start finds a table that has run out.
+  for (u32 crash = 0; crash < 1000; crash++) {
+    reopen(high());
+    EXPECT_EQ(code(row_ids(a.worker(), table, 1, &first)), LS_NO_ROW_IDS);
+    u64 next = 0;
+    TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
+    ASSERT_EQ(next, LS_ROW_IDS_END) << "blocks of row ids are counted up to here";
+  }
+  EXPECT_LE(high(), LS_ROW_IDS_END + kRowIdStep);
 }
 
 TEST_F(RowIds, unlogged_table_needs_no_reservation) {

@@ -92,6 +92,15 @@ TEST_F(Transaction, a_commit_that_has_begun_holds_no_place_in_the_order) {
   EXPECT_EQ(b.read(table, 1), "-");
 }
 
+TEST_F(Transaction, numbers_end_with_an_error) {
+  EXPECT_EQ(code(txn_begin(a.worker(), kTnEnd)), LS_NO_TNS);
+  EXPECT_EQ(code(txn_begin(a.worker(), kMaxTn + 1)), LS_NO_TNS);
+  EXPECT_EQ(a.worker().tn, 0u);
+  a.begin();
+  TXN_EXPECT_OK(a.insert(table, 1, "x"));
+  a.commit();
+}
+
 TEST_F(Transaction, is_active_until_it_has_ended) {
   a.begin();
   const Tn tn = a.tn();
