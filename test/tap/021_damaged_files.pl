@@ -105,7 +105,7 @@ sub rounds
 		# A header across two segments is skipped over: none of what follows is looked for there.
 		(sysread($in, my $header, 32) // 0) == 32 or last;
 		my ($magic, $bytes, $lsn_low) = unpack 'a4 x4 V x12 V', $header;
-		last if $magic ne 'LSL3' || $lsn_low != $position % 2**32;
+		last if $magic ne 'LSL4' || $lsn_low != $position % 2**32;
 		$position += $bytes;
 	}
 	return @rounds;
