@@ -36,12 +36,11 @@ constexpr u32 kRefillBelow = 16;  // prepare brings a trunk back
 static_assert(kRefillBelow + kTrunkMove + 1 <= kListMax);
 static_assert(2 * (kMaxOpHeadBytes + sizeof(TrunkList)) + kTrunkMove * sizeof(PageNo) <= kSpaceRecordBytes);
 
-// Files grow in steps of a sixteenth, so that small ones stay small and large ones grow seldom.  Even, because the host
-// counts in blocks of two pages.
-constexpr u32 kMinStep = 6, kMaxStep = 512;
-// Room is set aside for as many pages more as a small file has, or a part of a large one's step.
-constexpr u32 kMaxSlack = kMaxStep / 4;
-static_assert(u64{kMostPages} + kPagesForUndo + kMaxSlack + kMaxStep < kInvalidPageNo);
+// A file grows by the pages wanted and a thirty-second of itself: a small one page by page, a large
+// one seldom, and never with more than 3 % or 2 MiB to spare.  Even, because the host counts in
+// blocks of two pages.
+constexpr u32 kStepPart = 32, kMaxStep = 512;
+static_assert(u64{kMostPages} + kPagesForUndo + kMaxStep + 1 < kInvalidPageNo);
 
 using Bytes = std::span<const u8>;
 
@@ -153,8 +152,8 @@ Status extend(FileSlot &file, u32 pages) {
   FutexGuard lock(file.mutex);
   u32 have = file.pages_allocated.load(std::memory_order_relaxed);
   if (have >= pages) return kOk;
-  u32 step = std::clamp(pages / 16, kMinStep, kMaxStep);
-  u32 target = (pages + step + 1) / 2 * 2;
+  const u32 step = std::min(pages / kStepPart, kMaxStep);
+  const u32 target = (pages + step + 1) / 2 * 2;
   LS_TRY(file_extend(file.ref(), target));
   file.pages_allocated.store(target, std::memory_order_relaxed);
   return kOk;
@@ -193,7 +192,7 @@ Status SpaceReservation::prepare(Ctx &ctx, FileSlot &file, u32 count) {
   const u64 beyond = ctx.undoing ? kPagesForUndo : 0;
   const u64 most = most_pages.load(std::memory_order_relaxed) + beyond;
   if (wanted > most) return no_pages(file);
-  const u32 room = static_cast<u32>(wanted) + std::min(view.page_count, kMaxSlack);
+  const u32 room = static_cast<u32>(wanted);
   if (room <= file.pages_allocated.load(std::memory_order_seq_cst)) return kOk;
   // Pinned, so that the host does not truncate the file for its next user while we make it longer.
   FileNo file_no = file.file_no.load(std::memory_order_relaxed);

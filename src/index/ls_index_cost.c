@@ -130,25 +130,29 @@ width_of(Oid table, AttrNumber attno, const Expr *expr)
 	return width > 0 ? width : get_typavgwidth(type, exprTypmod((const Node *) expr));
 }
 
+/* Of a btree with entries: the meta page and the root, which are one block with us. */
+#define BTREE_LEAST_BLOCKS 2
+
 /*
- * Of the blocks that a btree has for these entries after a build, filled to 90 %.  Ours are fewer:
- * entries share their prefixes and have no headers.  The planner charges random_page_cost for
- * each, so a look-up of many entries would look cheaper than on heap, and one of few as dear; in
- * memory an entry costs what it did (decision 0030).  A btree keeps equal keys once, so this
- * is known of unique indexes only.
+ * The blocks of a btree with these entries after a build: its meta page, leaves filled to 90 %, and
+ * a root above more than one.  Ours are fewer: entries share their prefixes and have no headers.
+ * The planner charges random_page_cost for each, so a look-up of many entries would look cheaper
+ * than on heap, and one of few as dear; in memory an entry costs what it did (decision 0030).  A
+ * btree keeps equal keys once, so this is known of unique indexes only.
  */
 static BlockNumber
 btree_blocks(Oid table, const IndexOptInfo *index)
 {
 	const double in_block = 0.9 * (BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(BTPageOpaqueData)));
 	Size		entry = sizeof(IndexTupleData);
+	double		leaves;
 	ListCell   *cell;
 
 	foreach(cell, index->indextlist)
 		entry += width_of(table, index->indexkeys[foreach_current_index(cell)],
 						  lfirst_node(TargetEntry, cell)->expr);
-	return (BlockNumber) Min(ceil(index->tuples * (MAXALIGN(entry) + sizeof(ItemIdData)) / in_block),
-							 (double) MaxBlockNumber);
+	leaves = ceil(index->tuples * (MAXALIGN(entry) + sizeof(ItemIdData)) / in_block);
+	return leaves <= 1 ? BTREE_LEAST_BLOCKS : (BlockNumber) Min(leaves + 2, (double) MaxBlockNumber);
 }
 
 /*
@@ -179,8 +183,8 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 			continue;
 		ours = true;
 		present_as_btree(index);
-		if (index->unique)
-			index->pages = Max(index->pages, btree_blocks(relation, index));
+		index->pages = Max(index->pages,
+						   index->unique ? btree_blocks(relation, index) : BTREE_LEAST_BLOCKS);
 	}
 	if (ours && !inhparent && (ls_planning_to_reuse() || (IsolationIsSerializable() && !XactReadOnly)))
 		rel->pages = Max(rel->pages, MIN_PAGES_BY_INDEX);

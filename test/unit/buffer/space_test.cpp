@@ -86,6 +86,18 @@ TEST_P(SpaceTest, the_file_has_room_for_what_is_handed_out) {
   }
 }
 
+TEST_P(SpaceTest, a_small_file_has_no_room_to_spare_and_a_large_one_a_few_percent) {
+  u32 extensions = 0, before = file_->pages_allocated.load();
+  for (u32 i = 0; i < 3000; i++) {
+    const u32 used = take() + 1;
+    const u32 pages = file_->pages_allocated.load();
+    EXPECT_LE(pages, used < 32 ? (used + 1) / 2 * 2 : used + used / 32 + 2) << used;
+    extensions += pages != before;
+    before = pages;
+  }
+  EXPECT_LT(extensions, 200u);
+}
+
 TEST_P(SpaceTest, a_full_disk_is_told_before_anything_is_taken) {
   fault_add({.op = FaultOp::kExtend, .path_part = "rel7", .every = true, .error = ENOSPC});
   u32 before = meta()->page_count;
