@@ -19,6 +19,8 @@
 #include "access/relation.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -27,23 +29,12 @@
 
 PG_FUNCTION_INFO_V1(leanstore_check);
 
-/* What an index says: row id -> seen, how often. */
-typedef struct SeenRow
-{
-	uint64		row_id;			/* hash key */
-	uint64		entries;
-} SeenRow;
-
 /* What the files that read entries need. */
 
 void
 ls_check_note_entry(LsIndexCheck *check, ItemPointer tid)
 {
-	bool		found;
-	SeenRow		key = {ls_tid_to_row(tid)};
-	SeenRow    *row = hash_search(check->seen, &key, HASH_ENTER, &found);
-
-	row->entries = found ? row->entries + 1 : 1;
+	tuplesort_putdatum(check->noted, Int64GetDatum((int64) ls_tid_to_row(tid)), false);
 }
 
 bool
@@ -64,12 +55,17 @@ ls_check_raise_different(LsIndexCheck *check, ItemPointer tid, int column)
 }
 
 static bool
-satisfies_predicate(LsIndexCheck *check)
+satisfies_predicate(LsIndexCheck *check, TupleTableSlot *slot)
 {
 	ExprContext *econtext = GetPerTupleExprContext(check->estate);
+	bool		satisfied;
 
+	if (check->predicate == NULL)
+		return true;
+	econtext->ecxt_scantuple = slot;
+	satisfied = ExecQual(check->predicate, econtext);
 	econtext->ecxt_scantuple = check->slot;
-	return check->predicate == NULL || ExecQual(check->predicate, econtext);
+	return satisfied;
 }
 
 static LsEntryFound
@@ -110,55 +106,78 @@ check_row(LsIndexCheck *check, ItemPointer tid, uint64 noted)
 	}
 }
 
-/* For the kinds that have one entry for a row. */
-static void
-no_entry_twice(LsIndexCheck *check)
+static uint64
+take_noted(LsIndexCheck *check)
 {
-	HASH_SEQ_STATUS rows;
-	SeenRow    *row;
+	Datum		row_id;
+	bool		isnull;
 
-	hash_seq_init(&rows, check->seen);
-	while ((row = hash_seq_search(&rows)) != NULL)
-	{
-		ItemPointerData tid;
-
-		CHECK_FOR_INTERRUPTS();
-		if (row->entries == 1)
-			continue;
-		ls_row_to_tid(row->row_id, &tid);
-		check_row(check, &tid, row->entries);
-	}
+	if (!tuplesort_getdatum(check->noted, true, false, &row_id, &isnull, NULL))
+		return 0;
+	return (uint64) DatumGetInt64(row_id);
 }
 
-static void
-rows_against_entries(LsIndexCheck *check, Snapshot snapshot)
+/*
+ * Was the row noted?  Asked in the order of row ids.  counted: the index is of a kind that has
+ * one entry for a row, so those that were noted more often are looked at on the way.
+ */
+static bool
+was_noted(LsIndexCheck *check, uint64 row_id, bool counted)
 {
+	while (check->next_noted != 0 && check->next_noted <= row_id)
+	{
+		uint64		noted = check->next_noted;
+		uint64		entries = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (; check->next_noted == noted; check->next_noted = take_noted(check))
+			entries++;
+		if (counted && entries > 1)
+		{
+			ItemPointerData tid;
+
+			ls_row_to_tid(noted, &tid);
+			check_row(check, &tid, entries);
+		}
+		if (noted == row_id)
+			return true;
+	}
+	return false;
+}
+
+/* Both are in the order of row ids: memory is bounded (maintenance_work_mem). */
+static void
+rows_against_entries(LsIndexCheck *check, Snapshot snapshot, bool counted)
+{
+	TupleTableSlot *slot = table_slot_create(check->table, NULL);
 	TableScanDesc scan = table_beginscan(check->table, snapshot, 0, NULL);
 
-	while (table_scan_getnextslot(scan, ForwardScanDirection, check->slot))
+	tuplesort_performsort(check->noted);
+	check->next_noted = take_noted(check);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
-		ItemPointerData tid = check->slot->tts_tid;
-		SeenRow		key = {ls_tid_to_row(&tid)};
+		ItemPointerData tid = slot->tts_tid;
 
 		CHECK_FOR_INTERRUPTS();
 		ResetPerTupleExprContext(check->estate);
-		if (hash_search(check->seen, &key, HASH_FIND, NULL) != NULL)
+		if (was_noted(check, ls_tid_to_row(&tid), counted))
 			continue;
-		if (!satisfies_predicate(check))
+		if (!satisfies_predicate(check, slot))
 			continue;
 		/* Deleted since, or moved to another row id: then the index is right. */
-		if (!ls_check_row_lives(check, &tid) || !satisfies_predicate(check))
+		if (!ls_check_row_lives(check, &tid) || !satisfies_predicate(check, check->slot))
 			continue;
 		check_row(check, &tid, 0);
 	}
+	(void) was_noted(check, PG_UINT64_MAX, counted);
 	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
 }
 
 static void
 check_index(Relation table, Oid index_oid)
 {
 	LsIndexCheck check = {0};
-	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(SeenRow)};
 	Snapshot	snapshot;
 
 	check.index = index_open(index_oid, AccessShareLock);
@@ -174,16 +193,15 @@ check_index(Relation table, Oid index_oid)
 		check.estate = CreateExecutorState();
 		check.predicate = ExecPrepareQual(check.info->ii_Predicate, check.estate);
 		check.slot = table_slot_create(table, NULL);
-		check.seen = hash_create("leanstore_check rows", 1024, &control, HASH_ELEM | HASH_BLOBS);
+		check.noted = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false,
+											maintenance_work_mem, NULL, TUPLESORT_NONE);
 		GetPerTupleExprContext(check.estate)->ecxt_scantuple = check.slot;
 
 		counted = ls_is_index(check.index) ? ls_check_leanstore_entries(&check) :
 			ls_check_other_entries(&check);
-		if (counted)
-			no_entry_twice(&check);
-		rows_against_entries(&check, snapshot);
+		rows_against_entries(&check, snapshot, counted);
 
-		hash_destroy(check.seen);
+		tuplesort_end(check.noted);
 		ExecDropSingleTupleTableSlot(check.slot);
 		FreeExecutorState(check.estate);
 		UnregisterSnapshot(snapshot);

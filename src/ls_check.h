@@ -8,7 +8,7 @@
 
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
-#include "utils/hsearch.h"
+#include "utils/tuplesort.h"
 
 /* One index, and what it says. */
 typedef struct LsIndexCheck
@@ -19,7 +19,8 @@ typedef struct LsIndexCheck
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
-	HTAB	   *seen;			/* rows that have entries */
+	Tuplesortstate *noted;		/* row ids of entries, in their order once all are read */
+	uint64		next_noted;		/* of these the one to be looked at next; 0: none is left */
 } LsIndexCheck;
 
 /* What ls_check_has_entry() knows. */
