@@ -122,14 +122,24 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
   return kOk;
 }
 
-// Unlogged pages are not synced when they are written: neither those of this flush nor those evicted before.
+// Unlogged pages are not synced when they are written: neither those of this flush nor those evicted
+// before.  A sync that has failed fails the store, as it does for logged ones: no log has these
+// pages, and another try would find nothing to sync.
 Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   for (u32 i = 0; i < pool.shared()->max_files; i++) {
     FileSlot &slot = pool.file(i);
     if (!filter.wants(slot)) continue;
     FileNo file_no = slot.file_no.load(std::memory_order_relaxed);
     const FilePin pin(slot, file_no);
-    if (pin.pinned()) LS_TRY(file_sync(slot.ref()));
+    if (!pin.pinned()) continue;
+    bool lost;
+    const Status status = file_sync(slot.ref(), &lost);
+    if (!lost) {
+      LS_TRY(status);
+      continue;
+    }
+    pool.shared()->failure.note(status);
+    return make_status(LS_IO_ERROR);
   }
   return kOk;
 }

@@ -134,8 +134,9 @@ Status read_area(File &file, u32 area, Images *images) {
   return kOk;
 }
 
-// *present: the page exists, and what is there now may be in the page cache only: the process may have died between its write
-// and the sync.
+// *present: the page exists, and has to be synced.  A whole one is written again as it is: the
+// process may have died between its write and the sync, or because that failed, and then the page
+// cache has it as clean and the disk does not have it.
 Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *present) {
   const AlignedPages buffer = allocate_pages(1);
   if (!buffer) return fail(LS_NO_MEMORY, "no memory for a page");
@@ -143,8 +144,9 @@ Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *pr
   if (code(status) == LS_END || code(status) == LS_NOT_FOUND) return kOk;  // never written, or dropped
   LS_TRY(status);
   *present = true;
-  if (!page_fault(buffer.get(), page_no, kLogEndUnknown)) return kOk;
-  std::memcpy(buffer.get(), image.bytes.data(), kPageSize);
+  if (page_fault(buffer.get(), page_no, kLogEndUnknown)) {
+    std::memcpy(buffer.get(), image.bytes.data(), kPageSize);
+  }
   return file_write_page(file, page_no, buffer.get());
 }
 

@@ -79,6 +79,18 @@ Status sync_directory_of(const char *path) {
   return directory_sync(directory);
 }
 
+// Of a new segment: its pages are synced later, and the name must not be lost then.  If that fails
+// the segment goes again, for a worker that finds it there would not sync the name once more.
+Status sync_name(const FileRef &file, const char *path) {
+  const Status status = sync_directory_of(path);
+  if (ok(status)) return kOk;
+  const ls_error error = last_error();
+  file_forget(file.file_no);
+  LS_TRY(file_unlink(path));
+  set_last_error(error);
+  return status;
+}
+
 Status read_direct_bounced(const OpenSegment &segment, u8 *buffer, u64 offset, const char *path, ssize_t *got) {
   alignas(kPageSize) u8 bounce[kPageSize];
   *got = sys_pread(segment.fd(), bounce, kPageSize, offset, path);
@@ -143,7 +155,7 @@ Status file_extend(const FileRef &file, u32 pages) {
     Status status = fd_cache_get(file, segment_no, SegmentOpen::kExisting, &segment);
     if (code(status) == LS_NOT_FOUND && segment_no > 0) {
       LS_TRY(fd_cache_get(file, segment_no, SegmentOpen::kCreate, &segment));
-      LS_TRY(sync_directory_of(path.text));  // its pages are synced later; the name must not be lost then
+      LS_TRY(sync_name(file, path.text));
     } else if (!ok(status)) {
       return status;
     }
@@ -170,7 +182,8 @@ Status file_pages(const FileRef &file, u32 *pages) {
   }
 }
 
-Status file_sync(const FileRef &file) {
+Status file_sync(const FileRef &file, bool *lost) {
+  if (lost) *lost = false;
   if (!file_fsync_enabled()) return kOk;
   for (u32 segment_no = 0;; segment_no++) {
     SegmentRef segment;
@@ -178,7 +191,10 @@ Status file_sync(const FileRef &file) {
     if (code(status) == LS_NOT_FOUND && segment_no > 0) return kOk;
     LS_TRY(status);
     SegmentPath path(file, segment_no);
-    if (sys_fdatasync(segment->fd(), path.text) < 0) return fail_errno(errno, path.text, "could not sync relation file");
+    if (sys_fdatasync(segment->fd(), path.text) < 0) {
+      if (lost) *lost = true;
+      return fail_errno(errno, path.text, "could not sync relation file");
+    }
     struct stat st;
     if (fstat(segment->fd(), &st) < 0) return fail_errno(errno, path.text, "could not stat relation file");
     if (static_cast<u64>(st.st_size) < kSegmentBytes) return kOk;

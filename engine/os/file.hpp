@@ -28,7 +28,9 @@ Status file_write_page(const FileRef &file, PageNo page, const u8 *buffer);
 // per file at a time.
 Status file_extend(const FileRef &file, u32 pages);
 Status file_pages(const FileRef &file, u32 *pages);  // size now; LS_NOT_FOUND when there is none
-Status file_sync(const FileRef &file);
+// *lost, unless null: the sync itself has failed.  What was written before may have gone from the
+// page cache then, and the next sync would know nothing of it: it must not be tried again.
+Status file_sync(const FileRef &file, bool *lost = nullptr);
 void file_forget(FileNo file_no);  // close this process' descriptors
 
 class IoRing;  // io_ring.hpp; one thread at a time

@@ -87,6 +87,10 @@ TEST_F(TearGuardTest, a_whole_page_is_synced_before_its_image_goes) {
   fault_add({.op = FaultOp::kSync, .path_part = "rel7", .error = EIO});
   EXPECT_EQ(code(tear_guard_recover(test_.tear_guard().c_str())), LS_IO_ERROR);
   fault_clear();
+  // After that sync the page cache has nothing that another one would write.
+  fault_add({.op = FaultOp::kWrite, .path_part = "rel7", .error = EIO});
+  EXPECT_EQ(code(tear_guard_recover(test_.tear_guard().c_str())), LS_IO_ERROR) << "it is written again";
+  fault_clear();
   LS_ASSERT_OK(tear_guard_recover(test_.tear_guard().c_str()));
 }
 

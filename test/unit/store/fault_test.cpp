@@ -233,6 +233,31 @@ TEST_F(FaultTest, a_failed_write_or_sync_fails_the_store_and_the_next_start_has_
   }
 }
 
+// Pages that no log has: a database that is closed syncs them.
+TEST_F(FaultTest, a_failed_sync_of_unlogged_pages_is_not_tried_again) {
+  config_.fsync = true;
+  ASSERT_TRUE(in_child([&] {
+    StoreLife store(config_);
+    ASSERT_EQ(store.recover(kNextXid), LS_OK) << store.err.message;
+    Host host(store.store(), kNextXid);
+    Session s(store.store(), &host, 0);
+    ls_rel *rel = s.open(kOther, false);
+    ASSERT_EQ(s.begin(), LS_OK);
+    u64 row;
+    ASSERT_EQ(s.insert(rel, text(1), &row), LS_OK);
+    s.commit();
+    fault_add({.op = FaultOp::kSync, .path_part = path(kOther), .error = EIO});   // once
+    ls_error err{};
+    EXPECT_EQ(ls_database_close(s.worker(), relation_key(kOther).database, &err), LS_IO_ERROR) << err.message;
+    EXPECT_EQ(fault_hits(), 1u);
+    EXPECT_TRUE(ls_store_failed(store.store(), &err));
+    EXPECT_EQ(err.sys_errno, EIO) << err.message;
+    EXPECT_NE(std::strstr(err.path, path(kOther).c_str()), nullptr) << err.path;
+    if (::testing::Test::HasFailure()) _exit(3);
+    die_at_once();
+  }));
+}
+
 // ---- damage
 
 // Meta page, inner pages, leaves, of a table and of an index.  (Every byte of a page: PageTest.)
