@@ -1,8 +1,9 @@
 // Group commit: collect what all slots have published, write it as one round, sync once, tell everybody.
 //
-// Why complete_gsn is right (log.hpp, L1-L3).  Let g be a GSN at or below the counter value C read first.  The counter is
+// Why complete_gsn is right (log.hpp, L1 and L2).  Let g be a GSN at or below the counter value C
+// read first.  The counter is
 // changed by read-modify-writes only, so our acquire load synchronizes with the fetch_add that drew g, and everything the
-// owner did before is visible: `appending` (or `precommit`) shows its bound <= g or a later value.
+// owner did before is visible: `appending` shows its bound <= g or a later value.
 //   - the bound: complete_gsn stays below it, hence below g;
 //   - a later value: it was stored (release) after the record of g was published, and we read it with acquire, so
 //     the load of `published` that follows covers the record.
@@ -11,8 +12,7 @@
 //
 // What is acknowledged is `hardened`.  It follows complete_gsn only when that number itself is in a durable round, because
 // recovery cuts there.  So a round without chunks is written when complete_gsn has moved past records that earlier rounds
-// contain but did not cover.  When there is no such record (a cancelled precommit) `hardened` moves without a write:
-// no record lies between.
+// contain but did not cover.
 //
 // The mutex is held while a round is collected and written, not while it is synced: the next one is collected, and waits for company,
 // meanwhile, and may be synced at the same time.  That cannot acknowledge too much: a round is written when all before it have been, so its
@@ -27,7 +27,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "base/check.hpp"
 #include "os/clock.hpp"
@@ -69,27 +68,26 @@ LogWriter::LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments)
 // Fill collected_; returns complete_gsn of what it has.
 Gsn LogWriter::collect() {
   collected_.clear();
-  Gsn limit = shared_->counter.load(std::memory_order_acquire);  // pairs with finish() and precommit(); comes first
-  Gsn append_limit = std::numeric_limits<Gsn>::max();
+  // Pairs with finish(); comes first.
+  const Gsn counter = shared_->counter.load(std::memory_order_acquire);
+  Gsn limit = counter;
   // A slot attached later draws its first GSN after the counter was read.
   u32 slots = shared_->slots_used.load(std::memory_order_acquire);
   for (u32 i = 0; i < slots; i++) {
     LogSlot &slot = shared_->slots()[i];
     Gsn appending = slot.appending.load(std::memory_order_acquire);
-    Gsn precommit = slot.precommit.load(std::memory_order_seq_cst);  // see end_hold()
     u64 published = slot.published.load(std::memory_order_acquire);
-    if (appending != 0) append_limit = std::min(append_limit, appending - 1);
-    if (precommit != 0) limit = std::min(limit, precommit - 1);
+    if (appending != 0) limit = std::min(limit, appending - 1);
     u64 drained = slot.drained.load(std::memory_order_relaxed);  // only we write it
     if (published != drained) collected_.push_back({i, drained, published});
   }
-  blocked_by_append_ = append_limit < limit;
-  state_.complete = std::max(state_.complete, std::min(limit, append_limit));
+  blocked_by_append_ = limit < counter;
+  state_.complete = std::max(state_.complete, limit);
   return state_.complete;
 }
 
 // Largest GSN and number of commits in records just copied.  A commit behind the collection's complete_gsn waits for a record of
-// another slot: one that draws its GSN at this moment, or a commit that is held.
+// another slot that draws its GSN at this moment.
 void LogWriter::inspect(LogSlot &slot, LogBytes records) {
   u64 commits = 0, held = 0;
   while (!records.empty()) {

@@ -9,10 +9,8 @@
 // Appending takes no lock.  Protocol (pairs with the committer's collect):
 //   L1  appending_ := counter + 1 (a lower bound), then gsn := ++counter, then bytes, then published_ (release),
 //       then appending_ := 0.
-//   L2  the committer reads the counter first, then per slot appending_/precommit_, then published_.
+//   L2  the committer reads the counter first, then per slot appending_, then published_.
 //       complete_gsn = min(counter read, every nonzero bound - 1).
-//   L3  precommit_ works like appending_ from ls_txn_precommit to ls_txn_commit: a commit that the host has not
-//       confirmed is never hardened, and nothing ordered behind it is.
 //
 // Space: reserve() before any latch is taken; append never waits.
 #pragma once
@@ -126,11 +124,6 @@ class LogAppender {
   Gsn finish();      // draws the GSN, publishes
   void abandon();    // drop the record being built
 
-  // Commit in two steps (L3).  reserve(64) before precommit(): confirm() cannot wait.
-  Gsn precommit();                      // draws the commit's GSN and holds it
-  // Appends kCommit with that GSN; returns it.  will_wait: the caller goes on to wait_hardened with it.
-  Gsn confirm(Tn tn, bool will_wait);
-  void cancel_precommit();              // abort after precommit: the GSN stays unused
   // As Log::wait_hardened, but writes the round itself when nobody else does; after waiting for other commits so long (0: see
   // LogWriter::gather).
   bool wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us = 0);
@@ -145,7 +138,6 @@ class LogAppender {
   Status no_space() const;
   Status wait_for_space(u64 need, const volatile int *interrupt, bool refusable);
   u64 space() const;       // ring bytes behind position_ that the committer has drained
-  void end_hold(bool will_wait);
   void join_line(Gsn gsn);
   bool take_turn(Gsn gsn, u32 delay_us, u32 *blocked);
 
@@ -163,7 +155,6 @@ class LogAppender {
   ls_log_counts counts_{};  // appended so far
   const HostWaits *waits_ = nullptr;
   Dependencies *dependencies_ = nullptr;
-  Gsn held_ = 0;
   RecordKind kind_{};
   bool building_ = false;
   bool urgent_ = false;

@@ -1,5 +1,5 @@
-// A worker's side of its slot.  Owner of the slot's first cache line; see log.hpp for L1-L3 and group_commit.cpp for the
-// other side.
+// A worker's side of its slot.  Owner of the slot's first cache line; see log.hpp for L1, L2 and
+// group_commit.cpp for the other side.
 #include <algorithm>
 #include <cstring>
 
@@ -19,8 +19,7 @@ LogAppender::LogAppender(Log log, u32 slot)
       ring_(log.shared()->ring(slot)),
       mask_(log.shared()->config.buffer_bytes - 1),
       record_(std::make_unique_for_overwrite<u8[]>(kMaxRecordBytes)) {
-  LS_CHECK(slot_->appending.load(std::memory_order_relaxed) == 0 &&
-               slot_->precommit.load(std::memory_order_relaxed) == 0,
+  LS_CHECK(slot_->appending.load(std::memory_order_relaxed) == 0,
            "log slot was left in the middle of an append");
   // Acquire: the slot's former owner may have been another process.
   position_ = kicked_at_ = slot_->published.load(std::memory_order_acquire);
@@ -156,41 +155,6 @@ Gsn LogAppender::finish() {
   publish(gsn);
   slot_->appending.store(0, std::memory_order_release);
   return gsn;
-}
-
-// ---- commit in two steps
-
-Gsn LogAppender::precommit() {
-  LS_CHECK(held_ == 0 && !building_, "precommit in the wrong place");
-  std::atomic<Gsn> &counter = log_.shared()->counter;
-  slot_->precommit.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // as in finish()
-  held_ = counter.fetch_add(1, std::memory_order_acq_rel) + 1;
-  slot_->precommit.store(held_, std::memory_order_release);
-  return held_;
-}
-
-// Whoever waits for something behind the GSN held may have been passed over by a round; nobody else would start the next.
-// Rounds read `precommit` and we read `waiters` sequentially consistent: a waiter that we miss comes later and
-// its own round (or kick) sees our store.  When we are going to wait ourselves that brings the round.
-void LogAppender::end_hold(bool will_wait) {
-  held_ = 0;
-  slot_->precommit.store(0, std::memory_order_seq_cst);
-  if (!will_wait && log_.shared()->waiters.load(std::memory_order_seq_cst) > 0) log_.kick();
-}
-
-Gsn LogAppender::confirm(Tn tn, bool will_wait) {
-  LS_CHECK(held_ != 0, "confirm without precommit");
-  Gsn gsn = held_;
-  start(RecordKind::kCommit);
-  number(tn);
-  publish(gsn);
-  end_hold(will_wait);
-  return gsn;
-}
-
-void LogAppender::cancel_precommit() {
-  LS_CHECK(held_ != 0, "cancel without precommit");
-  end_hold(false);
 }
 
 // ---- waiting for the own commit

@@ -18,7 +18,6 @@ struct LogSlot {
   // Written by the owner.  published: release, pairs with the committer's acquire in collect.
   alignas(kCacheLine) std::atomic<u64> published{0};
   std::atomic<Gsn> appending{0};   // L1
-  std::atomic<Gsn> precommit{0};   // L3
   std::atomic<u32> space_waiting{0};
   std::atomic<u32> waited_in{0};   // the round in which its owner last began to wait for a commit; 0: never did
   // Who waits for a commit to be hardened, and is woken alone.  wait_gsn: set by the owner; zeroed by whoever wakes it for good.  With

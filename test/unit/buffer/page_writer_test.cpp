@@ -2,6 +2,7 @@
 #include "buffer/page_writer.hpp"
 
 #include "unit/buffer/pool_fixture.hpp"
+#include "unit/wal/log_fixture.hpp"
 
 namespace ls::buffer_test {
 namespace {
@@ -116,9 +117,7 @@ TEST_F(PageWriterTest, after_a_failed_write_or_sync_of_a_page_nothing_is_written
 }
 
 TEST_F(PageWriterTest, a_page_does_not_overtake_the_log) {
-  TestWorker other(test_, 1);
-  LS_ASSERT_OK(other.log.reserve(64, nullptr));
-  other.log.precommit();  // nothing behind it is hardened
+  test::StalledAppend stalled(test_.log(), 1);  // nothing behind it is hardened
   increment(3);
   Frame *frame = tree_->frame_of(3);
   {
@@ -136,7 +135,7 @@ TEST_F(PageWriterTest, a_page_does_not_overtake_the_log) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_FALSE(flushed.load());
   EXPECT_EQ(on_disk(tree_->page_no_of(3)).value, 0u);
-  other.log.cancel_precommit();
+  stalled.end();
   flusher.join();
   EXPECT_EQ(on_disk(tree_->page_no_of(3)).value, 1u);
   EXPECT_EQ(frame->dirty_since.load(), 0u);

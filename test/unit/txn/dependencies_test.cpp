@@ -1,27 +1,30 @@
 // Whose log a commit would have to wait for, were each flushed alone.
+#include <optional>
+
 #include "unit/txn/txn_fixture.hpp"
+#include "unit/wal/log_fixture.hpp"
 
 namespace ls::txn_test {
 namespace {
 
 class DependenciesTest : public TxnTest {
  protected:
-  Session a{engine, host, 0}, b{engine, host, 1}, brake{engine, host, 2};
+  Session a{engine, host, 0}, b{engine, host, 1}, third{engine, host, 2};
   FileSlot &other{*engine.open("other")};
+  std::optional<test::StalledAppend> stalled;
 
   DependenciesTest() {
     a.begin();
     for (u64 id = 1; id <= 4; id++) TXN_EXPECT_OK(a.insert(table, id, "first"));
     TXN_EXPECT_OK(a.insert(other, 1, "first"));
     a.commit(true);
-    brake.begin();
-    TXN_EXPECT_OK(brake.insert(other, 9, "never"));
+    third.begin();
+    TXN_EXPECT_OK(third.insert(other, 9, "never"));
     EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
     txn_count_dependencies(a.worker(), true);
     txn_count_dependencies(b.worker(), true);
     // Nothing behind a record that has not been written becomes durable.
-    TXN_EXPECT_OK(brake.worker().log.reserve(64, nullptr));
-    brake.worker().log.precommit();
+    stalled.emplace(engine.log(), 3);
   }
   void update(Session &s, u64 row_id, FileSlot &file) {
     s.begin();
@@ -51,7 +54,7 @@ TEST_F(DependenciesTest, pages_and_rows_of_others_that_are_not_durable) {
 
 TEST_F(DependenciesTest, what_is_durable_is_nothing_to_wait_for) {
   update(a, 1, table);
-  brake.worker().log.cancel_precommit();
+  stalled.reset();
   ASSERT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
   update(b, 1, table);
   expect(2, 0, 0);

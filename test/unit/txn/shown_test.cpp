@@ -1,33 +1,31 @@
 // What a worker was shown of transactions whose commits a crash could still take back.
 #include "txn/shown.hpp"
 
+#include <optional>
 #include <set>
 
 #include "txn/row_gone.hpp"
 #include "unit/txn/txn_fixture.hpp"
+#include "unit/wal/log_fixture.hpp"
 
 namespace ls::txn_test {
 namespace {
 
 class ShownTest : public TxnTest {
  protected:
-  Session writer{engine, host, 0}, reader{engine, host, 1}, brake{engine, host, 2};
+  Session writer{engine, host, 0}, reader{engine, host, 1}, third{engine, host, 2};
 
   ShownTest() {
     writer.begin();
     for (u64 id = 1; id <= 3; id++) TXN_EXPECT_OK(writer.insert(table, id, "first"));
     writer.commit(true);
     // Nothing behind a record that has not been written becomes durable.
-    TXN_EXPECT_OK(brake.worker().log.reserve(64, nullptr));
-    brake.worker().log.precommit();
+    stalled_.emplace(engine.log(), 3);
   }
-  ~ShownTest() override {
-    if (held_) release();
-  }
+  ~ShownTest() override { release(); }
   void release() {
-    brake.worker().log.cancel_precommit();
+    stalled_.reset();
     EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
-    held_ = false;
   }
   Gsn end(Session &s, bool awaited) {
     const Tn tn = s.tn();
@@ -46,7 +44,7 @@ class ShownTest : public TxnTest {
   }
 
  private:
-  bool held_ = true;
+  std::optional<test::StalledAppend> stalled_;
 };
 
 TEST_F(ShownTest, a_row_of_an_awaited_commit_by_its_reader_only) {
@@ -87,11 +85,11 @@ TEST_F(ShownTest, that_a_row_is_gone) {
 
 TEST_F(ShownTest, an_older_version_below_one_that_is_not_seen) {
   const Gsn commit = update(writer, 1);
-  brake.begin();
-  TXN_EXPECT_OK(brake.update(table, 1, "third"));
+  third.begin();
+  TXN_EXPECT_OK(third.update(table, 1, "third"));
   EXPECT_EQ(reader.read(table, 1), "second");
   EXPECT_EQ(shown(reader), commit);
-  brake.abort();
+  third.abort();
 }
 
 TEST_F(ShownTest, the_horizon_follows_the_log) {

@@ -46,63 +46,27 @@ TEST_F(GroupCommitTest, one_round_takes_all_slots) {
   }
 }
 
-TEST_F(GroupCommitTest, nothing_behind_an_unconfirmed_commit_is_hardened) {
+TEST_F(GroupCommitTest, nothing_behind_an_append_under_way_is_hardened) {
   LogAppender a(t_.log(), 0), b(t_.log(), 1);
   test::reserve_append(a, 1, 10);
-  ASSERT_TRUE(ok(a.reserve(64, nullptr)));
-  Gsn held = a.precommit();
-  EXPECT_EQ(held, 2u);
-  Gsn behind = test::reserve_append(b, 2, 10);
-  EXPECT_EQ(behind, 3u);
+  test::StalledAppend stalled(t_.log(), 2);
+  EXPECT_EQ(stalled.gsn(), 2u);
+  ASSERT_TRUE(ok(b.reserve(64, nullptr)));
+  EXPECT_EQ(test::append_commit(b, 42), 3u);
   EXPECT_GT(t_.round(), 0u);
   EXPECT_EQ(t_.log().hardened(), 1u);
+  EXPECT_EQ(t_.log().stats().commits_held, 1u);
   EXPECT_EQ(test::gsns(t_.read()), (std::vector<Gsn>{1})) << "a crash here loses both";
-  // The record behind is written already; confirming completes it.
-  EXPECT_EQ(a.confirm(42, false), held);
-  EXPECT_GT(t_.round(), 0u);
+  // The record behind is written already.
+  stalled.end();
+  EXPECT_EQ(t_.round(), kRoundHeaderBytes) << "the new complete_gsn has to be durable before it is acknowledged";
   EXPECT_EQ(t_.log().hardened(), 3u);
   LogImage image = t_.read();
-  EXPECT_EQ(test::gsns(image), (std::vector<Gsn>{1, 2, 3}));
+  EXPECT_EQ(test::gsns(image), (std::vector<Gsn>{1, 3}));
   EXPECT_EQ(image.entries[1].record().kind, RecordKind::kCommit);
   EXPECT_EQ(image.entries[1].record().tn(), 42u);
   EXPECT_EQ(t_.log().stats().commits, 1u);
-}
-
-TEST_F(GroupCommitTest, a_cancelled_commit_is_covered_by_a_round_without_chunks) {
-  LogAppender a(t_.log(), 0), b(t_.log(), 1);
-  ASSERT_TRUE(ok(a.reserve(64, nullptr)));
-  EXPECT_EQ(a.precommit(), 1u);
-  Gsn behind = test::reserve_append(b, 2, 10);
-  t_.round();
-  EXPECT_EQ(t_.log().hardened(), 0u);
-  a.cancel_precommit();
-  EXPECT_EQ(t_.round(), kRoundHeaderBytes) << "the new complete_gsn has to be durable before it is acknowledged";
-  EXPECT_EQ(t_.log().hardened(), behind);
-  EXPECT_EQ(test::gsns(t_.read()), (std::vector<Gsn>{behind}));
   EXPECT_EQ(t_.round(), 0u);
-}
-
-TEST_F(GroupCommitTest, a_cancelled_commit_alone_needs_no_write) {
-  LogAppender a(t_.log(), 0);
-  test::reserve_append(a, 1, 10);
-  t_.round();
-  ASSERT_TRUE(ok(a.reserve(64, nullptr)));
-  Gsn held = a.precommit();
-  EXPECT_EQ(t_.round(), 0u);
-  EXPECT_EQ(t_.log().hardened(), held - 1);
-  a.cancel_precommit();
-  EXPECT_EQ(t_.round(), 0u);
-  EXPECT_EQ(t_.log().hardened(), held) << "who waits for everything drawn so far must not hang";
-}
-
-TEST_F(GroupCommitTest, records_between_precommit_and_confirm_come_back_sorted) {
-  LogAppender a(t_.log(), 0);
-  ASSERT_TRUE(ok(a.reserve(1000, nullptr)));
-  Gsn held = a.precommit();
-  Gsn later = test::append(a, 5, 30);
-  a.confirm(9, false);
-  t_.round();
-  EXPECT_EQ(test::gsns(t_.read()), (std::vector<Gsn>{held, later}));
 }
 
 TEST_F(GroupCommitTest, a_bound_in_a_slot_is_respected) {
@@ -262,23 +226,18 @@ TEST_F(CommitterTest, waiters_are_woken) {
   stop(t.log());
 }
 
-TEST_F(CommitterTest, the_end_of_a_hold_wakes_who_was_passed_over) {
+TEST_F(CommitterTest, the_end_of_an_append_wakes_who_was_passed_over) {
   TestLog t;
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   run(t.log(), 60'000);
-  LogAppender a(t.log(), 0), b(t.log(), 1);
+  LogAppender b(t.log(), 1);
   for (int i = 0; i < 10; i++) {
-    ASSERT_TRUE(ok(a.reserve(64, nullptr)));
-    a.precommit();
+    test::StalledAppend stalled(t.log(), 0);
     Gsn behind = test::reserve_append(b, 1, 10);
     std::thread waiter([&] { EXPECT_TRUE(t.log().wait_hardened(behind, nullptr)); });
     while (t.log().end() == 0) std::this_thread::yield();
     if (i % 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (i % 3 == 0) {
-      a.cancel_precommit();
-    } else {
-      a.confirm(1, false);  // and does not wait itself
-    }
+    stalled.end();
     waiter.join();
   }
   stop(t.log());
@@ -300,16 +259,14 @@ TEST_F(CommitterTest, stop_hardens_the_rest_and_ends_waits) {
   TestLog t;
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   run(t.log(), 60'000);
-  LogAppender a(t.log(), 0), b(t.log(), 1);
+  LogAppender a(t.log(), 0);
   Gsn gsn = test::reserve_append(a, 1, 10);
-  ASSERT_TRUE(ok(b.reserve(64, nullptr)));
-  Gsn held = b.precommit();
-  std::thread waiter([&] { EXPECT_FALSE(t.log().wait_hardened(held, nullptr)); });
+  test::StalledAppend stalled(t.log(), 1);
+  std::thread waiter([&] { EXPECT_FALSE(t.log().wait_hardened(stalled.gsn(), nullptr)); });
   stop(t.log());
   waiter.join();
   EXPECT_EQ(t.log().hardened(), gsn);
   EXPECT_EQ(test::gsns(t.read()), (std::vector<Gsn>{gsn}));
-  b.cancel_precommit();
 }
 
 TEST_F(CommitterTest, a_wait_can_be_interrupted) {
@@ -355,15 +312,9 @@ void work(Log log, u32 slot, u32 transactions, History &history) {
       }
     }
     ASSERT_TRUE(ok(appender.reserve(64, nullptr)));
-    appender.precommit();
-    if (random() % 4 == 0) std::this_thread::yield();
-    if (random() % 5 == 0) {
-      appender.cancel_precommit();
-      continue;
-    }
     Tn tn = u64{slot} << 20 | n;
     const bool waits = random() % 3 != 0, writes_itself = random() % 2 == 0;
-    Gsn commit = appender.confirm(tn, waits && writes_itself);
+    Gsn commit = test::append_commit(appender, tn);
     history.items.push_back({commit, tn, 0, true});
     if (waits) {
       ASSERT_TRUE(writes_itself ? appender.wait_hardened(commit, nullptr) : log.wait_hardened(commit, nullptr));

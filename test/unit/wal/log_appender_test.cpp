@@ -202,13 +202,9 @@ TEST(LogAppenderDeathTest, contract_is_checked) {
   EXPECT_DEATH(test::append(appender, 1, 100), "log space was not reserved");
   EXPECT_DEATH((void)appender.reserve(test::kBuffer / 2 + 1, nullptr), "log reservation");
   EXPECT_DEATH(appender.finish(), "no log record has been started");
-  EXPECT_DEATH(appender.confirm(1, false), "confirm without precommit");
   t.round();
   ASSERT_TRUE(ok(appender.reserve(test::kBuffer / 2, nullptr)));
   EXPECT_DEATH(test::append(appender, 1, kMaxRecordBytes), "too large");
-  appender.precommit();
-  EXPECT_DEATH(appender.precommit(), "precommit in the wrong place");
-  appender.cancel_precommit();
 }
 
 }  // namespace

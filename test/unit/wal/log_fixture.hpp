@@ -110,6 +110,34 @@ inline Gsn reserve_append(LogAppender &appender, u64 seed, size_t bytes) {
   return append(appender, seed, bytes);
 }
 
+// A commit.  Room is reserved.
+inline Gsn append_commit(LogAppender &appender, Tn tn) {
+  appender.start(RecordKind::kCommit);
+  appender.number(tn);
+  return appender.finish();
+}
+
+// A worker that stands still when it has drawn a GSN and not published its record (L1): nothing behind that is hardened.
+class StalledAppend {
+ public:
+  StalledAppend(Log log, u32 slot) : slot_(log.slot(slot)) {
+    const LogAppender owner(log, slot);   // from now on rounds look at the slot
+    std::atomic<Gsn> &counter = log.shared()->counter;
+    slot_->appending.store(counter.load() + 1);
+    gsn_ = counter.fetch_add(1) + 1;
+  }
+  ~StalledAppend() { end(); }
+  StalledAppend(const StalledAppend &) = delete;
+  StalledAppend &operator=(const StalledAppend &) = delete;
+  Gsn gsn() const { return gsn_; }
+  // Without a record: its GSN stays unused.
+  void end() { slot_->appending.store(0); }
+
+ private:
+  LogSlot *slot_;
+  Gsn gsn_;
+};
+
 // The operations of a record.
 inline std::vector<LogOp> ops_of(const LogEntry &entry) {
   std::vector<LogOp> ops;

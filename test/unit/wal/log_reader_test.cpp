@@ -1,6 +1,7 @@
 // Reading back what was damaged, left over, or made up; and in how much memory.
 #include <malloc.h>
 
+#include <optional>
 #include <random>
 
 #include "unit/wal/log_fixture.hpp"
@@ -353,15 +354,13 @@ TEST(LogReaderTest, who_forgets_what_he_has_read_holds_little_of_a_long_log) {
   TestLog t(8, test::kBuffer, false);
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   {
-    LogAppender a(t.log(), 0), held(t.log(), 1);
+    LogAppender a(t.log(), 0);
+    std::optional<test::StalledAppend> stalled;
     u64 seed = 0;
     for (u64 round = 0; round < kRounds; round++) {
       // What is logged meanwhile is not complete before this has ended.
-      if (round == 100) {
-        ASSERT_TRUE(ok(held.reserve(64, nullptr)));
-        held.precommit();
-      }
-      if (round == 110) held.cancel_precommit();
+      if (round == 100) stalled.emplace(t.log(), 1);
+      if (round == 110) stalled.reset();
       for (u64 i = 0; i < kRecords / 2; i++) test::reserve_append(a, ++seed, kBytes);
       t.round();
       for (u64 i = 0; i < kRecords / 2; i++) test::reserve_append(a, ++seed, kBytes);
@@ -399,8 +398,7 @@ TEST(LogRuns, what_a_recovery_cut_off_does_not_come_back) {
   {
     LogAppender a(t.log(), 0), b(t.log(), 1);
     test::reserve_append(a, 1, 10);
-    ASSERT_TRUE(ok(a.reserve(64, nullptr)));
-    a.precommit();                     // 2, never confirmed
+    test::StalledAppend stalled(t.log(), 0);   // 2, never published
     test::reserve_append(b, 3, 10);    // 3 and 4 are written but not covered
     test::reserve_append(b, 4, 10);
     t.round();

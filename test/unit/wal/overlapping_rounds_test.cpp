@@ -82,8 +82,7 @@ class OverlappingRounds : public testing::Test {
     if (!w.log) w.log = std::make_unique<LogAppender>(t_.log(), i);
     test::reserve_append(*w.log, i, 50);
     EXPECT_TRUE(ok(w.log->reserve(64, nullptr)));
-    w.log->precommit();
-    w.gsn = w.log->confirm(i + 1, true);
+    w.gsn = test::append_commit(*w.log, i + 1);
   }
   void wait(u32 i, bool interruptible = false) {
     Worker &w = workers_[i];

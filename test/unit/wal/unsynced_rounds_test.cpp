@@ -30,8 +30,7 @@ class UnsyncedRounds : public testing::Test {
   }
   Gsn commit(LogAppender &a) {
     EXPECT_TRUE(ok(a.reserve(64, nullptr)));
-    a.precommit();
-    return a.confirm(++seed_, true);
+    return test::append_commit(a, ++seed_);
   }
 
   TestLog t_;
@@ -167,8 +166,7 @@ TEST_F(UnsyncedRounds, keep_nobody_waiting) {
       LogAppender a(t_.log(), slot);
       for (u32 i = 0; i < kCommits; i++) {
         EXPECT_TRUE(ok(a.reserve(64, nullptr)));
-        a.precommit();
-        const Gsn gsn = a.confirm(++records, i % 2 == 0);
+        const Gsn gsn = test::append_commit(a, ++records);
         EXPECT_TRUE(i % 2 == 0 ? a.wait_hardened(gsn, nullptr) : t_.log().wait_hardened(gsn, nullptr));
         EXPECT_GE(t_.log().hardened(), gsn);
       }

@@ -19,8 +19,7 @@ class WorkerRoundTest : public testing::Test {
   Gsn commit(LogAppender &a, u64 seed) {
     test::reserve_append(a, seed, 50);
     EXPECT_TRUE(ok(a.reserve(64, nullptr)));
-    a.precommit();
-    return a.confirm(seed, true);
+    return test::append_commit(a, seed);
   }
 
   // Until somebody who is about to write a round waits for others.
@@ -119,8 +118,7 @@ TEST(WorkerRoundCompany, is_who_has_waited_lately) {
   auto commit_ns = [&](LogAppender &a) {
     test::reserve_append(a, 1, 50);
     EXPECT_TRUE(ok(a.reserve(64, nullptr)));
-    a.precommit();
-    const Gsn gsn = a.confirm(1, true);
+    const Gsn gsn = test::append_commit(a, 1);
     t.log().shared()->round.lately_ns = 1'000'000'000;
     const u64 begin = now_ns();
     EXPECT_TRUE(a.wait_hardened(gsn, nullptr));
@@ -143,18 +141,16 @@ TEST(WorkerRoundCompany, is_who_has_waited_lately) {
   EXPECT_LT(least, 1'000'000u) << "the others are there, but nobody joins";
 }
 
-TEST_F(WorkerRoundTest, the_end_of_a_hold_wakes_who_was_passed_over) {
-  LogAppender a(t_.log(), 0), b(t_.log(), 1);
+TEST_F(WorkerRoundTest, the_end_of_an_append_wakes_who_was_passed_over) {
+  LogAppender b(t_.log(), 1);
   const u64 begin = now_ms();
   for (u64 i = 0; i < 20; i++) {
-    ASSERT_TRUE(ok(a.reserve(64, nullptr)));
-    a.precommit();
+    test::StalledAppend stalled(t_.log(), 0);
     Gsn behind = test::reserve_append(b, i, 10);
     std::thread waiter([&] { EXPECT_TRUE(b.wait_hardened(behind, nullptr)); });
     if (i % 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    Gsn gsn = a.confirm(1, true);
-    EXPECT_LT(t_.log().hardened(), gsn) << "confirmed only now";
-    EXPECT_TRUE(a.wait_hardened(gsn, nullptr));
+    EXPECT_LT(t_.log().hardened(), stalled.gsn());
+    stalled.end();
     waiter.join();
   }
   EXPECT_LT(now_ms() - begin, 15'000u);
