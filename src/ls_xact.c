@@ -139,6 +139,17 @@ wait_for_recovery(void)
 	}
 }
 
+/*
+ * A wait in the engine has no end any more when the engine worker and the process that is waited for
+ * have died with the postmaster.  At once: the callbacks of proc_exit() would wait in the engine, too.
+ */
+static void
+leave_without_postmaster(void)
+{
+	if (!PostmasterIsAlive())
+		_exit(1);
+}
+
 static void
 count_dependencies(bool count)
 {
@@ -175,6 +186,7 @@ attach(void)
 	ls_descriptors_reserve();
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 		ls_raise(&error, NULL);
+	ls_watch_host(leave_without_postmaster);
 	ls_pages_attach(worker);
 	ls_worker_report_waits(worker, my_wait_event_info, engine_wait_events);
 	count_dependencies(ls_count_remote_waits);

@@ -1,5 +1,6 @@
 // The store: arena, start, recovery, stop, statistics.
 #include "capi/wall.hpp"
+#include "os/host_watch.hpp"
 #include "store/store_process.hpp"
 
 using namespace ls;
@@ -91,6 +92,8 @@ static_assert(LS_NO_PIN == kLatestTn);
 bool ls_version_needed(const ls_store *store, uint64_t writer, uint64_t next) noexcept {
   return version_needed(store->txns->snapshots, writer, next);
 }
+
+void ls_watch_host(void (*watch)(void)) noexcept { set_host_watch(watch); }
 
 void ls_store_stats(const ls_store *store, ls_stats *stats) noexcept {
   wall::call_sure([&] { store_stats(*const_cast<ls_store *>(store), stats); });

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "capi/wall.hpp"
+#include "os/host_watch.hpp"
 #include "txn/prepared.hpp"
 
 using namespace ls;
@@ -113,7 +114,10 @@ void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) noexce
     LogAppender &log = wall::worker(worker).log;
     // Not interruptible: returning early would acknowledge what is not durable.  When the log has stopped under us the engine
     // has failed and the host ends us.
-    while (!log.wait_hardened(gsn, nullptr, delay_us)) usleep(kFailedPollUs);
+    while (!log.wait_hardened(gsn, nullptr, delay_us)) {
+      usleep(kFailedPollUs);
+      watch_host();
+    }
   });
 }
 

@@ -4,12 +4,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 
 #include "base/check.hpp"
 #include "base/spin.hpp"
 #include "os/clock.hpp"
+#include "os/host_watch.hpp"
 
 namespace ls {
 
@@ -22,30 +24,41 @@ constexpr int kMutexSpins = 100;
 
 constexpr u32 kFree = 0, kHeld = 1, kContended = 2;
 
+// However long a wait is, the process looks after its host so often.
+constexpr u64 kWatchNs = 1'000'000'000;
+
+std::atomic<HostWatch> g_watch{nullptr};
+
 // FUTEX_WAIT_BITSET takes an absolute time, so a retry needs no arithmetic.
 long wait_until(std::atomic<u32> *word, u32 expected, const timespec *deadline) {
   return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, expected, deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 bool wait(std::atomic<u32> *word, u32 expected, i64 timeout_us, bool retry_signals) {
-  timespec deadline{};
-  if (timeout_us >= 0) {
-    u64 at = now_ns() + static_cast<u64>(timeout_us) * 1000;
-    deadline.tv_sec = static_cast<time_t>(at / 1'000'000'000);
-    deadline.tv_nsec = static_cast<long>(at % 1'000'000'000);
-  }
-  int saved_errno = errno;
+  const u64 end = timeout_us >= 0 ? now_ns() + static_cast<u64>(timeout_us) * 1000 : ~u64{0};
+  const int saved_errno = errno;
   for (;;) {
-    long result = wait_until(word, expected, timeout_us >= 0 ? &deadline : nullptr);
-    int error = result == 0 ? 0 : errno;
-    if (error == EINTR && retry_signals) continue;
+    const u64 at = std::min(end, now_ns() + kWatchNs);
+    const timespec deadline{static_cast<time_t>(at / 1'000'000'000),
+                            static_cast<long>(at % 1'000'000'000)};
+    const long result = wait_until(word, expected, &deadline);
+    const int error = result == 0 ? 0 : errno;
     errno = saved_errno;
+    if (error == EINTR && retry_signals) continue;
     LS_CHECK(error == 0 || error == EAGAIN || error == EINTR || error == ETIMEDOUT, "futex wait");
-    return error != ETIMEDOUT;
+    if (error != ETIMEDOUT) return true;
+    watch_host();
+    if (at == end) return false;
   }
 }
 
 }  // namespace
+
+void set_host_watch(HostWatch watch) { g_watch.store(watch, std::memory_order_relaxed); }
+
+void watch_host() {
+  if (const HostWatch watch = g_watch.load(std::memory_order_relaxed)) watch();
+}
 
 bool futex_wait(std::atomic<u32> *word, u32 expected, i64 timeout_us) {
   return wait(word, expected, timeout_us, true);

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "base/check.hpp"
+#include "os/host_watch.hpp"
 #include "txn/row_lock_table.hpp"
 #include "txn/row_read.hpp"
 #include "txn/row_undo.hpp"
@@ -70,6 +71,7 @@ Status insist(Status (*step)(void *arg), void *arg) {
     if (code(s) != LS_NO_FRAMES && code(s) != LS_NO_SPACE && code(s) != LS_NO_MEMORY) return s;
     const timespec t{0, kRetryNs};
     nanosleep(&t, nullptr);
+    watch_host();
   }
 }
 

@@ -1,13 +1,18 @@
 #include "txn/row_read.hpp"
 
 #include "base/check.hpp"
+#include "txn/row_conflict.hpp"
 
 namespace ls {
 
 namespace {
 
-// Each round means that somebody changed the row in between; a reader that loses this often is looking at damage.
-constexpr u32 kMaxRereads = 10000;
+// A round means that the row was changed in between: a reader that loses so often pauses before it
+// reads again.
+constexpr u32 kRereadsAtOnce = 100;
+// A version that is not found although the row stands still: it was looked for so often, with
+// pauses, for a writer may be about to change the row.
+constexpr u32 kLooksInVain = 2000;
 
 // Rounds in a chain without a visible version: longer than any chain can be (a version per sequence number is possible,
 // but every step is an existing entry, so this only bounds loops made of damaged entries).
@@ -112,7 +117,10 @@ Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id,
                     RowVersion *version, RowHeader *newest, bool *absent) {
   const Tn settled = visible_below(*viewer.snapshot, viewer.base);
   *absent = false;
-  for (u32 i = 0; i < kMaxRereads; i++) {
+  RowHeader before{};
+  u32 in_vain = 0, pauses = 0;
+  for (u32 rereads = 0; in_vain < kLooksInVain; rereads++) {
+    if (rereads >= kRereadsAtOnce) LS_TRY(pause_for_others(w, &pauses));
     RowParts parts;
     u32 bytes;
     const Status s = copy_row(w, file, row_id, buffers.copy, &parts, &bytes);
@@ -130,6 +138,8 @@ Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id,
     if (found == Found::kRow) return kOk;
     if (found == Found::kNone) return make_status(LS_NOT_FOUND);
     w.pool->count_restart(w.slot);
+    in_vain = same_version(*newest, before) ? in_vain + 1 : 0;
+    before = *newest;
   }
   return fail_row(file, row_id, "an older version is missing");
 }

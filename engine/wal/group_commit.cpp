@@ -31,6 +31,7 @@
 #include "base/check.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
+#include "os/host_watch.hpp"
 #include "os/thread.hpp"
 #include "wal/log_writer.hpp"
 
@@ -327,6 +328,7 @@ void pause_for_append(u32 times) {
     sched_yield();
   } else {
     usleep(kBlockedSleepUs);
+    watch_host();
   }
 }
 

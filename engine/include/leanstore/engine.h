@@ -649,6 +649,15 @@ typedef struct ls_stats {
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;
 void ls_store_stats(const ls_store *store, ls_stats *stats) LS_NOEXCEPT;
+/* ls_stats.undo_failures, and why the last one failed. */
+uint64_t ls_undo_failures(const ls_store *store, ls_error *last) LS_NOEXCEPT;
+
+/*
+ * Called by this process while it waits long for others, about once a second, by the thread that
+ * waits and with whatever that holds: it ends the process when no process is left that could end
+ * the wait, or returns.  Null: nothing is called.
+ */
+void ls_watch_host(void (*watch)(void)) LS_NOEXCEPT;
 
 /*
  * What is in the log on disk, record by record, while the store runs.  `from`: where a round begins (log_redo_position); rounds that

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "os/clock.hpp"
+#include "os/host_watch.hpp"
 #include "os/thread.hpp"
 
 namespace ls {
@@ -135,6 +136,24 @@ TEST(FutexMutex, works_across_processes) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(shared->counter, 40000u);
   munmap(memory, sizeof(Shared));
+}
+
+// What a process that waits asks, and that it may end then.
+TEST(HostWatch, ends_a_wait_that_nothing_else_would) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    static int asked = 0;
+    set_host_watch([] {
+      if (++asked == 2) _exit(7);
+    });
+    std::atomic<u32> word{0};
+    futex_wait(&word, 0, -1);
+    _exit(1);
+  }
+  int status;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
 }
 
 TEST(Thread, is_named_and_blocks_all_signals) {

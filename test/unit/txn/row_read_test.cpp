@@ -1,4 +1,5 @@
 // Snapshots that want newest versions only (SERIALIZABLE readers).
+#include "txn/row_read.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -84,6 +85,78 @@ TEST_F(RowReadTest, own_later_changes_are_not_newer) {
   EXPECT_EQ(rows, 5);
   b.release(s);
   b.commit();
+}
+
+// A look at the row by a snapshot that asks who is active; each time somebody does that, the row's writer takes its change back and makes
+// another one, `left` times.
+struct Restless {
+  Session &writer;
+  FileSlot &table;
+  u32 left;
+
+  static bool is_active(const void *arg, Tn tn) {
+    Restless &r = *static_cast<Restless *>(const_cast<void *>(arg));
+    if (r.left > 0) {
+      r.left--;
+      txn_rollback_to(r.writer.worker(), 0);
+      TXN_EXPECT_OK(r.writer.update(r.table, 2, "restless"));
+    }
+    return tn == r.writer.tn();
+  }
+  ls_status look(Session &reader, std::string *found) {
+    auto s = reader.snapshot();
+    s->s.kind = LS_SNAPSHOT_SELF;
+    Viewer viewer = viewer_of(reader.worker(), s->s);
+    viewer.active = {this, is_active};
+    alignas(8) u8 copy[kPageSize], older[kPageSize];
+    RowVersion version;
+    RowHeader newest{};
+    bool absent = false;
+    const Status status = read_version(reader.worker(), table, viewer, 2, {copy, older}, &version, &newest, &absent);
+    if (ok(status)) found->assign(version.payload.begin(), version.payload.end());
+    reader.release(s);
+    return code(status);
+  }
+};
+
+TEST_F(RowReadTest, a_row_that_does_not_stand_still_is_no_damage) {
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 2, "new"));
+  Restless restless{a, table, 3000};
+  std::string found;
+  EXPECT_EQ(restless.look(b, &found), LS_OK) << last_error().message;
+  EXPECT_EQ(found, "old");
+  EXPECT_EQ(restless.left, 0u);
+}
+
+TEST_F(RowReadTest, who_looks_at_a_row_that_does_not_stand_still_can_be_interrupted) {
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 2, "new"));
+  Restless restless{a, table, ~0u};
+  const volatile int interrupt = 1;
+  b.worker().ctx.interrupt = &interrupt;
+  std::string found;
+  EXPECT_EQ(restless.look(b, &found), LS_INTERRUPTED);
+  b.worker().ctx.interrupt = nullptr;
+}
+
+TEST_F(RowReadTest, a_version_that_is_missing_while_the_row_stands_still_is) {
+  a.begin();
+  TXN_ASSERT_OK(a.update(table, 2, "new"));
+  const u32 seq = a.worker().next_seq - 1;
+  alignas(8) u8 leaf[kPageSize];
+  const VersionEntry *entry;
+  VersionStore versions = version_store(a.worker(), a.tn());
+  TXN_ASSERT_OK(versions.get({a.tn(), seq}, leaf, &entry));
+  const VersionEntry kept = *entry;
+  const std::string payload(reinterpret_cast<const char *>(leaf) + sizeof kept, kept.payload_bytes);
+  TXN_ASSERT_OK(versions.remove({a.tn(), seq}));
+  Restless standing{a, table, 0};
+  std::string found;
+  EXPECT_EQ(standing.look(b, &found), LS_CORRUPT);
+  TXN_ASSERT_OK(versions.put({a.tn(), seq}, kept, Bytes(reinterpret_cast<const u8 *>(payload.data()), payload.size())));
+  EXPECT_EQ(standing.look(b, &found), LS_OK);
+  EXPECT_EQ(found, "old");
 }
 
 }  // namespace
