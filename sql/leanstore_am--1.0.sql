@@ -139,6 +139,7 @@ CREATE FUNCTION leanstore_stat(
     OUT pages_packed bigint,
     OUT pages_packed_unwritten bigint,
     OUT frames_packed bigint,
+    OUT undo_failures bigint,
     OUT log_fsync_ms double precision)
 RETURNS record
 AS 'MODULE_PATHNAME'
@@ -154,7 +155,9 @@ CREATE VIEW leanstore_stat_buffer AS
 CREATE VIEW leanstore_stat_wal AS
     SELECT log_bytes, log_rounds, log_fsyncs, log_fsync_ms, log_commits,
            CASE WHEN log_rounds > 0 THEN round(log_commits::numeric / log_rounds, 2) END AS commits_per_round,
-           log_commits_held, log_counted, log_remote_by_page, log_remote_by_transaction, log_position, log_hardened_gsn, log_redo_position, log_segments, checkpoints
+           log_commits_held, log_counted, log_remote_by_page, log_remote_by_transaction,
+           log_position, log_hardened_gsn, log_redo_position, log_segments, checkpoints,
+           undo_failures
     FROM leanstore_stat();
 
 -- What is in the log on disk, a row for each page operation; from one position of the log (a row's position, or

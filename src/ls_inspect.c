@@ -51,7 +51,8 @@ leanstore_stat(PG_FUNCTION_ARGS)
 			s.log_hardened_gsn, s.log_commits_held, s.log_segments, s.page_hits,
 			s.log_counted, s.log_remote_by_page, s.log_remote_by_transaction,
 			s.changes_put_off, s.changes_waiting,
-			s.pages_unpacked, s.pages_packed, s.pages_packed_unwritten, s.frames_packed
+			s.pages_unpacked, s.pages_packed, s.pages_packed_unwritten, s.frames_packed,
+			s.undo_failures
 		};
 		Datum		values[lengthof(counters) + 1];
 		bool		nulls[lengthof(counters) + 1] = {0};

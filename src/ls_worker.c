@@ -68,6 +68,28 @@ panic_if_failed(void)
 						 " be written again.")));
 }
 
+/*
+ * A checkpoint that cannot write undo files goes on without: the administrator has to be told why
+ * the log is kept.
+ */
+static void
+report_undo_failures(void)
+{
+	static uint64 reported = 0;
+	ls_error	error = {0};
+	uint64		failures = ls_undo_failures(ls_shared->store, &error);
+
+	if (failures == reported)
+		return;
+	reported = failures;
+	ereport(LOG,
+			(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+			 errmsg("leanstore checkpoint could not write the undo of long transactions: %s",
+					ls_error_text(&error)),
+			 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+			 errhint("The engine's log is kept until that succeeds or these transactions end.")));
+}
+
 /* The main loop has ended because it was to. */
 static bool may_end = false;
 
@@ -190,6 +212,7 @@ ls_engine_worker_main(Datum arg)
 		if (ready)
 		{
 			panic_if_failed();
+			report_undo_failures();
 			ls_twophase_sweep();
 			ls_horizon_publish();
 			ls_commits_note_progress();

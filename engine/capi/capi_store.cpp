@@ -93,6 +93,10 @@ bool ls_version_needed(const ls_store *store, uint64_t writer, uint64_t next) no
   return version_needed(store->txns->snapshots, writer, next);
 }
 
+uint64_t ls_undo_failures(const ls_store *store, ls_error *last) noexcept {
+  return store->undo_failures.get(last);
+}
+
 void ls_watch_host(void (*watch)(void)) noexcept { set_host_watch(watch); }
 
 void ls_store_stats(const ls_store *store, ls_stats *stats) noexcept {

@@ -20,6 +20,7 @@
 #include "buffer/pool.hpp"
 #include "recovery/control_file.hpp"
 #include "recovery/long_transactions.hpp"
+#include "recovery/undo_failures.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
@@ -33,7 +34,7 @@ struct CheckpointEnv {
   u64 redo_run;   // of the same
   Gsn undo_gsn;   // and of the same: its list of long transactions
   u64 long_transaction_bytes;     // of log since a transaction began, from which it counts as one
-  std::atomic<u64> *undo_failures;    // so often undo files could not be written
+  UndoFailures *undo_failures;
   const std::atomic<Lsn> *noted;  // the log is kept from there, too; or kNothingNoted
   FlushPace pace{};   // of C4, fuzzy
 };

@@ -85,7 +85,7 @@ Status LongTransactions::collect(Ctx &ctx, const CheckpointEnv &env, Gsn hardene
     status = fail(LS_NO_MEMORY, "no memory for the undo of long transactions");
   }
   if (ok(status) || code(status) == LS_INTERRUPTED) return status;
-  env.undo_failures->fetch_add(1, std::memory_order_relaxed);
+  env.undo_failures->note();
   next_ = list_;
   next_published_ = at_list_;
   if (!list_.empty()) *bound = std::min(*bound, list_.gsn + 1);

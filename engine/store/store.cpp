@@ -161,6 +161,7 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->log_position = process.log.end();
   stats->log_hardened_gsn = process.log.hardened();
   stats->checkpoints = store.checkpoints.load(std::memory_order_relaxed);
+  stats->undo_failures = store.undo_failures.get(nullptr);
   stats->log_redo_position = store.redo_lsn.load(std::memory_order_relaxed);
   stats->versions_written = txns.versions_written.load(std::memory_order_relaxed);
   stats->versions_removed = txns.versions_removed.load(std::memory_order_relaxed);

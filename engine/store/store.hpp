@@ -10,6 +10,7 @@
 #pragma once
 #include "base/failure.hpp"
 #include "recovery/control_file.hpp"
+#include "recovery/undo_failures.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
@@ -50,7 +51,7 @@ struct ls_store {
   std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; kNothingNoted
   ls::u64 redo_run = 0;                // of redo_lsn; by whoever makes checkpoints
   ls::Gsn undo_gsn = 0;                // CheckpointEnv::undo_gsn; by whoever makes checkpoints
-  mutable std::atomic<ls::u64> undo_failures{0};   // undo files that could not be written: the log is kept instead
+  mutable ls::UndoFailures undo_failures;   // the log is kept instead
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};
   std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far

@@ -82,6 +82,27 @@ foreach my $end (qw(commit crash))
 	is(scalar(undo_files()), 0, 'crash: the files are gone');
 }
 
+# --- Undo files that cannot be written -------------------------------------------
+my $failures = q{SELECT undo_failures FROM leanstore_stat_wal};
+is($node->safe_psql('postgres', $failures), 0, 'all could be written');
+my $session = $node->background_psql('postgres');
+$session->query_safe(q{BEGIN; INSERT INTO quiet VALUES (2)});
+$node->safe_psql('postgres', q{INSERT INTO other SELECT repeat(md5(i::text), 30) FROM generate_series(1, 10000) i});
+my $log_end = -s $node->logfile;
+rename $undo, "$undo.away" or die $!;
+append_to_file($undo, 'not a directory');
+$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
+cmp_ok($node->safe_psql('postgres', $failures), '>', 0, 'what could not be written is counted');
+cmp_ok($node->safe_psql('postgres', $log_mb), '>', 8, 'and its log is kept');
+$node->wait_for_log(qr/could not write the undo of long transactions: .*: Not a directory\n.*DETAIL: .*undo.*\n.*HINT:  The engine's log is kept/, $log_end);
+unlink $undo;
+rename "$undo.away", $undo or die $!;
+$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
+cmp_ok($node->safe_psql('postgres', $log_mb), '<', 8, 'until it can be written');
+is(scalar(undo_files()), 1, 'as it is then');
+$session->query_safe('ROLLBACK');
+$session->quit;
+
 $node->leanstore_check_ok('at the end');
 $node->stop;
 done_testing();

@@ -640,6 +640,7 @@ typedef struct ls_stats {
   /* Commits of workers that count dependencies; those that used a page, or a row, whose last writer was another worker and not durable. */
   uint64_t log_counted, log_remote_by_page, log_remote_by_transaction;
   uint64_t checkpoints, log_redo_position;
+  uint64_t undo_failures; /* checkpoints that could not write undo files and kept the log instead */
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;
   uint64_t changes_put_off, changes_waiting; /* of leaves that are not in memory: ever, and now */

@@ -107,7 +107,7 @@ TEST_F(LongTransactionTest, the_log_goes_on_without_them) {
       EXPECT_LT(bytes, 2000u) << "insertions without their bytes";
       before = bytes;
     }
-    EXPECT_EQ(store.store()->undo_failures.load(), 0u);
+    EXPECT_EQ(store.store()->undo_failures.get(nullptr), 0u);
     change(loser, ids, 'z');   // in the log only
     other_work(other, 50);
   }));
@@ -233,7 +233,7 @@ TEST_F(LongTransactionTest, files_that_cannot_be_written_keep_the_log) {
           EXPECT_EQ(control().undo_gsn, first_list);
           EXPECT_TRUE(i == 0 || control().redo_lsn == kept);
         }
-        EXPECT_EQ(store.store()->undo_failures.load(), 2u);
+        EXPECT_EQ(store.store()->undo_failures.get(nullptr), 2u);
         fault_clear();
         change(s, {ids[1]}, 'z');
         if (mended) {
