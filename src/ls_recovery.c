@@ -149,7 +149,9 @@ report_success(instr_time start)
 		ereport(LOG,
 				(errmsg("leanstore recovery: replayed %.3f GB of log in %.2f s (%.2f GB per minute), " UINT64_FORMAT " records, rolled back " UINT64_FORMAT " transactions",
 						gigabytes(progress.log_bytes), seconds, gigabytes(progress.log_bytes) * 60 / Max(seconds, 1e-3),
-						progress.records, progress.rolled_back)));
+						progress.records, progress.rolled_back),
+				 errdetail("Analysis %.3f s, redo %.3f s, undo %.3f s.",
+						   progress.analysis_us / 1e6, progress.redo_us / 1e6, progress.undo_us / 1e6)));
 }
 
 bool

@@ -27,8 +27,12 @@ void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progr
   progress->log_bytes = store->log_bytes.load(std::memory_order_relaxed);
   progress->redone_bytes = store->redone_bytes.load(std::memory_order_relaxed);
   // Written before the store is ready.
-  progress->records = ready ? store->report.log_records : 0;
-  progress->rolled_back = ready ? store->report.losers : 0;
+  const RecoveryReport report = ready ? store->report : RecoveryReport{};
+  progress->records = report.log_records;
+  progress->rolled_back = report.losers;
+  progress->analysis_us = report.analysis_us;
+  progress->redo_us = report.redo_us;
+  progress->undo_us = report.undo_us;
 }
 
 void ls_recovery_cancel(ls_store *store) noexcept { __atomic_store_n(&store->recovery_cancelled, 1, __ATOMIC_RELAXED); }

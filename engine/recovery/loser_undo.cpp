@@ -1,8 +1,12 @@
 #include "recovery/loser_undo.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
+#include "base/interrupt.hpp"
 #include "btree/tree.hpp"
+#include "recovery/crew.hpp"
+#include "recovery/undo_portion.hpp"
 
 namespace ls {
 
@@ -44,21 +48,75 @@ class LoserFiles {
   std::unordered_map<FileNo, FileSlot *> slots_;
 };
 
+// Gathers changes in portions, has the tasks of each done by several threads, and ends the losers of
+// which everything is undone.
+class Undoer {
+ public:
+  Undoer(Worker &w, u32 worker_slots, UndoSpool &undo, const LogAnalysis &analysis,
+         UndoStats &stats)
+      : w_(w), worker_slots_(worker_slots), undo_(undo), files_(w, analysis), stats_(stats) {}
+
+  Status run(const std::vector<Tn> &losers) {
+    for (Tn tn : losers) {
+      LS_TRY(undo_.backward(tn, [&](const RowUndo &change) { return add(tn, change); }));
+      gathered_.push_back(tn);
+    }
+    return undo_portion();
+  }
+
+ private:
+  Status add(Tn tn, RowUndo change) {
+    stats_.records++;
+    FileSlot *file;
+    LS_TRY(files_.find(change.file, &file));
+    while (file && !portion_.add(*file, tn, &change)) LS_TRY(undo_portion());
+    return kOk;
+  }
+
+  Status undo_portion() {
+    portion_.divide();
+    taken_.store(0, std::memory_order_relaxed);
+    const size_t threads = std::min({size_t{worker_slots_}, portion_.tasks(), size_t{Crew::kMost}});
+    Crew crew;
+    LS_TRY(crew.run("ls undo", static_cast<u32>(threads),
+                    [&](u32 member) { return take_tasks(crew, member); }));
+    portion_.clear();
+    for (Tn tn : gathered_) LS_TRY(log_fate(w_, RecordKind::kAborted, tn));
+    stats_.losers += gathered_.size();
+    gathered_.clear();
+    return kOk;
+  }
+
+  Status take_tasks(const Crew &crew, u32 member) {
+    Worker worker(w_.pool, w_.log.log(), w_.txns, member);   // the host's workers have not come yet
+    worker.ctx.interrupt = w_.ctx.interrupt;
+    for (;;) {
+      const size_t task = taken_.fetch_add(1, std::memory_order_relaxed);
+      if (task >= portion_.tasks() || crew.failed()) return kOk;
+      LS_TRY(portion_.undo(task, [&](const UndoOp &op) -> Status {
+        if (interrupt_pending(worker.ctx.interrupt)) {
+          return fail(LS_INTERRUPTED, "recovery was interrupted");
+        }
+        return row_undo(worker, *op.file, op.change, op.tn);
+      }));
+    }
+  }
+
+  Worker &w_;
+  const u32 worker_slots_;
+  UndoSpool &undo_;
+  LoserFiles files_;
+  UndoStats &stats_;
+  UndoPortion portion_;
+  std::atomic<size_t> taken_{0};   // tasks of it
+  std::vector<Tn> gathered_;       // losers of which no change is left behind the portion
+};
+
 }  // namespace
 
-Status undo_losers(Worker &w, UndoSpool &undo, const LogAnalysis &analysis, const std::vector<Tn> &losers, UndoStats *stats) {
-  LoserFiles files(w, analysis);
-  for (Tn tn : losers) {
-    LS_TRY(undo.backward(tn, [&](const RowUndo &change) -> Status {
-      stats->records++;
-      FileSlot *slot;
-      LS_TRY(files.find(change.file, &slot));
-      return slot ? row_undo(w, *slot, change, tn) : kOk;
-    }));
-    LS_TRY(log_fate(w, RecordKind::kAborted, tn));
-  }
-  stats->losers += losers.size();
-  return kOk;
+Status undo_losers(Worker &w, u32 worker_slots, UndoSpool &undo, const LogAnalysis &analysis,
+                   const std::vector<Tn> &losers, UndoStats *stats) {
+  return losers.empty() ? kOk : Undoer(w, worker_slots, undo, analysis, *stats).run(losers);
 }
 
 Status log_fate(Worker &w, RecordKind kind, Tn tn) {

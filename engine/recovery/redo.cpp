@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "base/interrupt.hpp"
-#include "os/thread.hpp"
+#include "recovery/crew.hpp"
 #include "recovery/redo_page.hpp"
 #include "recovery/redo_portion.hpp"
 
@@ -14,7 +13,6 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kMostThreads = 8;
 // A thread more is worth while for so many pages.
 constexpr size_t kPagesPerThread = 1024;
 
@@ -26,32 +24,22 @@ class PortionRedo {
 
   Status run() {
     const size_t processors = std::max(1u, std::thread::hardware_concurrency());
-    const size_t threads = std::min({processors, size_t{kMostThreads}, portion_.pages().size() / kPagesPerThread});
-    {
-      Thread others[kMostThreads];
-      // The caller is one of them.
-      for (size_t i = 1; i < threads; i++) LS_TRY(others[i].start("ls redo", [this] { work(); }));
-      work();
-    }
-    if (!error_) return kOk;
-    set_last_error(*error_);
-    return make_status(error_->status);
+    const size_t threads = std::min(processors, portion_.pages().size() / kPagesPerThread);
+    return crew_.run("ls redo", static_cast<u32>(threads), [this](u32) { return work(); });
   }
 
  private:
-  void work() {
+  Status work() {
     Ctx ctx;   // the counts in it are a thread's own
     ctx.pool = ctx_.pool;
     ctx.slot = ctx_.slot;
     ctx.interrupt = ctx_.interrupt;
     RedoStats stats;
-    const Status status = take_pages(ctx, &stats);
+    LS_TRY(take_pages(ctx, &stats));
     std::lock_guard guard(mutex_);
     stats_.ops_applied += stats.ops_applied;
     stats_.ops_skipped += stats.ops_skipped;
-    if (ok(status) || error_) return;
-    error_ = last_error();
-    failed_.store(true, std::memory_order_relaxed);
+    return kOk;
   }
 
   Status take_pages(Ctx &ctx, RedoStats *stats) {
@@ -72,7 +60,7 @@ class PortionRedo {
       bool truncated;
       LS_TRY(redo_page(pages_.pool(), page, file.started_empty, portion_.ops(index), stats, &truncated));
       if (truncated) file.truncated.store(true, std::memory_order_relaxed);
-      if (failed_.load(std::memory_order_relaxed)) return kOk;
+      if (crew_.failed()) return kOk;
       if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     }
   }
@@ -91,10 +79,9 @@ class PortionRedo {
   const RedoPortion &portion_;
   const Gsn redo_gsn_;
   std::atomic<size_t> taken_{0};
-  std::atomic<bool> failed_{false};
+  Crew crew_;
   std::mutex mutex_;
-  RedoStats &stats_;                 // under mutex_, as the next one
-  std::optional<ls_error> error_;
+  RedoStats &stats_;   // under mutex_
 };
 
 void drop_truncated(BufferPool &pool, RecoveryFiles &files) {

@@ -28,6 +28,7 @@ struct RecoveryReport {
   u64 doubts;
   u64 prepared;         // two-phase, not ended
   u64 files_missing;
+  u64 analysis_us, redo_us, undo_us;
 };
 
 }  // namespace ls

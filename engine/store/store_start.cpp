@@ -24,6 +24,7 @@
 
 #include "btree/tree.hpp"
 #include "buffer/page_provider.hpp"
+#include "os/clock.hpp"
 #include "os/file.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
@@ -148,10 +149,12 @@ class Redoer {
       return kOk;
     }
     LS_TRY(read_list());
+    const u64 began = now_us();
     LogReader log = open_log();
     LS_TRY(log_begins(wal_, control.segment_bytes, control.redo_lsn));
     LS_TRY(analyse_log(log, control.log_end, &state_.analysis));
     state_.log = log.extent();
+    store_.report.analysis_us = now_us() - began;
     return log.make_durable();
   }
 
@@ -194,6 +197,7 @@ class Redoer {
     ctx.slot = store_.config.worker_slots + kSlotRecovery;
     ctx.interrupt = &store_.recovery_cancelled;
     RedoStats stats;
+    const u64 began = now_us();
     if (state_.replay_needed()) store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
     if (state_.replay_needed()) {
       LogReader again = open_log();
@@ -209,6 +213,7 @@ class Redoer {
     report.ops_applied = stats.ops_applied;
     report.ops_skipped = stats.ops_skipped;
     report.files_missing = stats.files_missing;
+    report.redo_us = now_us() - began;
     return kOk;
   }
 
@@ -250,11 +255,14 @@ class Finisher {
     LS_TRY(process_.threads->start_writers());
     LS_TRY(open_version_trees());
     UndoStats stats;
-    LS_TRY(undo_losers(w_, *state_.undo, state_.analysis, state_.losers, &stats));
+    const u64 began = now_us();
+    LS_TRY(undo_losers(w_, store_.config.worker_slots, *state_.undo, state_.analysis,
+                       state_.losers, &stats));
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
     LS_TRY(settle_two_phase());
     store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
+    store_.report.undo_us = now_us() - began;
     const bool replayed = state_.replay_needed();
     store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.log.end, std::memory_order_relaxed);
     store_.redo_run = replayed ? state_.control.redo_run : store_.run;

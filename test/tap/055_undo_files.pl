@@ -1,11 +1,14 @@
 # Transactions that outlive checkpoints: an idle one with one row, and one that goes on.  Their undo lies in
-# files, so the log goes on without them, and a server that is killed finds both to roll back, in little memory.
+# files, so the log goes on without them, and a server that is killed finds both to roll back, in little memory;
+# also when it is killed again while it does.
 use strict;
 use warnings FATAL => 'all';
 
 use CrashDriver;
 use LeanstoreTest;
+use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $MAX_WAL = 32;
 my $node = LeanstoreTest->new_node('undo_files',
@@ -25,6 +28,26 @@ sub memory_mb
 	my ($what) = @_;
 	open(my $status, '<', '/proc/' . $node->engine_worker_pid . '/status') or die $!;
 	return (map { /^$what:\s+(\d+)/ ? $1 / 1024 : () } <$status>)[0];
+}
+
+# Until recovery's undo has begun, and a little longer; false: none was seen.
+sub in_undo
+{
+	my $log_end = -s $node->logfile;
+	for (my $i = 0; $i < 60_000; $i++)
+	{
+		my $worker = $node->child_pid('leanstore engine worker');
+		foreach my $comm (defined $worker ? glob("/proc/$worker/task/*/comm") : ())
+		{
+			open(my $file, '<', $comm) or next;
+			next unless (<$file> // '') eq "ls undo\n";
+			usleep(rand 100_000);
+			return 1;
+		}
+		return 0 if $node->log_contains(qr/leanstore engine is ready/, $log_end);
+		usleep(1_000);
+	}
+	return 0;
 }
 
 $node->safe_psql('postgres', q{
@@ -74,9 +97,13 @@ foreach my $end (qw(commit crash))
 	kill 'STOP', map { $_->query_safe('SELECT pg_backend_pid()') } ($idle, $long);
 	CrashDriver::kill_server($node, 'all');
 	eval { $_->quit } foreach ($idle, $long);
+	my @killed;
+	CrashDriver::start_and_kill($node, 0, sub { push @killed, in_undo() }) foreach (1 .. 3);
+	is($killed[0], 1, 'crash: the server was killed while it undid');
 	$node->start;
 	is($node->safe_psql('postgres', $rows), $before, 'crash: both are rolled back');
-	ok($node->log_contains(qr/leanstore recovery: replayed .* rolled back 2 transactions/), q{crash: the server's log says so});
+	ok($node->log_contains(qr/leanstore recovery: replayed .* rolled back [12] transactions.*\n.*DETAIL:  Analysis .* undo [0-9.]+ s/),
+		q{crash: the server's log says so});
 	cmp_ok(memory_mb('VmHWM') - memory_mb('RssShmem'), '<', 250, 'crash: recovery took little memory');
 	$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
 	is(scalar(undo_files()), 0, 'crash: the files are gone');

@@ -700,10 +700,10 @@ sub checkpoint_in_background
 	return $pid;
 }
 
-# Starts the server, does not wait until it is ready, kills it after SECONDS.
+# Starts the server, does not wait until it is ready, kills it after SECONDS, and after what UNTIL does.
 sub start_and_kill
 {
-	my ($node, $seconds) = @_;
+	my ($node, $seconds, $until) = @_;
 	local %ENV = $node->_get_env(PGAPPNAME => undef);
 	my $old = _pid_in_file($node) // 0;
 	my $pid;
@@ -719,6 +719,7 @@ sub start_and_kill
 	}
 	croak 'the server does not start' unless defined $pid && $pid != $old;
 	$node->{_pid} = $pid;
+	$until->() if $until;
 	kill_server($node, 'all');
 	return;
 }

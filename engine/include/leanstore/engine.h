@@ -134,7 +134,8 @@ typedef struct ls_recovery_progress {
   uint64_t log_bytes;      /* to be replayed: 0 until the log is read, and when there is nothing to replay */
   uint64_t redone_bytes;
   uint64_t records;        /* in them */
-  uint64_t rolled_back;    /* transactions; after step 2 */
+  uint64_t rolled_back;    /* transactions; after step 2, as what follows */
+  uint64_t analysis_us, redo_us, undo_us; /* how long the passes took */
 } ls_recovery_progress;
 void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) LS_NOEXCEPT;
 /* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the store counts as stopped. */
