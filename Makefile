@@ -4,7 +4,8 @@
 #
 #   - from the top of the tree, by you: engine, tests, verbs;
 #   - from build/pg-<server>/, by itself (LS_PGXS is then set): the PGXS part,
-#     which compiles src/*.c and links the extension for one server.
+#     which compiles and links one module for one server.  LS_PGXS names it:
+#     leanstore_am (src/ and the engine) or leanstore_accel (accel/).
 #
 # Everything generated goes to build/, apart for each server and for each
 # engine variant, so nothing has to be cleaned when PG_CONFIG changes.
@@ -110,7 +111,10 @@ engine_for = $(if $(call has_asserts,$(1)),debug,release)
 PG_DIR := $(if $(PG_CONFIG),$(call pg_dir,$(PG_CONFIG)))
 ENGINE_VARIANT := $(if $(PG_CONFIG),$(call engine_for,$(PG_CONFIG)))
 
-pgxs = +@$(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS=1 \
+MODULES = leanstore_am leanstore_accel
+
+# $(call pgxs,MODULE) VERB
+pgxs = $(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS=$(1) \
 	PG_CONFIG=$(PG_CONFIG) LS_TOP=$(CURDIR) \
 	ENGINE_LIB=$(CURDIR)/build/$(ENGINE_VARIANT)/libleanstore.a \
 	LS_DEBUG=$(if $(filter debug,$(ENGINE_VARIANT)),1) \
@@ -118,8 +122,8 @@ pgxs = +@$(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS
 
 .PHONY: all install uninstall clean help server
 all: server build/$(ENGINE_VARIANT)/libleanstore.a
-	@mkdir -p $(PG_DIR)/src $(patsubst src/%/,$(PG_DIR)/src/%,$(wildcard src/*/))
-	$(pgxs) all
+	@mkdir -p $(PG_DIR)/src $(PG_DIR)/accel $(patsubst src/%/,$(PG_DIR)/src/%,$(wildcard src/*/))
+	+@$(foreach module,$(MODULES),$(call pgxs,$(module)) all &&) true
 	@$(MAKE) --no-print-directory -s stage PG_CONFIG=$(PG_CONFIG)
 
 # Whether there is a server to build for, and of the right version.
@@ -134,14 +138,15 @@ server:
 stage:
 	@rm -rf $(PG_DIR)/stage
 	@mkdir -p $(PG_DIR)/stage/lib $(PG_DIR)/stage/share/extension
-	@cp $(PG_DIR)/leanstore_am.so $(PG_DIR)/stage/lib/
-	@cp leanstore_am.control $(wildcard sql/leanstore_am--*.sql) $(PG_DIR)/stage/share/extension/
+	@cp $(MODULES:%=$(PG_DIR)/%.so) $(PG_DIR)/stage/lib/
+	@cp *.control accel/*.control $(wildcard sql/*--*.sql accel/*--*.sql) \
+		$(PG_DIR)/stage/share/extension/
 
 install: all
-	$(pgxs) install
+	+@$(foreach module,$(MODULES),$(call pgxs,$(module)) install &&) true
 
 uninstall: server
-	$(pgxs) uninstall
+	+@$(foreach module,$(MODULES),$(call pgxs,$(module)) uninstall &&) true
 
 clean:
 	rm -rf build
@@ -235,10 +240,17 @@ else
 
 VPATH := $(LS_TOP)
 
-MODULE_big = leanstore_am
+MODULE_big = $(LS_PGXS)
+ifeq ($(LS_PGXS),leanstore_am)
 EXTENSION = leanstore_am
 DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/sql/leanstore_am--*.sql))
 OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*.c $(LS_TOP)/src/*/*.c))
+LS_LIBRARIES = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -llz4 -lstdc++ -lpthread
+else
+EXTENSION = accel/leanstore_accel
+DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/accel/leanstore_accel--*.sql))
+OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/accel/*.c))
+endif
 
 PG_CPPFLAGS = -I$(LS_TOP)/engine/include -I$(LS_TOP)/src $(if $(LS_DEBUG),-DLS_DEBUG_CHECKS=1)
 # The engine's objects are gcc's.  With all files before it, it takes what a failed call leaves unset for used.
@@ -246,8 +258,7 @@ LS_LTO := $(if $(LS_DEBUG)$(findstring clang,$(CC)),,$(LTO))
 PG_CFLAGS = $(LS_LTO) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wno-clobbered -Werror=implicit-function-declaration \
 	-ffile-prefix-map=$(LS_TOP)/= -MMD -MP
-SHLIB_LINK = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -llz4 -lstdc++ -lpthread \
-	$(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)
+SHLIB_LINK = $(LS_LIBRARIES) $(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -256,5 +267,5 @@ $(OBJS): $(LS_TOP)/Makefile
 # PGXS does not know that the library has to be linked again.
 $(shlib): $(ENGINE_LIB)
 
--include $(wildcard src/*.d src/*/*.d)
+-include $(OBJS:.o=.d)
 endif

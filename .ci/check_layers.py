@@ -5,7 +5,8 @@ L1: an engine folder includes only itself and folders to its left in LAYERS;
     version and vlog do not include each other.
 L2: the engine includes no PostgreSQL header, and no quoted header that is not
     in the tree.
-L3: src/ includes from the engine only leanstore/engine.h.
+L3: src/ includes from the engine only leanstore/engine.h, and nothing from accel/.
+L4: accel/ includes from src/ only ls_module.h, and nothing from the engine.
 
 Prints one "ok" or "not ok" line for each folder and each self-test.
 """
@@ -19,6 +20,7 @@ LAYERS = ("base os sync range wal buffer btree version vlog txn index "
           "recovery store capi").split()
 STRANGERS = {("version", "vlog"), ("vlog", "version")}
 WALL = "leanstore/engine.h"
+MODULE = os.path.join("src", "ls_module.h")
 SOURCE = (".h", ".hpp", ".c", ".cpp", ".def")
 
 # Names by which a PostgreSQL header can be reached.
@@ -49,7 +51,7 @@ def sources(root, folder):
 
 def resolve(root, path, name):
     """The tree's file that a quoted include means, relative to root."""
-    for base in (os.path.dirname(path), "engine", "engine/include"):
+    for base in (os.path.dirname(path), "engine", "engine/include", "src", "accel"):
         candidate = os.path.normpath(os.path.join(base, name))
         if os.path.isfile(os.path.join(root, candidate)):
             return candidate
@@ -90,6 +92,8 @@ def check_src_file(root, path):
         if name == WALL:
             continue
         target = resolve(root, path, name)
+        if target is not None and target.startswith("accel" + os.sep):
+            yield f'{path}:{line}: src includes "{name}" of accel (L3)'
         in_engine = target is not None and target.startswith("engine" + os.sep)
         if in_engine and not target.startswith(os.path.join("engine", "include")):
             # A PostgreSQL header may share a name with an engine file; ours
@@ -98,6 +102,15 @@ def check_src_file(root, path):
                 yield f'{path}:{line}: src includes "{name}" of the engine (L3)'
         elif in_engine or name.endswith(".hpp"):
             yield f'{path}:{line}: src includes "{name}"; only {WALL} is allowed (L3)'
+
+
+def check_accel_file(root, path):
+    for line, quoted, name in includes(os.path.join(root, path)):
+        target = resolve(root, path, name)
+        if target is None or not quoted and POSTGRES.search(name):
+            continue
+        if target != MODULE and not target.startswith("accel" + os.sep):
+            yield f'{path}:{line}: accel includes "{name}"; of the rest only {MODULE} is allowed (L4)'
 
 
 def check(root):
@@ -117,6 +130,9 @@ def check(root):
     paths = list(sources(root, "src"))
     if paths:
         result.append(("src", [e for path in paths for e in check_src_file(root, path)]))
+    paths = list(sources(root, "accel"))
+    if paths:
+        result.append(("accel", [e for path in paths for e in check_accel_file(root, path)]))
     return result
 
 
@@ -128,6 +144,9 @@ CANARIES = [
         "engine/btree/node_search.hpp": "",
         "engine/include/leanstore/engine.h": "#include <stdint.h>\n",
         "src/ls_row.c": '#include "postgres.h"\n#include "leanstore/engine.h"\n',
+        "src/ls_module.h": '#include "optimizer/planner.h"\n',
+        "accel/ls_plan.h": '#include "postgres.h"\n#include "ls_module.h"\n',
+        "accel/ls_plan.c": '#include "ls_plan.h"\n',
     }),
     ("an include upwards is found", "L1", {
         "engine/base/types.hpp": '#include "btree/node.hpp"\n',
@@ -150,6 +169,22 @@ CANARIES = [
     ("a path around the wall is found", "L3", {
         "engine/base/types.hpp": "",
         "src/ls_row.c": '#include "../engine/base/types.hpp"\n',
+    }),
+    ("the other module in src is found", "L3", {
+        "accel/ls_plan.h": "",
+        "src/ls_row.c": '#include "ls_plan.h"\n',
+    }),
+    ("the other module in the engine is found", "L2", {
+        "accel/ls_plan.h": "",
+        "engine/base/types.hpp": '#include "../../accel/ls_plan.h"\n',
+    }),
+    ("more of src in accel is found", "L4", {
+        "src/ls.h": "",
+        "accel/ls_plan.c": '#include "ls.h"\n',
+    }),
+    ("the engine in accel is found", "L4", {
+        "engine/include/leanstore/engine.h": "",
+        "accel/ls_plan.c": '#include "leanstore/engine.h"\n',
     }),
     ("a file in an unknown folder is found", "layer folder", {
         "engine/misc/things.hpp": "",

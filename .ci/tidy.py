@@ -66,15 +66,15 @@ def rule_cpp_whitespace(tree):
 
 
 def rule_c_whitespace(tree):
-    """C files in src/ are indented by tabs, have no CRLF, no space at line ends"""
-    for path, text in tree.files(("src",), C):
+    """C files in src/ and accel/ are indented by tabs, have no CRLF, no space at line ends"""
+    for path, text in tree.files(("src", "accel"), C):
         for number in lines_matching(text, re.compile(r"^    |\r|[ \t]$")):
             yield f"{path}:{number}: indented by spaces, carriage return or space at the end"
 
 
 def rule_file_length(tree):
     """no source file is longer than 1200 lines unless its head says it is one thing"""
-    for path, text in tree.files(("engine", "src", "test", "bench"), CPP + C + (".pm", ".pl")):
+    for path, text in tree.files(("engine", "src", "accel", "test", "bench"), CPP + C + (".pm", ".pl")):
         lines = text.split("\n")
         head = " ".join("\n".join(lines[:HEAD_LINES]).split()).lower()
         if len(lines) > MAX_LINES and "one thing" not in head:
@@ -120,7 +120,7 @@ def rule_isolation_outputs(tree):
         "test/isolation/specs", "test/isolation/expected")
 
 
-SETTING = re.compile(r'"(leanstore\.\w+)"')
+SETTING = re.compile(r'"(leanstore(?:_accel)?\.\w+)"')
 VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+SELECT (.*?)\bFROM ", re.DOTALL)
 
 
@@ -131,7 +131,7 @@ def rule_settings_page(tree):
         for call in re.finditer(r"DefineCustom\w+Variable\((.*?)\);", text, re.DOTALL):
             defined |= set(SETTING.findall(call.group(1))[:1])
     page = tree.text.get("docs/settings.md", "")
-    told = set(re.findall(r"^\| `(leanstore\.\w+)` \|", page, re.MULTILINE))
+    told = set(re.findall(r"^\| `(leanstore(?:_accel)?\.\w+)` \|", page, re.MULTILINE))
     for name in sorted(defined ^ told):
         where = "docs/settings.md has no row for it" if name in defined else "no such setting"
         yield f"{name}: {where}"
@@ -153,12 +153,12 @@ def view_columns(selected):
 def rule_monitoring_page(tree):
     """docs/monitoring.md names each view of the extension with its columns, and each wait event"""
     page = tree.text.get("docs/monitoring.md", "")
-    for path, text in tree.files(("sql",), (".sql",)):
+    for path, text in tree.files(("sql", "accel"), (".sql",)):
         for view, selected in VIEW.findall(text) if "--" in path else ():
             for name in [view] + view_columns(selected):
                 if f"`{name}`" not in page:
                     yield f"{view}: {name} is not in docs/monitoring.md"
-    for path, text in tree.files(("src",), C):
+    for path, text in tree.files(("src", "accel"), C):
         for name in re.findall(r'WaitEventExtensionNew\("(\w+)"\)', text):
             if f"`{name}`" not in page:
                 yield f"{path}: wait event {name} is not in docs/monitoring.md"
@@ -190,6 +190,8 @@ CANARIES = [
     (rule_regress_outputs, {"sql/a_b.sql": "", "expected/a_b.out": "", "expected/a_b_1.out": ""}),
     (rule_settings_page, {
         "src/ls_a.c": 'DefineCustomIntVariable("leanstore.a",\n"b", &x);\n'}),
+    (rule_settings_page, {
+        "accel/ls_a.c": 'DefineCustomBoolVariable("leanstore_accel.a",\n"b", &x);\n'}),
     (rule_settings_page, {"docs/settings.md": "| `leanstore.gone` | 1 | start | it |\n"}),
     (rule_monitoring_page, {
         "sql/a--1.sql": "CREATE VIEW a AS\n  SELECT b, round(c, d) AS e FROM f();\n",

@@ -75,34 +75,6 @@ RETURNS text
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT STABLE PARALLEL SAFE;
 
--- What this session keeps to plan queries of the same form without planning: at most rows_max rows are
--- read so; NULL: no plan is right for all values.
-CREATE FUNCTION leanstore_kept_plans(
-    OUT relation regclass,
-    OUT command text,
-    OUT rows_max float8,
-    OUT uses bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE;
-
-CREATE VIEW leanstore_kept_plans AS
-    SELECT relation, command, rows_max, uses FROM leanstore_kept_plans();
-GRANT SELECT ON leanstore_kept_plans TO PUBLIC;
-
--- Plans of this session of which what the executor builds is kept between executions, and how often it was used again.
-CREATE FUNCTION leanstore_kept_executor_states(
-    OUT relation regclass,
-    OUT command text,
-    OUT uses bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE;
-
-CREATE VIEW leanstore_kept_executor_states AS
-    SELECT relation, command, uses FROM leanstore_kept_executor_states();
-GRANT SELECT ON leanstore_kept_executor_states TO PUBLIC;
-
 CREATE FUNCTION leanstore_stat(
     OUT frames_total bigint,
     OUT frames_free bigint,

@@ -3,8 +3,8 @@
 -- visibility map.
 CREATE SCHEMA plan_like_heap;
 SET search_path = plan_like_heap, public;
--- a plan that is kept prefers the index, and what is kept depends on what the session has done before
-SET leanstore.reuse_plans = off;
+-- leanstore_accel may be loaded: a plan that is kept prefers the index
+SET leanstore_accel.reuse_plans = off;
 
 -- "?" stands for h (heap) or l (leanstore)
 CREATE FUNCTION on_both(command text) RETURNS void LANGUAGE plpgsql AS $$

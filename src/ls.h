@@ -48,9 +48,6 @@ extern bool ls_replace_btree;
 extern bool ls_show_indexes_as_btree;
 extern bool ls_count_remote_waits;
 extern int	ls_sequence_log_values;
-extern bool ls_reuse_plans;
-extern bool ls_reuse_executor_states;
-extern int	ls_kept_memory_kb;
 extern void ls_define_settings(void);
 
 /* ---- ls_shmem.c: the arena in shared memory */
@@ -335,10 +332,6 @@ extern const TableAmRoutine ls_table_routine;
 
 /* ---- ls_page_tools.c */
 extern void ls_page_tools_install_hooks(void);
-
-/* ---- ls_kept_memory.c: plans and executor states that rest are dropped beyond the setting */
-extern bool ls_keeps_memory(void);
-extern void ls_bound_kept_memory(void);
 
 /* ---- ls_utility.c */
 extern void ls_utility_install_hooks(void);

@@ -25,9 +25,6 @@ bool		ls_replace_btree = true;
 bool		ls_show_indexes_as_btree = false;
 bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
-bool		ls_reuse_plans = true;
-bool		ls_reuse_executor_states = true;
-int			ls_kept_memory_kb;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -151,24 +148,6 @@ ls_define_settings(void)
 							 "For clients that know the server's own access methods only.",
 							 &ls_show_indexes_as_btree, false,
 							 PGC_USERSET, 0, NULL, replan_all, NULL);
-
-	DefineCustomBoolVariable("leanstore.reuse_plans",
-							 "Uses plans of look-ups by key in leanstore tables again for other values.",
-							 "Only where the plan reads a bounded number of rows by a unique index, whatever the values.",
-							 &ls_reuse_plans, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("leanstore.reuse_executor_states",
-							 "Uses what the executor builds for a prepared plan of leanstore tables again when the plan is executed again.",
-							 "Only simple plans, without triggers and check constraints.",
-							 &ls_reuse_executor_states, true,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("leanstore.kept_memory",
-							"Memory of a session for plans and executor states that are kept to be used again.",
-							"What was not used for longest is dropped; 0 keeps none.",
-							&ls_kept_memory_kb, 2048, 0, MAX_KILOBYTES,
-							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("leanstore");
 }

@@ -1,16 +1,15 @@
 /*
- * ls_module.c - loading: chains every hook of the extension, in one place.
+ * ls_module.c - loading: chains every hook of the extension, in one place, and tells other modules.
  *
  * Everything shared is reserved when the postmaster loads the library from
  * shared_preload_libraries; any other way of loading it is refused.
  */
 #include "ls.h"
+#include "ls_module.h"
 #include "ls_pin.h"
 #include "ls_serializable.h"
 #include "ls_upgrade.h"
-#include "executor/ls_state.h"
 #include "index/ls_index.h"
-#include "plan/ls_plan.h"
 
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -21,6 +20,12 @@ PG_MODULE_MAGIC_EXT(
 );
 
 void		_PG_init(void);
+
+static LsModule module = {
+	.version = LS_MODULE_VERSION,
+	.is_table = ls_is_table,
+	.is_index = ls_index_is_ours,
+};
 
 void
 _PG_init(void)
@@ -37,15 +42,17 @@ _PG_init(void)
 	ls_rmgr_register();
 	ls_worker_register();
 	ls_xact_install_callbacks();
-	ls_state_install_hooks();
 	ls_pin_install_hooks();
 	ls_shown_install_hooks();
-	ls_serializable_install_hooks();
+	module.below_executor_start = ls_serializable_install_hooks();
+	module.object_access_is_lowest = object_access_hook == NULL;
 	ls_relation_install_hooks();
 	ls_utility_install_hooks();
 	ls_upgrade_install_hook();
 	ls_page_tools_install_hooks();
-	ls_index_install_planner_hook();
-	ls_plan_install_hook();
-	ls_state_note_own_hooks();
+	module.object_access = object_access_hook;
+	module.below_relation_info = ls_index_install_planner_hook();
+	module.relation_info = get_relation_info_hook;
+	module.below_planner = ls_index_install_show_hook();
+	*find_rendezvous_variable(LS_MODULE_VARIABLE) = &module;
 }

@@ -562,11 +562,12 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 	PG_END_TRY();
 }
 
-void
+ExecutorStart_hook_type *
 ls_serializable_install_hooks(void)
 {
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
 	previous_run = ExecutorRun_hook;
 	ExecutorRun_hook = executor_run;
+	return &previous_start;
 }

@@ -10,9 +10,12 @@
 
 #include "ls.h"
 
+#include "executor/executor.h"
+
 extern Size ls_serializable_shmem_size(void);
 extern void ls_serializable_shmem_init(void);
-extern void ls_serializable_install_hooks(void);
+/* Returned is the place of what its ExecutorStart_hook calls. */
+extern ExecutorStart_hook_type *ls_serializable_install_hooks(void);
 
 /* Behind every row id, as the upper bound of a range. */
 #define LS_ROWS_END ((uint64) LS_MAX_ROW_ID + 1)

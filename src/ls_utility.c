@@ -14,7 +14,6 @@
 #include "ls.h"
 #include "index/ls_index.h"
 #include "ls_pin.h"
-#include "plan/ls_plan.h"
 #include "ls_publication.h"
 #include "ls_table.h"
 
@@ -208,9 +207,6 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		ls_twophase_settle_all();
 		RESUME_INTERRUPTS();
 	}
-	if (IsA(parsetree, DiscardStmt) && ((DiscardStmt *) parsetree)->target != DISCARD_SEQUENCES &&
-		((DiscardStmt *) parsetree)->target != DISCARD_TEMP)
-		ls_plan_discard();
 	ls_index_finish_statement(&after, query);
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);

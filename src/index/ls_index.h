@@ -17,6 +17,8 @@
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planner.h"
 #include "tcop/utility.h"
 
 /* The row id as it stands behind the key of an entry. */
@@ -298,8 +300,8 @@ extern void ls_index_take_over_key(Oid relid);
 
 /* ---- ls_index_show.c */
 
-/* A query that is about to be planned, with leanstore indexes shown as btree indexes; it is not changed itself. */
-extern Query *ls_index_show_as_btree(Query *query);
+/* Returned is the place of what it calls. */
+extern planner_hook_type *ls_index_install_show_hook(void);
 
 /* ---- ls_index_scan.c */
 extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);
@@ -323,7 +325,7 @@ extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *
 									Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
 									double *pages);
 extern int	ls_index_amgettreeheight(Relation index);
-extern bool ls_index_planner_hook_is_alone(void);
-extern void ls_index_install_planner_hook(void);
+/* Returned is the place of what it calls. */
+extern get_relation_info_hook_type *ls_index_install_planner_hook(void);
 
 #endif							/* LS_INDEX_H */

@@ -12,7 +12,6 @@
 #include "ls_index.h"
 
 #include "ls_table.h"
-#include "plan/ls_plan.h"
 
 #include <math.h>
 
@@ -156,13 +155,10 @@ btree_blocks(Oid table, const IndexOptInfo *index)
 }
 
 /*
- * Where one row is looked up in a small table the planner, which knows costs of pages only, reads all rows. Two
- * times that is not wanted, and the table is told to be large enough that an index wins:
- *
- * - at SERIALIZABLE, where a sequential scan locks the whole table, and who looks up one row of a table that others write
- *   would rather lock a key (pgbench's branches: without this every transaction waits for every other);
- * - where the plan is made to be used again, when the table may be larger.  A look-up is quicker even among 50 rows (3.5
- *   instead of 4.7 microseconds).
+ * Where one row is looked up in a small table the planner, which knows costs of pages only, reads
+ * all rows.  At SERIALIZABLE a sequential scan locks the whole table, where a look-up would lock a
+ * key (pgbench's branches: every transaction would wait for every other).  So there the planner
+ * is told that the table is large enough for an index to win.
  */
 #define MIN_PAGES_BY_INDEX 10
 
@@ -186,19 +182,14 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 		index->pages = Max(index->pages,
 						   index->unique ? btree_blocks(relation, index) : BTREE_LEAST_BLOCKS);
 	}
-	if (ours && !inhparent && (ls_planning_to_reuse() || (IsolationIsSerializable() && !XactReadOnly)))
+	if (ours && !inhparent && IsolationIsSerializable() && !XactReadOnly)
 		rel->pages = Max(rel->pages, MIN_PAGES_BY_INDEX);
 }
 
-bool
-ls_index_planner_hook_is_alone(void)
-{
-	return get_relation_info_hook == relation_info && previous_relation_info_hook == NULL;
-}
-
-void
+get_relation_info_hook_type *
 ls_index_install_planner_hook(void)
 {
 	previous_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = relation_info;
+	return &previous_relation_info_hook;
 }

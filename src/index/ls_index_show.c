@@ -38,6 +38,8 @@ PG_FUNCTION_INFO_V1(leanstore_as_btree);
 
 #define AS_BTREE "leanstore_as_btree"
 
+static planner_hook_type previous_planner = NULL;
+
 /* ---- the text of a definition ---------------------------------------------- */
 
 /* Where a pattern begins outside of quotes; NULL: nowhere. */
@@ -272,10 +274,28 @@ show(Node *node, List *queries)
 	return node;
 }
 
-Query *
-ls_index_show_as_btree(Query *query)
+/* The query itself is not changed. */
+static Query *
+show_as_btree(Query *query)
 {
 	if (!OidIsValid(ls_index_am_oid()) || !reads_access_methods((Node *) query, NULL))
 		return query;
 	return castNode(Query, show((Node *) query, NIL));
+}
+
+static PlannedStmt *
+plan_query(Query *query, const char *text, int options, ParamListInfo params)
+{
+	if (unlikely(ls_show_indexes_as_btree))
+		query = show_as_btree(query);
+	return previous_planner ? previous_planner(query, text, options, params) :
+		standard_planner(query, text, options, params);
+}
+
+planner_hook_type *
+ls_index_install_show_hook(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+	return &previous_planner;
 }

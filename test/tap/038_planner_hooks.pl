@@ -7,10 +7,11 @@ use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = LeanstoreTest->new_node('planner');
+my $node = LeanstoreTest->new_node('planner', shared_preload_libraries => 'leanstore_am, leanstore_accel');
 my $module = LeanstoreTest::compile_library('planner_hooks', '-I' . $node->config_data('--includedir-server'));
 
 $node->safe_psql('postgres', q{
+	CREATE EXTENSION leanstore_accel;
 	CREATE TABLE t (id int PRIMARY KEY, v text) USING leanstore;
 	INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 1000) i;
 	ANALYZE t;

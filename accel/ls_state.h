@@ -1,13 +1,15 @@
 /*
- * ls_state.h - what the executor builds for a plan is used again when the plan is executed again.
+ * ls_state.h - what the executor builds for a plan is used again when the plan is executed
+ * again.
  *
- * README.md tells why and when.  ls_state_keep.c has the executor's hooks and the states that a session keeps, ls_state_fit.c
- * tells for which plans, and ls_state_rest.c lets go of all that a state holds and takes it again.
+ * README.md tells why and when.  ls_state_keep.c has the executor's hooks and the states that a
+ * session keeps, ls_state_fit.c tells for which plans, and ls_state_rest.c lets go of all that
+ * a state holds and takes it again.
  */
 #ifndef LS_STATE_H
 #define LS_STATE_H
 
-#include "ls.h"
+#include "ls_accel.h"
 
 #include "executor/execdesc.h"
 #include "lib/ilist.h"
@@ -28,15 +30,26 @@ typedef struct LsRestingRelation
 	TupleDesc	descriptor;
 } LsRestingRelation;
 
-/* For whom a state was built. */
+typedef struct LsStateParts
+{
+	int			n_nodes;		/* the root first, then children behind their parents */
+	PlanState  *nodes[LS_STATE_MAX_NODES];
+	int			n_relations;
+	LsRestingRelation relations[LS_STATE_MAX_RELATIONS];
+} LsStateParts;
+
+/* The user and the parameters that a state was built for. */
 typedef struct LsStateMaker
 {
-	Oid			user;			/* who may execute the functions in it */
-	ParamCompileHook compile;	/* who built the reading of parameters into its expressions; NULL: the executor */
+	Oid			user;			/* may execute the functions in it */
+	ParamCompileHook compile;	/* built the reading of parameters into it; NULL: the executor */
 	void	   *compiled_for;	/* its expression in PL/pgSQL */
 } LsStateMaker;
 
-/* Of a plan in the server's plan cache.  `estate` is NULL unless a state rests here: who executes it takes it along. */
+/*
+ * Of a plan in the server's plan cache.  `estate` is NULL unless a state rests here: an
+ * execution takes it along.
+ */
 typedef struct LsKeptState
 {
 	const PlannedStmt *plan;	/* key of the table */
@@ -45,17 +58,14 @@ typedef struct LsKeptState
 	int			starts;			/* as always */
 	int			rests;			/* of this state */
 	int64		uses;			/* of all states of the plan */
-	const EState *running;		/* who was started last; may have gone */
+	const EState *running;		/* of the execution that was started last; may have gone */
 	uint64		changes;		/* of catalogs, that this session knew of when the state was made */
 	LsStateMaker maker;
 	dlist_node	link;			/* only if a state rests here */
 	EState	   *estate;
 	Size		bytes;			/* of its memory, when it was measured last */
 	TupleDesc	result;
-	int			n_nodes;		/* the first is the root, children come behind their parents; 0: not collected yet */
-	PlanState  *nodes[LS_STATE_MAX_NODES];
-	int			n_relations;
-	LsRestingRelation relations[LS_STATE_MAX_RELATIONS];
+	LsStateParts *parts;		/* in its memory; NULL: not collected yet */
 } LsKeptState;
 
 /* ls_state_fit.c */
@@ -64,12 +74,11 @@ extern bool ls_state_fits(const PlannedStmt *plan);
 /* ls_state_rest.c */
 extern bool ls_state_rest(LsKeptState *kept, QueryDesc *query);
 extern bool ls_state_open(LsKeptState *kept);
-extern void ls_state_close(LsKeptState *kept, int n);
+extern void ls_state_close(LsStateParts *parts, int n);
 extern void ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags);
 
 /* ls_state_keep.c */
-extern void ls_state_install_hooks(void);
-extern void ls_state_note_own_hooks(void);
+extern void ls_state_install_hooks(const LsModule *host);
 extern Size ls_states_bytes(void);
 extern void ls_states_shrink(Size bytes);
 

@@ -1,11 +1,12 @@
 /*
  * ls_state_keep.c - the executor's hooks, and the states that a session keeps.
  *
- * A plan in the server's plan cache is known by its address until its memory goes.  From its second execution on its state
- * rests here between executions.  Who executes it takes the state along: an error on the way ends it as it would end any other,
- * and an execution within the execution builds one of its own.
+ * A plan in the server's plan cache is known by its address until its memory goes.  From its
+ * second execution on its state rests here between executions.  An execution takes the state
+ * along: an error on the way ends it as it would end any other, and an execution within the
+ * execution builds one of its own.
  */
-#include "executor/ls_state.h"
+#include "ls_state.h"
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
@@ -21,15 +22,16 @@
 
 /* Each takes about 30 kB. */
 #define MAX_STATES 64
-/* Then it is built anew: of some executions, little bits of memory stay (what extensions put there to measure them). */
+/*
+ * Then it is built anew: of some executions little bits of memory stay (what extensions that
+ * measure put there).
+ */
 #define MAX_RESTS 500
 /* Measured at so many of them: it takes a walk through all its memory contexts. */
 #define MEASURE_EVERY 16
 
 static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorEnd_hook_type previous_end = NULL;
-static bool access_hook_before = false;
-static object_access_hook_type own_access_hook = NULL;
 
 static MemoryContext states_context = NULL;
 static HTAB *states = NULL;		/* of all plans that were seen and are still there */
@@ -50,16 +52,21 @@ object_changed(Datum arg, int cache, uint32 hash)
 	changes++;
 }
 
+/* Of a plan that was seen. */
+#define NOTE_BYTES sizeof(LsKeptState)
+
 static void
 prepare(void)
 {
-	HASHCTL		control = {.keysize = sizeof(const PlannedStmt *), .entrysize = sizeof(LsKeptState)};
+	HASHCTL		control = {.keysize = sizeof(const PlannedStmt *), .entrysize = NOTE_BYTES};
 
 	if (states != NULL)
 		return;
-	states_context = AllocSetContextCreate(TopMemoryContext, "leanstore executor states", ALLOCSET_DEFAULT_SIZES);
+	states_context = AllocSetContextCreate(TopMemoryContext, "leanstore executor states",
+										   ALLOCSET_DEFAULT_SIZES);
 	control.hcxt = states_context;
-	states = hash_create("leanstore executor states", MAX_STATES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	states = hash_create("leanstore executor states", MAX_STATES, &control,
+						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(PROCOID, object_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
@@ -68,7 +75,7 @@ prepare(void)
 	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, object_changed, (Datum) 0);
 }
 
-/* No longer rests; who asks has taken the state or drops it. */
+/* No longer rests; the caller has taken the state or drops it. */
 static void
 note_woken(LsKeptState *kept)
 {
@@ -87,17 +94,23 @@ drop_state(LsKeptState *kept)
 	MemoryContextDelete(context);
 }
 
+static Size
+notes_bytes(void)
+{
+	return states != NULL ? hash_get_num_entries(states) * NOTE_BYTES : 0;
+}
+
 Size
 ls_states_bytes(void)
 {
-	return resting_bytes;
+	return resting_bytes + notes_bytes();
 }
 
-/* The one used last stays. */
+/* The one used last stays, and so do notes, until their plans go. */
 void
 ls_states_shrink(Size bytes)
 {
-	while (resting_bytes > bytes && n_resting > 1)
+	while (ls_states_bytes() > bytes && n_resting > 1)
 		drop_state(dlist_container(LsKeptState, link, dlist_tail_node(&resting)));
 }
 
@@ -114,6 +127,7 @@ plan_is_freed(void *plan)
 	hash_search(states, &plan, HASH_REMOVE, NULL);
 }
 
+/* NULL: there are notes of so many plans that no memory is left for their states. */
 static LsKeptState *
 find_or_enter(const PlannedStmt *plan)
 {
@@ -123,7 +137,10 @@ find_or_enter(const PlannedStmt *plan)
 
 	if (found)
 		return kept;
-	callback = MemoryContextAlloc(GetMemoryChunkContext(unconstify(PlannedStmt *, plan)), sizeof(*callback));
+	if (notes_bytes() >= (Size) ls_accel_kept_memory_kb * 1024 / 2)
+		return NULL;
+	callback = MemoryContextAlloc(GetMemoryChunkContext(unconstify(PlannedStmt *, plan)),
+		sizeof(*callback));
 	*callback = (MemoryContextCallback)
 	{
 		.func = plan_is_freed, .arg = unconstify(PlannedStmt *, plan)
@@ -133,7 +150,8 @@ find_or_enter(const PlannedStmt *plan)
 	{
 		.plan = plan
 	};
-	MemoryContextRegisterResetCallback(GetMemoryChunkContext(unconstify(PlannedStmt *, plan)), callback);
+	MemoryContextRegisterResetCallback(GetMemoryChunkContext(unconstify(PlannedStmt *, plan)),
+		callback);
 	return kept;
 }
 
@@ -150,20 +168,21 @@ is_in_plan_cache(PlannedStmt *plan)
 }
 
 /*
- * What may not be written is told by standard_ExecutorStart().  That a cursor may go backward makes no difference to nodes of
- * plans that fit.
+ * What may not be written is told by standard_ExecutorStart().  That a cursor may go backward
+ * makes no difference to nodes of plans that fit.
  */
 static bool
 is_plain(const QueryDesc *query, int eflags)
 {
 	return (eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_SKIP_TRIGGERS)) == 0 &&
-		query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot && query->queryEnv == NULL &&
-		!XactReadOnly && !IsInParallelMode() && is_in_plan_cache(query->plannedstmt);
+		query->instrument_options == 0 && query->crosscheck_snapshot == InvalidSnapshot &&
+		query->queryEnv == NULL && !XactReadOnly && !IsInParallelMode() &&
+		is_in_plan_cache(query->plannedstmt);
 }
 
 /*
- * Who executes it, and whose parameters: PL/pgSQL reads its variables in its own way, which depends on the expression and is right for each
- * call of the function.
+ * The user, and where parameters come from: PL/pgSQL reads its variables in its own way, which
+ * depends on the expression and is right for each call of the function.
  */
 static LsStateMaker
 maker_of(const QueryDesc *query)
@@ -173,7 +192,8 @@ maker_of(const QueryDesc *query)
 
 	return (LsStateMaker)
 	{
-		.user = GetUserId(), .compile = compile, .compiled_for = compile != NULL ? params->parserSetupArg : NULL
+		.user = GetUserId(), .compile = compile,
+		.compiled_for = compile != NULL ? params->parserSetupArg : NULL
 	};
 }
 
@@ -182,7 +202,8 @@ has_same_maker(const LsKeptState *kept, const QueryDesc *query)
 {
 	const LsStateMaker now = maker_of(query);
 
-	return now.user == kept->maker.user && now.compile == kept->maker.compile && now.compiled_for == kept->maker.compiled_for;
+	return now.user == kept->maker.user && now.compile == kept->maker.compile &&
+		now.compiled_for == kept->maker.compiled_for;
 }
 
 static bool
@@ -200,17 +221,28 @@ wake(LsKeptState *kept, QueryDesc *query, int eflags)
 			kept->uses++;
 			return true;
 		}
-		ls_state_close(kept, kept->n_relations);
+		ls_state_close(kept->parts, kept->parts->n_relations);
 	}
 	drop_state(kept);
 	return false;
 }
 
-/* Who has come before would be passed by, and who looks at each function that is about to be called. */
+/*
+ * Hooks of other modules beneath these would be passed by, and one that looks at each function
+ * that is about to be called.
+ */
 static bool
 others_have_a_say(void)
 {
-	return previous_start != NULL || previous_end != NULL || access_hook_before || object_access_hook != own_access_hook;
+	return previous_start != NULL || previous_end != NULL ||
+		!ls_accel_host->object_access_is_lowest ||
+		object_access_hook != ls_accel_host->object_access;
+}
+
+static bool
+may_reuse(void)
+{
+	return ls_accel_server_is_known && ls_accel_reuse_executor_states && ls_accel_keeps_memory();
 }
 
 static void
@@ -227,21 +259,27 @@ executor_start(QueryDesc *query, int eflags)
 {
 	LsKeptState *kept;
 
-	if (!ls_reuse_executor_states || !ls_keeps_memory() || others_have_a_say() || !is_plain(query, eflags))
+	if (!may_reuse() || others_have_a_say() || !is_plain(query, eflags))
 	{
 		start_as_always(query, eflags);
 		return;
 	}
 	prepare();
 	kept = find_or_enter(query->plannedstmt);
+	if (kept == NULL)
+	{
+		start_as_always(query, eflags);
+		return;
+	}
 	if (kept->estate != NULL && wake(kept, query, eflags))
 		return;
-	kept->running = NULL;		/* whoever still runs: what follows is not said of his state, also if this one fails */
+	/* the state of an execution that still runs is not described any more, also if this fails */
+	kept->running = NULL;
 	kept->changes = changes;
 	kept->maker = maker_of(query);
 	kept->starts++;
 	kept->rests = 0;
-	kept->n_nodes = 0;
+	kept->parts = NULL;
 	start_as_always(query, eflags);
 	kept->running = query->estate;
 }
@@ -250,8 +288,9 @@ executor_start(QueryDesc *query, int eflags)
 static bool
 is_worth_keeping(LsKeptState *kept, const QueryDesc *query)
 {
-	if (kept->starts + kept->uses < 2 || kept->estate != NULL || kept->running != query->estate || kept->changes != changes ||
-		kept->rests >= MAX_RESTS || !is_plain(query, query->estate->es_top_eflags))
+	if (kept->starts + kept->uses < 2 || kept->estate != NULL || kept->running != query->estate ||
+		kept->changes != changes || kept->rests >= MAX_RESTS ||
+		!is_plain(query, query->estate->es_top_eflags))
 		return false;
 	if (!kept->looked_at)
 	{
@@ -266,7 +305,7 @@ executor_end(QueryDesc *query)
 {
 	LsKeptState *kept = NULL;
 
-	if (ls_reuse_executor_states && ls_keeps_memory() && states != NULL)
+	if (may_reuse() && states != NULL)
 		kept = hash_search(states, &query->plannedstmt, HASH_FIND, NULL);
 	if (kept != NULL && is_worth_keeping(kept, query) && ls_state_rest(kept, query))
 	{
@@ -280,7 +319,7 @@ executor_end(QueryDesc *query)
 		n_resting++;
 		resting_bytes += kept->bytes;
 		kept->rests++;
-		ls_bound_kept_memory();
+		ls_accel_bound_memory();
 	}
 	else if (previous_end)
 		previous_end(query);
@@ -288,27 +327,25 @@ executor_end(QueryDesc *query)
 		standard_ExecutorEnd(query);
 }
 
-/* Before others do: only who stands next to the executor itself can do its work. */
+/* host: NULL where leanstore_am is loaded later, above these hooks.  It has no hook at the end. */
 void
-ls_state_install_hooks(void)
+ls_state_install_hooks(const LsModule *host)
 {
-	previous_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
+	ExecutorStart_hook_type *start =
+		host != NULL ? host->below_executor_start : &ExecutorStart_hook;
+
+	previous_start = *start;
+	*start = executor_start;
 	previous_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
-	access_hook_before = object_access_hook != NULL;
-}
-
-/* When all hooks of this extension are installed: one that comes later is somebody else's. */
-void
-ls_state_note_own_hooks(void)
-{
-	own_access_hook = object_access_hook;
 }
 
 PG_FUNCTION_INFO_V1(leanstore_kept_executor_states);
 
-/* Of this session: for each plan with a state that rests, its first table, the command, and how often a state was used again. */
+/*
+ * Of this session: for each plan with a state that rests, its first table, the command, and how
+ * often a state was used again.
+ */
 Datum
 leanstore_kept_executor_states(PG_FUNCTION_ARGS)
 {

@@ -1,11 +1,12 @@
 /*
  * ls_plan_keep.c - the plans that a session keeps.
  *
- * At most MAX_PLANS, each in a memory context of its own; the one that was not used for longest goes first.  What the
- * server's plan cache drops or makes anew, for what it depends on has changed, is dropped here, too.  Callbacks
- * only mark it: it goes when somebody looks for a plan.
+ * At most MAX_PLANS, each in a memory context of its own; the one that was not used for longest
+ * goes first.  What the server's plan cache drops or makes anew, for what it depends on has
+ * changed, is dropped here, too.  Callbacks only mark it: it goes when the planner's hook looks
+ * for a plan.
  */
-#include "plan/ls_plan.h"
+#include "ls_plan.h"
 
 #include "access/xact.h"
 #include "funcapi.h"
@@ -39,15 +40,20 @@ static uint64 invalidations = 0;
 void
 ls_planner_settings(LsPlannerSettings *settings)
 {
-	StaticAssertStmt(sizeof(LsPlannerSettings) == 10 * sizeof(double) + 8 * sizeof(int) + 16 * sizeof(bool), "no padding: it would be compared");
+	StaticAssertStmt(sizeof(LsPlannerSettings) ==
+					 10 * sizeof(double) + 8 * sizeof(int) + 16 * sizeof(bool),
+					 "no padding: it would be compared");
 	*settings = (LsPlannerSettings)
 	{
-		.costs = {seq_page_cost, random_page_cost, cpu_tuple_cost, cpu_index_tuple_cost, cpu_operator_cost,
-			parallel_tuple_cost, parallel_setup_cost, cursor_tuple_fraction, jit_above_cost, hash_mem_multiplier},
-		.numbers = {effective_cache_size, work_mem, max_parallel_workers_per_gather, debug_parallel_query,
+		.costs = {seq_page_cost, random_page_cost, cpu_tuple_cost, cpu_index_tuple_cost,
+			cpu_operator_cost, parallel_tuple_cost, parallel_setup_cost, cursor_tuple_fraction,
+			jit_above_cost, hash_mem_multiplier},
+		.numbers = {effective_cache_size, work_mem, max_parallel_workers_per_gather,
+			debug_parallel_query,
 			constraint_exclusion, XactIsoLevel == XACT_SERIALIZABLE, XactReadOnly, jit_enabled},
-		.enabled = {enable_seqscan, enable_indexscan, enable_indexonlyscan, enable_bitmapscan, enable_tidscan, enable_sort,
-			enable_incremental_sort, enable_hashagg, enable_nestloop, enable_material, enable_gathermerge,
+		.enabled = {enable_seqscan, enable_indexscan, enable_indexonlyscan, enable_bitmapscan,
+			enable_tidscan, enable_sort, enable_incremental_sort, enable_hashagg, enable_nestloop,
+			enable_material, enable_gathermerge,
 			enable_presorted_aggregate, enable_distinct_reordering, enable_self_join_elimination},
 	};
 }
@@ -103,7 +109,7 @@ operators_changed(Datum arg, int cache, uint32 hash)
 	relation_changed(arg, InvalidOid);
 }
 
-/* Has grown: what somebody has read of the catalogs since may be old. */
+/* Has grown: what the session has read of the catalogs since may be old. */
 uint64
 ls_plan_invalidations(void)
 {
@@ -148,9 +154,11 @@ ls_plan_prepare(void)
 
 	if (plans != NULL)
 		return;
-	plans_context = AllocSetContextCreate(TopMemoryContext, "leanstore plans", ALLOCSET_DEFAULT_SIZES);
+	plans_context = AllocSetContextCreate(TopMemoryContext, "leanstore plans",
+										  ALLOCSET_DEFAULT_SIZES);
 	control.hcxt = plans_context;
-	plans = hash_create("leanstore plans", MAX_PLANS, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	plans = hash_create("leanstore plans", MAX_PLANS, &control,
+						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(PROCOID, object_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(TYPEOID, object_changed, (Datum) 0);
@@ -200,7 +208,7 @@ ls_plan_keep(uint64 hash, const LsKeptPlan *what)
 	MemoryContextSetParent(kept->context, plans_context);
 	kept->bytes = MemoryContextMemAllocated(kept->context, true);
 	plans_bytes += kept->bytes;
-	ls_bound_kept_memory();
+	ls_accel_bound_memory();
 	return kept;
 }
 

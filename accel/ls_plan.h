@@ -2,13 +2,13 @@
  * ls_plan.h - plans of look-ups by key are used again for other values.
  *
  * README.md tells why and when.  ls_plan_reuse.c has the hook and decides, ls_plan_keep.c keeps
- * plans, ls_plan_shape.c tells which queries differ in their values only, ls_plan_lift.c puts parameters in their place, and
- * ls_plan_bound.c tells whether a plan is right for all values.
+ * plans, ls_plan_shape.c tells which queries differ in their values only, ls_plan_lift.c puts
+ * parameters in their place, and ls_plan_bound.c tells whether a plan is right for all values.
  */
 #ifndef LS_PLAN_H
 #define LS_PLAN_H
 
-#include "ls.h"
+#include "ls_accel.h"
 
 #include "lib/ilist.h"
 #include "nodes/params.h"
@@ -24,18 +24,19 @@ typedef struct LsPlanValue
 	bool		is_null;
 } LsPlanValue;
 
-/* The values of a query: constants of its text or of parameters; the same parameter may be several. */
+/* A query's values: constants of its text or of parameters; one parameter may be several. */
 typedef struct LsQueryShape
 {
 	uint64		hash;			/* of all but the values */
 	int			n_values;
-	Node	   *nodes[LS_PLAN_MAX_VALUES];	/* Const or Param, in the order of a walk through the query */
+	Node	   *nodes[LS_PLAN_MAX_VALUES];	/* Const or Param, as a walk finds them */
 	LsPlanValue values[LS_PLAN_MAX_VALUES];
 } LsQueryShape;
 
 /*
- * A query with parameters in place of its values.  The first n_values stand for those of the shape; behind them
- * come expressions of values that the planner would have computed, as (5)::bigint or ARRAY[1, 2].
+ * A query with parameters in place of its values.  The first n_values stand for those of the
+ * shape; behind them come expressions of values that the planner would have computed, as
+ * (5)::bigint or ARRAY[1, 2].
  */
 typedef struct LsLiftedQuery
 {
@@ -43,11 +44,14 @@ typedef struct LsLiftedQuery
 	int			n_values;
 	int			n_computed;
 	Node	  **computed;		/* with constants for values */
-	List	  **places;			/* for each value, and each computed: Consts to set, in `computed` and in the plan */
+	List	  **places;			/* for each value: Consts to set, in `computed` and in the plan */
 	ParamListInfo estimates;
 } LsLiftedQuery;
 
-/* An upper bound of the rows that a plan reads: factor, times what lies between two values where it reads a range. */
+/*
+ * An upper bound of the rows that a plan reads: factor, times what lies between two values where it
+ * reads a range.
+ */
 typedef struct LsRowBound
 {
 	double		factor;
@@ -57,7 +61,10 @@ typedef struct LsRowBound
 	Oid			to_type;
 } LsRowBound;
 
-/* What a plan depends on beside query and catalogs: it is made anew when one is changed.  Compared as bytes. */
+/*
+ * What a plan depends on beside query and catalogs: it is made anew when one is changed.  Compared
+ * as bytes.
+ */
 typedef struct LsPlannerSettings
 {
 	double		costs[10];
@@ -65,7 +72,7 @@ typedef struct LsPlannerSettings
 	bool		enabled[16];
 } LsPlannerSettings;
 
-/* Of a shape that was seen more than once.  `plan` is NULL where no plan is right for all values. */
+/* Of a shape that was seen again.  `plan` is NULL where no plan is right for all values. */
 typedef struct LsKeptPlan
 {
 	uint64		hash;			/* of the shape; key of the table */
@@ -116,7 +123,6 @@ extern Size ls_plans_bytes(void);
 extern void ls_plans_shrink(Size bytes);
 
 /* ls_plan_reuse.c */
-extern bool ls_planning_to_reuse(void);
-extern void ls_plan_install_hook(void);
+extern void ls_plan_install_hooks(const LsModule *host);
 
 #endif

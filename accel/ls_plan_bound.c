@@ -1,13 +1,15 @@
 /*
  * ls_plan_bound.c - is a plan right for all values?
  *
- * It is if what it reads is bounded whatever they are: by equality with all columns of a unique index it
- * reads at most one row, by several such conditions with OR between them one for each, and by equality with all but the last
- * column and a range of integers there at most as many as lie in the range.  No other plan is much better at that, and the one that reads a range is as
- * good for any shorter one.  Where the last column is not bounded at all, but has few values as statistics know it, those are all it can read: the
- * lines of an order are numbered from 1 to 15.
+ * It is if what it reads is bounded whatever they are: by equality with all columns of a unique
+ * index it reads at most one row, by several such conditions with OR between them one for each,
+ * and by equality with all but the last column and a range of integers there at most as many as
+ * lie in the range.  No other plan is much better at that, and the one that reads a range is as
+ * good for any shorter one.  Where the last column is not bounded at all, but has few values as
+ * statistics know it, those are all it can read: the lines of an order are numbered from 1 to
+ * 15.
  */
-#include "plan/ls_plan.h"
+#include "ls_plan.h"
 
 #include "access/genam.h"
 #include "access/stratnum.h"
@@ -72,16 +74,19 @@ note_operator(Relation index, const OpExpr *condition, ColumnBound *columns)
 
 /* column = ANY (ARRAY[...]), which is IN: the array is computed. */
 static void
-note_array(Relation index, const ScalarArrayOpExpr *condition, const LsLiftedQuery *lifted, ColumnBound *columns)
+note_array(Relation index, const ScalarArrayOpExpr *condition, const LsLiftedQuery *lifted,
+		   ColumnBound *columns)
 {
 	int			column;
 	int			computed = ls_value_of(lsecond(condition->args)) - lifted->n_values;
 	const ArrayExpr *array;
+	int			strategy;
 
 	if (!condition->useOr || computed < 0 || !IsA(lifted->computed[computed], ArrayExpr))
 		return;
 	array = (const ArrayExpr *) lifted->computed[computed];
-	if (!array->multidims && strategy_of(index, linitial(condition->args), condition->opno, &column) == BTEqualStrategyNumber &&
+	strategy = strategy_of(index, linitial(condition->args), condition->opno, &column);
+	if (!array->multidims && strategy == BTEqualStrategyNumber &&
 		columns[column].values == 0)
 		columns[column].values = list_length(array->elements);
 }
@@ -93,7 +98,9 @@ static double
 few_values(Relation index, int column)
 {
 	const AttrNumber attribute = index->rd_index->indkey.values[column];
-	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(index->rd_index->indrelid), Int16GetDatum(attribute), BoolGetDatum(false));
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH,
+										ObjectIdGetDatum(index->rd_index->indrelid),
+										Int16GetDatum(attribute), BoolGetDatum(false));
 	double		values = 0;
 
 	if (HeapTupleIsValid(tuple))
@@ -114,8 +121,8 @@ bound_of_columns(Relation index, const ColumnBound *columns, bool only_condition
 	{
 		if (columns[i].values > 0)
 			bound->factor *= columns[i].values;
-		else if (i < n - 1 || !only_condition)	/* another index might do better for what is looked at in each row */
-			return false;
+		else if (i < n - 1 || !only_condition)
+			return false;		/* another index may be better at the conditions on each row */
 		else if (columns[i].from != NULL && columns[i].to != NULL)
 		{
 			bound->from = ls_value_of((const Node *) columns[i].from);
@@ -132,7 +139,8 @@ bound_of_columns(Relation index, const ColumnBound *columns, bool only_condition
 }
 
 static bool
-bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, const LsLiftedQuery *lifted, LsRowBound *bound)
+bound_of_index_scan(Oid index_id, const List *conditions, const List *filter,
+					const LsLiftedQuery *lifted, LsRowBound *bound)
 {
 	ColumnBound columns[INDEX_MAX_KEYS] = {0};
 	Relation	index = index_open(index_id, NoLock);	/* locked by the planner */
@@ -148,7 +156,8 @@ bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, co
 		else if (IsA(condition, ScalarArrayOpExpr))
 			note_array(index, (const ScalarArrayOpExpr *) condition, lifted, columns);
 	}
-	result = (index->rd_rel->relam == BTREE_AM_OID || ls_is_index(index)) && /* the strategies are theirs */
+	result = /* the strategies are theirs */
+		(index->rd_rel->relam == BTREE_AM_OID || ls_accel_host->is_index(index_id)) &&
 		index->rd_index->indisunique && index->rd_index->indimmediate &&
 		bound_of_columns(index, columns, filter == NIL, bound);
 	index_close(index, NoLock);
@@ -157,13 +166,15 @@ bound_of_index_scan(Oid index_id, const List *conditions, const List *filter, co
 
 /* Rows by equality, in an index or in several, one after the other. */
 static bool
-bound_of_bitmap(const Plan *plan, const List *filter, const LsLiftedQuery *lifted, LsRowBound *bound)
+bound_of_bitmap(const Plan *plan, const List *filter, const LsLiftedQuery *lifted,
+				LsRowBound *bound)
 {
 	double		rows = 0;
 	ListCell   *cell;
 
 	if (IsA(plan, BitmapIndexScan))
-		return bound_of_index_scan(((const BitmapIndexScan *) plan)->indexid, ((const BitmapIndexScan *) plan)->indexqual,
+		return bound_of_index_scan(((const BitmapIndexScan *) plan)->indexid,
+			((const BitmapIndexScan *) plan)->indexqual,
 								   filter, lifted, bound) && bound->from < 0;
 	if (!IsA(plan, BitmapOr))
 		return false;
@@ -186,10 +197,12 @@ bound_of_node(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
 	switch (nodeTag(plan))
 	{
 		case T_IndexScan:
-			return bound_of_index_scan(((const IndexScan *) plan)->indexid, ((const IndexScan *) plan)->indexqual,
+			return bound_of_index_scan(((const IndexScan *) plan)->indexid,
+				((const IndexScan *) plan)->indexqual,
 									   plan->qual, lifted, bound);
 		case T_IndexOnlyScan:
-			return bound_of_index_scan(((const IndexOnlyScan *) plan)->indexid, ((const IndexOnlyScan *) plan)->indexqual,
+			return bound_of_index_scan(((const IndexOnlyScan *) plan)->indexid,
+				((const IndexOnlyScan *) plan)->indexqual,
 									   plan->qual, lifted, bound);
 		case T_BitmapHeapScan:
 			return bound_of_bitmap(plan->lefttree, plan->qual, lifted, bound);
@@ -218,12 +231,13 @@ bound_of_node(const Plan *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
 	return plan->lefttree != NULL && bound_of_node(plan->lefttree, lifted, bound);
 }
 
-/* Of a plan for a lifted query.  False: there is none, or something in the plan depends on more than values. */
+/* Of a plan for a lifted query.  False: none, or the plan depends on more than values. */
 bool
 ls_plan_bound(const PlannedStmt *plan, const LsLiftedQuery *lifted, LsRowBound *bound)
 {
-	return !plan->transientPlan && !plan->dependsOnRole && !plan->parallelModeNeeded && plan->subplans == NIL &&
-		plan->partPruneInfos == NIL && plan->appendRelations == NIL && bound_of_node(plan->planTree, lifted, bound);
+	return !plan->transientPlan && !plan->dependsOnRole && !plan->parallelModeNeeded &&
+		plan->subplans == NIL && plan->partPruneInfos == NIL && plan->appendRelations == NIL &&
+		bound_of_node(plan->planTree, lifted, bound);
 }
 
 static double
@@ -249,6 +263,7 @@ ls_plan_rows(const LsRowBound *bound, const LsPlanValue *values)
 		return bound->factor;
 	if (values[bound->from].is_null || values[bound->to].is_null)
 		return 0;
-	width = integer_value(bound->to_type, values[bound->to].value) - integer_value(bound->from_type, values[bound->from].value) + 1;
+	width = integer_value(bound->to_type, values[bound->to].value) -
+		integer_value(bound->from_type, values[bound->from].value) + 1;
 	return bound->factor * Max(width, 0);
 }

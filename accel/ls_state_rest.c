@@ -1,11 +1,12 @@
 /*
  * ls_state_rest.c - a state lets go of all that it holds, and takes it again.
  *
- * What ends with an execution: scans, bitmaps, snapshots, references to relations and to descriptors of their rows, memory of expressions.
- * What stays is what the executor built from plan and catalogs, as it was before the first row: each node's fields of progress
- * are set as ExecInitNode() had left them.  ls_state_fit.c and this file know the same nodes.
+ * What ends with an execution: scans, bitmaps, snapshots, references to relations and to
+ * descriptors of their rows, memory of expressions.  What stays is what the executor built from
+ * plan and catalogs, as it was before the first row: each node's fields of progress are set as
+ * ExecInitNode() had left them.  ls_state_fit.c and this file know the same nodes.
  */
-#include "executor/ls_state.h"
+#include "ls_state.h"
 
 #include "access/genam.h"
 #include "access/relation.h"
@@ -26,12 +27,14 @@
 
 /* False: too many, or the relation may go with this transaction. */
 static bool
-note_relation(LsKeptState *kept, Relation relation, LOCKMODE lock)
+note_relation(LsStateParts *parts, Relation relation, LOCKMODE lock)
 {
-	if (kept->n_relations == LS_STATE_MAX_RELATIONS || relation->rd_createSubid != InvalidSubTransactionId ||
-		relation->rd_newRelfilelocatorSubid != InvalidSubTransactionId || relation->rd_droppedSubid != InvalidSubTransactionId)
+	if (parts->n_relations == LS_STATE_MAX_RELATIONS ||
+		relation->rd_createSubid != InvalidSubTransactionId ||
+		relation->rd_newRelfilelocatorSubid != InvalidSubTransactionId ||
+		relation->rd_droppedSubid != InvalidSubTransactionId)
 		return false;
-	kept->relations[kept->n_relations++] = (LsRestingRelation)
+	parts->relations[parts->n_relations++] = (LsRestingRelation)
 	{
 		.oid = RelationGetRelid(relation),
 		.lock = lock,
@@ -54,21 +57,27 @@ index_of_scan(const PlanState *node)
 }
 
 static bool
-note_relations(LsKeptState *kept, EState *estate)
+note_relations(LsStateParts *parts, EState *estate)
 {
 	ListCell   *cell;
 
-	kept->n_relations = 0;
+	parts->n_relations = 0;
 	for (Index i = 0; i < estate->es_range_table_size; i++)
 	{
-		if (estate->es_relations[i] != NULL && !note_relation(kept, estate->es_relations[i], NoLock))
+		if (estate->es_relations[i] != NULL &&
+			!note_relation(parts, estate->es_relations[i], NoLock))
 			return false;
 	}
-	for (int i = 0; i < kept->n_nodes; i++)
+	for (int i = 0; i < parts->n_nodes; i++)
 	{
-		Relation	index = index_of_scan(kept->nodes[i]);
+		Relation	index = index_of_scan(parts->nodes[i]);
 
-		if (index != NULL && !note_relation(kept, index, exec_rt_fetch(((Scan *) kept->nodes[i]->plan)->scanrelid, estate)->rellockmode))
+		const RangeTblEntry *entry;
+
+		if (index == NULL)
+			continue;
+		entry = exec_rt_fetch(((Scan *) parts->nodes[i]->plan)->scanrelid, estate);
+		if (!note_relation(parts, index, entry->rellockmode))
 			return false;
 	}
 	foreach(cell, estate->es_opened_result_relations)
@@ -79,26 +88,27 @@ note_relations(LsKeptState *kept, EState *estate)
 			return false;
 		for (int i = 0; i < changed->ri_NumIndices; i++)
 		{
-			if (!note_relation(kept, changed->ri_IndexRelationDescs[i], RowExclusiveLock))
+			if (!note_relation(parts, changed->ri_IndexRelationDescs[i], RowExclusiveLock))
 				return false;
 		}
 	}
 	return true;
 }
 
-/* A descriptor with references is that of one of the relations, which tell whether it is still the same. */
+/* A descriptor with references is one of a relation's, which tells if it is still the same. */
 static bool
-descriptors_are_noted(const LsKeptState *kept, const EState *estate)
+descriptors_are_noted(const LsStateParts *parts, const EState *estate)
 {
 	ListCell   *cell;
 
 	foreach(cell, estate->es_tupleTable)
 	{
 		const TupleTableSlot *slot = lfirst(cell);
-		bool		found = slot->tts_tupleDescriptor == NULL || slot->tts_tupleDescriptor->tdrefcount < 0;
+		bool		found = slot->tts_tupleDescriptor == NULL ||
+			slot->tts_tupleDescriptor->tdrefcount < 0;
 
-		for (int i = 0; i < kept->n_relations && !found; i++)
-			found = slot->tts_tupleDescriptor == kept->relations[i].descriptor;
+		for (int i = 0; i < parts->n_relations && !found; i++)
+			found = slot->tts_tupleDescriptor == parts->relations[i].descriptor;
 		if (!found)
 			return false;
 	}
@@ -114,33 +124,44 @@ descriptors_are_noted(const LsKeptState *kept, const EState *estate)
 static bool
 collect_node(PlanState *node, void *context)
 {
-	LsKeptState *kept = context;
+	LsStateParts *parts = context;
 
-	if (kept->n_nodes == LS_STATE_MAX_NODES)
+	if (parts->n_nodes == LS_STATE_MAX_NODES)
 		return true;
-	kept->nodes[kept->n_nodes++] = node;
-	return planstate_tree_walker(node, collect_node, context);
+	parts->nodes[parts->n_nodes++] = node;
+	return planstate_tree_walker(node, collect_node, parts);
 }
 
 static bool
-collect_nodes(LsKeptState *kept, PlanState *root)
+collect_nodes(LsKeptState *kept, const QueryDesc *query)
 {
-	if (kept->n_nodes == 0 && collect_node(root, kept))
-		kept->n_nodes = 0;
-	return kept->n_nodes > 0;
+	LsStateParts *parts;
+
+	if (kept->parts != NULL)
+		return true;
+	parts = MemoryContextAllocZero(query->estate->es_query_cxt, sizeof(LsStateParts));
+	if (collect_node(query->planstate, parts))
+		return false;
+	kept->parts = parts;
+	return true;
 }
 
-/* Somebody else changed a row meanwhile, and the plan was executed for that row: rare, and a state of its own. */
+/*
+ * Another transaction changed a row meanwhile, and the plan was executed for that row: rare,
+ * and a state of its own.
+ */
 static bool
-has_rechecked(const LsKeptState *kept)
+has_rechecked(const LsStateParts *parts)
 {
-	for (int i = 0; i < kept->n_nodes; i++)
+	for (int i = 0; i < parts->n_nodes; i++)
 	{
-		const PlanState *node = kept->nodes[i];
+		const PlanState *node = parts->nodes[i];
 
-		if (IsA(node, ModifyTableState) && ((const ModifyTableState *) node)->mt_epqstate.recheckestate != NULL)
+		if (IsA(node, ModifyTableState) &&
+			((const ModifyTableState *) node)->mt_epqstate.recheckestate != NULL)
 			return true;
-		if (IsA(node, LockRowsState) && ((const LockRowsState *) node)->lr_epqstate.recheckestate != NULL)
+		if (IsA(node, LockRowsState) &&
+			((const LockRowsState *) node)->lr_epqstate.recheckestate != NULL)
 			return true;
 	}
 	return false;
@@ -271,7 +292,8 @@ rest_node(PlanState *node)
 static void
 wake_bitmap_index_scan(BitmapIndexScanState *node)
 {
-	node->biss_ScanDesc = index_beginscan_bitmap(node->biss_RelationDesc, node->ss.ps.state->es_snapshot, &node->biss_Instrument, node->biss_NumScanKeys);
+	node->biss_ScanDesc = index_beginscan_bitmap(node->biss_RelationDesc,
+		node->ss.ps.state->es_snapshot, &node->biss_Instrument, node->biss_NumScanKeys);
 	if (node->biss_NumRuntimeKeys == 0 && node->biss_NumArrayKeys == 0)
 		index_rescan(node->biss_ScanDesc, node->biss_ScanKeys, node->biss_NumScanKeys, NULL, 0);
 }
@@ -328,8 +350,8 @@ rest_expressions(EState *estate)
 }
 
 /*
- * In place of standard_ExecutorEnd(): all that the execution held is let go, and *kept has the state.  False: nothing was done, for
- * this state is not as others are.
+ * In place of standard_ExecutorEnd(): all that the execution held is let go, and *kept has the
+ * state.  False: nothing was done, for this state is not as others are.
  */
 bool
 ls_state_rest(LsKeptState *kept, QueryDesc *query)
@@ -337,17 +359,19 @@ ls_state_rest(LsKeptState *kept, QueryDesc *query)
 	EState	   *estate = query->estate;
 	MemoryContext old_context;
 
-	if (estate->es_jit != NULL || estate->es_query_dsa != NULL || estate->es_trig_target_relations != NIL || estate->es_subplanstates != NIL ||
-		estate->es_auxmodifytables != NIL || estate->es_tuple_routing_result_relations != NIL || !collect_nodes(kept, query->planstate) ||
-		has_rechecked(kept) || !note_relations(kept, estate) || !descriptors_are_noted(kept, estate))
+	if (estate->es_jit != NULL || estate->es_query_dsa != NULL ||
+		estate->es_trig_target_relations != NIL || estate->es_subplanstates != NIL ||
+		estate->es_auxmodifytables != NIL || estate->es_tuple_routing_result_relations != NIL ||
+		!collect_nodes(kept, query) || has_rechecked(kept->parts) ||
+		!note_relations(kept->parts, estate) || !descriptors_are_noted(kept->parts, estate))
 		return false;
 
 	old_context = MemoryContextSwitchTo(estate->es_query_cxt);
-	for (int i = 0; i < kept->n_nodes; i++)
-		rest_node(kept->nodes[i]);
+	for (int i = 0; i < kept->parts->n_nodes; i++)
+		rest_node(kept->parts->nodes[i]);
 	rest_expressions(estate);
 	rest_slots(estate);
-	ls_state_close(kept, kept->n_relations);
+	ls_state_close(kept->parts, kept->parts->n_relations);
 	UnregisterSnapshot(estate->es_snapshot);
 	MemoryContextSwitchTo(old_context);
 
@@ -365,25 +389,28 @@ ls_state_rest(LsKeptState *kept, QueryDesc *query)
 
 /* The first n. */
 void
-ls_state_close(LsKeptState *kept, int n)
+ls_state_close(LsStateParts *parts, int n)
 {
 	while (n > 0)
-		relation_close(kept->relations[--n].relation, NoLock);
+		relation_close(parts->relations[--n].relation, NoLock);
 }
 
-/* What the state refers to, if it is all still the same; else nothing is open afterwards.  The tables are locked: what belongs to them is there. */
+/*
+ * Opens what the state refers to, if it is all still the same; else nothing is open afterwards.
+ * The tables are locked: what belongs to them is there.
+ */
 bool
 ls_state_open(LsKeptState *kept)
 {
-	for (int i = 0; i < kept->n_relations; i++)
+	for (int i = 0; i < kept->parts->n_relations; i++)
 	{
-		const LsRestingRelation *resting = &kept->relations[i];
+		const LsRestingRelation *resting = &kept->parts->relations[i];
 		Relation	relation = relation_open(resting->oid, resting->lock);
 
 		if (relation == resting->relation && RelationGetDescr(relation) == resting->descriptor)
 			continue;
 		relation_close(relation, NoLock);
-		ls_state_close(kept, i);
+		ls_state_close(kept->parts, i);
 		return false;
 	}
 	return true;
@@ -400,7 +427,7 @@ ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags)
 
 	kept->estate = NULL;
 	query->estate = estate;
-	query->planstate = kept->nodes[0];
+	query->planstate = kept->parts->nodes[0];
 	query->tupDesc = kept->result;
 	MemoryContextSetParent(estate->es_query_cxt, CurrentMemoryContext);
 	old_context = MemoryContextSwitchTo(estate->es_query_cxt);
@@ -410,7 +437,8 @@ ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags)
 	estate->es_snapshot = RegisterSnapshot(query->snapshot);
 	estate->es_param_list_info = query->params;
 	estate->es_sourceText = query->sourceText;
-	estate->es_output_cid = changes || query->plannedstmt->rowMarks != NIL ? GetCurrentCommandId(true) : (CommandId) 0;
+	estate->es_output_cid =
+		changes || query->plannedstmt->rowMarks != NIL ? GetCurrentCommandId(true) : (CommandId) 0;
 	estate->es_processed = 0;
 	estate->es_total_processed = 0;
 	estate->es_finished = false;
@@ -420,10 +448,10 @@ ls_state_wake(LsKeptState *kept, QueryDesc *query, int eflags)
 		((ExprContext *) lfirst(cell))->ecxt_param_list_info = query->params;
 	if (!(estate->es_top_eflags & EXEC_FLAG_SKIP_TRIGGERS))
 		AfterTriggerBeginQuery();
-	for (int i = 0; i < kept->n_nodes; i++)
+	for (int i = 0; i < kept->parts->n_nodes; i++)
 	{
-		if (IsA(kept->nodes[i], BitmapIndexScanState))
-			wake_bitmap_index_scan((BitmapIndexScanState *) kept->nodes[i]);
+		if (IsA(kept->parts->nodes[i], BitmapIndexScanState))
+			wake_bitmap_index_scan((BitmapIndexScanState *) kept->parts->nodes[i]);
 	}
 	MemoryContextSwitchTo(old_context);
 }

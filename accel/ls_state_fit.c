@@ -1,12 +1,11 @@
 /*
  * ls_state_fit.c - for which plans is the executor's state worth keeping, and right next time?
  *
- * Nodes that ls_state_rest.c knows, on leanstore tables, and expressions of which nothing outlives an execution but what depends on
- * catalogs: the server's own functions, nothing volatile.
+ * Nodes that ls_state_rest.c knows, on leanstore tables, and expressions of which nothing
+ * outlives an execution but what depends on catalogs: the server's own functions, nothing
+ * volatile.
  */
-#include "executor/ls_state.h"
-
-#include "index/ls_index.h"
+#include "ls_state.h"
 
 #include "access/relation.h"
 #include "access/transam.h"
@@ -61,7 +60,8 @@ does_not_fit(Node *node, void *context)
 		default:
 			return true;
 	}
-	return check_functions_in_node(node, has_strange_function, NULL) || expression_tree_walker(node, does_not_fit, context);
+	return check_functions_in_node(node, has_strange_function, NULL) ||
+		expression_tree_walker(node, does_not_fit, context);
 }
 
 static bool
@@ -76,7 +76,7 @@ index_fits(Oid index_id)
 	Relation	index;
 	bool		result;
 
-	if (!ls_index_is_ours(index_id))
+	if (!ls_accel_host->is_index(index_id))
 		return false;
 	index = relation_open(index_id, AccessShareLock);
 	result = RelationGetIndexExpressions(index) == NIL && RelationGetIndexPredicate(index) == NIL;
@@ -94,7 +94,8 @@ may_be_changed(Relation table)
 	if (table->trigdesc != NULL || table->rd_rel->relispartition)
 		return false;
 	if (constraints != NULL &&
-		(constraints->num_check > 0 || constraints->has_generated_stored || constraints->has_generated_virtual))
+		(constraints->num_check > 0 || constraints->has_generated_stored ||
+		 constraints->has_generated_virtual))
 		return false;
 	indexes = RelationGetIndexList(table);
 	foreach(cell, indexes)
@@ -109,7 +110,8 @@ static bool
 table_fits(const RangeTblEntry *entry, bool changed)
 {
 	Relation	table = relation_open(entry->relid, NoLock);
-	bool		result = ls_is_table(table) && table->rd_rel->relkind == RELKIND_RELATION && (!changed || may_be_changed(table));
+	bool		result = ls_accel_host->is_table(table) &&
+		table->rd_rel->relkind == RELKIND_RELATION && (!changed || may_be_changed(table));
 
 	relation_close(table, NoLock);
 	return result;
@@ -129,7 +131,8 @@ tables_fit(const PlannedStmt *plan)
 		switch (entry->rtekind)
 		{
 			case RTE_RELATION:
-				if (entry->inh || entry->tablesample != NULL || !table_fits(entry, list_member_int(plan->resultRelations, number)))
+				if (entry->inh || entry->tablesample != NULL ||
+					!table_fits(entry, list_member_int(plan->resultRelations, number)))
 					return false;
 				break;
 			case RTE_VALUES:
@@ -148,14 +151,15 @@ static bool node_fits(const Plan *plan);
 static bool
 index_scan_fits(Oid index, const List *conditions, const List *order)
 {
-	return order == NIL && expression_fits(conditions) && ls_index_is_ours(index);
+	return order == NIL && expression_fits(conditions) && ls_accel_host->is_index(index);
 }
 
 static bool
 change_fits(const ModifyTable *plan)
 {
-	return plan->operation != CMD_MERGE && list_length(plan->resultRelations) == 1 && plan->rootRelation == 0 && plan->canSetTag &&
-		plan->withCheckOptionLists == NIL && plan->onConflictAction == ONCONFLICT_NONE && expression_fits(plan->returningLists);
+	return plan->operation != CMD_MERGE && list_length(plan->resultRelations) == 1 &&
+		plan->rootRelation == 0 && plan->canSetTag && plan->withCheckOptionLists == NIL &&
+		plan->onConflictAction == ONCONFLICT_NONE && expression_fits(plan->returningLists);
 }
 
 static bool
@@ -187,17 +191,22 @@ specifics_fit(const Plan *plan)
 		case T_ValuesScan:
 			return expression_fits(((const ValuesScan *) plan)->values_lists);
 		case T_Limit:
-			return ((const Limit *) plan)->limitOption == LIMIT_OPTION_COUNT && expression_fits(((const Limit *) plan)->limitOffset) &&
+			return ((const Limit *) plan)->limitOption == LIMIT_OPTION_COUNT &&
+				expression_fits(((const Limit *) plan)->limitOffset) &&
 				expression_fits(((const Limit *) plan)->limitCount);
 		case T_NestLoop:
-			return ((const NestLoop *) plan)->join.jointype == JOIN_INNER && expression_fits(((const NestLoop *) plan)->join.joinqual);
+			return ((const NestLoop *) plan)->join.jointype == JOIN_INNER &&
+				expression_fits(((const NestLoop *) plan)->join.joinqual);
 		case T_IndexScan:
-			return index_scan_fits(((const IndexScan *) plan)->indexid, ((const IndexScan *) plan)->indexqual, ((const IndexScan *) plan)->indexorderby);
+			return index_scan_fits(((const IndexScan *) plan)->indexid,
+				((const IndexScan *) plan)->indexqual, ((const IndexScan *) plan)->indexorderby);
 		case T_IndexOnlyScan:
-			return index_scan_fits(((const IndexOnlyScan *) plan)->indexid, ((const IndexOnlyScan *) plan)->indexqual,
+			return index_scan_fits(((const IndexOnlyScan *) plan)->indexid,
+				((const IndexOnlyScan *) plan)->indexqual,
 								   ((const IndexOnlyScan *) plan)->indexorderby);
 		case T_BitmapIndexScan:
-			return index_scan_fits(((const BitmapIndexScan *) plan)->indexid, ((const BitmapIndexScan *) plan)->indexqual, NIL);
+			return index_scan_fits(((const BitmapIndexScan *) plan)->indexid,
+				((const BitmapIndexScan *) plan)->indexqual, NIL);
 		case T_BitmapOr:
 			return nodes_fit(((const BitmapOr *) plan)->bitmapplans);
 		case T_BitmapAnd:
@@ -212,16 +221,20 @@ node_fits(const Plan *plan)
 {
 	if (plan == NULL)
 		return true;
-	return plan->initPlan == NIL && !plan->parallel_aware && !plan->async_capable && specifics_fit(plan) &&
-		expression_fits(plan->targetlist) && expression_fits(plan->qual) && node_fits(plan->lefttree) && node_fits(plan->righttree);
+	return plan->initPlan == NIL && !plan->parallel_aware && !plan->async_capable &&
+		specifics_fit(plan) && expression_fits(plan->targetlist) && expression_fits(plan->qual) &&
+		node_fits(plan->lefttree) && node_fits(plan->righttree);
 }
 
 /* While it is executed: its tables are locked. */
 bool
 ls_state_fits(const PlannedStmt *plan)
 {
-	if (plan->commandType != CMD_SELECT && plan->commandType != CMD_INSERT && plan->commandType != CMD_UPDATE && plan->commandType != CMD_DELETE)
+	if (plan->commandType != CMD_SELECT && plan->commandType != CMD_INSERT &&
+		plan->commandType != CMD_UPDATE && plan->commandType != CMD_DELETE)
 		return false;
-	return plan->relationOids != NIL && plan->utilityStmt == NULL && plan->subplans == NIL && plan->partPruneInfos == NIL && plan->appendRelations == NIL &&
-		!plan->hasModifyingCTE && !plan->parallelModeNeeded && plan->jitFlags == 0 && tables_fit(plan) && node_fits(plan->planTree);
+	return plan->relationOids != NIL && plan->utilityStmt == NULL && plan->subplans == NIL &&
+		plan->partPruneInfos == NIL && plan->appendRelations == NIL &&
+		!plan->hasModifyingCTE && !plan->parallelModeNeeded && plan->jitFlags == 0 &&
+		tables_fit(plan) && node_fits(plan->planTree);
 }

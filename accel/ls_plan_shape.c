@@ -1,14 +1,15 @@
 /*
  * ls_plan_shape.c - queries that differ in their values only.
  *
- * A query's shape is everything but the values of constants and parameters.  Queries of the same shape
- * have their values in the same places, so one can be put for the other.  NULL, booleans and names of objects
- * (regclass and the like) are no values but belong to the shape: the planner decides by them.
+ * A query's shape is everything but the values of constants and parameters.  Queries of the
+ * same shape have their values in the same places, so one can be put for the other.  NULL,
+ * booleans and names of objects (regclass and the like) are no values but belong to the shape:
+ * the planner decides by them.
  *
- * Only queries on one leanstore table have a shape: without subqueries, row security, grouping and the like, for
- * which a plan would not be used again anyway (ls_plan_bound.c).
+ * Only queries on one leanstore table have a shape: without subqueries, row security, grouping
+ * and the like, for which a plan would not be used again anyway (ls_plan_bound.c).
  */
-#include "plan/ls_plan.h"
+#include "ls_plan.h"
 
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -16,7 +17,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
-/* What a constant that is a value looks like while queries are compared: no real one has this length. */
+/* The length of a value while queries are compared: no real constant has it. */
 #define BLANK_LENGTH (-100)
 
 static bool
@@ -27,7 +28,7 @@ is_ours(Oid relation_id)
 
 	if (!RelationIsValid(relation))
 		return false;
-	result = ls_is_table(relation);
+	result = ls_accel_host->is_table(relation);
 	RelationClose(relation);
 	return result;
 }
@@ -41,8 +42,8 @@ is_on_one_table(const Query *query)
 	if (list_length(query->rtable) != 1 + (query->onConflict != NULL) + query->hasGroupRTE)
 		return false;
 	first = linitial_node(RangeTblEntry, query->rtable);
-	return first->rtekind == RTE_RELATION && first->relkind == RELKIND_RELATION && first->tablesample == NULL &&
-		first->securityQuals == NIL && is_ours(first->relid);
+	return first->rtekind == RTE_RELATION && first->relkind == RELKIND_RELATION &&
+		first->tablesample == NULL && first->securityQuals == NIL && is_ours(first->relid);
 }
 
 static bool
@@ -51,9 +52,10 @@ is_simple(const Query *query)
 	if (query->commandType != CMD_SELECT && query->commandType != CMD_INSERT &&
 		query->commandType != CMD_UPDATE && query->commandType != CMD_DELETE)
 		return false;
-	if (query->utilityStmt != NULL || query->hasSubLinks || query->hasRowSecurity || query->hasWindowFuncs ||
-		query->hasTargetSRFs || query->cteList != NIL || query->setOperations != NULL ||
-		query->groupingSets != NIL || query->withCheckOptions != NIL)
+	if (query->utilityStmt != NULL || query->hasSubLinks || query->hasRowSecurity ||
+		query->hasWindowFuncs || query->hasTargetSRFs || query->cteList != NIL ||
+		query->setOperations != NULL || query->groupingSets != NIL ||
+		query->withCheckOptions != NIL)
 		return false;
 	return is_on_one_table(query);
 }
@@ -206,7 +208,8 @@ ls_query_shape(Query *query, int options, ParamListInfo params, LsQueryShape *sh
 	mix(&walk, (uint64) options);
 	if (query->rowMarks != NIL)
 		mix(&walk, (uint64) linitial_node(RowMarkClause, query->rowMarks)->strength);
-	return !query_tree_walker(query, walk_expression, &walk, QTW_IGNORE_RANGE_TABLE | QTW_EXAMINE_SORTGROUP);
+	return !query_tree_walker(query, walk_expression, &walk,
+							  QTW_IGNORE_RANGE_TABLE | QTW_EXAMINE_SORTGROUP);
 }
 
 static void

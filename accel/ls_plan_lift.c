@@ -1,14 +1,16 @@
 /*
- * ls_plan_lift.c - a query with parameters in place of its values, and constants in a plan in place of parameters.
+ * ls_plan_lift.c - parameters in place of a query's values, constants in place of a plan's
+ * parameters.
  *
- * The planner computes immutable functions of constants: (5)::bigint is a constant to it, also in what
- * EXPLAIN shows, and one that cannot be computed is an error before anything is executed.  So each such expression has one
- * parameter as a whole, and is computed whenever its plan is used.
+ * The planner computes immutable functions of constants: (5)::bigint is a constant to it, also
+ * in what EXPLAIN shows, and one that cannot be computed is an error before anything is
+ * executed.  So each such expression has one parameter as a whole, and is computed whenever its
+ * plan is used.
  *
- * A plan is walked through by hand, for the server has no walker for plans.  So only nodes that are listed in
- * ls_plan_bound.c and here can be in a plan that is used again.
+ * A plan is walked through by hand, for the server has no walker for plans.  So only nodes that
+ * are listed in ls_plan_bound.c and here can be in a plan that is used again.
  */
-#include "plan/ls_plan.h"
+#include "ls_plan.h"
 
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -30,7 +32,7 @@ typedef struct Contents
 	const LsQueryShape *shape;
 	bool		values;
 	bool		variables;		/* or something else that is not known before execution */
-	bool		other;			/* of what we do not know how the planner computes it */
+	bool		other;			/* it is not known how the planner computes this */
 } Contents;
 
 static int
@@ -118,7 +120,8 @@ make_place(LsLiftedQuery *lifted, int number, const Node *node)
 	Const	   *place;
 
 	get_typlenbyval(exprType(node), &length, &by_value);
-	place = makeConst(exprType(node), exprTypmod(node), exprCollation(node), length, (Datum) 0, true, by_value);
+	place = makeConst(exprType(node), exprTypmod(node), exprCollation(node), length, (Datum) 0,
+					  true, by_value);
 	lifted->places[number] = lappend(lifted->places[number], place);
 	return place;
 }
@@ -229,8 +232,9 @@ ls_place_values(const LsLiftedQuery *lifted, const LsPlanValue *values, int n)
 }
 
 /*
- * The rest of the values from the first ones.  Functions are called, which may do anything, use and forget this plan, too: so
- * nothing of it is touched after the first call.  False: something is no constant any more.
+ * The rest of the values from the first ones.  Functions are called, which may do anything, use
+ * and forget this plan, too: so nothing of it is touched after the first call.  False:
+ * something is no constant any more.
  */
 bool
 ls_compute_values(const LsLiftedQuery *lifted, LsPlanValue *values)
@@ -255,8 +259,8 @@ ls_compute_values(const LsLiftedQuery *lifted, LsPlanValue *values)
 }
 
 /*
- * Copies the query.  The planner may estimate by the values at hand, but not decide what would be wrong for
- * others.  False: something in it is not understood.
+ * Copies the query.  The planner may estimate by the values at hand, but not decide what would
+ * be wrong for others.  False: something in it is not understood.
  */
 bool
 ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *lifted)
@@ -273,7 +277,8 @@ ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *li
 		.computed = palloc0(LS_PLAN_MAX_VALUES * sizeof(Node *)),
 		.places = palloc0(LS_PLAN_MAX_VALUES * sizeof(List *))
 	};
-	lifted->query = query_tree_mutator(copy, lift, &lifting, QTW_IGNORE_RANGE_TABLE | QTW_DONT_COPY_QUERY);
+	lifted->query = query_tree_mutator(copy, lift, &lifting,
+									   QTW_IGNORE_RANGE_TABLE | QTW_DONT_COPY_QUERY);
 	if (lifting.refused)
 		return false;
 	memcpy(values, shape.values, shape.n_values * sizeof(LsPlanValue));
@@ -283,11 +288,13 @@ ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *li
 	lifted->estimates = makeParamList(n);
 	for (int i = 0; i < n; i++)
 	{
-		const Node *node = i < lifted->n_values ? shape.nodes[i] : lifted->computed[i - lifted->n_values];
+		const Node *node = i < lifted->n_values ?
+			shape.nodes[i] : lifted->computed[i - lifted->n_values];
 
 		lifted->estimates->params[i] = (ParamExternData)
 		{
-			.value = values[i].value, .isnull = values[i].is_null, .pflags = 0, .ptype = exprType(node)
+			.value = values[i].value, .isnull = values[i].is_null, .pflags = 0,
+			.ptype = exprType(node)
 		};
 	}
 	return true;

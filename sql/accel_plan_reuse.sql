@@ -186,12 +186,12 @@ SELECT b + next_a(1) FROM ours WHERE id = 10;
 SELECT b + next_a(1) FROM ours WHERE id = 20;
 SELECT b + next_a(2) FROM ours WHERE id = 30;
 
-SET leanstore.reuse_plans = off;
+SET leanstore_accel.reuse_plans = off;
 SELECT uses FROM kept WHERE uses > 2 LIMIT 1 \gset before_
 SELECT v FROM ours WHERE id = 12;
 SELECT v FROM ours WHERE id = 13;
 SELECT bool_or(uses = :before_uses) FROM kept;
-RESET leanstore.reuse_plans;
+RESET leanstore_accel.reuse_plans;
 
 DISCARD PLANS;
 SELECT count(*) FROM kept;
@@ -316,6 +316,25 @@ SELECT compared, differ, used > 300 AS used FROM compare(20000);
 SELECT count(*) FROM (TABLE ours EXCEPT TABLE twin) o;
 SELECT count(*) FROM (TABLE twin EXCEPT TABLE ours) o;
 SELECT leanstore_check('ours');
+
+-- EXPLAIN tells of a plan that was used before: the first is not kept, the second is made to be.
+CREATE TABLE told (id int PRIMARY KEY, v text) USING leanstore;
+INSERT INTO told SELECT i, 'v' || i FROM generate_series(1, 5000) i;
+ANALYZE told;
+EXPLAIN (COSTS off) SELECT v FROM told WHERE id = 1;
+EXPLAIN (COSTS off) SELECT v FROM told WHERE id = 2;
+EXPLAIN (COSTS off) SELECT v FROM told WHERE id = 3;
+EXPLAIN (COSTS off, FORMAT yaml) SELECT v FROM told WHERE id = 4;
+PREPARE told(int) AS SELECT v FROM told WHERE id = $1;
+EXPLAIN (COSTS off) EXECUTE told(5);
+EXPLAIN (COSTS off) EXECUTE told(6);
+EXPLAIN (COSTS off) EXECUTE told(7);
+SET leanstore_accel.reuse_plans = off;
+EXPLAIN (COSTS off) EXECUTE told(8);
+RESET leanstore_accel.reuse_plans;
+EXPLAIN (COSTS off) EXECUTE told(9);
+DISCARD PLANS;
+EXPLAIN (COSTS off) EXECUTE told(10);
 
 SET client_min_messages = warning;
 DROP SCHEMA plan_reuse CASCADE;
