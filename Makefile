@@ -173,7 +173,7 @@ run_tsan = TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 \
 run_release = build/release/engine_tests $(gtest_flags)
 
 .PHONY: test test-build test-build-server test-engine test-asan test-tsan test-release
-.PHONY: test-regress test-isolation test-tap conformance bench run format lint
+.PHONY: test-regress test-isolation test-tap conformance bench run format lint stage-path
 
 test:
 	+@.ci/run_suites
@@ -202,8 +202,14 @@ conformance: test-build-server
 run: all
 	@.ci/run_server psql $(PG_CONFIG) $(PG_DIR)/stage
 
-bench: all
-	@PG_CONFIG=$(PG_CONFIG) bench/pgbench/compare
+# ARGS: workloads and options of bench/run; without any, pgbench.
+ARGS ?=
+bench: server
+	@PG_CONFIG=$(PG_CONFIG) bench/run $(ARGS)
+
+# Where `make stage` leaves the image, for scripts.
+stage-path:
+	@echo $(PG_DIR)/stage
 
 format:
 	@command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 1; }
@@ -213,6 +219,7 @@ lint:
 	@.ci/check_layers.py
 	@.ci/tidy.py
 	@.ci/check_headers
+	@bench/self_test
 
 help:
 	@echo 'make                    build for PG_CONFIG ($(or $(PG_CONFIG),none found))'
@@ -228,9 +235,9 @@ help:
 	@echo '       T=name           only tests whose name contains it'
 	@echo '       REPEAT=n         the same again n times, stops at the first failure'
 	@echo '       TEST_PG_CONFIG=  the server to test on ($(or $(TEST_PG_CONFIG),none found))'
-	@echo 'make bench              pgbench on heap and leanstore; see bench/README.md'
+	@echo 'make bench              heap and leanstore side by side; ARGS=, see bench/README.md'
 	@echo 'make run                scratch server and psql; the server goes when you quit'
-	@echo 'make lint               layer, tidy and header checks'
+	@echo 'make lint               layer, tidy and header checks, and of the benchmark tool'
 	@echo 'make format             clang-format on engine and test'
 
 else

@@ -1,6 +1,7 @@
 // engine_bench.cpp - which store is measured with what, when: peers take turns, and another one begins each round.
 //
-//   engine_bench DIRECTORY OUT.tsv      settings are environment variables, see run
+//   engine_bench DIRECTORY OUT.tsv      settings are environment variables
+// (bench/workloads/engine.toml).
 //
 // A line of the output: workload, threads, store, then the rounds in millions of operations per second; TPC-C: in thousands of
 // transactions.
@@ -23,9 +24,19 @@ namespace ls::bench {
 
 namespace {
 
-const Peer *const kPeers[] = {&kTree, &kRows, &kRocksDb, &kWiredTiger, &kLmdb,
+const Peer *const kPeers[] = {
+    &kTree,     &kRows,
+#ifdef WITH_ROCKSDB
+    &kRocksDb,
+#endif
+#ifdef WITH_WIREDTIGER
+    &kWiredTiger,
+#endif
+#ifdef WITH_LMDB
+    &kLmdb,
+#endif
 #ifdef WITH_ORIGINAL
-                              &kOriginal,
+    &kOriginal,
 #endif
 };
 

@@ -1,4 +1,4 @@
-// peer_original.cpp - the original LeanStore (public repository leanstore/leanstore), where build_original has built it.
+// peer_original.cpp - the original LeanStore (public repository leanstore/leanstore), built by the caller (-D original=FOLDER).
 //
 // Its plain B-tree (BTreeLL), with the log on and really written, which it is not by default (wal_pwrite), and not synced; contention
 // split on, XMerge off, as by default.  A change is a transaction at its lowest level of isolation; look-ups and scans are none.

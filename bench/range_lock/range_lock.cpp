@@ -1,5 +1,5 @@
-// The range lock beside others, in the two workloads of "Concurrent Range Locking", chapter 5.  bench/range_lock/run builds and
-// runs it.  Threads write disjoint kilobytes of one object, each range under its lock:
+// The range lock beside others, in the two workloads of "Concurrent Range Locking", chapter 5.  `bench/run range_lock` builds
+// and runs it.  Threads write disjoint kilobytes of one object, each range under its lock:
 //   W1  lock one range, write, unlock
 //   W2  lock 16 ranges, write them, unlock them
 // One line per lock, workload and number of threads: the rounds, in millions of ranges per second; and into a file of its own the

@@ -1,5 +1,5 @@
 // node_features.hpp - what of the papers' page layout and tree a build has: all of it.  Benchmarks leave one out at a time to see what it brings
-// (FEATURES=1 bench/engine/run): -DLS_NODE_HINTS=0 and so on, for everything that looks into nodes.  Such builds cannot read each
+// (bench/run engine_features): -DLS_NODE_HINTS=0 and so on, for everything that looks into nodes.  Such builds cannot read each
 // other's files.
 #pragma once
 

@@ -1,0 +1,28 @@
+"""The ways to measure that a workload can name."""
+from .engine import Engine
+from .load import Load
+from .long_reader import LongReader
+from .plans import Plans
+from .range_lock import RangeLock
+from .recovery import Recovery
+from .restart import Restart
+from .sampled import Sampled
+from .session_memory import SessionMemory
+from .statements import Statements
+from .sysbench import Sysbench
+from .tpcc import Tpcc
+
+DRIVERS = {
+    'engine': Engine,
+    'load': Load,
+    'long_reader': LongReader,
+    'plans': Plans,
+    'range_lock': RangeLock,
+    'recovery': Recovery,
+    'restart': Restart,
+    'sampled': Sampled,
+    'session_memory': SessionMemory,
+    'statements': Statements,
+    'sysbench': Sysbench,
+    'tpcc': Tpcc
+}

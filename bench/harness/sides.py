@@ -1,0 +1,112 @@
+"""bench/sides.toml: what is compared, and the servers of one workload, which take turns."""
+import os
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import machine, summary
+from .cluster import Cluster
+from .errors import BenchError
+from .workload import setting_text
+
+DEFAULT = ('heap', 'leanstore')
+TOP = Path(__file__).resolve().parent.parent.parent
+CACHE = Path(os.environ.get('LEANSTORE_CACHE', '/var/cache/leanstore_am'))
+
+
+@dataclass
+class Side:
+    name: str
+    access_method: str
+    libraries: str
+    settings: dict = field(default_factory=dict)
+
+
+def read():
+    content = tomllib.loads((TOP / 'bench' / 'sides.toml').read_text(encoding='utf-8'))
+    for side in content.values():
+        side['settings'] = {
+            name: setting_text(value)
+            for name, value in side.get('settings', {}).items()
+        }
+    return {name: Side(name, **side) for name, side in content.items()}
+
+
+class Install:
+    """The server that is measured and the extension that is built for it."""
+
+    def __init__(self, pg_config):
+        pg_config = pg_config or os.environ.get('PG_CONFIG') or \
+            next((path for path in [CACHE / 'pg18-release/bin/pg_config'] if path.exists()),
+                 shutil.which('pg_config'))
+        if pg_config is None:
+            raise BenchError('no PostgreSQL 18: run .ci/setup, or name its pg_config')
+        self.bindir, self.pkglibdir = map(
+            Path,
+            subprocess.run([pg_config, '--bindir', '--pkglibdir'], check=True, text=True,
+                           capture_output=True).stdout.split())
+        make = ['make', '--no-print-directory', '-s', '-C', TOP, f'PG_CONFIG={pg_config}']
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL')
+        }
+        subprocess.run([*make, f'-j{machine.cpus()}', 'all'], check=True,
+                       stdout=subprocess.DEVNULL, env=environment)
+        self.stage = TOP / subprocess.run([*make, 'stage-path'], check=True, text=True,
+                                          env=environment, capture_output=True).stdout.strip()
+
+
+class Field:
+    """The servers of all sides; those that have no turn stand still, so each does its own vacuuming
+    and writing in its own turns."""
+
+    def __init__(self, install, sides, settings, directory=None):
+        self.work = Path(tempfile.mkdtemp(prefix='leanstore_bench.', dir=directory))
+        self.work.chmod(0o755)
+        if os.geteuid() == 0:
+            shutil.chown(self.work, 'postgres')
+        self.clusters = []
+        for side in sides:
+            home = self.work / side.name
+            self.clusters.append(Cluster(install, side, home, {**side.settings, **settings}))
+
+    def __enter__(self):
+        try:
+            for cluster in self.clusters:
+                cluster.create()
+                cluster.freeze()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Stops the servers one after the other, also where one of them does not obey."""
+        failed = []
+        for cluster in self.clusters:
+            try:
+                cluster.stop()
+            except BenchError as error:
+                failed.append(str(error))
+        shutil.rmtree(self.work, ignore_errors=True)
+        if failed:
+            raise BenchError('\n'.join(failed))
+
+    def turn(self, cluster):
+        for other in self.clusters:
+            if other is not cluster:
+                other.freeze()
+        cluster.thaw()
+        return cluster
+
+    def turns(self, round_number=1):
+        """The servers, each when it has its turn."""
+        for cluster in summary.order(self.clusters, round_number):
+            yield self.turn(cluster)
