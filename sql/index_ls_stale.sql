@@ -1,6 +1,8 @@
 -- An update of an indexed column leaves the row where it is, if only plain leanstore indexes have the column.
 CREATE EXTENSION IF NOT EXISTS leanstore_am;
 SET default_table_access_method = leanstore;
+-- leanstore_accel may be loaded, and EXPLAIN tells of it
+SET leanstore_accel.reuse_plans = off;
 
 CREATE TABLE st (id int PRIMARY KEY, a int, b text COLLATE "C", c int, d numeric, e int, f int, g int, h int[], i text COLLATE "und-x-icu", j int) WITH (fillfactor = 100);
 CREATE INDEX ON st (a);
