@@ -70,6 +70,9 @@ typedef struct LsShared
 	ls_store   *store;
 } LsShared;
 
+/* The engine's worker slots are numbered as the server's processes are. */
+#define LS_WORKER_SLOTS (MaxBackends + NUM_AUXILIARY_PROCS)
+
 extern LsShared *ls_shared;
 extern void ls_fill_config(ls_config *config);
 extern void ls_shmem_install_hooks(void);
@@ -92,6 +95,9 @@ PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
 
 /* In it: the server is being stopped, or has lost its postmaster. */
 extern bool ls_engine_worker_leaves(void);
+
+/* No process has this pid, or it is 0. */
+extern bool ls_process_is_gone(pid_t pid);
 
 /* ---- ls_recovery.c: recovery in the engine worker; false: the server's log says why */
 extern bool ls_recover(void);

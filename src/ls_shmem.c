@@ -39,7 +39,7 @@ ls_fill_config(ls_config *config)
 	memset(config, 0, sizeof(*config));
 	config->buffer_pool_bytes = (uint64) ls_buffer_pool_size_mb * 1024 * 1024;
 	config->packed_percent = ls_packed_pages_percent;
-	config->worker_slots = MaxBackends + NUM_AUXILIARY_PROCS;
+	config->worker_slots = LS_WORKER_SLOTS;
 	config->prepared_slots = max_prepared_xacts;
 	config->max_open_files = ls_max_open_relations;
 	config->log_buffer_bytes = ls_log_buffer_size_kb * 1024;

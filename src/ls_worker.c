@@ -20,7 +20,11 @@
  */
 #include "ls.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -30,6 +34,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/pmsignal.h"
+#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "utils/pidfile.h"
@@ -147,9 +152,38 @@ ls_engine_worker_leaves(void)
 	return leaves;
 }
 
+/* kill() finds a process also when it has ended and its new parent does not reap it. */
+bool
+ls_process_is_gone(pid_t pid)
+{
+	struct pollfd ended = {.events = POLLIN};
+	bool		gone;
+
+	if (pid == 0)
+		return true;
+	ended.fd = (int) syscall(SYS_pidfd_open, pid, 0);
+	if (ended.fd < 0)
+		return kill(pid, 0) != 0 && errno == ESRCH;
+	gone = poll(&ended, 1, 0) > 0;
+	close(ended.fd);
+	return gone;
+}
+
+/* A session that has died with the postmaster never detaches. */
+static bool
+a_session_is_lost(void)
+{
+	for (int slot = 0; slot < LS_WORKER_SLOTS; slot++)
+		if (ls_store_slot_attached(ls_shared->store, slot) &&
+			ls_process_is_gone(GetPGProcByNumber(slot)->pid))
+			return true;
+	return false;
+}
+
 /*
  * Stop the store if nobody needs it any more: backends may still have changes to make.  A smart shutdown waits for all
- * sessions, also for those that have not used the engine yet.
+ * sessions, also for those that have not used the engine yet.  Without a postmaster a lost session
+ * makes it a crash: the worker leaves, then the other sessions do, and the next start recovers.
  */
 static bool
 stop_store(void)
@@ -158,6 +192,8 @@ stop_store(void)
 	ls_error	error = {0};
 	ls_status	status;
 
+	if (!postmaster_is_alive && a_session_is_lost())
+		return true;
 	if (ls_store_attached(ls_shared->store) > 0 || (postmaster_is_alive && CountDBConnections(InvalidOid) > 0))
 		return false;
 	if (!ls_store_ready(ls_shared->store))

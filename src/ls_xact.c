@@ -140,13 +140,14 @@ wait_for_recovery(void)
 }
 
 /*
- * A wait in the engine has no end any more when the engine worker and the process that is waited for
- * have died with the postmaster.  At once: the callbacks of proc_exit() would wait in the engine, too.
+ * A wait in the engine has no end any more when the engine worker has died with the postmaster.  At
+ * once: the callbacks of proc_exit() would wait in the engine, too.  While the worker lives it waits
+ * for this session to detach.
  */
 static void
-leave_without_postmaster(void)
+leave_without_server(void)
 {
-	if (!PostmasterIsAlive())
+	if (!PostmasterIsAlive() && ls_process_is_gone(pg_atomic_read_u32(&ls_shared->engine_pid)))
 		_exit(1);
 }
 
@@ -186,7 +187,7 @@ attach(void)
 	ls_descriptors_reserve();
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 		ls_raise(&error, NULL);
-	ls_watch_host(leave_without_postmaster);
+	ls_watch_host(leave_without_server);
 	ls_pages_attach(worker);
 	ls_worker_report_waits(worker, my_wait_event_info, engine_wait_events);
 	count_dependencies(ls_count_remote_waits);

@@ -49,6 +49,10 @@ bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) noexcept { return
 
 uint32_t ls_store_attached(const ls_store *store) noexcept { return store_attached(*store); }
 
+bool ls_store_slot_attached(const ls_store *store, uint32_t slot) noexcept {
+  return store_slot_attached(*store, slot);
+}
+
 ls_status ls_store_shutdown(ls_store *store, ls_error *err) noexcept {
   return wall::call(err, [&] { return store_shutdown(*store); });
 }

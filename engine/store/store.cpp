@@ -205,8 +205,12 @@ void store_detach(Worker *worker) {
 
 u32 store_attached(const ls_store &store) {
   u32 n = 0;
-  for (u32 i = 0; i < store.config.worker_slots; i++) n += store.txns->attached[i].load(std::memory_order_seq_cst);
+  for (u32 i = 0; i < store.config.worker_slots; i++) n += store_slot_attached(store, i);
   return n;
+}
+
+bool store_slot_attached(const ls_store &store, u32 slot) {
+  return store.txns->attached[slot].load(std::memory_order_seq_cst) != 0;
 }
 
 // Seal first: an unlogged table's meta page otherwise does not tell which row ids are in use.

@@ -76,6 +76,7 @@ void store_stats(ls_store &store, ls_stats *stats);
 Status store_attach(ls_store &store, u32 slot, Worker **worker);
 void store_detach(Worker *worker);
 u32 store_attached(const ls_store &store);
+bool store_slot_attached(const ls_store &store, u32 slot);
 // See ls_database_close.
 Status store_close_database(Worker &w, u32 database);
 

@@ -70,6 +70,8 @@ my $worker = $node->engine_worker_pid;
 kill 'STOP', $worker;
 query_until_true($watcher, qq{SELECT count(*) = $CLIENTS FROM pg_stat_activity WHERE wait_event = 'LeanstoreCommit'});
 kill 'KILL', $postmaster;
+# Longer than a wait in the engine lasts before the session looks after the server: the worker lives.
+sleep 2;
 kill 'CONT', $worker;
 CrashDriver::kill_server($node, 'postmaster');
 $node->finish_pgbench($run);
@@ -78,7 +80,20 @@ $node->start;
 pass('processes in the middle of a commit leave after the postmaster');
 $node->pgbench_balanced_ok('postgres', 'the postmaster died while commits waited');
 
-# The same for one that waits for the engine worker: without a slot there is none.
+# A session that was killed with the postmaster never detaches.  The worker does not wait for it.
+my @sessions = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
+my @pids = map {
+	$_->query_safe('BEGIN; SELECT count(*) FROM pgbench_branches');
+	$_->query_safe('SELECT pg_backend_pid()')
+} @sessions;
+kill 'STOP', $node->{_pid};
+kill 'KILL', $pids[0];
+CrashDriver::kill_server($node, 'postmaster');
+eval { $_->quit } foreach @sessions;
+$node->start;
+$node->pgbench_balanced_ok('postgres', 'a session died with the postmaster');
+
+# Sessions leave also when they wait for the engine worker: without a slot there is none.
 $node->stop('fast');
 $node->set_config(max_worker_processes => 0);
 $node->start;

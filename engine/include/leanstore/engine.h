@@ -149,6 +149,7 @@ bool ls_store_stopped(const ls_store *store) LS_NOEXCEPT;
 bool ls_store_wait_ready(ls_store *store, uint32_t timeout_ms) LS_NOEXCEPT;
 /* Workers attached at this moment (host slots only). */
 uint32_t ls_store_attached(const ls_store *store) LS_NOEXCEPT;
+bool ls_store_slot_attached(const ls_store *store, uint32_t slot) LS_NOEXCEPT;
 /* Checkpoint, flush everything, mark clean, stop threads.  No worker may be attached. */
 LS_NODISCARD ls_status ls_store_shutdown(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* Stop threads and write nothing more: the host is dying and its next start recovers.  No worker may be attached. */
