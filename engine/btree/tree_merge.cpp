@@ -170,6 +170,8 @@ void BTree::give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Fram
     pool().mark_dirty(page.frame(), gsn);
     page.reset();
   } else {
+    // Not before the log says that it is free is it written as such a page.
+    reinterpret_cast<PageHeader *>(page.page())->gsn = gsn;
     pool().free_frame(page.detach());
   }
 }

@@ -200,6 +200,8 @@ void BufferPool::free_frame(Frame *frame) {
     bool writing = frame->writing.load(std::memory_order_relaxed);
     keep = dirty || writing;
     if (keep) {
+      // What it referred to has gone elsewhere: those frames may be other pages when it is written.
+      reinterpret_cast<PageHeader *>(page(frame))->kind = PageKind::kFree;
       // A page that is not logged needs no last image: it only waits for the end of its write.
       frame->superseded.store(!dirty, std::memory_order_relaxed);
       frame->state.store(FrameState::kLoaded, std::memory_order_release);

@@ -137,6 +137,7 @@ Step try_refill(Ctx &ctx, FileSlot &file) {
   refill(m, Swip{t->next}, trunk_no, t->pages, t->count);
   ctx.pool->mark_dirty(meta.frame(), gsn);
   t->header.kind = PageKind::kFree;
+  t->header.gsn = gsn;
   ctx.pool->free_frame(trunk.detach());
   return Step::kOk;
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -232,6 +233,40 @@ TEST(Tree, removing_everything_gives_the_pages_back) {
     ASSERT_TRUE(user.verify(&again));
     EXPECT_LE(again.pages + again.free_pages, full.pages + 3);
   }
+}
+
+// A root that a tree no longer needs refers to a child that has gone elsewhere, and whose frame may
+// be another page when the old root is written: redo would read a damaged node.  And if the log
+// did not have the change then, the old root would be the root after a crash.
+TEST(Tree, a_page_given_back_is_written_as_a_free_one_behind_the_log) {
+  EngineFixture engine({.page_providers = 0});
+  EngineFixture::Worker worker(engine, 0);
+  FileSlot *file = engine.open(worker.ctx, 1, true);
+  TreeUser user(worker.ctx, *file);
+  constexpr u64 kCount = 500;
+  for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(int_key(i), std::string(120, 'v')));
+  engine.flush(worker.ctx);
+  alignas(kPageSize) u8 page[kPageSize];
+  const auto header = reinterpret_cast<const PageHeader *>(page);
+  const auto load = [&](PageNo page_no) {
+    std::ifstream in(engine.directory() + "/" + EngineFixture::path_of(1), std::ios::binary);
+    in.seekg(std::streamoff{page_no} * std::streamoff{kPageSize});
+    in.read(reinterpret_cast<char *>(page), kPageSize);
+  };
+  load(kMetaPageNo);
+  const PageNo root = Swip{reinterpret_cast<const MetaPage *>(page)->root}.page_no();
+  load(root);
+  ASSERT_EQ(header->kind, PageKind::kInner);
+  const auto height = [&] {
+    const ExclusiveGuard meta = ExclusiveGuard::lock(engine.pool(), file->meta.load());
+    return reinterpret_cast<const MetaPage *>(meta.page())->height;
+  };
+  for (u64 i = 0; height() > 1; i++) ASSERT_TRUE(user.remove(int_key(i)));
+  const Gsn freed = engine.log().last_gsn();
+  engine.flush(worker.ctx);
+  load(root);
+  EXPECT_EQ(header->kind, PageKind::kFree);
+  EXPECT_EQ(header->gsn, freed) << "it is written when the log is, up to there";
 }
 
 struct Seen {
