@@ -12,6 +12,8 @@ namespace {
 
 constexpr u32 kTables[] = {16500, 16501, 16502, 16503};
 constexpr u64 kNextXid = 10;
+// Of the first table, and of each of the others.
+constexpr u64 kMostRows = 20'000, kFewRows = 500;
 using Contents = std::map<u64, std::string>;
 
 class UndoCrashTest : public ::testing::Test {
@@ -20,6 +22,9 @@ class UndoCrashTest : public ::testing::Test {
     for (const u32 table : kTables) directory_.create_file(table);
     config_.buffer_pool_bytes = 128 * 4096;   // pages are evicted meanwhile
     config_.log_segment_bytes = 1 << 20;
+    // Undo logs more than the buffers of all its threads hold: it does not end before the log is
+    // written.
+    config_.worker_slots = 3;
   }
   ~UndoCrashTest() override { fault_clear(); }
 
@@ -34,13 +39,13 @@ class UndoCrashTest : public ::testing::Test {
       u64 first[4];
       ASSERT_EQ(winner.begin(), LS_OK);
       for (size_t i = 0; i < 4; i++) {
-        first[i] = insert_rows(winner, rels[i], i == 0 ? 5000 : 500, 'c');
+        first[i] = insert_rows(winner, rels[i], i == 0 ? kMostRows : kFewRows, 'c');
       }
       winner.commit();
       ASSERT_EQ(a.begin(), LS_OK);
       ASSERT_EQ(b.begin(), LS_OK);
       for (size_t i = 0; i < 4; i++) {
-        const u64 end = first[i] + (i == 0 ? 5000 : 500);
+        const u64 end = first[i] + (i == 0 ? kMostRows : kFewRows);
         for (u64 row = first[i]; row < end; row += 4) update(a, rels[i], row, 60);
         for (u64 row = first[i] + 1; row < end; row += 8) update(b, rels[i], row, 5);
         const u64 fresh = insert_rows(a, rels[i], i == 0 ? 5000 : 100, 'n');
@@ -113,7 +118,7 @@ class UndoCrashTest : public ::testing::Test {
         winners += text == "winner";
         wrong += text != "winner" && text != std::string(40, 'c');
       }
-      EXPECT_EQ(rows, i == 0 ? 5000u : 500u) << "table " << i;
+      EXPECT_EQ(rows, i == 0 ? kMostRows : kFewRows) << "table " << i;
       EXPECT_EQ(wrong, 0u) << "table " << i;
       EXPECT_EQ(winners, i == 1) << "table " << i;
     }
