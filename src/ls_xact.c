@@ -140,9 +140,9 @@ wait_for_recovery(void)
 }
 
 /*
- * A wait in the engine has no end any more when the engine worker has died with the postmaster.  At
- * once: the callbacks of proc_exit() would wait in the engine, too.  While the worker lives it waits
- * for this session to detach.
+ * A wait in the engine has no end any more when the engine worker has died with the
+ * postmaster.  At once: the callbacks of proc_exit() would wait in the engine, too.  While
+ * the worker lives it waits for this session to detach.
  */
 static void
 leave_without_server(void)

@@ -122,8 +122,8 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
   return kOk;
 }
 
-// Unlogged pages are not synced when they are written: neither those of this flush nor those evicted
-// before.  A sync that has failed fails the store, as it does for logged ones: no log has these
+// Unlogged pages are not synced when they are written: neither those of this flush nor those
+// evicted before.  A sync that has failed fails the store, as it does for logged ones: no log has these
 // pages, and another try would find nothing to sync.
 Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   for (u32 i = 0; i < pool.shared()->max_files; i++) {

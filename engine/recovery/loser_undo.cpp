@@ -48,8 +48,8 @@ class LoserFiles {
   std::unordered_map<FileNo, FileSlot *> slots_;
 };
 
-// Gathers changes in portions, has the tasks of each done by several threads, and ends the losers of
-// which everything is undone.
+// Gathers changes in portions, has the tasks of each done by several threads, and ends the losers
+// of which everything is undone.
 class Undoer {
  public:
   Undoer(Worker &w, u32 worker_slots, UndoSpool &undo, const LogAnalysis &analysis,

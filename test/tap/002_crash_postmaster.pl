@@ -70,7 +70,8 @@ my $worker = $node->engine_worker_pid;
 kill 'STOP', $worker;
 query_until_true($watcher, qq{SELECT count(*) = $CLIENTS FROM pg_stat_activity WHERE wait_event = 'LeanstoreCommit'});
 kill 'KILL', $postmaster;
-# Longer than a wait in the engine lasts before the session looks after the server: the worker lives.
+# Longer than a wait in the engine lasts before the session looks after the server: the worker
+# lives.
 sleep 2;
 kill 'CONT', $worker;
 CrashDriver::kill_server($node, 'postmaster');
