@@ -112,6 +112,7 @@ CREATE FUNCTION leanstore_stat(
     OUT pages_packed_unwritten bigint,
     OUT frames_packed bigint,
     OUT undo_failures bigint,
+    OUT files_closed bigint,
     OUT log_fsync_ms double precision)
 RETURNS record
 AS 'MODULE_PATHNAME'
@@ -121,7 +122,8 @@ GRANT EXECUTE ON FUNCTION leanstore_stat() TO pg_read_all_stats;
 
 CREATE VIEW leanstore_stat_buffer AS
     SELECT frames_total, frames_free, frames_dirty, pages_read, pages_written, pages_evicted, files_open, files_max,
-           changes_put_off, changes_waiting, pages_unpacked, pages_packed, pages_packed_unwritten, frames_packed
+           files_closed, changes_put_off, changes_waiting, pages_unpacked, pages_packed,
+           pages_packed_unwritten, frames_packed
     FROM leanstore_stat();
 
 CREATE VIEW leanstore_stat_wal AS

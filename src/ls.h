@@ -294,7 +294,7 @@ extern bool ls_turn_give_way(Relation rel, ItemPointer tid, LOCKMODE lockmode);
 typedef struct LsRelCache
 {
 	ls_rel_key	key;
-	ls_rel	   *handle;
+	ls_rel		handle;
 	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
 	bool		unpublished;	/* of a table: no publication has it (ls_publication.h) */
 } LsRelCache;

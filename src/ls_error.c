@@ -61,7 +61,8 @@ hint_of(ls_status status)
 		case LS_NO_FRAMES:
 			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages can be written.";
 		case LS_LIMIT:
-			return "Increase \"leanstore.max_open_relations\" and restart the server.";
+			return "End queries and cursors that use many relations at once, "
+				"or increase \"leanstore.max_open_relations\" and restart the server.";
 		case LS_MANY_PREPARED:
 			return "Increase \"max_prepared_transactions\" and restart the server.";
 		case LS_RANGE_MEMORY:
@@ -83,6 +84,8 @@ hint_of(ls_status status)
 const char *
 ls_error_text(const ls_error *error)
 {
+	if (error->status == LS_LIMIT)
+		return psprintf("%s (leanstore.max_open_relations)", error->message);
 	return error->sys_errno == 0 ? error->message : psprintf("%s: %s", error->message, strerror(error->sys_errno));
 }
 

@@ -95,8 +95,9 @@ ls_define_settings(void)
 							PGC_POSTMASTER, GUC_UNIT_S, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("leanstore.max_open_relations",
-							"Number of leanstore relations that can be in use between two server starts.",
-							"Each takes about 300 bytes of shared memory and keeps its first page in the buffer pool.",
+							"Number of leanstore relations that can be open at one time.",
+							"Idle ones are closed to make room.  Each takes about 300 bytes of shared memory "
+							"and keeps its first page in the buffer pool.",
 							&ls_max_open_relations, 16384, 64, 1024 * 1024,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 

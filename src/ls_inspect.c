@@ -52,7 +52,7 @@ leanstore_stat(PG_FUNCTION_ARGS)
 			s.log_counted, s.log_remote_by_page, s.log_remote_by_transaction,
 			s.changes_put_off, s.changes_waiting,
 			s.pages_unpacked, s.pages_packed, s.pages_packed_unwritten, s.frames_packed,
-			s.undo_failures
+			s.undo_failures, s.files_closed
 		};
 		Datum		values[lengthof(counters) + 1];
 		bool		nulls[lengthof(counters) + 1] = {0};

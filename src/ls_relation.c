@@ -12,6 +12,7 @@
  * refuse PREPARE TRANSACTION must know of ours, so these are noted one by one.
  */
 #include "ls.h"
+#include "ls_table.h"
 #include "ls_upgrade.h"
 #include "index/ls_index.h"
 
@@ -110,13 +111,21 @@ remember_temp_index(Relation index)
 	entry->locator = index->rd_locator;
 }
 
-/* Apart from ls_open(), which is called for every row. */
+/*
+ * Apart from ls_open(), which is called for every row.  It may have to wait for a place among
+ * the open relations.  Interrupts are processed meanwhile, so cache entries are got anew; and
+ * the call of the engine that this is for stays as interruptible as it was.
+ */
 static pg_noinline ls_rel *
 open_file(Relation rel, const ls_rel_key *key)
 {
 	bool		is_index = rel->rd_rel->relkind == RELKIND_INDEX;
+	const volatile int *interrupt;
 	LsRelCache *cached;
+	ls_worker  *worker;
+	ls_rel		handle;
 	ls_error	error = {0};
+	ls_status	status;
 	RelPathStr	path;
 
 	if (RELATION_IS_OTHER_TEMP(rel))
@@ -127,15 +136,18 @@ open_file(Relation rel, const ls_rel_key *key)
 	ls_upgrade_refuse(RelationGetRelationName(rel));
 	if (is_index && RelationUsesLocalBuffers(rel))
 		remember_temp_index(rel);
-	cached = ls_relation_cache(rel);
-	cached->handle = NULL;
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
-	ls_check(ls_rel_open(ls_reader(), key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
-						 rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT,
-						 &cached->handle, &error),
-			 error, rel);
+	worker = ls_reader();
+	interrupt = *ls_interrupt;
+	LS_CALL_ON(rel, status,
+			   ls_rel_open(worker, key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
+						   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle, &error));
+	ls_check(status, error, rel);
+	*ls_interrupt = interrupt;
+	cached = ls_relation_cache(rel);
+	cached->handle = handle;
 	cached->key = *key;
-	return cached->handle;
+	return &cached->handle;
 }
 
 ls_rel *
@@ -144,9 +156,9 @@ ls_open(Relation rel)
 	ls_rel_key	key = key_of(&rel->rd_locator, rel->rd_backend);
 	LsRelCache *cached = rel->rd_amcache;
 
-	if (likely(cached != NULL && cached->handle != NULL &&
-			   same_key(&cached->key, &key) && ls_rel_is(cached->handle, &key)))
-		return cached->handle;
+	if (likely(cached != NULL && cached->handle.slot != NULL &&
+			   same_key(&cached->key, &key) && ls_rel_is_open(&cached->handle)))
+		return &cached->handle;
 	return open_file(rel, &key);
 }
 

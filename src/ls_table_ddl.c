@@ -93,7 +93,7 @@ ls_relation_nontransactional_truncate(Relation rel)
 }
 
 /* The tree in a file that no relcache entry names yet. */
-static ls_rel *
+static ls_rel
 open_file(Relation rel, const RelFileLocator *locator)
 {
 	ls_rel_key	key = {
@@ -103,7 +103,7 @@ open_file(Relation rel, const RelFileLocator *locator)
 		.owner = rel->rd_backend
 	};
 	RelPathStr	path = relpathbackend(*locator, rel->rd_backend, MAIN_FORKNUM);
-	ls_rel	   *tree;
+	ls_rel		tree;
 	ls_error	error;
 	ls_status	status;
 
@@ -144,7 +144,7 @@ void
 ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 {
 	LsScanDesc *scan;
-	ls_rel	   *tree;
+	ls_rel		tree;
 	uint64		horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(rel));
 	ls_row		row;
 
@@ -153,7 +153,7 @@ ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 	create_files(newrlocator, rel->rd_rel->relpersistence);
 
 	tree = open_file(rel, newrlocator);
-	draw_row_ids(rel, tree, ls_end_row(rel));
+	draw_row_ids(rel, &tree, ls_end_row(rel));
 
 	scan = ls_scan_create(rel, SnapshotAny, 0);
 	while (ls_scan_row(scan, false, &row))
@@ -168,7 +168,7 @@ ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 				continue;
 			row.flags = 0;
 		}
-		LS_CALL(status, ls_row_insert_raw(ls_writer(), tree, row.row_id, &row, &error));
+		LS_CALL(status, ls_row_insert_raw(ls_writer(), &tree, row.row_id, &row, &error));
 		ls_check(status, error, rel);
 	}
 	ls_scan_end(&scan->base);

@@ -29,7 +29,7 @@ typedef struct IdRange
 {
 	Oid			relid;			/* InvalidOid: free */
 	RelFileLocator locator;
-	ls_rel	   *tree;
+	uint64		file;			/* ls_rel's number */
 	uint64		next;			/* [next, end) is ours */
 	uint64		end;
 	uint32		draw;			/* ids to draw next time */
@@ -56,7 +56,8 @@ find_range(Relation rel)
 static inline bool
 range_is_of(const IdRange *range, Relation rel, const ls_rel *tree)
 {
-	return range->relid == RelationGetRelid(rel) && range->tree == tree && RelFileLocatorEquals(range->locator, rel->rd_locator);
+	return range->relid == RelationGetRelid(rel) && range->file == tree->number &&
+		RelFileLocatorEquals(range->locator, rel->rd_locator);
 }
 
 void
@@ -76,11 +77,15 @@ void
 ls_finish_bulk_insert(Relation rel, int options)
 {
 	IdRange    *range = find_range(rel);
+	ls_rel	   *tree;
 
 	/* COPY has drawn none here: do not look for the file. */
-	if (range->relid != RelationGetRelid(rel) || !range_is_of(range, rel, ls_open(rel)))
+	if (range->relid != RelationGetRelid(rel))
 		return;
-	ls_row_ids_return(range->tree, range->next, range->end);
+	tree = ls_open(rel);
+	if (!range_is_of(range, rel, tree))
+		return;
+	ls_row_ids_return(ls_writer(), tree, range->next, range->end);
 	range->relid = InvalidOid;
 }
 
@@ -111,7 +116,7 @@ ls_next_row_id(Relation rel)
 		}
 		range->relid = InvalidOid;
 		range->locator = rel->rd_locator;
-		range->tree = tree;
+		range->file = tree->number;
 		range->next = range->end = 0;
 		range->draw = 1;
 		range->relid = RelationGetRelid(rel);

@@ -183,6 +183,7 @@ attach(void)
 		wait_event_commit = WaitEventExtensionNew("LeanstoreCommit");
 	engine_wait_events[LS_WAIT_LOG_SPACE] = WaitEventExtensionNew("LeanstoreLogSpace");
 	engine_wait_events[LS_WAIT_PAGE_READ] = WaitEventExtensionNew("LeanstorePageRead");
+	engine_wait_events[LS_WAIT_OPEN_RELATION] = WaitEventExtensionNew("LeanstoreOpenRelation");
 	engine_wait_events[LS_WAIT_PAGE_FRAME] = WaitEventExtensionNew("LeanstorePageFrame");
 	ls_descriptors_reserve();
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)

@@ -3,6 +3,7 @@
 // Frames have no parent pointers (LeanStore paper, section 6.2): the parent is found by descending with a key of the child.  The
 // caller may hold latches anywhere, so nothing here waits and nothing reads from disk: whatever is in the way means kRestart, and
 // the page provider tries another page.
+#include "btree/closed_files.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/node_pack.hpp"
 #include "btree/tree.hpp"
@@ -165,6 +166,7 @@ TreeOps BTree::ops() {
                  .arrange = arrange_leaf,
                  .restore = restore_leaf,
                  .redo = redo,
+                 .closed_files = &closed_file_ops(),
                  .bring_in = bring_in};
 }
 

@@ -126,7 +126,7 @@ bool BTree::latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedP
 // ---------------------------------------------------------------- leaves
 
 bool BTree::try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
-  if (file_.state.load(std::memory_order_acquire) != FileState::kActive) return false;
+  if (!has_pages(file_)) return false;
   if (!guess->in_tree() || guess->file_no.load(std::memory_order_relaxed) != file_no_) return false;
   ExclusiveGuard guard = ExclusiveGuard::try_lock(pool(), guess);
   if (!guard) return false;
@@ -220,7 +220,7 @@ Step BTree::copy_beside(Aim aim, Hook *hook, u8 *out) {
 
 // The same of a leaf that is not in memory: with those behind it, past the pool.
 Step BTree::read_beside(OptimisticGuard &parent, i32 index, i32 step, Hook *hook, u8 *out) {
-  if (file_.state.load(std::memory_order_acquire) != FileState::kActive) return Step::kRestart;
+  if (!has_pages(file_)) return Step::kRestart;
   ReadAhead &ahead = *hook->ahead;
   const u64 writes = file_.page_writes.load(std::memory_order_acquire);   // before the references are known to be evicted
   Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(parent.page()));
@@ -334,7 +334,7 @@ Status BTree::lookup_near(Bytes key, Near *last, u8 *out, u32 capacity, u32 *byt
     last->pos = node.lower_bound(key, &found);
     if (found) *bytes = copy_value(&node, last->pos, out, capacity);
   };
-  if (last->leaf.frame && last->leaf.frame->in_tree() && file_.state.load(std::memory_order_acquire) == FileState::kActive) {
+  if (last->leaf.frame && last->leaf.frame->in_tree() && has_pages(file_)) {
     OptimisticGuard leaf(pool(), last->leaf.frame);
     const Node &node = *reinterpret_cast<const Node *>(leaf.page());
     if (leaf.version() == last->leaf.version || node_is(last->leaf.frame, key, Aim::kAt, 0)) {

@@ -16,6 +16,7 @@
 #include "btree/retry.hpp"
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
+#include "buffer/file_use.hpp"
 #include "buffer/space.hpp"
 
 namespace ls {
@@ -190,10 +191,12 @@ Status BTree::merge_sparse_leaves(Ctx &ctx, u64 *merged) {
     FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
     u8 key[kMaxKeyBytes];
     u32 bytes = 0;
+    FileUse use;
+    if (!use.begin_open(ctx, {&file, frame->file_no.load(std::memory_order_relaxed)})) continue;
     {
       SharedGuard guard = SharedGuard::lock(pool, frame);
       if (!frame->in_tree() || frame->file_no.load(std::memory_order_relaxed) != file.file_no.load(std::memory_order_acquire)) continue;
-      if (!file_is(file, FileState::kActive) || !is_sparse(file, guard.page())) continue;
+      if (!is_sparse(file, guard.page())) continue;
       const Bytes fence = reinterpret_cast<const Node *>(guard.page())->lower_fence();
       bytes = static_cast<u32>(fence.size());
       std::copy(fence.begin(), fence.end(), key);

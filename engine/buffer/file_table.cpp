@@ -5,23 +5,34 @@
 // A crash needs no care here: the table is rebuilt from nothing at each start.
 #include "buffer/file_table.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/interrupt.hpp"
+#include "buffer/closed_file.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
 #include "buffer/waiting_changes.hpp"
 #include "os/clock.hpp"
+#include "os/host_watch.hpp"
 
 namespace ls {
 
 namespace {
 
 constexpr i64 kOpenSliceUs = 20'000;
-// A full table with dropped files in it: how long to wait for the page providers to clear them.
+// A full table: how long to wait until a file is closed, or one that was dropped is cleared out.
 constexpr u64 kSlotWaitMs = 5'000;
+constexpr timespec kMemoryRetry{0, 1'000'000};
+// Where a thread closes files, so many places are for rollbacks: they cannot be refused, and each
+// uses one file at a time.  The closer keeps one in so many places free besides.
+constexpr u32 kFreeShare = 64;
+constexpr u32 kMostReserved = 16, kReservedShare = 8;
 constexpr i64 kWriteSliceUs = 10'000;
 // Of every file: its meta page and its root, which together are a block of the host's.
 constexpr u32 kFirstPages = 2;
@@ -55,6 +66,25 @@ void unlink_locked(PoolShared &pool, FileSlot &slot) {
   place->store(slot.next_in_bucket.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
+// Places that relations cannot have, for trees of the store's own need them.
+u32 own_left(const PoolShared &pool) {
+  return pool.own_files - std::min(pool.own_files, pool.own_open);
+}
+
+u32 reserved_places(const PoolShared &pool) {
+  if (pool.has_closer.load(std::memory_order_relaxed) == 0) return 0;
+  return std::min(kMostReserved, (pool.max_files - pool.own_files) / kReservedShare);
+}
+
+// Is there a place for such a file?
+bool has_place_locked(const PoolShared &pool, ls_rel_kind kind, bool must_open) {
+  const u32 open = pool.active_files.load(std::memory_order_relaxed);
+  const u32 taken = open + pool.leaving.load(std::memory_order_relaxed);
+  const u32 reserved = must_open ? 0 : reserved_places(pool);
+  const u32 kept = kind == LS_REL_VERSIONS ? 0 : own_left(pool) + reserved;
+  return taken + kept < pool.max_files;
+}
+
 // An unused slot, the one unused for longest; null when there is none.
 FileSlot *unused_locked(PoolShared &pool) {
   for (u32 i = 0; i < pool.max_files; i++) {
@@ -66,13 +96,29 @@ FileSlot *unused_locked(PoolShared &pool) {
   return nullptr;
 }
 
+}  // namespace
+
 struct Opening {
   const ls_rel_key &key;
   const char *path;
   ls_rel_kind kind;
   bool logged;
-  FileNo file_no;  // 0: draw one
+  FileNo file_no = 0;    // recovery's; 0: draw one, or the one that it had when it was closed
+  FileNo expected = 0;   // not 0: the file that had this number when it was closed, or none
 };
+
+namespace {
+
+FileNo draw_locked(PoolShared &pool) {
+  const FileNo next = pool.next_file_no.load(std::memory_order_relaxed);
+  pool.next_file_no.store(next + 1, std::memory_order_relaxed);
+  return next;
+}
+
+void note_used(PoolShared &pool, FileSlot &slot) {
+  const u64 now = pool.use_clock.fetch_add(1, std::memory_order_relaxed) + 1;
+  slot.last_used.store(now, std::memory_order_relaxed);
+}
 
 void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   slot.key = o.key;
@@ -80,13 +126,15 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   __atomic_store_n(&slot.kind, static_cast<u8>(o.kind), __ATOMIC_RELAXED);
   slot.logged = o.logged;
   std::strcpy(slot.path, o.path);
-  FileNo file_no = o.file_no;
-  FileNo next = pool.next_file_no.load(std::memory_order_relaxed);
-  if (file_no == 0) file_no = next;
-  if (file_no >= next) pool.next_file_no.store(file_no + 1, std::memory_order_relaxed);
+  const FileNo file_no = o.file_no ? o.file_no : draw_locked(pool);
+  if (file_no >= pool.next_file_no.load(std::memory_order_relaxed)) {
+    pool.next_file_no.store(file_no + 1, std::memory_order_relaxed);
+  }
   slot.file_no.store(file_no, std::memory_order_relaxed);
+  note_used(pool, slot);
+  if (o.kind == LS_REL_VERSIONS) pool.own_open++;
   for (auto *word : {&slot.next_row_id, &slot.row_id_reserved, &slot.row_id_reserved_gsn, &slot.row_id_durable,
-                     &slot.rows_gone}) {
+                     &slot.rows_gone, &slot.rows_gone_swept}) {
     word->store(0, std::memory_order_relaxed);
   }
   slot.table_no.store(0, std::memory_order_relaxed);
@@ -99,13 +147,8 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   head.store(slot.index + 1, std::memory_order_relaxed);
 }
 
-struct FileName {
-  FileRecord record;
-  char path[sizeof(FileSlot::path)];
-};
-
-FileName name_of(const FileSlot &slot) {
-  FileName name{};
+ClosedFile name_of(const FileSlot &slot) {
+  ClosedFile name{};
   name.record = FileRecord{slot.file_no.load(std::memory_order_relaxed), slot.key.tablespace, slot.key.database,
                            slot.key.relation, slot.key.owner, slot.kind, slot.logged,
                            static_cast<u16>(std::strlen(slot.path)), 0};
@@ -113,7 +156,7 @@ FileName name_of(const FileSlot &slot) {
   return name;
 }
 
-Status log_file(Ctx &ctx, const FileName &name) {
+Status log_file(Ctx &ctx, const ClosedFile &name) {
   if (!ctx.log) return fail(LS_INVALID, "a worker without log opened the logged file \"%s\"", name.path);
   u32 bytes = static_cast<u32>(kMaxRecordHeadBytes + sizeof(FileRecord) + sizeof name.path);
   LS_TRY(ctx.log->reserve(bytes, ctx.interrupt));
@@ -165,12 +208,55 @@ Status claim(const BufferPool &pool, FileSlot &slot) {
   return file_write_page(slot.ref(), kMetaPageNo, page);
 }
 
+const ClosedFileOps *closed_files(const PoolShared &pool) {
+  return pool.closed_names.load(std::memory_order_seq_cst) != 0 ? tree_ops().closed_files : nullptr;
+}
+
+// Was it open before?  The slot is kOpening: a drop waits for it (BufferPool::forget_file).
+Status find_closed(const PoolShared &pool, Ctx &ctx, const FileSlot &slot, ClosedFile *closed,
+                   bool *found) {
+  *found = false;
+  const ClosedFileOps *ops = slot.kind == LS_REL_VERSIONS ? nullptr : closed_files(pool);
+  if (!ops) return kOk;
+  const Status status = ops->by_key(ctx, slot.key, closed);
+  if (code(status) == LS_NOT_FOUND) return kOk;
+  LS_TRY(status);
+  *found = closed->record.kind == slot.kind && closed->record.logged == slot.logged;
+  return kOk;
+}
+
+void take_kept(FileSlot &slot, const ClosedFile &closed) {
+  slot.rows_gone.store(closed.rows_gone, std::memory_order_relaxed);
+  slot.rows_gone_swept.store(closed.rows_gone_swept, std::memory_order_relaxed);
+  slot.table_slot.store(closed.table_slot, std::memory_order_relaxed);
+  slot.table_no.store(closed.table_no, std::memory_order_relaxed);
+}
+
+Status fail_dropped(const FileSlot &slot) {
+  return fail(LS_NOT_FOUND, "relation file \"%s\" was dropped", slot.path);
+}
+
 Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &o, BufferPool::FormatTree format) {
-  bool recovering = o.file_no != 0;
-  // Named in the log before any record can refer to it.
-  if (slot.logged && !recovering) LS_TRY(log_file(ctx, name_of(slot)));
+  const bool recovering = o.file_no != 0;
+  ClosedFile closed;
+  bool reopening = false;
+  if (!recovering) LS_TRY(find_closed(*pool.shared(), ctx, slot, &closed, &reopening));
+  const bool is_expected = o.expected == 0 || (reopening && closed.record.file == o.expected);
+  if (!is_expected) return fail_dropped(slot);
+  if (reopening) slot.file_no.store(closed.record.file, std::memory_order_relaxed);
   bool absent;
   LS_TRY(load_meta(pool, ctx, slot, recovering, &absent));
+  if (absent && o.expected != 0) return fail_dropped(slot);
+  if (absent && reopening) {
+    // Truncated by the host: what bears the name now is another file.
+    LS_TRY(tree_ops().closed_files->remove(ctx, slot.key));
+    std::lock_guard lock(pool.shared()->table_mutex);
+    slot.file_no.store(draw_locked(*pool.shared()), std::memory_order_relaxed);
+  } else if (reopening) {
+    take_kept(slot, closed);
+  }
+  // Named in the log before any record can refer to it.
+  if (slot.logged && !recovering) LS_TRY(log_file(ctx, name_of(slot)));
   if (!absent || recovering) return kOk;
   if (slot.logged) LS_TRY(claim(pool, slot));
   LS_TRY(format(ctx, slot));
@@ -189,7 +275,7 @@ void leave_opening(PoolShared &pool) {
 void forget_slot_locked(PoolShared &pool, FileSlot &slot) {
   unlink_locked(pool, slot);
   pool.active_files.fetch_sub(1, std::memory_order_relaxed);
-  pool.forgotten.fetch_add(1, std::memory_order_relaxed);
+  pool.leaving.fetch_add(1, std::memory_order_relaxed);
   slot.state.store(FileState::kForgotten, std::memory_order_seq_cst);
 }
 
@@ -202,7 +288,7 @@ void forget_rest(PoolShared &pool, FileSlot &slot, FileNo file_no) {
     futex_wait(&slot.writes, writes, kWriteSliceUs);
   }
   file_forget(file_no);
-  finish_forgotten(pool, slot);
+  finish_leaving(pool, slot);
   wake_providers(pool);
 }
 
@@ -218,7 +304,7 @@ void take_meta(FileSlot &file, const MetaPage &meta) {
 bool pin_file(FileSlot &file, FileNo file_no) {
   // Sequentially consistent with forget: it sees the pin, or we see the state.
   file.writes.fetch_add(1, std::memory_order_seq_cst);
-  if (file.state.load(std::memory_order_seq_cst) == FileState::kActive &&
+  if (has_pages(file.state.load(std::memory_order_seq_cst)) &&
       file.file_no.load(std::memory_order_relaxed) == file_no) {
     return true;
   }
@@ -227,27 +313,97 @@ bool pin_file(FileSlot &file, FileNo file_no) {
 }
 
 void unpin_file(FileSlot &file) {
-  if (file.writes.fetch_sub(1, std::memory_order_seq_cst) == 1 && !file_is(file, FileState::kActive)) {
+  if (file.writes.fetch_sub(1, std::memory_order_seq_cst) == 1 && !has_pages(file)) {
     futex_wake_all(&file.writes);
   }
 }
 
-void finish_forgotten(PoolShared &pool, FileSlot &file) {
-  if (!file_is(file, FileState::kForgotten) || file.frames.load(std::memory_order_seq_cst) != 0) return;
+void finish_leaving(PoolShared &pool, FileSlot &file) {
+  if (!is_leaving(file) || file.frames.load(std::memory_order_seq_cst) != 0) return;
   FileNo file_no;
+  bool dropped;
   {
     std::lock_guard lock(pool.table_mutex);
-    if (!file_is(file, FileState::kForgotten)) return;
+    if (!is_leaving(file)) return;
     if (file.frames.load(std::memory_order_seq_cst) != 0 || file.writes.load(std::memory_order_seq_cst) != 0) return;
+    if (file_in_use(pool, file)) return;   // U2
+    dropped = file_is(file, FileState::kForgotten);
+    if (!dropped) unlink_locked(pool, file);
     file_no = file.file_no.load(std::memory_order_relaxed);
     file.meta.store(pool.empty_meta(), std::memory_order_release);
     file.file_no.store(0, std::memory_order_relaxed);
     file.state.store(FileState::kUnused, std::memory_order_release);
-    pool.forgotten.fetch_sub(1, std::memory_order_relaxed);
+    pool.leaving.fetch_sub(1, std::memory_order_relaxed);
   }
-  file_forget(file_no);  // this process' descriptors: the last one frees the disk space
-  drop_waiting(pool, file_no);
+  // This process' descriptors: the last one of a dropped file frees the disk space.
+  file_forget(file_no);
+  if (dropped) drop_waiting(pool, file_no);
   leave_opening(pool);
+}
+
+std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most) {
+  // A word that others change while it is looked at is no order.
+  std::vector<std::pair<u64, FileSlot *>> idle;
+  std::vector<FileSlot *> closing;
+  idle.reserve(pool.max_files);
+  closing.reserve(most);
+  std::vector<bool> used(pool.max_files);
+  for (u32 i = 0; i < pool.use_lines; i++) {
+    for (const std::atomic<u32> &place : pool.uses[i].slots) {
+      if (const u32 slot = place.load(std::memory_order_relaxed); slot != 0) used[slot - 1] = true;
+    }
+  }
+  {
+    std::lock_guard lock(pool.table_mutex);
+    for (u32 i = 0; i < pool.max_files; i++) {
+      FileSlot &slot = pool.files[i];
+      if (!file_is(slot, FileState::kActive) || slot.kind == LS_REL_VERSIONS) continue;
+      if (slot.dropping || used[i]) continue;
+      idle.emplace_back(slot.last_used.load(std::memory_order_relaxed), &slot);
+    }
+    const size_t n = std::min<size_t>(most, idle.size());
+    std::nth_element(idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(n), idle.end());
+    for (size_t i = 0; i < n; i++) {
+      idle[i].second->state.store(FileState::kClosing, std::memory_order_seq_cst);   // U1
+      closing.push_back(idle[i].second);
+    }
+  }
+  std::erase_if(closing, [&](FileSlot *slot) {
+    const bool in_use = file_in_use(pool, *slot);
+    if (in_use) end_closing(pool, *slot, false);
+    return in_use;
+  });
+  return closing;
+}
+
+void end_closing(PoolShared &pool, FileSlot &file, bool written) {
+  {
+    std::lock_guard lock(pool.table_mutex);
+    LS_CHECK(file_is(file, FileState::kClosing), "a file was to be closed in another state");
+    file.state.store(written ? FileState::kClosed : FileState::kActive, std::memory_order_seq_cst);
+    if (written) {
+      pool.active_files.fetch_sub(1, std::memory_order_relaxed);
+      pool.leaving.fetch_add(1, std::memory_order_relaxed);
+      pool.files_closed.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      // Others are tried before it is this one's turn again.
+      note_used(pool, file);
+    }
+  }
+  if (written) {
+    finish_leaving(pool, file);
+    wake_providers(pool);
+  }
+  leave_opening(pool);
+}
+
+u32 free_places(const PoolShared &pool) {
+  const u32 taken = pool.active_files.load(std::memory_order_relaxed) + own_left(pool);
+  return pool.max_files - std::min(taken, pool.max_files);
+}
+
+u32 places_kept_free(const PoolShared &pool) {
+  return reserved_places(pool) + 1 + (pool.max_files - pool.own_files) / kFreeShare;
 }
 
 FileSlot *BufferPool::find_file(const ls_rel_key &key) const {
@@ -258,41 +414,90 @@ FileSlot *BufferPool::find_file(const ls_rel_key &key) const {
 
 Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged,
                              FileNo file_no, FormatTree format, FileSlot **out) {
+  FileHandle file;
+  LS_TRY(open(ctx, {key, path, kind, logged, file_no}, format, &file));
+  *out = file.slot;
+  return kOk;
+}
+
+Status BufferPool::open_handle(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind,
+                               bool logged, FormatTree format, FileHandle *file) {
+  return open(ctx, {key, path, kind, logged}, format, file);
+}
+
+Status BufferPool::reopen_file(Ctx &ctx, FileHandle *file) {
+  const ClosedFileOps *ops = closed_files(*shared_);
+  ClosedFile closed;
+  if (!ops) return fail(LS_NOT_FOUND, "the file was dropped");
+  LS_TRY(ops->by_number(ctx, file->number, &closed));
+  const FileRecord &r = closed.record;
+  const ls_rel_key key{r.tablespace, r.database, r.relation, r.owner};
+  const auto kind = static_cast<ls_rel_kind>(r.kind);
+  return open(ctx, {key, closed.path, kind, r.logged != 0, 0, file->number}, nullptr, file);
+}
+
+namespace {
+
+Status fail_full(const BufferPool &pool) {
+  const PoolShared &shared = *pool.shared();
+  u32 used = 0;
+  for (u32 i = 0; i < shared.max_files; i++) {
+    used += has_pages(shared.files[i]) && file_in_use(shared, shared.files[i]);
+  }
+  return fail(LS_LIMIT, "%u of at most %u relations are open, %u of them in use",
+              pool.open_relations(), shared.max_files - shared.own_files, used);
+}
+
+}  // namespace
+
+void wake_closer(PoolShared &pool) {
+  pool.closer_event.fetch_add(1, std::memory_order_release);
+  futex_wake_all(&pool.closer_event);
+}
+
+Status BufferPool::open(Ctx &ctx, const Opening &opening, FormatTree format, FileHandle *out) {
+  const char *path = opening.path;
   if (std::strlen(path) >= sizeof(FileSlot::path)) return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
-  Opening opening{key, path, kind, logged, file_no};
   FileSlot *slot = nullptr;
   u64 deadline = now_ms() + kSlotWaitMs;
+  std::optional<WaitReport> waiting;
   for (bool ours = false, may_clear = false; !ours;) {
     u32 event = shared_->open_event.load(std::memory_order_acquire);
     {
       std::lock_guard lock(shared_->table_mutex);
-      slot = find_locked(*shared_, key);
+      slot = find_locked(*shared_, opening.key);
       if (slot && file_is(*slot, FileState::kActive)) {
-        *out = slot;
-        return kOk;
+        *out = {slot, slot->file_no.load(std::memory_order_relaxed)};
+        return opening.expected == 0 || out->number == opening.expected ? kOk : fail_dropped(*slot);
       }
-      if (!slot && (slot = unused_locked(*shared_))) {
+      const bool place = !slot && has_place_locked(*shared_, opening.kind, ctx.must_open);
+      if (place && (slot = unused_locked(*shared_))) {
         begin_opening_locked(*shared_, *slot, opening);
         shared_->active_files.fetch_add(1, std::memory_order_relaxed);
         ours = true;
       }
       // Under the mutex: a slot that becomes unused right behind it is no reason to give up.
-      may_clear = slot || shared_->forgotten.load(std::memory_order_relaxed) > 0;
+      may_clear = slot || shared_->leaving.load(std::memory_order_relaxed) > 0 ||
+                  shared_->has_closer.load(std::memory_order_relaxed) != 0;
     }
     if (ours) break;
-    if (!may_clear || (!slot && now_ms() > deadline)) {
-      return fail(LS_LIMIT, "the table of open files (%u) is full; raise max_open_files", shared_->max_files);
+    if (!may_clear || (!slot && now_ms() > deadline)) return fail_full(*this);
+    if (interrupt_pending(ctx.interrupt)) {
+      return fail(LS_INTERRUPTED, "interrupted while waiting to open \"%s\"", path);
     }
-    if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while waiting to open \"%s\"", path);
+    if (!waiting) waiting.emplace(&ctx.waits, LS_WAIT_OPEN_RELATION);
     wake_providers(*shared_);
+    if (!slot) wake_closer(*shared_);
     futex_wait_interruptible(&shared_->open_event, event, kOpenSliceUs);
   }
+  waiting.reset();
+  if (free_places(*shared_) <= places_kept_free(*shared_)) wake_closer(*shared_);
   // Whatever happens: others wait for the slot to leave this state.
   const Status status = with_memory([&] { return open_contents(*this, ctx, *slot, opening, format); });
   FileNo number = slot->file_no.load(std::memory_order_relaxed);
   if (ok(status)) {
     slot->state.store(FileState::kActive, std::memory_order_release);
-    *out = slot;
+    *out = {slot, number};
   } else {
     // Frames that formatting has left behind go as those of a dropped file do.
     ls_error error = last_error();
@@ -307,25 +512,75 @@ Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, 
   return status;
 }
 
+void BufferPool::close_recovered(FileSlot &file) {
+  Frame *meta = file.meta.load(std::memory_order_relaxed);
+  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  {
+    std::lock_guard lock(shared_->table_mutex);
+    unlink_locked(*shared_, file);
+    shared_->active_files.fetch_sub(1, std::memory_order_relaxed);
+    file.meta.store(shared_->empty_meta(), std::memory_order_release);
+    file.state.store(FileState::kUnused, std::memory_order_release);
+  }
+  release_frame(*shared_, meta);
+  LS_CHECK(file.frames.load(std::memory_order_relaxed) == 0,
+           "a file that recovery closes has pages in memory");
+  file.file_no.store(0, std::memory_order_relaxed);
+  file_forget(file_no);
+}
+
+namespace {
+
+// Cannot be refused: frames and memory become free.
+void remove_closed_name(BufferPool &pool, const ls_rel_key &key) {
+  const ClosedFileOps *ops = closed_files(*pool.shared());
+  if (!ops) return;
+  Ctx ctx;
+  ctx.pool = &pool;
+  for (;;) {
+    const Status status = with_memory([&] { return ops->remove(ctx, key); });
+    if (ok(status)) return;
+    const ls_status lacks = code(status);
+    LS_CHECK(lacks == LS_NO_FRAMES || lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY,
+             last_error().message);
+    nanosleep(&kMemoryRetry, nullptr);
+    watch_host();
+  }
+}
+
+}  // namespace
+
+// A file that was closed is not in the table: its name goes, so that no worker opens it again
+// (find_closed).  A worker that is opening it at this moment has a slot, which is found when the
+// name is gone.
 void BufferPool::forget_file(const ls_rel_key &key) {
   for (;;) {
     u32 event = shared_->open_event.load(std::memory_order_acquire);
     FileSlot *slot;
-    FileNo file_no = 0;
-    bool opening = false;
+    bool wait = false;
     {
       std::lock_guard lock(shared_->table_mutex);
       slot = find_locked(*shared_, key);
+      wait = slot && !file_is(*slot, FileState::kActive);
+      if (slot && !wait) slot->dropping = true;
+    }
+    if (wait) {
+      wake_providers(*shared_);
+      futex_wait(&shared_->open_event, event, kOpenSliceUs);
+      continue;
+    }
+    remove_closed_name(*this, key);
+    FileNo file_no = 0;
+    {
+      std::lock_guard lock(shared_->table_mutex);
+      if (find_locked(*shared_, key) != slot) continue;
       if (!slot) return;
-      opening = file_is(*slot, FileState::kOpening);
+      slot->dropping = false;
       file_no = slot->file_no.load(std::memory_order_relaxed);
-      if (!opening) forget_slot_locked(*shared_, *slot);
+      forget_slot_locked(*shared_, *slot);
     }
-    if (!opening) {
-      forget_rest(*shared_, *slot, file_no);
-      return;
-    }
-    futex_wait(&shared_->open_event, event, kOpenSliceUs);
+    forget_rest(*shared_, *slot, file_no);
+    return;
   }
 }
 
@@ -335,30 +590,53 @@ std::vector<ls_rel_key> BufferPool::keys_of(u32 database) const {
   for (u32 i = 0; i < shared_->max_files; i++) {
     FileSlot &slot = shared_->files[i];
     FileState state = slot.state.load(std::memory_order_acquire);
-    if ((state == FileState::kActive || state == FileState::kOpening) && slot.key.database == database) {
-      keys.push_back(slot.key);
-    }
+    const bool open = has_pages(state) || state == FileState::kOpening;
+    if (open && slot.key.database == database) keys.push_back(slot.key);
   }
   return keys;
 }
 
-void BufferPool::forget_database(u32 database) {
-  for (const ls_rel_key &key : keys_of(database)) forget_file(key);
+Status BufferPool::forget_database(Ctx &ctx, u32 database) {
+  std::vector<ls_rel_key> keys = keys_of(database);
+  if (const ClosedFileOps *ops = closed_files(*shared_)) LS_TRY(ops->keys_of(ctx, database, &keys));
+  for (const ls_rel_key &key : keys) forget_file(key);
+  return kOk;
 }
 
 Status BufferPool::log_files(Ctx &ctx) {
-  std::vector<FileName> names;
+  std::vector<ClosedFile> names;
   {
     std::lock_guard lock(shared_->table_mutex);
     for (u32 i = 0; i < shared_->max_files; i++) {
       FileSlot &slot = shared_->files[i];
       // Those being opened as well: their own record may lie before the checkpoint.
       FileState state = slot.state.load(std::memory_order_acquire);
-      if ((state == FileState::kActive || state == FileState::kOpening) && slot.logged) names.push_back(name_of(slot));
+      const bool open = has_pages(state) || state == FileState::kOpening;
+      if (open && slot.logged) names.push_back(name_of(slot));
     }
   }
-  for (const FileName &name : names) LS_TRY(log_file(ctx, name));
+  for (const ClosedFile &name : names) LS_TRY(log_file(ctx, name));
   return kOk;
+}
+
+Status BufferPool::log_closing(Ctx &ctx, FileSlot &file) { return log_file(ctx, name_of(file)); }
+
+ClosedFile closing_name(const FileSlot &file) {
+  ClosedFile closed = name_of(file);
+  closed.rows_gone = file.rows_gone.load(std::memory_order_relaxed);
+  closed.rows_gone_swept = file.rows_gone_swept.load(std::memory_order_relaxed);
+  closed.table_slot = file.table_slot.load(std::memory_order_relaxed);
+  closed.table_no = file.table_no.load(std::memory_order_relaxed);
+  return closed;
+}
+
+u64 BufferPool::files_closed() const {
+  return shared_->files_closed.load(std::memory_order_relaxed);
+}
+
+u32 BufferPool::open_relations() const {
+  const u32 files = active_files();
+  return files - std::min(files, shared_->own_open);
 }
 
 u32 BufferPool::active_files() const { return shared_->active_files.load(std::memory_order_relaxed); }

@@ -1,14 +1,20 @@
 // file_table.hpp - the relation files the store has open, shared by all processes.
 //
-// A FileSlot is found by key (hash), lives until its file is forgotten.  Its meta frame stays resident while the slot is
-// active (swip in the slot itself), so a descent starts without I/O.  When the table is full an idle slot
-// (no dirty page, nobody using it) may be closed; until that exists: LS_LIMIT with a hint.
+// A FileSlot is found by key (hash).  It lives until its file is forgotten, or closed so that
+// another file can be opened.  Its meta frame stays resident while the slot is active (swip in the
+// slot itself), so a descent starts without I/O.
 //
-// FileSlot state:  kUnused -> kOpening (opener, table mutex) -> kActive (opener) -> kForgotten (forget) ->
-//                  kUnused (page provider, when the last frame of it is gone)
-//                  kOpening -> kUnused when opening fails.
-// Slots are reused in turn, the one unused for longest first: an engine thread that still holds the slot of a file dropped
-// under its feet meets LS_NOT_FOUND, not another file.
+// FileSlot state:  kUnused -> kOpening (opener, table mutex) -> kActive (opener)
+//                  kActive -> kForgotten (forget); kOpening -> kForgotten when opening fails
+//                  kActive -> kClosing (closer, table mutex: new uses wait)
+//                  kClosing -> kClosed (closer: its pages are on disk)
+//                  kClosing -> kActive when it is in use, or cannot be written
+//                  kForgotten, kClosed -> kUnused (page provider, when the last frame of it is gone
+//                  and no FileUse is left)
+// In kForgotten its key is free for another slot.  In kClosing and kClosed it is not: a file that
+// exists has one slot at a time.
+// A file that was closed keeps its number when it is opened again: what refers to it by the number
+// finds it (closed_files.hpp).
 #pragma once
 #include <atomic>
 
@@ -19,7 +25,15 @@
 
 namespace ls {
 
-enum class FileState : u32 { kUnused = 0, kOpening, kActive, kForgotten };
+enum class FileState : u32 { kUnused = 0, kOpening, kActive, kForgotten, kClosing, kClosed };
+
+struct FileSlot;
+
+// A file, wherever it is open now.  The slot is a guess: FileUse looks it up when it is wrong.
+struct FileHandle {
+  FileSlot *slot = nullptr;
+  FileNo number = 0;
+};
 
 struct alignas(kCacheLine) FileSlot {
   std::atomic<FileState> state{FileState::kUnused};
@@ -49,6 +63,9 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
   std::atomic<u32> writes{0};           // pins: batches writing or syncing the file, its extension; forget waits
   ReuseCount reuse;                     // of its cool pages
+  std::atomic<u64> last_used{0};        // PoolShared::use_clock when it was
+  std::atomic<u32> further_uses{0};     // FileUses for which their workers' lines had no room
+  bool dropping{false};                 // under the table mutex: forget is about to take it
   std::atomic<u64> page_writes{0};      // pages written to it, counted before each write: who reads past the pool looks at it
   FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
 };

@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/interrupt.hpp"
+#include "base/wait_report.hpp"
+#include "buffer/file_use.hpp"
 #include "buffer/packed_pages.hpp"
 #include "buffer/page_writer.hpp"
 #include "buffer/waiting_changes.hpp"
@@ -16,6 +19,7 @@ namespace {
 
 // A page that somebody else is writing is tried again after this long.
 constexpr i64 kBusySleepUs = 500;
+constexpr i64 kClosingSliceUs = 20'000;
 
 // Wait until nobody holds the frame exclusively, so that a change already logged has been marked.
 void settle(Frame *frame) {
@@ -53,10 +57,11 @@ struct FlushFilter {
   Gsn up_to;
   bool include_unlogged;
   std::optional<u32> database = {};
+  bool closing = false;   // files that are being closed only
 
   bool wants(const FileSlot &slot) const {
+    if (closing ? !file_is(slot, FileState::kClosing) : !has_pages(slot)) return false;
     if (database && slot.key.database != *database) return false;
-    if (!file_is(slot, FileState::kActive)) return false;
     return slot.logged || (include_unlogged && slot.kind != LS_REL_VERSIONS);
   }
 };
@@ -125,10 +130,11 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
 // Unlogged pages are not synced when they are written: neither those of this flush nor those
 // evicted before.  A sync that has failed fails the store, as it does for logged ones: no log has these
 // pages, and another try would find nothing to sync.
+// A temporary file does not outlive its session.
 Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   for (u32 i = 0; i < pool.shared()->max_files; i++) {
     FileSlot &slot = pool.file(i);
-    if (!filter.wants(slot)) continue;
+    if (!filter.wants(slot) || slot.logged || slot.key.owner != -1) continue;
     FileNo file_no = slot.file_no.load(std::memory_order_relaxed);
     const FilePin pin(slot, file_no);
     if (!pin.pinned()) continue;
@@ -144,6 +150,23 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   return kOk;
 }
 
+// Use a file to make the changes that wait for its pages.  Unused: it was dropped, or is being
+// closed.  The closer makes them itself, or leaves them waiting when it cannot: a checkpoint counts
+// those (oldest_waiting), but files that the host is about to copy must have them.
+Status begin_use(PoolShared &pool, Ctx &ctx, const FlushFilter &filter, const FileHandle &file,
+                 FileUse *use) {
+  for (;;) {
+    const u32 event = pool.open_event.load(std::memory_order_acquire);
+    if (use->begin_open(ctx, file)) return kOk;
+    if (!filter.database || !file_is(*file.slot, FileState::kClosing)) return kOk;
+    if (interrupt_pending(ctx.interrupt)) {
+      return fail(LS_INTERRUPTED, "interrupted while a relation file was being closed");
+    }
+    const WaitReport report(&ctx.waits, LS_WAIT_OPEN_RELATION);
+    futex_wait_interruptible(&pool.open_event, event, kClosingSliceUs);
+  }
+}
+
 // Changes that wait are made: then their pages are dirty.
 Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const std::vector<WaitingPage> &pages, const FlushPace &pace) {
   for (size_t done = 0; done < pages.size();) {
@@ -151,7 +174,12 @@ Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, c
     size_t end = done + 1;
     while (end < pages.size() && end < done + kTearPages && pages[end].file_no == first.file_no) end++;
     FileSlot &file = pool.file(first.file_slot);
-    if (filter.wants(file) && file.file_no.load(std::memory_order_relaxed) == first.file_no) {
+    FileUse use;
+    const bool wanted = filter.wants(file);
+    if (wanted && !filter.closing) {
+      LS_TRY(begin_use(*pool.shared(), ctx, filter, {&file, first.file_no}, &use));
+    }
+    if (wanted && (filter.closing || use)) {
       const Status status = tree_ops().bring_in(ctx, file, {&first, end - done});
       if (code(status) != LS_NOT_FOUND) LS_TRY(status);   // dropped meanwhile
     }
@@ -198,6 +226,31 @@ Status BufferPool::flush_database(Ctx &ctx, u32 database) {
   return flush_all(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = true, .database = database});
 }
 
+Status BufferPool::flush_closing(Ctx &ctx) {
+  return flush_all(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = true, .closing = true});
+}
+
+std::vector<const FileSlot *> BufferPool::unclean_closing() const {
+  std::vector<const FileSlot *> found;
+  auto note = [&](u32 slot) {
+    const bool noted = !found.empty() && found.back() == &file(slot);
+    if (file_is(file(slot), FileState::kClosing) && !noted) found.push_back(&file(slot));
+  };
+  for (const WaitingPage &page : waiting_pages(*shared_, ~Gsn{0})) note(page.file_slot);
+  for (const PackedPage &page : unwritten_packed(*shared_, ~Gsn{0})) note(page.file_slot);
+  for (u32 i = 0; i < frame_count(); i++) {
+    Frame *f = frame(i);
+    const u32 slot = f->file_slot.load(std::memory_order_relaxed);
+    if (f->state.load(std::memory_order_acquire) == FrameState::kFree) continue;
+    if (!file_is(file(slot), FileState::kClosing)) continue;
+    settle(f);
+    // In this order: a write that fails leaves the mark, and ends behind it.
+    const bool writing = f->writing.load(std::memory_order_acquire) != 0;
+    if (writing || f->dirty_since.load(std::memory_order_acquire) != 0) note(slot);
+  }
+  return found;
+}
+
 Gsn BufferPool::oldest_dirty() const {
   const std::lock_guard lock(shared_->scan_mutex);
   shared_->moved_since.store(~Gsn{0}, std::memory_order_seq_cst);
@@ -209,7 +262,7 @@ Gsn BufferPool::oldest_dirty() const {
     Gsn since = f->dirty_since.load(std::memory_order_acquire);
     if (since == 0 || since >= oldest) continue;
     const FileSlot &slot = shared_->files[f->file_slot.load(std::memory_order_relaxed)];
-    if (slot.logged && !file_is(slot, FileState::kForgotten)) oldest = since;
+    if (slot.logged && !is_leaving(slot)) oldest = since;
   }
   return std::min(oldest, shared_->moved_since.exchange(0, std::memory_order_seq_cst));
 }

@@ -25,7 +25,7 @@ bool is_evicted(const Swip *location, PageNo page_no) {
 
 bool is_gone(const FileSlot &file) {
   FileState state = file.state.load(std::memory_order_acquire);
-  return state != FileState::kActive && state != FileState::kOpening;
+  return !has_pages(state) && state != FileState::kOpening;
 }
 
 Step dropped() {

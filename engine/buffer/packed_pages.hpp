@@ -10,7 +10,9 @@
 // K2  `since`: as Frame::dirty_since.  Who moves such a mark puts it into its new place, notes that (note_moved), and takes it from its old one: a
 //     scan for the oldest (BufferPool::oldest_dirty) finds it in one of them or there.
 // K3  A page that is being written is not taken out: whoever wants it waits.
-// K4  A file's number is never used again: what is here of files that are gone is met by nobody, and makes room like what the file has.
+// K4  A file's number is never another file's.  What is here of files that are gone is met by no
+//     worker, and makes room like what the file has.  What is here of one that was closed is what
+//     the file has, and is met when it is opened again.
 //
 // Latch order: parent < frame < partition mutex < frame that is not in a tree, I/O partition mutex.
 #pragma once

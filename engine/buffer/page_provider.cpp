@@ -4,8 +4,9 @@
 // Latches are only tried, never waited for, and none is held during I/O.  The parent comes from TreeOps::latch_parent, which
 // finds it from the page's own keys: no frame knows its parent.
 //
-// Frames of forgotten files are dropped the same way, bottom-up through their parents and without being written, because an
-// engine thread may still be at work in such a tree: its exclusively latched pages must not lose the children under them.  Only
+// Frames of forgotten and closed files are dropped the same way, bottom-up through their parents and
+// without being written, because an engine thread may still be at work in such a tree: its
+// exclusively latched pages must not lose the children under them.  Only
 // what cannot be reached from its meta page any more (left behind by a failed open) is dropped directly, after many visits.
 #include "buffer/page_provider.hpp"
 
@@ -229,10 +230,10 @@ void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
   freed++;
 }
 
-// The last frame of a forgotten file.
+// The last frame of a forgotten or closed file.
 void PageProvider::State::drop_meta(Frame *frame, FileSlot &file) {
   if (file.frames.load(std::memory_order_acquire) != 1 || !frame->latch.try_lock_exclusive()) return;
-  bool good = file_is(file, FileState::kForgotten) && file.meta.load(std::memory_order_relaxed) == frame &&
+  bool good = is_leaving(file) && file.meta.load(std::memory_order_relaxed) == frame &&
               file.frames.load(std::memory_order_acquire) == 1 && !frame->writing.load(std::memory_order_relaxed);
   if (good) {
     file.meta.store(pool.shared()->empty_meta(), std::memory_order_release);
@@ -246,7 +247,7 @@ void PageProvider::State::drop_meta(Frame *frame, FileSlot &file) {
 
 bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
   if (!frame->latch.try_lock_exclusive()) return false;
-  bool good = file_is(file, FileState::kForgotten) && frame->in_tree() &&
+  bool good = is_leaving(file) && frame->in_tree() &&
               frame->file_slot.load(std::memory_order_relaxed) == file.index &&
               frame->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed) &&
               !frame->writing.load(std::memory_order_relaxed);
@@ -275,8 +276,8 @@ void PageProvider::State::look_at(Frame *frame) {
   FrameState state = frame->state.load(std::memory_order_acquire);
   if (state == FrameState::kFree || state == FrameState::kLoading) return;
   FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
-  if (file_is(file, FileState::kForgotten)) return drop_forgotten(frame, file);
-  if (!file_is(file, FileState::kActive)) return;
+  if (is_leaving(file)) return drop_forgotten(frame, file);
+  if (!has_pages(file)) return;
   if (state == FrameState::kLoaded) return drop_loaded(frame, false);
   if (state == FrameState::kHot) {
     if (frame->visits.load(std::memory_order_relaxed) != 0) {
@@ -288,7 +289,7 @@ void PageProvider::State::look_at(Frame *frame) {
   if (!has_chances(frame, file)) evictable.push_back(frame);
 }
 
-// Clear out forgotten files wherever their frames are.
+// Clear out forgotten and closed files wherever their frames are.
 void PageProvider::State::sweep() {
   const std::unique_lock lock(pool.shared()->sweep_mutex, std::try_to_lock);
   if (!lock) return;
@@ -296,9 +297,9 @@ void PageProvider::State::sweep() {
     Frame *frame = pool.frame(i);
     if (frame->state.load(std::memory_order_relaxed) == FrameState::kFree) continue;
     FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
-    if (file_is(file, FileState::kForgotten)) drop_forgotten(frame, file);
+    if (is_leaving(file)) drop_forgotten(frame, file);
   }
-  for (u32 i = 0; i < pool.shared()->max_files; i++) finish_forgotten(*pool.shared(), pool.file(i));
+  for (u32 i = 0; i < pool.shared()->max_files; i++) finish_leaving(*pool.shared(), pool.file(i));
 }
 
 PageProvider::PageProvider(BufferPool &pool, u32 id) : pool_(pool), state_(new State(pool, id)) {}
@@ -353,7 +354,7 @@ Status PageProvider::run(const std::atomic<u32> &stop) {
     } else {
       sleep_us = kRestSleepUs;
     }
-    if (shared.forgotten.load(std::memory_order_relaxed) > 0) {
+    if (shared.leaving.load(std::memory_order_relaxed) > 0) {
       state_->sweep();
       sleep_us = std::min(sleep_us, kSweepSleepUs);
     }

@@ -87,7 +87,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   Gsn gsn = 0;
   bool unhardened = false;
   Added result = Added::kNothing;
-  if (since == 0 || since > up_to || !file_is(file, FileState::kActive)) {
+  if (since == 0 || since > up_to || !has_pages(file)) {
     // nothing to write
   } else if (begin_write(*pool_.shared(), frame, file_no, page_no, &result)) {
     // Only a claimed frame's page is looked at: any other may be read into by its next owner, without the latch.

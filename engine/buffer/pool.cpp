@@ -19,6 +19,8 @@ constexpr u32 kMinFrames = 16;
 // Where everything lies in the arena, in bytes from its start.
 struct Layout {
   u32 frames, files, file_heads, io_heads, partitions, waiting_heads, packed_heads;
+  u32 use_lines;
+  size_t uses_at;
   size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, waiting_heads_at, waiting_partitions_at, packed_heads_at,
       packed_partitions_at, pages_at, total;
 };
@@ -28,7 +30,8 @@ size_t align_up(size_t value, size_t unit) { return (value + unit - 1) / unit * 
 Layout layout_of(const PoolConfig &config) {
   Layout l{};
   l.frames = std::max<u32>(static_cast<u32>(config.bytes / kPageSize), kMinFrames);
-  l.files = std::max<u32>(config.max_files, 1);
+  l.files = std::max<u32>(config.max_files, 1) + config.own_files;
+  l.use_lines = std::max<u32>(config.workers, 1);
   l.file_heads = std::bit_ceil(l.files);
   l.partitions = std::bit_ceil(std::max<u32>(config.io_partitions, 1));
   l.io_heads = std::max(std::bit_ceil(l.frames / 4), l.partitions);
@@ -44,6 +47,7 @@ Layout layout_of(const PoolConfig &config) {
   };
   l.frames_at = place(l.frames + 1, sizeof(Frame));
   l.files_at = place(l.files, sizeof(FileSlot));
+  l.uses_at = place(l.use_lines, sizeof(FileUses));
   l.file_heads_at = place(l.file_heads, sizeof(u32));
   l.io_heads_at = place(l.io_heads, sizeof(u32));
   l.partitions_at = place(l.partitions, sizeof(IoPartition));
@@ -76,6 +80,9 @@ void BufferPool::create(void *arena, const PoolConfig &config) {
   pool->low_water = std::max(std::min<u32>(64, l.frames / 8), l.frames / 100);
   pool->high_water = pool->low_water + pool->low_water / 2 + 1;
   pool->max_files = l.files;
+  pool->own_files = config.own_files;
+  pool->uses = construct<FileUses>(base + l.uses_at, l.use_lines);
+  pool->use_lines = l.use_lines;
   pool->file_mask = l.file_heads - 1;
   pool->io_mask = l.io_heads - 1;
   pool->partition_mask = l.partitions - 1;
@@ -117,11 +124,11 @@ bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no)
   frame->dirty_next.store(0, std::memory_order_relaxed);
   frame->superseded.store(0, std::memory_order_relaxed);
   frame->visits.store(0, std::memory_order_relaxed);
-  // Counted before the state is looked at: finish_forgotten looks the other way round.
+  // Counted before the state is looked at: finish_leaving looks the other way round.
   file.frames.fetch_add(1, std::memory_order_seq_cst);
   frame->state.store(FrameState::kLoading, std::memory_order_release);
   FileState state = file.state.load(std::memory_order_seq_cst);
-  if ((state == FileState::kActive || state == FileState::kOpening) &&
+  if ((has_pages(state) || state == FileState::kOpening) &&
       file.file_no.load(std::memory_order_relaxed) == file_no) {
     return true;
   }
@@ -138,7 +145,7 @@ void release_frame(PoolShared &pool, Frame *frame) {
   frame->dirty_next.store(0, std::memory_order_relaxed);
   frame->state.store(FrameState::kFree, std::memory_order_release);
   free_list_push(pool, frame);
-  if (file.frames.fetch_sub(1, std::memory_order_seq_cst) == 1) finish_forgotten(pool, file);
+  if (file.frames.fetch_sub(1, std::memory_order_seq_cst) == 1) finish_leaving(pool, file);
 }
 
 Status BufferPool::new_frame(Ctx &ctx, FileSlot &file, PageNo page_no, PageKind kind, Frame **frame) {

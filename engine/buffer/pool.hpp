@@ -24,8 +24,10 @@ namespace ls {
 
 struct PoolConfig {
   u64 bytes;            // page memory; frames = bytes / kPageSize
-  u32 max_files;
+  u32 max_files;            // relations that may be open at a time
   u32 io_partitions;    // power of two
+  u32 own_files = 0;        // besides, trees of the store's own
+  u32 workers = 64;         // Ctx::slot is below
   u32 packed_percent = 0;   // of the frames may hold packed pages (packed_pages.hpp)
   // Absolute path of the double-write file (tear_guard.hpp).  "" writes logged pages unprotected against torn
   // writes: only for tests.
@@ -46,6 +48,7 @@ struct Ctx {
   u32 slot = 0;
   const volatile int *interrupt = nullptr; // host's interrupt flag, polled in long waits
   HostWaits waits{};                       // what the host shows of waits
+  bool must_open = false;                  // a rollback: the file table's last places are for it
   u64 random = 0x9e3779b97f4a7c15;         // state of a private generator
   ls_page_counts pages{};                  // for whoever shows what a query has used
   Dependencies *dependencies = nullptr;    // null: not counted
@@ -87,14 +90,25 @@ class BufferPool {
   using FormatTree = Status (*)(Ctx &ctx, FileSlot &slot);
   Status open_file(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged, FileNo file_no,
                    FormatTree format, FileSlot **slot);
+  // Where files are closed meanwhile.
+  Status open_handle(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind,
+                     bool logged, FormatTree format, FileHandle *file);
+  // Open a file again that was closed.  LS_NOT_FOUND: it was dropped.
+  Status reopen_file(Ctx &ctx, FileHandle *file);
   // Pages of the file are dropped without being written; readers of it get LS_NOT_FOUND.  Frames are given back lazily.
   void forget_file(const ls_rel_key &key);
-  void forget_database(u32 database);
+  Status forget_database(Ctx &ctx, u32 database);
   // Files of a database that are open or being opened.
   std::vector<ls_rel_key> keys_of(u32 database) const;
   // Append a FileRecord for every active logged slot (checkpoint).
   Status log_files(Ctx &ctx);
+  // The same for one that is being closed: the next checkpoint will not name it.
+  Status log_closing(Ctx &ctx, FileSlot &file);
+  // During recovery, which can open it again.  Only its meta page is in a frame, and is not dirty.
+  void close_recovered(FileSlot &file);
   u32 active_files() const;
+  u32 open_relations() const;   // without trees of the store's own
+  u64 files_closed() const;
   // Numbers below are used up; at start: the control file's, or one above the largest seen in the log.
   void set_next_file_no(FileNo file_no);
   FileNo next_file_no() const;
@@ -144,6 +158,11 @@ class BufferPool {
   Status flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace = {});
   // During recovery, when there are no trees yet: logged pages that are dirty.
   Status flush_frames(Ctx &ctx);
+  // The same for all pages of files that are being closed, those of unlogged trees too.  A page
+  // that cannot be made clean stays dirty.
+  Status flush_closing(Ctx &ctx);
+  // Files that are being closed of which a page, or a change that waits for one, is not on disk.
+  std::vector<const FileSlot *> unclean_closing() const;
   // The same for all pages of a database's files, those of unlogged trees too.
   Status flush_database(Ctx &ctx, u32 database);
   // Min dirty_since over logged dirty pages, and changes that wait for their page; ~0 when none.  How to get a redo bound from it:
@@ -167,6 +186,7 @@ class BufferPool {
 
  private:
   BufferPool(PoolShared *shared, Log log) : shared_(shared), log_(log) {}
+  Status open(Ctx &ctx, const struct Opening &opening, FormatTree format, FileHandle *file);
   Step enter(FileSlot &file, Frame *parent, u64 *version, Swip *location, Frame *frame, const u8 *page);
   Step read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file, PageNo page_no);
   PoolShared *shared_;
@@ -174,9 +194,19 @@ class BufferPool {
 };
 
 // ---- how the pool sees trees: registered once per process by btree/, plain functions that never block.
-// latch_parent also serves files in state kForgotten (their frames are dropped bottom-up): it must not use follow(),
-// nor do I/O; the path to a resident page is resident.
+// latch_parent also serves files in state kForgotten or kClosed (their frames are dropped
+// bottom-up): it must not use follow(), nor do I/O; the path to a resident page is resident.
 inline constexpr u32 kMostArrangedBytes = kPageSize + 2;
+struct ClosedFile;
+struct ClosedFileOps {
+  // LS_NOT_FOUND: no such file was closed, or it was dropped since.
+  Status (*by_key)(Ctx &ctx, const ls_rel_key &key, ClosedFile *file);
+  Status (*by_number)(Ctx &ctx, FileNo number, ClosedFile *file);
+  Status (*put)(Ctx &ctx, const ClosedFile &file);
+  // Absent is fine.
+  Status (*remove)(Ctx &ctx, const ls_rel_key &key);
+  Status (*keys_of)(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys);
+};
 struct TreeOps {
   // Call each(arg, swip) for every swip in a meta, inner or trunk page; stops when it returns false.
   void (*each_swip)(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip));
@@ -193,6 +223,8 @@ struct TreeOps {
   bool (*restore)(std::span<const u8> arranged, u8 *leaf) = nullptr;
   // For changes that wait (waiting_changes.hpp).  Do an operation of the log to a page, which has been read.
   Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
+  // Names of files that were closed (closed_files.hpp).  Null: none is.
+  const struct ClosedFileOps *closed_files = nullptr;
   // Read pages of one file for which changes wait; but damaged ones.
   Status (*bring_in)(Ctx &ctx, FileSlot &file, std::span<const WaitingPage> pages) = nullptr;
 };

@@ -6,6 +6,7 @@
 // never on the free list and never changed.
 #pragma once
 #include <atomic>
+#include <vector>
 
 #include "base/failure.hpp"
 #include "buffer/file_table.hpp"
@@ -39,6 +40,12 @@ struct alignas(kCacheLine) PackedPartition {
   FutexMutex mutex;
   u32 chunks;            // with free cells: frame + 1
   u32 oldest, newest;    // pages: cell + 1
+};
+
+// The files that a worker uses now; file_use.hpp.
+struct alignas(kCacheLine) FileUses {
+  static constexpr u32 kCount = kCacheLine / sizeof(u32);
+  std::atomic<u32> slots[kCount];   // index + 1; 0: none
 };
 
 inline constexpr u32 kCounterStripes = 64;
@@ -84,13 +91,23 @@ struct PoolShared {
   std::atomic<u32> free_event;       // futex: workers that wait for a frame
   alignas(kCacheLine) std::atomic<u32> provider_sleepers;
   std::atomic<u32> provider_event;   // futex: page providers
-  std::atomic<u32> forgotten;        // slots in state kForgotten
+  std::atomic<u32> leaving;          // slots in state kForgotten or kClosed
 
   alignas(kCacheLine) FutexMutex table_mutex;  // file table
   std::atomic<u32> open_event;       // futex: a slot left kOpening
   std::atomic<FileNo> next_file_no;
   std::atomic<u32> active_files;
   u32 slot_cursor;                   // under table_mutex: where the search for an unused slot begins
+  u32 own_open;                      // under table_mutex: of own_files
+  u32 own_files;                     // places for trees of the store's own (LS_REL_VERSIONS)
+  FileUses *uses;                    // by worker slot
+  u32 use_lines;
+  std::atomic<u64> use_clock;        // goes on with each opening
+  std::atomic<u32> has_closer;       // a thread closes files
+  std::atomic<u32> closer_event;     // futex: that thread
+  std::atomic<u64> files_closed;     // ever, so that others could be opened
+  std::atomic<u32> closed_tree;      // closed_files.hpp: slot index + 1; 0: there is none
+  std::atomic<u64> closed_names;     // in it, ever: 0 is the usual case
 
   FutexMutex sweep_mutex;            // one provider at a time clears out forgotten files; only tried
   FutexMutex tear_areas[kTearAreas];
@@ -176,12 +193,37 @@ class FilePin {
   FileSlot *file_;
 };
 inline bool file_is(const FileSlot &file, FileState state) { return file.state.load(std::memory_order_acquire) == state; }
+// Are its pages worth something: read, changed, written?
+inline bool has_pages(FileState state) {
+  return state == FileState::kActive || state == FileState::kClosing;
+}
+inline bool has_pages(const FileSlot &file) {
+  return has_pages(file.state.load(std::memory_order_acquire));
+}
+// Are its frames to be dropped?
+inline bool is_leaving(const FileSlot &file) {
+  const FileState state = file.state.load(std::memory_order_acquire);
+  return state == FileState::kForgotten || state == FileState::kClosed;
+}
 // Is the file of that number still in that slot?  For tables of what belongs to pages that are in no frame.
 inline bool is_in_use(const PoolShared &pool, u32 file_slot, FileNo file_no) {
   const FileSlot &file = pool.files[file_slot];
-  return file.file_no.load(std::memory_order_relaxed) == file_no && file_is(file, FileState::kActive);
+  return file.file_no.load(std::memory_order_relaxed) == file_no && has_pages(file);
 }
-// A forgotten slot whose last frame is gone becomes unused.
-void finish_forgotten(PoolShared &pool, FileSlot &file);
+// A forgotten or closed slot whose last frame and last use are gone becomes unused.
+void finish_leaving(PoolShared &pool, FileSlot &file);
+// Mark idle ones as kClosing, those that were unused for longest, `most` at most.  By one thread.
+std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most);
+// Written: its pages are on disk, and it is closed.  Else it stays open.
+void end_closing(PoolShared &pool, FileSlot &file, bool written);
+void wake_closer(PoolShared &pool);
+// How many places for relations are free, or about to be.
+u32 free_places(const PoolShared &pool);
+// So many are to be.
+u32 places_kept_free(const PoolShared &pool);
+// What is kept of a file that is being closed.
+struct ClosedFile closing_name(const FileSlot &file);
+// In use now?  Sequentially consistent (U1 in file_use.hpp).
+bool file_in_use(const PoolShared &pool, const FileSlot &file);
 
 }  // namespace ls

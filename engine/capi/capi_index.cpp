@@ -9,6 +9,18 @@ using namespace ls;
 namespace {
 
 IndexScan &scan_of(ls_index_scan *scan) { return *reinterpret_cast<IndexScan *>(scan); }
+
+// Run `body(worker, at)`.
+template <typename Body>
+ls_status call_at(ls_worker *w, ls_rel *index, ls_rel *table, ls_error *err, Body &&body) noexcept {
+  return wall::call(err, [&]() -> Status {
+    wall::RelUse of_index, of_table;
+    LS_TRY(of_index.begin(w, index));
+    LS_TRY(of_table.begin(w, table));
+    return body(wall::worker(w), IndexAt{of_index.file(), of_table.file()});
+  });
+}
+
 IndexBuild &build_of(ls_index_build *build) { return *reinterpret_cast<IndexBuild *>(build); }
 
 }  // namespace
@@ -21,8 +33,8 @@ uint32_t ls_index_max_payload(uint32_t key_bytes) noexcept {
 
 ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id, ls_bytes payload,
                           ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return index_insert(wall::worker(worker), {wall::file(index), wall::file(table)},
+  return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
+    return index_insert(w, at,
                         {bytes_of(key), row_id, bytes_of(payload)});
   });
 }
@@ -30,35 +42,39 @@ ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_by
 ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
                                  ls_bytes payload, const uint64_t *ignore, uint32_t n_ignore, uint64_t *other,
                                  ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return index_insert_unique(wall::worker(worker), {wall::file(index), wall::file(table)},
+  return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
+    return index_insert_unique(w, at,
                                {bytes_of(key), row_id, bytes_of(payload)}, std::span(ignore, n_ignore), other);
   });
 }
 
 ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) noexcept {
-  return wall::call(err, [&] { return index_remove(wall::worker(worker), wall::file(index), bytes_of(key), row_id); });
+  return wall::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
+    return index_remove(w, file, bytes_of(key), row_id);
+  });
 }
 
 ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves, ls_index_position *position,
                          uint64_t *entries, uint64_t *removed, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return index_sweep(wall::worker(worker), {wall::file(index), wall::file(table)}, max_leaves, position, entries, removed);
+  return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
+    return index_sweep(w, at, max_leaves, position, entries, removed);
   });
 }
 
 ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index, ls_error *err) noexcept {
-  return wall::call(err, [&] { return index_note_stale(wall::worker(worker), wall::file(index)); });
+  return wall::call_in(worker, index, err, index_note_stale);
 }
 
 bool ls_index_may_be_stale(const ls_rel *index) noexcept {
-  return reinterpret_cast<const FileSlot *>(index)->stale_entries.load(std::memory_order_acquire);
+  // Where the file was closed the host looks closer for nothing.
+  const auto &file = *static_cast<const FileSlot *>(index->slot);
+  return file.stale_entries.load(std::memory_order_acquire) || !ls_rel_is_open(index);
 }
 
 ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_index_seen *out, ls_error *err) noexcept {
-  return wall::call(err, [&] {
+  return wall::call_in(worker, index, err, [&](Worker &w, FileSlot &file) -> Status {
     BTree::Seen seen;
-    LS_TRY(index_look(wall::worker(worker), wall::file(index), bytes_of(key), row_id, &seen));
+    LS_TRY(index_look(w, file, bytes_of(key), row_id, &seen));
     *out = {seen.frame, seen.version};
     return kOk;
   });
@@ -66,17 +82,20 @@ ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t
 
 ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, const ls_index_seen *seen, bool *removed,
                                ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return index_remove_seen(wall::worker(worker), wall::file(index), bytes_of(key), row_id,
+  return wall::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
+    return index_remove_seen(w, file, bytes_of(key), row_id,
                              {static_cast<Frame *>(seen->leaf), seen->version}, removed);
   });
 }
 
 ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **out, ls_error *err) noexcept {
   *out = nullptr;
-  return wall::call(err, [&] {
+  return wall::call(err, [&]() -> Status {
+    wall::RelUse use;
+    LS_TRY(use.begin(worker, index));
     IndexScan *scan = nullptr;
-    LS_TRY(IndexScan::open(wall::worker(worker), wall::file(index), &scan));
+    LS_TRY(IndexScan::open(wall::worker(worker), use.file(), &scan));
+    scan->use.begin_also(wall::worker(worker).ctx, use.use());
     *out = reinterpret_cast<ls_index_scan *>(scan);
     return kOk;
   });
@@ -128,9 +147,12 @@ void ls_index_scan_close(ls_index_scan *scan) noexcept { IndexScan::close(scan ?
 ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent, ls_index_build **out,
                               ls_error *err) noexcept {
   *out = nullptr;
-  return wall::call(err, [&] {
+  return wall::call(err, [&]() -> Status {
+    wall::RelUse use;
+    LS_TRY(use.begin(worker, index));
     IndexBuild *build = nullptr;
-    LS_TRY(IndexBuild::open(wall::worker(worker), wall::file(index), fill_percent, &build));
+    LS_TRY(IndexBuild::open(wall::worker(worker), use.file(), fill_percent, &build));
+    build->use.begin_also(wall::worker(worker).ctx, use.use());
     *out = reinterpret_cast<ls_index_build *>(build);
     return kOk;
   });

@@ -8,18 +8,19 @@ using namespace ls;
 extern "C" {
 
 ls_status ls_rel_open(ls_worker *worker, const ls_rel_key *key, const char *path, ls_rel_kind kind, bool logged,
-                      ls_rel **rel, ls_error *err) noexcept {
-  *rel = nullptr;
+                      ls_rel *rel, ls_error *err) noexcept {
+  *rel = {};
   return wall::call(err, [&] {
-    FileSlot *slot = nullptr;
-    LS_TRY(relation_open(wall::worker(worker), *key, path, kind, logged, &slot));
-    *rel = reinterpret_cast<ls_rel *>(slot);
+    FileHandle file;
+    LS_TRY(relation_open(wall::worker(worker), *key, path, kind, logged, &file));
+    *rel = {file.slot, file.number};
     return kOk;
   });
 }
 
-bool ls_rel_is(const ls_rel *rel, const ls_rel_key *key) noexcept {
-  return relation_is(*reinterpret_cast<const FileSlot *>(rel), *key);
+bool ls_rel_is_open(const ls_rel *rel) noexcept {
+  if (rel->slot == nullptr) return false;
+  return relation_is_open({static_cast<FileSlot *>(rel->slot), rel->number});
 }
 
 void ls_rel_forget(ls_store *store, const ls_rel_key *key) noexcept {
@@ -31,11 +32,15 @@ ls_status ls_database_close(ls_worker *worker, uint32_t database, ls_error *err)
 }
 
 ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_info *info, ls_error *err) noexcept {
-  return wall::call(err, [&] { return relation_info(wall::worker(worker), wall::file(rel), info); });
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return relation_info(w, file, info);
+  });
 }
 
 ls_status ls_rel_check(ls_worker *worker, ls_rel *rel, ls_check_result *result, ls_error *err) noexcept {
-  return wall::call(err, [&] { return relation_check(wall::worker(worker), wall::file(rel), result); });
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return relation_check(w, file, result);
+  });
 }
 
 }  // extern "C"

@@ -22,78 +22,91 @@ ls_status rows_of(const ls_row **rows, uint32_t *count, ls_error *err, Body &&bo
 
 extern "C" {
 
-void ls_row_ids_return(ls_rel *rel, uint64_t first, uint64_t end) noexcept { row_ids_return(wall::file(rel), first, end); }
+// What cannot be given back is used up.
+void ls_row_ids_return(ls_worker *worker, ls_rel *rel, uint64_t first, uint64_t end) noexcept {
+  (void)wall::call_in(worker, rel, nullptr, [&](Worker &, FileSlot &file) {
+    row_ids_return(file, first, end);
+    return kOk;
+  });
+}
 
 ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) noexcept {
-  return wall::call(err, [&] { return row_ids(wall::worker(worker), wall::file(rel), count, first); });
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_ids(w, file, count, first);
+  });
 }
 
 ls_status ls_row_fetch(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_snapshot *snapshot, uint8_t *buffer,
                        ls_row *row, bool *all_dead, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_fetch(wall::worker(worker), wall::file(rel), row_id, *snapshot, buffer, row, all_dead);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_fetch(w, file, row_id, *snapshot, buffer, row, all_dead);
   });
 }
 
 ls_status ls_row_insert(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, uint32_t flags, const uint8_t *data,
                         uint32_t len, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_insert(wall::worker(worker), wall::file(rel), row_id, cid, flags, Bytes(data, len));
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_insert(w, file, row_id, cid, flags, Bytes(data, len));
   });
 }
 
 ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_id, uint32_t count, uint32_t cid,
                              const ls_bytes *rows, uint32_t *inserted, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_insert_many(wall::worker(worker), wall::file(rel), first_row_id, cid, std::span(rows, count), inserted);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_insert_many(w, file, first_row_id, cid, std::span(rows, count), inserted);
   });
 }
 
 ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_row *row, ls_error *err) noexcept {
-  return wall::call(err, [&] { return row_insert_raw(wall::worker(worker), wall::file(rel), row_id, *row); });
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_insert_raw(w, file, row_id, *row);
+  });
 }
 
 ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, bool keep,
                                     ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_finish_speculative(wall::worker(worker), wall::file(rel), row_id, cid, keep);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_finish_speculative(w, file, row_id, cid, keep);
   });
 }
 
 ls_status ls_row_update(ls_worker *worker, ls_rel *rel, const ls_change *change, const uint8_t *data, uint32_t len,
                         ls_conflict *conflict, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_update(wall::worker(worker), wall::file(rel), *change, Bytes(data, len), conflict);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_update(w, file, *change, Bytes(data, len), conflict);
   });
 }
 
 ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_change *change, uint64_t moved_to, ls_conflict *conflict,
                         ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_delete(wall::worker(worker), wall::file(rel), *change, moved_to, conflict);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_delete(w, file, *change, moved_to, conflict);
   });
 }
 
 ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change, bool any_version, uint8_t *buffer,
                       ls_row *row, bool *newer, ls_conflict *conflict, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_lock(wall::worker(worker), wall::file(rel), *change, any_version, buffer, row, newer, conflict);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_lock(w, file, *change, any_version, buffer, row, newer, conflict);
   });
 }
 
 ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *tn,
                         uint32_t *seq, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    return row_locker(wall::worker(worker), wall::file(rel), row_id, tn, seq);
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_locker(w, file, row_id, tn, seq);
   });
 }
 
 ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot, uint64_t lo, uint64_t hi,
                        bool backward, ls_scan **out, ls_error *err) noexcept {
   *out = nullptr;
-  return wall::call(err, [&] {
+  return wall::call(err, [&]() -> Status {
+    wall::RelUse use;
+    LS_TRY(use.begin(worker, rel));
     RowScan *scan = nullptr;
-    LS_TRY(scan_open(wall::worker(worker), wall::file(rel), *snapshot, lo, hi, backward, &scan));
+    LS_TRY(scan_open(wall::worker(worker), use.file(), *snapshot, lo, hi, backward, &scan));
+    scan->use.begin_also(wall::worker(worker).ctx, use.use());
     *out = reinterpret_cast<ls_scan *>(scan);
     return kOk;
   });

@@ -9,12 +9,15 @@
 #pragma once
 #include <vector>
 
+#include "buffer/file_use.hpp"
 #include "index/index.hpp"
 
 namespace ls {
 
 class IndexBuild {
  public:
+  FileUse use;   // of its file, while it is open
+
   // LS_INVALID when the index is not empty.
   static Status open(Worker &w, FileSlot &index, u32 fill_percent, IndexBuild **build);
   static void close(IndexBuild *build);

@@ -1,5 +1,6 @@
 #include "index/index_cleaner.hpp"
 
+#include "buffer/file_use.hpp"
 #include "index/index_clean.hpp"
 
 namespace ls {
@@ -54,9 +55,12 @@ void find_due(Worker &w, IndexCleaner &cleaner) {
 
 void note_table(const IndexAt &at) {
   const FileNo number = number_of(at.table);
-  if (at.index.table_no.load(std::memory_order_relaxed) == number) return;
-  // Several may do so at once, all with the same values.
-  at.index.table_slot.store(at.table.index, std::memory_order_relaxed);
+  const bool same = at.index.table_no.load(std::memory_order_relaxed) == number;
+  // Several workers may do so at once, all with the same values.  A table that was closed may be
+  // open in another slot now.
+  if (at.index.table_slot.load(std::memory_order_relaxed) != at.table.index)
+    at.index.table_slot.store(at.table.index, std::memory_order_relaxed);
+  if (same) return;
   at.index.rows_gone_swept.store(at.table.rows_gone.load(std::memory_order_relaxed), std::memory_order_relaxed);
   at.index.table_no.store(number, std::memory_order_release);
 }
@@ -69,7 +73,9 @@ Status sweep_some_index(Worker &w, IndexCleaner &cleaner, u64 *removed) {
   FileNo table_no;
   FileSlot *table = table_of(w, index, &table_no);
   cleaner.sweeping = false;
-  if (table == nullptr || number_of(index) != cleaner.index_no || !is_active(index)) return kOk;
+  FileUse of_index, of_table;
+  if (table == nullptr || !of_index.begin_open(w.ctx, {&index, cleaner.index_no})) return kOk;
+  if (!of_table.begin_open(w.ctx, {table, table_no})) return kOk;
   u64 entries;
   const Status s = sweep_leaves(w, {index, *table}, table_no, kLeavesPerRound, &cleaner.position, &entries, removed);
   cleaner.sweeping = ok(s);

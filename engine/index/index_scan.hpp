@@ -11,12 +11,15 @@
 #include <span>
 
 #include "btree/tree.hpp"
+#include "buffer/file_use.hpp"
 #include "index/index.hpp"
 
 namespace ls {
 
 class IndexScan {
  public:
+  FileUse use;   // of its file, while it is open
+
   static Status open(Worker &w, FileSlot &index, IndexScan **scan);
   static void close(IndexScan *scan);
 

@@ -56,7 +56,7 @@ LogInspector::LogInspector(const BufferPool &pool, const char *dir, u64 segment_
     : stream_(dir, segment_bytes), position_(from), to_(to) {
   for (u32 i = 0; i < pool.shared()->max_files; i++) {
     const FileSlot &file = pool.file(i);
-    if (file_is(file, FileState::kActive)) files_[file.file_no.load(std::memory_order_relaxed)] = file.key;
+    if (has_pages(file)) files_[file.file_no.load(std::memory_order_relaxed)] = file.key;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/interrupt.hpp"
 #include "btree/tree.hpp"
+#include "buffer/file_use.hpp"
 #include "recovery/crew.hpp"
 #include "recovery/undo_portion.hpp"
 
@@ -12,32 +13,32 @@ namespace ls {
 
 namespace {
 
-// The relations of the changes.  Found by their keys: a row that carries the loser's (tn, seq) is the one it has changed, however often
-// its file was closed and opened since.
+// The relations of the changes.  Found by their keys: a row that carries the loser's (tn, seq) is the
+// one it has changed, however often its file was closed and opened since.
 class LoserFiles {
  public:
   LoserFiles(Worker &w, const LogAnalysis &analysis) : w_(w), analysis_(analysis) {}
 
-  // *slot null: the host has dropped the file.
-  Status find(FileNo file_no, FileSlot **slot) {
-    const auto [at, is_new] = slots_.try_emplace(file_no, nullptr);
+  // *found null: the host has dropped the file.
+  Status find(FileNo file_no, const FileHandle **found) {
+    const auto [at, is_new] = files_.try_emplace(file_no);
     const auto file = analysis_.files.find(file_no);
     if (is_new && file != analysis_.files.end()) LS_TRY(open(file->second, &at->second));
-    *slot = at->second;
+    *found = at->second.number != 0 ? &at->second : nullptr;
     return kOk;
   }
 
  private:
   // Redo has left it open if the log has something about it.
-  Status open(const LoggedFile &file, FileSlot **slot) {
+  Status open(const LoggedFile &file, FileHandle *out) {
     const ls_rel_kind kind = static_cast<ls_rel_kind>(file.record.kind);
-    *slot = w_.pool->find_file(file.key());
-    if (*slot && (*slot)->kind != kind) *slot = nullptr;
-    if (*slot) return kOk;
+    const FileSlot *found = w_.pool->find_file(file.key());
+    const bool open = found && found->kind == kind;
     u32 pages = 0;
-    Status status = file_pages({file.record.file, file.path.c_str()}, &pages);
-    if (ok(status) && pages > 0)
-      status = w_.pool->open_file(w_.ctx, file.key(), file.path.c_str(), kind, true, 0, BTree::format, slot);
+    Status status = open ? kOk : file_pages({file.record.file, file.path.c_str()}, &pages);
+    if (open || (ok(status) && pages > 0))
+      status = w_.pool->open_handle(w_.ctx, file.key(), file.path.c_str(), kind, true,
+                                    BTree::format, out);
     // Another store's file has nothing of this log's transactions.
     const bool gone = code(status) == LS_NOT_FOUND || code(status) == LS_FOREIGN;
     return gone ? kOk : status;
@@ -45,7 +46,7 @@ class LoserFiles {
 
   Worker &w_;
   const LogAnalysis &analysis_;
-  std::unordered_map<FileNo, FileSlot *> slots_;
+  std::unordered_map<FileNo, FileHandle> files_;   // as the log numbers them; number 0: gone
 };
 
 // Gathers changes in portions, has the tasks of each done by several threads, and ends the losers
@@ -67,7 +68,7 @@ class Undoer {
  private:
   Status add(Tn tn, RowUndo change) {
     stats_.records++;
-    FileSlot *file;
+    const FileHandle *file;
     LS_TRY(files_.find(change.file, &file));
     while (file && !portion_.add(*file, tn, &change)) LS_TRY(undo_portion());
     return kOk;
@@ -90,14 +91,18 @@ class Undoer {
   Status take_tasks(const Crew &crew, u32 member) {
     Worker worker(w_.pool, w_.log.log(), w_.txns, member);   // the host's workers have not come yet
     worker.ctx.interrupt = w_.ctx.interrupt;
+    worker.ctx.must_open = true;
     for (;;) {
+      FileUse use;
       const size_t task = taken_.fetch_add(1, std::memory_order_relaxed);
       if (task >= portion_.tasks() || crew.failed()) return kOk;
       LS_TRY(portion_.undo(task, [&](const UndoOp &op) -> Status {
         if (interrupt_pending(worker.ctx.interrupt)) {
           return fail(LS_INTERRUPTED, "recovery was interrupted");
         }
-        return row_undo(worker, *op.file, op.change, op.tn);
+        FileHandle file = *op.file;   // others have it, too
+        if (!use) LS_TRY(use.begin(worker.ctx, &file));
+        return row_undo(worker, use.file(), op.change, op.tn);
       }));
     }
   }

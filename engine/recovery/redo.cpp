@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/interrupt.hpp"
+#include "buffer/waiting_changes.hpp"
 #include "recovery/crew.hpp"
 #include "recovery/redo_page.hpp"
 #include "recovery/redo_portion.hpp"
@@ -94,6 +96,24 @@ void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
   }
 }
 
+// So that others can be opened, all of them: what was changed is on disk.
+Status close_files(BufferPool &pool, RecoveryFiles &files) {
+  bool closed = false;
+  std::set<FileNo> waiting;   // for pages that are damaged
+  for (const WaitingPage &page : waiting_pages(*pool.shared(), ~Gsn{0})) {
+    waiting.insert(page.file_no);
+  }
+  for (auto &[number, file] : files) {
+    if (file.state != RecoveryFile::State::kOpen || waiting.contains(number)) continue;
+    pool.close_recovered(*file.slot);
+    file.slot = nullptr;
+    file.state = RecoveryFile::State::kClosed;
+    closed = true;
+  }
+  if (closed) return kOk;
+  return fail(LS_LIMIT, "so many relations have damaged pages that no others can be opened");
+}
+
 }  // namespace
 
 Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, UndoSpool *undo,
@@ -106,10 +126,13 @@ Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryF
     const bool all_room = pages.count() == 0;
     bool no_room;
     LS_TRY(portion.collect(&no_room, &end));
-    if (no_room && log.extent().records == before && all_room) return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
+    const bool stands = no_room && log.extent().records == before && all_room;
+    if (stands && !portion.files_full())
+      return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
     LS_TRY(PortionRedo(ctx, *files, pages, portion, redo_gsn, *stats).run());
     drop_truncated(*ctx.pool, *files);
     if (no_room) LS_TRY(pages.make_room(ctx));
+    if (portion.files_full()) LS_TRY(close_files(*ctx.pool, *files));
     if (portion.reached() > log.extent().begin) done_bytes->store(portion.reached() - log.extent().begin, std::memory_order_relaxed);
   }
   pages.finish();

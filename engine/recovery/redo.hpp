@@ -23,10 +23,12 @@ struct RedoStats {
 
 // One file of the log during recovery.
 struct RecoveryFile {
-  enum class State : u8 { kUnopened, kOpen, kGone };
+  // kClosed: it was open, and is to be opened again.
+  enum class State : u8 { kUnopened, kOpen, kClosed, kGone };
   State state = State::kUnopened;
   FileSlot *slot = nullptr;   // kOpen, until redo has ended
   bool started_empty = false;
+  bool is_settled() const { return state == State::kOpen || state == State::kGone; }
   std::atomic<bool> truncated{false};  // R2: found out by a thread; kGone once all have come back
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;

@@ -31,7 +31,7 @@ Status RedoPortion::collect(bool *no_room, bool *end) {
   ops_.clear();
   operand_bytes_ = 0;
   log_.forget();
-  *no_room = *end = false;
+  *no_room = *end = files_full_ = false;
   while (ops_.size() < most_ops_ && operand_bytes_ < kMostOperandBytes) {
     const LogEntry *entry;
     LS_TRY(log_.peek(&entry));
@@ -66,7 +66,7 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     LS_TRY(reader.next(&op, &end));
     if (end) break;
     RecoveryFile &file = files_[op.file];
-    if (file.state == RecoveryFile::State::kUnopened) LS_TRY(open_file(op.file, file, no_room));
+    if (!file.is_settled()) LS_TRY(open_file(op.file, file, no_room));
     if (file.state == RecoveryFile::State::kGone) continue;
     u32 page;
     if (*no_room || !pages_.name(*file.slot, op.page, &page)) {
@@ -95,10 +95,15 @@ Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room)
   // For its meta page.
   *no_room = !pages_.room();
   if (*no_room) return kOk;
-  file.started_empty = pages == 0;
   status = ctx_.pool->open_file(ctx_, logged.key(), logged.path.c_str(),
                                 static_cast<ls_rel_kind>(logged.record.kind), true, file_no,
                                 BTree::format, &file.slot);
+  if (code(status) == LS_LIMIT) {
+    *no_room = files_full_ = true;
+    return kOk;
+  }
+  // Once: it may be closed and opened again.
+  if (file.state == RecoveryFile::State::kUnopened) file.started_empty = pages == 0;
   // Put in the place of ours, which is gone: who opens it is told.
   if (code(status) == LS_FOREIGN) {
     file.state = RecoveryFile::State::kGone;

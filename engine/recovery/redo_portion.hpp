@@ -28,8 +28,9 @@ class RedoPortion {
   // undo: gets the changes that may have to be undone.
   RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages, UndoSpool &undo);
 
-  // The next whole records, as many as their pages find frames and as a portion may have.  *no_room: it ended for want of frames, maybe
-  // before the first; *end: there are none behind.
+  // The next whole records, as many as their pages find frames and as a portion may have.
+  // *no_room: it ended for want of frames, or of places for files, maybe before the first;
+  // *end: there are none behind.
   Status collect(bool *no_room, bool *end);
 
   // The pages that are touched, in the order of their files.
@@ -37,6 +38,8 @@ class RedoPortion {
   // What is to be done to one of them, in the order of the log.
   std::span<const RedoOp> ops(u32 page) const { return {sorted_.data() + first_[page], first_[page + 1] - first_[page]}; }
   Lsn reached() const { return reached_; }
+  // It ended because no more files can be open at a time.
+  bool files_full() const { return files_full_; }
 
  private:
   Status add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room);
@@ -57,6 +60,7 @@ class RedoPortion {
   std::vector<u32> first_;   // by page: its place in sorted_
   std::vector<u32> order_;
   Lsn reached_ = 0;
+  bool files_full_ = false;
 };
 
 }  // namespace ls

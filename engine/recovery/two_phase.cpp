@@ -34,7 +34,8 @@ Status TwoPhaseRecovery::take_over(Tn tn) {
 Status TwoPhaseRecovery::undo() {
   LS_TRY(open_relations());
   return file_.changes_backward([&](const PreparedFile::Change &change) -> Status {
-    FileSlot *file = relation(change.head.file);
+    FileSlot *file;
+    LS_TRY(relation(change.head.file, &file));
     if (file == nullptr) return kOk;
     VersionEntry entry = entry_of(change, *file, 0);
     entry.previous = without_history(change.head.previous);
@@ -49,19 +50,26 @@ Status TwoPhaseRecovery::open_relations() {
   for (const PreparedFile::Relation &relation : file_.relations) {
     const FileRecord &r = relation.record;
     const ls_rel_key key{r.tablespace, r.database, r.relation, r.owner};
-    FileSlot *slot = nullptr;
-    const Status s = w_.pool->open_file(w_.ctx, key, relation.path.c_str(), static_cast<ls_rel_kind>(r.kind), r.logged != 0, 0,
-                                        BTree::format, &slot);
+    FileHandle file;
+    const auto kind = static_cast<ls_rel_kind>(r.kind);
+    const Status s = w_.pool->open_handle(w_.ctx, key, relation.path.c_str(), kind, r.logged != 0,
+                                          BTree::format, &file);
     // Another store's file has nothing of this log's transactions.
     if (code(s) != LS_NOT_FOUND && code(s) != LS_FOREIGN) LS_TRY(s);
-    relations_[r.file] = ok(s) ? slot : nullptr;
+    relations_[r.file] = ok(s) ? file : FileHandle{};
   }
   return kOk;
 }
 
-FileSlot *TwoPhaseRecovery::relation(FileNo file_no) const {
-  const auto at = relations_.find(file_no);
-  return at != relations_.end() ? at->second : nullptr;
+Status TwoPhaseRecovery::relation(FileNo file_no, FileSlot **file) {
+  if (!use_ || current_ != file_no) {
+    use_.end();
+    const auto at = relations_.find(file_no);
+    if (at != relations_.end() && at->second.number != 0) LS_TRY(use_.begin(w_.ctx, &at->second));
+    current_ = file_no;
+  }
+  *file = use_ ? &use_.file() : nullptr;
+  return kOk;
 }
 
 // All that the file has, the new TN, and behind each lock where its row has moved since.
@@ -81,7 +89,8 @@ Status TwoPhaseRecovery::rewrite(Tn tn) {
 
 // W3.  The lock table has what the file names; what is there already is, or was, followed from there.
 Status TwoPhaseRecovery::follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out) {
-  FileSlot *file = relation(lock.file);
+  FileSlot *file;
+  LS_TRY(relation(lock.file, &file));
   PreparedLock next = lock;
   while (file != nullptr) {
     LS_TRY(successor_of(w_, *file, next.row_id, &next.row_id));
@@ -117,7 +126,8 @@ VersionEntry TwoPhaseRecovery::entry_of(const PreparedFile::Change &change, cons
 // The entry first: a row points to it.
 Status TwoPhaseRecovery::put_change(const PreparedFile::Change &change, Tn tn) {
   const PreparedChange &head = change.head;
-  FileSlot *file = relation(head.file);
+  FileSlot *file;
+  LS_TRY(relation(head.file, &file));
   if (file == nullptr) return kOk;
   LS_TRY(version_store(w_, tn).put({tn, head.seq}, entry_of(change, *file, tn), change.payload));
   if (head.op != VersionOp::kInsert) return name_row(*file, head.row_id, head.seq, true, tn);
@@ -141,14 +151,16 @@ Status TwoPhaseRecovery::name_row(FileSlot &file, u64 row_id, u32 seq, bool has_
 }
 
 Status TwoPhaseRecovery::put_lock(const PreparedLock &lock, Tn tn) {
-  FileSlot *file = relation(lock.file);
+  FileSlot *file;
+  LS_TRY(relation(lock.file, &file));
   if (file == nullptr) return kOk;
   const LockValue value{static_cast<u8>(lock.mode), LockState::kGranted, 0, 0};
   return RowLockTable(w_).put(file_no_of(*file), lock.row_id, tn, value);
 }
 
 Status TwoPhaseRecovery::mark_lock(const PreparedLock &lock) {
-  FileSlot *file = relation(lock.file);
+  FileSlot *file;
+  LS_TRY(relation(lock.file, &file));
   if (file == nullptr) return kOk;
   RowLeaf leaf;
   LS_TRY(leaf.open(w_, *file, lock.row_id, 0));

@@ -10,6 +10,7 @@
 #pragma once
 #include <map>
 
+#include "buffer/file_use.hpp"
 #include "txn/prepared_file.hpp"
 
 namespace ls {
@@ -25,7 +26,8 @@ class TwoPhaseRecovery {
 
  private:
   Status open_relations();
-  FileSlot *relation(FileNo file_no) const;
+  // In use until another one is asked for; null: gone.
+  Status relation(FileNo file_no, FileSlot **file);
   Status rewrite(Tn tn);
   Status follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out);
   VersionEntry entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const;
@@ -36,7 +38,9 @@ class TwoPhaseRecovery {
 
   Worker &w_;
   PreparedFile &file_;
-  std::map<FileNo, FileSlot *> relations_;   // as the file numbers them; null: gone
+  std::map<FileNo, FileHandle> relations_;   // as the file numbers them; number 0: gone
+  FileUse use_;
+  FileNo current_ = 0;
 };
 
 }  // namespace ls

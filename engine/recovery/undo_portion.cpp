@@ -18,7 +18,7 @@ constexpr u64 kTaskRows = UndoOp::kBlockRows;
 
 auto place(const UndoOp &op) {
   // Insertions behind everything else of their block.
-  return std::tuple(op.file->index, op.block(), op.inserts(), op.change.row_id);
+  return std::tuple(op.file->number, op.block(), op.inserts(), op.change.row_id);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ UndoPortion::UndoPortion() {
   bytes_.reserve(kMostBytes);
 }
 
-bool UndoPortion::add(FileSlot &file, Tn tn, RowUndo *change) {
+bool UndoPortion::add(const FileHandle &file, Tn tn, RowUndo *change) {
   const Bytes bytes = change->patch.fresh;
   for (;;) {
     if (ops_.size() == kMostOps || bytes.size() > kMostBytes - bytes_.size()) return false;
@@ -62,7 +62,7 @@ void UndoPortion::divide() {
   const UndoOp *before = nullptr;
   for (u32 i = 0; i < order_.size(); i++) {
     const UndoOp &op = ops_[order_[i]];
-    const bool same_file = before && op.file == before->file;
+    const bool same_file = before && op.file->number == before->file->number;
     if (!same_file || (rows >= kTaskRows && op.block() != before->block())) {
       tasks_.push_back(i);
       rows = 0;

@@ -12,7 +12,7 @@
 namespace ls {
 
 struct UndoOp {
-  FileSlot *file;
+  const FileHandle *file;
   Tn tn;
   RowUndo change;   // its bytes are the portion's; of insertions a range within a block
   u64 block() const { return change.row_id / kBlockRows; }
@@ -27,7 +27,7 @@ class UndoPortion {
 
   // Of a transaction the later changes come first.  False: it is full, before `change` or in the
   // middle of it; what is left of that is `change`.
-  bool add(FileSlot &file, Tn tn, RowUndo *change);
+  bool add(const FileHandle &file, Tn tn, RowUndo *change);
   void clear();
 
   // Divides it into tasks, each of whole blocks of one file, which are independent of each other.

@@ -113,15 +113,16 @@ Status check_entries(void *arg, const Node *leaf, u16 from) {
 
 }  // namespace
 
-Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged, FileSlot **slot) {
+Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind,
+                     bool logged, FileHandle *file) {
   if (kind != LS_REL_TABLE && kind != LS_REL_INDEX) return fail(LS_INVALID, "unknown kind of relation");
   if (key.tablespace == 0) return fail(LS_INVALID, "tablespace 0 is the engine's own");
-  return w.pool->open_file(w.ctx, key, path, kind, logged, 0, BTree::format, slot);
+  return w.pool->open_handle(w.ctx, key, path, kind, logged, BTree::format, file);
 }
 
-bool relation_is(const FileSlot &slot, const ls_rel_key &key) {
-  return slot.state.load(std::memory_order_acquire) == FileState::kActive && slot.key.tablespace == key.tablespace &&
-         slot.key.database == key.database && slot.key.relation == key.relation && slot.key.owner == key.owner;
+bool relation_is_open(const FileHandle &file) {
+  return file_is(*file.slot, FileState::kActive) &&
+         file.slot->file_no.load(std::memory_order_acquire) == file.number;
 }
 
 Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {

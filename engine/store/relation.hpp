@@ -4,8 +4,9 @@
 
 namespace ls {
 
-Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged, FileSlot **slot);
-bool relation_is(const FileSlot &slot, const ls_rel_key &key);
+Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind,
+                     bool logged, FileHandle *file);
+bool relation_is_open(const FileHandle &file);
 Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info);
 // The tree by BTree::verify; of tables every row, too: flags, lengths, row id below the next one to be drawn, and the older
 // version where one may still be needed.  Others may work on the relation meanwhile.

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/check.hpp"
+#include "buffer/file_use.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "range/range_locks.hpp"
@@ -168,7 +169,8 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->ghosts_removed = txns.ghosts_removed.load(std::memory_order_relaxed);
   stats->index_entries_removed = txns.index_entries_removed.load(std::memory_order_relaxed);
   stats->row_locks = txns.row_locks.load(std::memory_order_relaxed);
-  stats->files_open = process.pool.active_files();
+  stats->files_open = process.pool.open_relations();
+  stats->files_closed = process.pool.files_closed();
   stats->files_max = store.config.max_open_files;
 }
 
@@ -220,13 +222,17 @@ Status store_close_database(Worker &w, u32 database) {
   LS_TRY(pause.wait(w.ctx.interrupt));
   for (const ls_rel_key &key : pool.keys_of(database)) {
     FileSlot *file = pool.find_file(key);
-    if (file && file->kind == LS_REL_TABLE) LS_TRY(row_ids_seal(w, *file));
+    if (!file) continue;
+    FileUse use;
+    // The closer seals what it closes.
+    const FileHandle open{file, file->file_no.load(std::memory_order_acquire)};
+    if (!use.begin_open(w.ctx, open)) continue;
+    if (use.file().kind == LS_REL_TABLE) LS_TRY(row_ids_seal(w, use.file()));
   }
   if (!pool.log().wait_hardened(pool.log().last_gsn(), w.ctx.interrupt))
     return fail(LS_INTERRUPTED, "interrupted while a flush waited for the log");
   LS_TRY(pool.flush_database(w.ctx, database));
-  pool.forget_database(database);
-  return kOk;
+  return pool.forget_database(w.ctx, database);
 }
 
 }  // namespace ls

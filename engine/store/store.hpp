@@ -15,7 +15,9 @@
 
 namespace ls {
 
-enum EngineSlot : u32 { kSlotRecovery = 0, kSlotCheckpoint, kSlotCleaner, kSlotProvider, kEngineSlots };
+enum EngineSlot : u32 {
+  kSlotRecovery = 0, kSlotCheckpoint, kSlotCleaner, kSlotProvider, kSlotCloser, kEngineSlots
+};
 enum class StoreState : u32 { kCreated = 0, kRecovering, kReady, kStopping, kStopped };
 
 // What recovery did; for tests and for the host's log.

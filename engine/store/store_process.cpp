@@ -88,6 +88,8 @@ PoolConfig pool_config(const ls_config &config) {
   PoolConfig pool{};
   pool.bytes = config.buffer_pool_bytes;
   pool.max_files = config.max_open_files;
+  pool.own_files = config.version_trees + kFurtherTrees;
+  pool.workers = config.worker_slots + kEngineSlots;
   pool.io_partitions = kIoPartitions;
   pool.packed_percent = config.packed_percent;
   std::snprintf(pool.tear_guard_path, sizeof pool.tear_guard_path, "%s/tear_guard", config.data_dir);

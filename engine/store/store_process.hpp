@@ -23,6 +23,9 @@ struct StoreProcess {
   std::unique_ptr<StoreThreads> threads;
 };
 
+// Beside the version trees: of row locks, and of names of closed files.
+inline constexpr u32 kFurtherTrees = 2;
+
 // Never fails but for lack of memory (bad_alloc, caught at the wall).  The reference stays valid until the store is formatted anew
 // at the same place by this process.
 StoreProcess &store_process(ls_store &store);

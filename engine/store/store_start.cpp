@@ -40,6 +40,8 @@ namespace {
 
 constexpr size_t kPathBytes = 640;
 constexpr u32 kLockTree = kMaxVersionTrees;  // its place behind the version trees in keys
+constexpr u32 kClosedTree = kLockTree + 1;
+constexpr const char *kFurtherNames[kFurtherTrees] = {"locks", "closed"};
 
 void path_in(const ls_store &store, const char *name, char *path) {
   std::snprintf(path, kPathBytes, "%s/%s", store.config.data_dir, name);
@@ -57,7 +59,7 @@ Status list_names(const char *directory, std::vector<std::string> *names) {
   }, names);
 }
 
-// Versions and row locks of the last run: nobody needs them any more.
+// Versions, row locks and names of closed files of the last run: this one does not need them.
 Status empty_versions(const ls_store &store) {
   char directory[kPathBytes];
   path_in(store, "versions", directory);
@@ -65,8 +67,9 @@ Status empty_versions(const ls_store &store) {
   std::vector<std::string> names;
   LS_TRY(list_names(directory, &names));
   for (const std::string &name : names) LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
-  for (u32 i = 0; i <= store.config.version_trees; i++) {
-    std::string name = i < store.config.version_trees ? std::to_string(i) : "locks";
+  const u32 trees = store.config.version_trees;
+  for (u32 i = 0; i < trees + kFurtherTrees; i++) {
+    std::string name = i < trees ? std::to_string(i) : kFurtherNames[i - trees];
     File file;
     LS_TRY(file.open((std::string(directory) + "/" + name).c_str(), O_CREAT | O_EXCL));
   }
@@ -254,6 +257,7 @@ class Finisher {
     w_.ctx.interrupt = process_.threads->interrupt();
     LS_TRY(process_.threads->start_writers());
     LS_TRY(open_version_trees());
+    LS_TRY(process_.threads->start_closer());
     UndoStats stats;
     const u64 began = now_us();
     LS_TRY(undo_losers(w_, store_.config.worker_slots, *state_.undo, state_.analysis,
@@ -385,7 +389,12 @@ class Finisher {
     }
     char path[kPathBytes];
     std::snprintf(path, sizeof path, "%s/versions/locks", directory);
-    return open_private_tree(kLockTree, path, &store_.txns->lock_file);
+    LS_TRY(open_private_tree(kLockTree, path, &store_.txns->lock_file));
+    std::snprintf(path, sizeof path, "%s/versions/closed", directory);
+    u32 closed;
+    LS_TRY(open_private_tree(kClosedTree, path, &closed));
+    process_.pool.shared()->closed_tree.store(closed + 1, std::memory_order_release);
+    return kOk;
   }
 
   // No relation of the host has tablespace 0.

@@ -24,8 +24,8 @@ Status report_failure(const ls_store &store) {
   return make_status(error.status);
 }
 
-Status seal_row_ids(ls_store &store, Worker &w) {
-  for (u32 i = 0; i < store.config.max_open_files; i++) {
+Status seal_row_ids(Worker &w) {
+  for (u32 i = 0; i < w.pool->shared()->max_files; i++) {
     FileSlot &file = w.pool->file(i);
     if (file.state.load(std::memory_order_acquire) != FileState::kActive || file.kind != LS_REL_TABLE) continue;
     Status status = row_ids_seal(w, file);
@@ -37,7 +37,7 @@ Status seal_row_ids(ls_store &store, Worker &w) {
 Status write_everything(ls_store &store, StoreProcess &process) {
   Worker w(&process.pool, process.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
   w.ctx.interrupt = process.threads->interrupt();
-  LS_TRY(seal_row_ids(store, w));
+  LS_TRY(seal_row_ids(w));
   CheckpointResult result;
   return checkpoint_clean(w.ctx, checkpoint_env(store), &result);
 }

@@ -8,6 +8,7 @@
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
+#include "store/file_closer.hpp"
 #include "store/store_process.hpp"
 
 namespace ls {
@@ -19,6 +20,8 @@ constexpr u32 kCommitterIdleMs = 50;
 constexpr i64 kCheckpointerPollUs = 100'000;
 constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
 constexpr i64 kRefusedRetryUs = 1'000'000;
+constexpr i64 kCloserRetryUs = 10'000;
+constexpr u32 kMostClosed = 256;   // at a time
 
 }  // namespace
 
@@ -46,6 +49,12 @@ Status StoreThreads::start_writers() {
   return kOk;
 }
 
+// has_closer before the thread runs: undo, which is next, may find the file table full.
+Status StoreThreads::start_closer() {
+  process_.pool.shared()->has_closer.store(1, std::memory_order_release);
+  return start("ls closer", &keepers_, [this] { return run_closer(); });
+}
+
 Status StoreThreads::start_keepers() {
   LS_TRY(start("ls checkpointer", &keepers_, [this] { return run_checkpointer(); }));
   return start("ls cleaner", &keepers_, [this] { return run_cleaner(); });
@@ -57,7 +66,9 @@ void StoreThreads::stop_keepers() {
   // A request that nobody waits for: ends the checkpointer's sleep, also one that is just about to begin.
   process_.store.checkpoint_requested.fetch_add(1, std::memory_order_release);
   futex_wake_all(&process_.store.checkpoint_requested);
+  wake_closer(*process_.pool.shared());
   keepers_.clear();  // joins
+  process_.pool.shared()->has_closer.store(0, std::memory_order_release);
 }
 
 void StoreThreads::stop_writers() {
@@ -134,6 +145,28 @@ Status StoreThreads::run_checkpointer() {
     store.checkpoint_done.store(serving, std::memory_order_release);
     futex_wake_all(&store.checkpoint_done);
     if (!ok(status)) futex_wait(&stop_keepers_, 0, kRefusedRetryUs);
+  }
+  return kOk;
+}
+
+Status StoreThreads::run_closer() {
+  ls_store &store = process_.store;
+  PoolShared &pool = *process_.pool.shared();
+  Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCloser);
+  w.ctx.interrupt = &interrupt_;
+  while (stop_keepers_.load(std::memory_order_acquire) == 0) {
+    const u32 event = pool.closer_event.load(std::memory_order_acquire);
+    const u32 kept = places_kept_free(pool), free = free_places(pool);
+    u32 closed = 0;
+    if (free < kept) {
+      const u32 most = std::min(kept - free + kept / 2, kMostClosed);
+      const Status status = with_memory([&] { return close_idle_files(w, most, &closed); });
+      const ls_status lacks = code(status);
+      if (lacks != LS_NO_SPACE && lacks != LS_NO_MEMORY && lacks != LS_NO_FRAMES) LS_TRY(status);
+    }
+    // None is idle, or none can be written: soon, perhaps.
+    const i64 pause_us = free < kept ? kCloserRetryUs : kCleanerMaxUs;
+    if (closed == 0) futex_wait(&pool.closer_event, event, pause_us);
   }
   return kOk;
 }

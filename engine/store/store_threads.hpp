@@ -3,6 +3,8 @@
 //   committer    Log::run_committer; from before undo until after the last checkpoint of a shutdown
 //   provider i   PageProvider::run; the same
 //   checkpointer time, log volume or request; while the store is ready
+//   closer       close_idle_files, when places for open files are few; from before undo until the
+//                store stops
 //   cleaner      clean_round, more often while there is something to clean; while the store is ready
 // A thread that fails records why in the store and stops the log: from then on no commit is acknowledged.  (Not the cleaner:
 // what it cannot clean waits.)
@@ -24,6 +26,7 @@ class StoreThreads {
   ~StoreThreads();
   // Committer and page providers.
   Status start_writers();
+  Status start_closer();
   // Checkpointer and cleaner.
   Status start_keepers();
   void stop_keepers();
@@ -35,6 +38,7 @@ class StoreThreads {
   Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body);
   Status run_checkpointer();
   Status run_cleaner();
+  Status run_closer();
   bool checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const;
   struct CheckpointStart {
     u64 ns;

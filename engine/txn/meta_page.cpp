@@ -7,7 +7,7 @@ namespace ls {
 Status latch_meta(Worker &w, FileSlot &file, ExclusiveGuard *meta) {
   *meta = ExclusiveGuard::lock(*w.pool, file.meta.load(std::memory_order_acquire));
   const MetaPage *page = reinterpret_cast<const MetaPage *>(meta->page());
-  if (file.state.load(std::memory_order_acquire) == FileState::kActive && page->magic == kMetaMagic &&
+  if (has_pages(file) && page->magic == kMetaMagic &&
       meta->frame()->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed)) {
     return kOk;
   }

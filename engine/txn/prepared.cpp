@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/interrupt.hpp"
+#include "buffer/file_use.hpp"
 #include "os/futex.hpp"
 #include "txn/prepared_file.hpp"
 #include "txn/rollback.hpp"
@@ -104,11 +105,12 @@ class Collector {
     const auto [at, is_new] = relations_.try_emplace(entry.file_no, false);
     *known = at->second;
     if (!is_new) return kOk;
-    const FileSlot &file = w_.pool->file(entry.file_slot);
-    if (file.file_no.load(std::memory_order_acquire) != entry.file_no ||
-        file.state.load(std::memory_order_acquire) != FileState::kActive) {
-      return kOk;
-    }
+    FileUse use;
+    FileHandle handle{&w_.pool->file(entry.file_slot), entry.file_no};
+    const Status status = use.begin(w_.ctx, &handle);
+    if (code(status) == LS_NOT_FOUND) return kOk;
+    LS_TRY(status);
+    const FileSlot &file = use.file();
     *known = at->second = true;
     const FileRecord record{entry.file_no, file.key.tablespace, file.key.database, file.key.relation, file.key.owner, file.kind,
                             file.logged, static_cast<u16>(std::strlen(file.path)), 0};

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "base/check.hpp"
+#include "buffer/file_use.hpp"
 #include "os/host_watch.hpp"
 #include "txn/row_lock_table.hpp"
 #include "txn/row_read.hpp"
@@ -21,13 +22,25 @@ namespace {
 
 constexpr long kRetryNs = 1'000'000;
 
-// The file of an entry, null when it was forgotten: its rows are gone with it.
-FileSlot *file_of(Worker &w, const VersionEntry &entry) {
-  FileSlot &file = w.pool->file(entry.file_slot);
-  const bool same = file.file_no.load(std::memory_order_acquire) == entry.file_no &&
-                    file.state.load(std::memory_order_acquire) == FileState::kActive;
-  return same ? &file : nullptr;
-}
+// The file of entry after entry: in use until one comes that is of another.
+class EntryFile {
+ public:
+  // LS_NOT_FOUND when it was forgotten: its rows are gone with it.
+  Status of(Worker &w, const VersionEntry &entry, FileSlot **file) {
+    if (!use_ || number_ != entry.file_no) {
+      use_.end();
+      FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
+      LS_TRY(use_.begin(w.ctx, &handle));
+      number_ = entry.file_no;
+    }
+    *file = &use_.file();
+    return kOk;
+  }
+
+ private:
+  FileUse use_;
+  FileNo number_ = 0;
+};
 
 Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_id) {
   RowLockTable table(w);
@@ -41,34 +54,37 @@ Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_i
 }
 
 // With the copies that movers have made (L4 in row_lock_table.hpp).
-Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry) {
-  FileSlot *file = file_of(w, entry);
-  for (u64 row_id = entry.row_id; row_id != 0 && file != nullptr;) {
+Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry, FileSlot &file) {
+  for (u64 row_id = entry.row_id; row_id != 0;) {
     LS_TRY(undo_lock_of_row(w, seq, entry, row_id));
-    LS_TRY(successor_of(w, *file, row_id, &row_id));
+    LS_TRY(successor_of(w, file, row_id, &row_id));
   }
   return kOk;
 }
 
-Status undo_entry(Worker &w, u32 seq, const VersionEntry &entry, Bytes payload) {
-  if (entry.op == VersionOp::kLock) return undo_lock(w, seq, entry);
-  FileSlot *file = file_of(w, entry);
-  return file != nullptr ? undo_change(w, UndoTarget{*file, entry.row_id, w.tn, seq}, entry, payload) : kOk;
+Status undo_entry(Worker &w, EntryFile &at, u32 seq, const VersionEntry &entry, Bytes payload) {
+  FileSlot *file;
+  LS_TRY(at.of(w, entry, &file));
+  if (entry.op == VersionOp::kLock) return undo_lock(w, seq, entry, *file);
+  return undo_change(w, UndoTarget{*file, entry.row_id, w.tn, seq}, entry, payload);
 }
 
 struct Walk {
   Worker &w;
   u32 savepoint;
   bool range_open;  // the insert range is still to be undone
+  EntryFile file;
 };
 
-// Undo with retries: frames and memory become free, and a full disk is the administrator's to
-// clear.  What was forgotten meanwhile needs none.
+// Undo with retries: frames, memory and places for open files become free, and a full disk is the
+// administrator's to clear.  What was forgotten meanwhile needs none.
 Status insist(Status (*step)(void *arg), void *arg) {
   for (;;) {
     const Status s = step(arg);
     if (code(s) == LS_NOT_FOUND) return kOk;
-    if (code(s) != LS_NO_FRAMES && code(s) != LS_NO_SPACE && code(s) != LS_NO_MEMORY) return s;
+    const ls_status lacks = code(s);
+    const bool passes = lacks == LS_NO_FRAMES || lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY;
+    if (!passes && lacks != LS_LIMIT) return s;
     const timespec t{0, kRetryNs};
     nanosleep(&t, nullptr);
     watch_host();
@@ -87,17 +103,22 @@ Status undo_range(Walk &walk) {
   struct Step { Walk &walk; const VersionEntry &entry; } step{walk, entry};
   return insist([](void *arg) {
     Step &s = *static_cast<Step *>(arg);
-    return undo_entry(s.walk.w, s.walk.w.inserts.seq, s.entry, {});
+    return undo_entry(s.walk.w, s.walk.file, s.walk.w.inserts.seq, s.entry, {});
   }, &step);
 }
 
 Status visit(void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
   Walk &walk = *static_cast<Walk *>(arg);
   if (walk.range_open && walk.w.inserts.seq > seq) LS_TRY(undo_range(walk));
-  struct Step { Worker &w; u32 seq; const VersionEntry &entry; Bytes payload; } step{walk.w, seq, entry, payload};
+  struct Step {
+    Walk &walk;
+    u32 seq;
+    const VersionEntry &entry;
+    Bytes payload;
+  } step{walk, seq, entry, payload};
   return insist([](void *a) {
     Step &s = *static_cast<Step *>(a);
-    return undo_entry(s.w, s.seq, s.entry, s.payload);
+    return undo_entry(s.walk.w, s.walk.file, s.seq, s.entry, s.payload);
   }, &step);
 }
 
@@ -144,11 +165,13 @@ void roll_back(Worker &w, u32 savepoint) {
   if (w.next_seq <= savepoint || w.next_seq == 1) return;
   const volatile int *interrupt = w.ctx.interrupt;
   w.ctx.interrupt = nullptr;
-  Walk walk{w, savepoint, w.inserts.count > 0 && w.inserts.seq >= savepoint};
+  w.ctx.must_open = true;
+  Walk walk{w, savepoint, w.inserts.count > 0 && w.inserts.seq >= savepoint, {}};
   const Status s = insist(walk_back, &walk);
   LS_CHECK(ok(s), last_error().message);
   if (w.inserts.seq >= savepoint) w.inserts = InsertRange{};
   w.ctx.interrupt = interrupt;
+  w.ctx.must_open = false;
 }
 
 }  // namespace ls

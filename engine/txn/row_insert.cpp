@@ -31,7 +31,7 @@ Status write_range(Worker &w) {
 Status enter_range(Worker &w, const FileSlot &file, u64 row_id) {
   InsertRange &range = w.inserts;
   const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-  const bool continues = !range.closed && range.seq != 0 && range.file_no == file_no && range.file_slot == file.index &&
+  const bool continues = !range.closed && range.seq != 0 && range.file_no == file_no &&
                          range.first + range.count == row_id && range.count < kMostInRange;
   if (continues) return kOk;
   LS_TRY(close_range(w));

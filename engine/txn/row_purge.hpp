@@ -6,6 +6,7 @@
 // Ghosts above it go, too, if no existing snapshot sees their rows (row_gone.hpp), but for those that lead to another row: a snapshot
 // that sees the row before them in a chain of moves has to get to its end (FOR KEY SHARE).
 #pragma once
+#include "buffer/file_use.hpp"
 #include "txn/row_log.hpp"
 
 namespace ls {
@@ -30,17 +31,16 @@ struct LastPurged {
 };
 
 // purge(file, result), one of the two above, on the leaf of the ghost that the entry leads to, unless that was the last one.  A file
-// that is not in use any more has no ghosts.
+// that was dropped has no ghosts; one that was closed is opened again.
 template <typename Purge>
 Status purge_ghost_of(Worker &w, const VersionEntry &entry, LastPurged *last, const Purge &purge) {
   if (entry.file_no == last->file_no && entry.row_id >= last->first_row && entry.row_id < last->end_row) return kOk;
-  FileSlot &file = w.pool->file(entry.file_slot);
-  if (file.file_no.load(std::memory_order_acquire) != entry.file_no ||
-      file.state.load(std::memory_order_acquire) != FileState::kActive) {
-    return kOk;
-  }
+  FileUse use;
+  FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
   PurgeResult result;
-  if (const Status s = purge(file, &result); !ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
+  Status s = use.begin(w.ctx, &handle);
+  if (ok(s)) s = purge(use.file(), &result);
+  if (!ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
   *last = {entry.file_no, result.first_row, result.end_row, last->removed + result.removed};
   return kOk;
 }

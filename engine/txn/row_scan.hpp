@@ -9,12 +9,15 @@
 #include <span>
 
 #include "btree/look_ahead.hpp"
+#include "buffer/file_use.hpp"
 #include "txn/row_read.hpp"
 
 namespace ls {
 
 class RowScan {
  public:
+  FileUse use;   // of its file, while it is open
+
   // Rows with lo <= row id < hi.  `running` of the snapshot is copied.
   static Status open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward,
                      RowScan **scan);

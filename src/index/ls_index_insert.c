@@ -269,12 +269,15 @@ end_insertion(Insertion *in)
 static void
 insert_any(Insertion *in)
 {
+	/* copied: to open the index may process invalidations */
+	ls_rel		table = *ls_open(in->table);
 	ls_error	error;
 	ls_status	status;
 
 	begin_insertion(in);
-	LS_CALL_ON(in->index, status, ls_index_insert(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key, in->row_id,
-									in->payload, &error));
+	LS_CALL_ON(in->index, status,
+			   ls_index_insert(ls_writer(), ls_index_tree(in->index), &table, in->key, in->row_id,
+							   in->payload, &error));
 	/* LS_EXISTS: so is this very entry */
 	if (status != LS_EXISTS)
 		ls_check(status, error, in->index);
@@ -300,6 +303,7 @@ insert_unique(Insertion *in, IndexUniqueCheck check)
 	ignore_old_row(in);
 	for (;;)
 	{
+		ls_rel		table = *ls_open(in->table);	/* copied, as above */
 		bool		found_own;
 		uint64		rival;
 		ls_error	error;
@@ -307,8 +311,10 @@ insert_unique(Insertion *in, IndexUniqueCheck check)
 
 		CHECK_FOR_INTERRUPTS();
 		begin_insertion(in);
-		LS_CALL_ON(in->index, status, ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), ls_open(in->table), in->key,
-											   in->row_id, in->payload, in->rivals, in->n_ignored, &rival, &error));
+		LS_CALL_ON(in->index, status,
+				   ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), &table, in->key,
+										  in->row_id, in->payload, in->rivals, in->n_ignored, &rival,
+										  &error));
 		if (status != LS_OK && status != LS_EXISTS)
 			ls_check(status, error, in->index);
 		end_insertion(in);

@@ -107,13 +107,11 @@ ls_index_close_rekeyed(List *rekeyed)
 void
 ls_index_expect_stale(Relation index)
 {
-	ls_rel	   *tree = ls_index_tree(index);
 	ls_error	error;
 	ls_status	status;
 
-	if (ls_index_may_be_stale(tree))
-		return;
-	LS_CALL_ON(index, status, ls_index_note_stale(ls_writer(), tree, &error));
+	/* Not only if it may not be: of one that is just being closed that is unknown. */
+	LS_CALL_ON(index, status, ls_index_note_stale(ls_writer(), ls_index_tree(index), &error));
 	ls_check(status, error, index);
 }
 
@@ -292,13 +290,13 @@ ls_index_row_has_key(Relation index, Relation table, ls_bytes key, uint64 row_id
 bool
 ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_id)
 {
-	ls_rel	   *tree = ls_index_tree(index);
 	ls_index_seen seen;
 	ls_error	error;
 	ls_status	status;
 	bool		removed;
 
-	LS_CALL_ON(index, status, ls_index_look(ls_reader(), tree, key, row_id, &seen, &error));
+	LS_CALL_ON(index, status,
+			   ls_index_look(ls_reader(), ls_index_tree(index), key, row_id, &seen, &error));
 	if (status == LS_NOT_FOUND)
 		return false;
 	ls_check(status, error, index);

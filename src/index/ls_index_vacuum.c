@@ -89,12 +89,15 @@ sweep(IndexVacuumInfo *info)
 
 	do
 	{
+		/* copied: to open the index may process invalidations */
+		ls_rel		table = *ls_open(info->heaprel);
 		uint64		swept_entries = 0;
 		uint64		swept_removed = 0;
 
 		vacuum_delay_point(false);
-		LS_CALL(status, ls_index_sweep(ls_reader(), ls_index_tree(info->index), ls_open(info->heaprel), LEAVES_AT_A_TIME,
-									   &position, &swept_entries, &swept_removed, &error));
+		LS_CALL(status,
+				ls_index_sweep(ls_reader(), ls_index_tree(info->index), &table, LEAVES_AT_A_TIME,
+							   &position, &swept_entries, &swept_removed, &error));
 		if (status != LS_END)
 			ls_check(status, error, info->index);
 		entries += swept_entries;

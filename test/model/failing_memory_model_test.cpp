@@ -5,6 +5,7 @@
 //
 // A step is a whole piece of a session's work; where a call has failed for want of memory the
 // session rolls back, as a host does.
+#include <deque>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -73,9 +74,12 @@ class FailingMemoryModelTest : public ::testing::Test {
   ls_store *store() const { return life_->store(); }
 
   ls_status open(u32 relation, ls_rel_kind kind, ls_rel **rel) {
+    *rel = &handles_.emplace_back();
     const ls_rel_key key = relation_key(relation);
     const std::string path = HostDirectory::relation_path(relation);
-    return engine([&] { return ls_rel_open(worker_, &key, path.c_str(), kind, true, rel, &err_); });
+    return engine([&] {
+      return ls_rel_open(worker_, &key, path.c_str(), kind, true, *rel, &err_);
+    });
   }
   ls_status open_all() {
     if (ls_status s = open(kTable, LS_REL_TABLE, &table_); s != LS_OK) return s;
@@ -241,6 +245,7 @@ class FailingMemoryModelTest : public ::testing::Test {
   std::unique_ptr<Host> host_;
   std::unique_ptr<Session> other_;
   ls_worker *worker_ = nullptr;
+  std::deque<ls_rel> handles_;
   ls_rel *table_ = nullptr, *index_ = nullptr, *other_table_ = nullptr;
   std::map<u64, std::string> rows_, pending_;
   u64 xid_ = 0, next_xid_ = kNextXid;

@@ -48,7 +48,7 @@ foreach my $event (sort keys %wait)
 }
 is($watcher->query_safe('SELECT count(*) FROM t'), 42000, 'the statement has been made');
 is($watcher->query_safe(q{SELECT string_agg(name, ' ' ORDER BY name COLLATE "C") FROM pg_wait_events WHERE type = 'Extension' AND name LIKE 'Leanstore%'}),
-	'LeanstoreCommit LeanstoreEngineMain LeanstoreLogSpace LeanstorePageFrame LeanstorePageRead LeanstoreRecovery', 'the events have names');
+	'LeanstoreCommit LeanstoreEngineMain LeanstoreLogSpace LeanstoreOpenRelation LeanstorePageFrame LeanstorePageRead LeanstoreRecovery', 'the events have names');
 $_->quit foreach $watcher, $session;
 $node->stop;
 done_testing();

@@ -50,7 +50,7 @@ typedef enum ls_status {
   LS_INTERRUPTED,    /* interrupt flag was raised while waiting */
   LS_NOT_READY,      /* recovery has not finished */
   LS_TOO_LARGE,      /* row or key over the limit */
-  LS_LIMIT,          /* the table of open files is full */
+  LS_LIMIT,          /* max_open_files relations are in use */
   LS_NO_ROW_IDS,     /* a table has used up its row ids */
   LS_NO_PAGES,       /* a file has as many pages as it can have */
   LS_NO_TNS,         /* transaction numbers are used up */
@@ -81,7 +81,7 @@ typedef struct ls_config {
   uint32_t packed_percent;      /* of the pool at most, for evicted leaves that are kept compressed; 0: none are */
   uint32_t worker_slots;        /* host slots; the engine adds its own behind them */
   uint32_t prepared_slots;      /* transactions prepared for two-phase commit at a time */
-  uint32_t max_open_files;      /* capacity of the shared file table */
+  uint32_t max_open_files;      /* relations that may be open at a time */
   uint32_t log_buffer_bytes;    /* per slot, power of two */
   uint64_t log_segment_bytes;
   uint64_t max_log_bytes;       /* soft: a checkpoint is due before it is reached */
@@ -101,7 +101,10 @@ typedef struct ls_config {
 
 typedef struct ls_store ls_store;   /* lives in the arena */
 typedef struct ls_worker ls_worker; /* private to a process/thread */
-typedef struct ls_rel ls_rel;       /* a slot of the shared file table */
+typedef struct ls_rel {             /* a relation file, wherever it is open; the host's memory */
+  void *slot;                       /* of the shared file table */
+  uint64_t number;                  /* of the file: never another one's */
+} ls_rel;
 typedef struct ls_scan ls_scan;
 
 /* Arena bytes needed for a configuration. */
@@ -235,6 +238,7 @@ typedef enum ls_wait {
   LS_WAIT_LOG_SPACE,  /* the log buffer is full */
   LS_WAIT_PAGE_READ,  /* a page comes from its file, by this worker or another */
   LS_WAIT_PAGE_FRAME, /* all of the buffer pool is in use: pages have to be written or to go */
+  LS_WAIT_OPEN_RELATION, /* a relation file is being closed, this one or one that makes room */
   LS_WAITS
 } ls_wait;
 /* While a call sleeps for one, *word holds its code; then again what it held before. */
@@ -336,11 +340,14 @@ typedef struct ls_rel_key {
 typedef enum ls_rel_kind { LS_REL_TABLE = 1, LS_REL_INDEX = 2, LS_REL_VERSIONS = 3 } ls_rel_kind;
 
 /* Find or open the relation file (path: first segment, relative to root_dir).  The handle stays
- * valid until the file is forgotten; a forgotten handle gives LS_NOT_FOUND. */
+ * valid until the file is forgotten; a forgotten handle gives LS_NOT_FOUND.  An idle file may be
+ * closed to make room for another one: a call with its handle opens it again.  A scan keeps its
+ * file open.  LS_LIMIT: all places are in use, and stayed so for a while. */
 LS_NODISCARD ls_status ls_rel_open(ls_worker *worker, const ls_rel_key *key, const char *path,
-                                   ls_rel_kind kind, bool logged, ls_rel **rel, ls_error *err) LS_NOEXCEPT;
-/* The handle still names this key (cheap; handles are slots of a shared table). */
-bool ls_rel_is(const ls_rel *rel, const ls_rel_key *key) LS_NOEXCEPT;
+                                   ls_rel_kind kind, bool logged, ls_rel *rel,
+                                   ls_error *err) LS_NOEXCEPT;
+/* The file is open where the handle says (cheap). */
+bool ls_rel_is_open(const ls_rel *rel) LS_NOEXCEPT;
 /* Drop all pages without writing them: the file is about to be unlinked or truncated. Idempotent. */
 void ls_rel_forget(ls_store *store, const ls_rel_key *key) LS_NOEXCEPT;
 /* Write and sync every dirty page of the database, then forget its files: the host is about to copy, move or remove
@@ -365,7 +372,7 @@ LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_in
 /* Draw `count` consecutive row ids. */
 LS_NODISCARD ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) LS_NOEXCEPT;
 /* Of those [first, end) were never used: they will be drawn again, if none has been drawn since. */
-void ls_row_ids_return(ls_rel *rel, uint64_t first, uint64_t end) LS_NOEXCEPT;
+void ls_row_ids_return(ls_worker *worker, ls_rel *rel, uint64_t first, uint64_t end) LS_NOEXCEPT;
 
 typedef enum ls_row_flag {
   LS_ROW_GHOST = 1,        /* deleted (by writer_tn) */
@@ -522,7 +529,7 @@ typedef struct ls_index_seen {
   uint64_t version;
 } ls_index_seen;
 LS_NODISCARD ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index, ls_error *err) LS_NOEXCEPT;
-bool ls_index_may_be_stale(const ls_rel *index) LS_NOEXCEPT;
+bool ls_index_may_be_stale(const ls_rel *index) LS_NOEXCEPT; /* true: it is, or that is not known */
 LS_NODISCARD ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_index_seen *seen,
                                      ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, const ls_index_seen *seen,
@@ -648,7 +655,8 @@ typedef struct ls_stats {
   uint64_t changes_put_off, changes_waiting; /* of leaves that are not in memory: ever, and now */
   uint64_t pages_unpacked;                   /* leaves that were found compressed in memory instead of being read */
   uint64_t pages_packed, pages_packed_unwritten, frames_packed; /* now, of them those that the file does not have yet, the frames that hold them */
-  uint64_t files_open, files_max;
+  uint64_t files_open, files_max; /* relations that are open now, and may be at a time */
+  uint64_t files_closed;          /* ever, so that others could be opened */
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;
 void ls_store_stats(const ls_store *store, ls_stats *stats) LS_NOEXCEPT;

@@ -252,6 +252,32 @@ TEST_F(TreeBlindLargeTest, a_flush_makes_what_waits_and_the_log_is_kept_until_th
   check_all();
 }
 
+// Else the host would copy files without these changes.
+TEST_F(TreeBlindLargeTest, a_flush_of_a_database_waits_for_a_file_that_is_being_closed) {
+  fill();
+  for (u64 i = 0; i < 300; i++) overwrite(int_key(3 * (i * 197 % kKeys)), value_of(i, 9));
+  ASSERT_GT(waiting(), 0u);
+  PoolShared &pool = *engine_.pool().shared();
+  ASSERT_EQ(begin_closing(pool, 1), std::vector<FileSlot *>{file_});
+  EngineFixture::Worker other(engine_, 1);
+  volatile u32 waits_for = 0;
+  other.ctx.waits.word = &waits_for;
+  other.ctx.waits.codes[LS_WAIT_OPEN_RELATION] = 7;
+  std::atomic<bool> done{false};
+  std::thread flush([&] {
+    const u32 database = EngineFixture::key_of(kRelation).database;
+    EXPECT_TRUE(ok(engine_.pool().flush_database(other.ctx, database))) << last_error().message;
+    done = true;
+  });
+  while (!done && __atomic_load_n(&waits_for, __ATOMIC_RELAXED) != 7) std::this_thread::yield();
+  EXPECT_FALSE(done);
+  EXPECT_GT(waiting(), 0u);
+  end_closing(pool, *file_, false);   // as when it cannot be written
+  flush.join();
+  EXPECT_EQ(waiting(), 0u);
+  check_all();
+}
+
 TEST_F(TreeBlindLargeTest, what_waits_is_dropped_with_its_file) {
   fill();
   for (u64 i = 0; i < 300; i++) overwrite(int_key(3 * (i * 197 % kKeys)), value_of(i, 9));

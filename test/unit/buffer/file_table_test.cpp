@@ -84,7 +84,7 @@ TEST_F(FileTableTest, a_damaged_or_foreign_meta_page_is_corruption_and_leaves_no
   EXPECT_STREQ(last_error().path, "rel7");
   EXPECT_EQ(pool().stats().free, free);
   EXPECT_EQ(pool().active_files(), 0u);
-  EXPECT_EQ(pool().shared()->forgotten.load(), 0u);
+  EXPECT_EQ(pool().shared()->leaving.load(), 0u);
 }
 
 TEST_F(FileTableTest, an_absent_file_is_not_found) {
@@ -158,7 +158,7 @@ TEST_F(FileTableTest, forgetting_a_database_forgets_its_files_only) {
   LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
   LS_ASSERT_OK(open(worker_.ctx, 8, false, &file_));
   LS_ASSERT_OK(pool().open_file(worker_.ctx, elsewhere, "rel5", LS_REL_TABLE, false, 0, counted_format, &file_));
-  pool().forget_database(2);
+  LS_ASSERT_OK(pool().forget_database(worker_.ctx, 2));
   EXPECT_EQ(pool().find_file(ToyTree::key_of(7)), nullptr);
   EXPECT_EQ(pool().find_file(ToyTree::key_of(8)), nullptr);
   EXPECT_EQ(pool().find_file(elsewhere), file_);

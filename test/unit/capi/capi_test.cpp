@@ -50,7 +50,7 @@ TEST_F(CapiTest, relations_that_cannot_be_are_refused) {
   LS_ASSERT_OK(store.recover(10));
   Host host(store.store(), 10);
   Session s(store.store(), &host, 0);
-  ls_rel *rel = nullptr;
+  ls_rel rel{};
   ls_rel_key key = relation_key(kTable);
   std::string path = HostDirectory::relation_path(kTable);
   EXPECT_EQ(ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_VERSIONS, true, &rel, &err), LS_INVALID);
@@ -60,7 +60,7 @@ TEST_F(CapiTest, relations_that_cannot_be_are_refused) {
   EXPECT_EQ(ls_rel_open(s.worker(), &key, "base/5/does-not-exist", LS_REL_TABLE, true, &rel, &err), LS_NOT_FOUND);
   std::string endless(300, 'x');
   EXPECT_EQ(ls_rel_open(s.worker(), &key, endless.c_str(), LS_REL_TABLE, true, &rel, &err), LS_INVALID);
-  EXPECT_EQ(rel, nullptr);
+  EXPECT_EQ(rel.slot, nullptr);
   std::ofstream(table_file(), std::ios::trunc) << std::string(8192, 'z');
   EXPECT_EQ(ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_TABLE, true, &rel, &err), LS_CORRUPT);
   EXPECT_EQ(err.page_no, 0u);

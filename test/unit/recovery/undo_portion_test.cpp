@@ -18,8 +18,8 @@ class UndoPortionTest : public ::testing::Test {
  protected:
   UndoPortionTest() {
     for (u32 i = 0; i < 2; i++) {
-      files_.push_back(std::make_unique<FileSlot>());
-      files_.back()->index = i;
+      files_.push_back(std::make_unique<FileHandle>());
+      files_.back()->number = 10 + i;
     }
   }
   static RowUndo change(u8 code, u64 row_id, u32 seq, u64 count = 1) {
@@ -32,7 +32,7 @@ class UndoPortionTest : public ::testing::Test {
   }
   struct Undone {
     size_t task;
-    u32 file;
+    FileNo file;
     RowUndo change;
   };
   std::vector<Undone> undone() {
@@ -40,7 +40,7 @@ class UndoPortionTest : public ::testing::Test {
     std::vector<Undone> all;
     for (size_t task = 0; task < portion_.tasks(); task++) {
       const Status status = portion_.undo(task, [&](const UndoOp &op) {
-        all.push_back({task, op.file->index, op.change});
+        all.push_back({task, op.file->number, op.change});
         return kOk;
       });
       EXPECT_TRUE(ok(status));
@@ -48,13 +48,13 @@ class UndoPortionTest : public ::testing::Test {
     return all;
   }
 
-  std::vector<std::unique_ptr<FileSlot>> files_;
+  std::vector<std::unique_ptr<FileHandle>> files_;
   UndoPortion portion_;
 };
 
 TEST_F(UndoPortionTest, a_row_is_undone_backwards_its_insertion_last_and_by_one_task) {
   std::mt19937_64 random(1);
-  std::map<std::pair<u32, u64>, u32> last_seq;   // of the row's changes, in the order added
+  std::map<std::pair<FileNo, u64>, u32> last_seq;   // of the row's changes, in the order added
   u32 seq = 1'000'000;
   size_t added = 0;
   const auto add = [&](u32 file, RowUndo undo) {
@@ -68,8 +68,8 @@ TEST_F(UndoPortionTest, a_row_is_undone_backwards_its_insertion_last_and_by_one_
   }
   for (u64 row = 0; row < 2 * kBlock; row += 1000) add(0, change(kRowInsert, row, 0, 1000));
 
-  std::map<std::pair<u32, u64>, size_t> task_of;   // by file and block
-  std::set<std::pair<u32, u64>> inserted;
+  std::map<std::pair<FileNo, u64>, size_t> task_of;   // by file and block
+  std::set<std::pair<FileNo, u64>> inserted;
   u64 rows_inserted = 0;
   for (const Undone &u : undone()) {
     const auto [block, is_new] = task_of.try_emplace({u.file, u.change.row_id / kBlock}, u.task);

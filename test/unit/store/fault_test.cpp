@@ -278,11 +278,11 @@ TEST_F(FaultTest, a_flipped_bit_in_a_page_is_named_and_hurts_nobody_else) {
     for (u64 page = 0; page < std::min<u64>(pages, 6); page++) {
       for (u64 byte = page % kStride; byte < kPageSize; byte += kStride) {
         ASSERT_NO_FATAL_FAILURE(flip(file_of(relation), page * kPageSize + byte, static_cast<u8>(1 << byte % 8)));
-        ls_rel *rel = nullptr;
+        ls_rel rel;
         ls_status status = ls_rel_open(a.worker(), &key, path(relation).c_str(), relation == kIndex ? LS_REL_INDEX : LS_REL_TABLE, true,
                                        &rel, &a.err);
         ls_check_result result;
-        if (status == LS_OK) status = ls_rel_check(a.worker(), rel, &result, &a.err);
+        if (status == LS_OK) status = ls_rel_check(a.worker(), &rel, &result, &a.err);
         if (status != LS_OK) {
           ASSERT_EQ(status, LS_CORRUPT) << a.err.message;
           ASSERT_EQ(a.err.page_no, page) << a.err.message;

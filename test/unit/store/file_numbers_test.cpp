@@ -23,7 +23,7 @@ class FileNumbersTest : public ::testing::Test {
     directory_.create_file(kHigh);
   }
 
-  static FileNo number_of(ls_rel *rel) { return reinterpret_cast<FileSlot *>(rel)->file_no.load(); }
+  static FileNo number_of(ls_rel *rel) { return rel->number; }
   static std::string text_of(u32 relation, u64 i) {
     return std::to_string(relation) + " " + std::to_string(i) + std::string(200, relation == kLow ? 'l' : 'h');
   }

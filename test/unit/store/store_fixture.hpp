@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -236,8 +237,9 @@ class Session {
 
   ls_rel *open(u32 relation, bool logged = true, ls_rel_kind kind = LS_REL_TABLE) {
     ls_rel_key key = relation_key(relation);
-    ls_rel *rel = nullptr;
-    ls_status status = ls_rel_open(worker_, &key, HostDirectory::relation_path(relation).c_str(), kind, logged, &rel, &err);
+    ls_rel *rel = &handles_.emplace_back();
+    const std::string path = HostDirectory::relation_path(relation);
+    ls_status status = ls_rel_open(worker_, &key, path.c_str(), kind, logged, rel, &err);
     EXPECT_EQ(status, LS_OK) << to_text(status, err);
     return rel;
   }
@@ -366,6 +368,7 @@ class Session {
   }
 
   Host *host_;
+  std::deque<ls_rel> handles_;
   ls_worker *worker_ = nullptr;
   ls_status status_;
   u64 xid_ = 0;

@@ -43,7 +43,7 @@ class StoreIdentityTest : public ::testing::Test {
   }
   ls_status open(Session &s, u32 relation) {
     const ls_rel_key key = relation_key(relation);
-    ls_rel *rel = nullptr;
+    ls_rel rel;
     const std::string path = HostDirectory::relation_path(relation);
     return ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_TABLE, true, &rel, &s.err);
   }

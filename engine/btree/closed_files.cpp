@@ -1,0 +1,162 @@
+#include "btree/closed_files.hpp"
+
+#include <cstddef>
+
+namespace ls {
+
+namespace {
+
+constexpr u32 kNumberKeyBytes = 1 + 8, kNameKeyBytes = 1 + 16;
+constexpr u32 kHeadBytes = offsetof(ClosedFile, path);
+
+struct NumberKey {
+  u8 bytes[kNumberKeyBytes] = {'n'};
+  explicit NumberKey(FileNo number) {
+    const u64 be = __builtin_bswap64(number);
+    std::memcpy(bytes + 1, &be, sizeof be);
+  }
+  operator Bytes() const { return Bytes(bytes, sizeof bytes); }
+};
+
+struct NameKey {
+  u8 bytes[kNameKeyBytes] = {'k'};
+  NameKey(u32 database, u32 tablespace, u32 relation, u32 owner) {
+    const u32 words[] = {__builtin_bswap32(database), __builtin_bswap32(tablespace),
+                         __builtin_bswap32(relation), __builtin_bswap32(owner)};
+    static_assert(sizeof words + 1 == sizeof bytes);
+    std::memcpy(bytes + 1, words, sizeof words);
+  }
+  explicit NameKey(const ls_rel_key &key)
+      : NameKey(key.database, key.tablespace, key.relation, static_cast<u32>(key.owner)) {}
+  explicit NameKey(const FileRecord &r)
+      : NameKey(r.database, r.tablespace, r.relation, static_cast<u32>(r.owner)) {}
+  operator Bytes() const { return Bytes(bytes, sizeof bytes); }
+};
+
+ls_rel_key key_of(const u8 *bytes) {
+  u32 words[4];
+  std::memcpy(words, bytes + 1, sizeof words);
+  return {.tablespace = __builtin_bswap32(words[1]),
+          .database = __builtin_bswap32(words[0]),
+          .relation = __builtin_bswap32(words[2]),
+          .owner = static_cast<i32>(__builtin_bswap32(words[3]))};
+}
+
+BTree tree_of(Ctx &ctx) {
+  const u32 slot = ctx.pool->shared()->closed_tree.load(std::memory_order_acquire) - 1;
+  return BTree(ctx, ctx.pool->file(slot));
+}
+
+Status fail_damaged() { return fail(LS_CORRUPT, "the name of a closed relation file is damaged"); }
+
+Status put_entry(Ctx &ctx, Bytes key, Bytes value) {
+  BTree tree = tree_of(ctx);
+  ExclusiveGuard leaf;
+  const size_t room = sizeof(Slot) + key.size() + value.size();
+  LS_TRY(tree.leaf_exclusive(key, static_cast<u32>(room), leaf));
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  bool found;
+  const u16 pos = node->lower_bound(key, &found);
+  if (found && node->value(pos).size() == value.size()) {
+    std::memcpy(node->value_data(pos), value.data(), value.size());
+  } else {
+    if (found) node->remove(pos);
+    node->insert(key, value);
+  }
+  ctx.pool->mark_dirty(leaf.frame(), 0);
+  return kOk;
+}
+
+Status remove_entry(Ctx &ctx, Bytes key) {
+  BTree tree = tree_of(ctx);
+  ExclusiveGuard leaf;
+  LS_TRY(tree.leaf_exclusive(key, 0, leaf));
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  bool found;
+  const u16 pos = node->lower_bound(key, &found);
+  if (!found) return kOk;
+  node->remove(pos);
+  const bool emptied = node->count == 0;
+  ctx.pool->mark_dirty(leaf.frame(), 0);
+  leaf.reset();
+  return emptied ? tree.try_merge(key) : kOk;
+}
+
+Status number_of(Ctx &ctx, const ls_rel_key &key, FileNo *number) {
+  alignas(8) u8 out[sizeof *number];
+  u32 bytes = 0;
+  LS_TRY(tree_of(ctx).lookup(NameKey(key), out, sizeof out, &bytes));
+  if (bytes != sizeof *number) return fail_damaged();
+  std::memcpy(number, out, sizeof *number);
+  return kOk;
+}
+
+Status by_number(Ctx &ctx, FileNo number, ClosedFile *file) {
+  *file = {};
+  u8 out[sizeof *file];
+  u32 bytes = 0;
+  LS_TRY(tree_of(ctx).lookup(NumberKey(number), out, sizeof out, &bytes));
+  if (bytes < kHeadBytes || bytes >= sizeof *file) return fail_damaged();
+  std::memcpy(static_cast<void *>(file), out, bytes);
+  const bool good = file->record.file == number && file->record.path_bytes == bytes - kHeadBytes;
+  return good ? kOk : fail_damaged();
+}
+
+Status by_key(Ctx &ctx, const ls_rel_key &key, ClosedFile *file) {
+  FileNo number;
+  LS_TRY(number_of(ctx, key, &number));
+  return by_number(ctx, number, file);
+}
+
+Status put(Ctx &ctx, const ClosedFile &file) {
+  const Bytes value(reinterpret_cast<const u8 *>(&file), kHeadBytes + file.record.path_bytes);
+  LS_TRY(put_entry(ctx, NumberKey(file.record.file), value));
+  const Bytes number(reinterpret_cast<const u8 *>(&file.record.file), sizeof(FileNo));
+  LS_TRY(put_entry(ctx, NameKey(file.record), number));
+  ctx.pool->shared()->closed_names.fetch_add(1, std::memory_order_seq_cst);
+  return kOk;
+}
+
+// The number first: when this is repeated after a failure the key still leads to it.
+Status remove(Ctx &ctx, const ls_rel_key &key) {
+  FileNo number;
+  const Status status = number_of(ctx, key, &number);
+  if (code(status) == LS_NOT_FOUND) return kOk;
+  LS_TRY(status);
+  LS_TRY(remove_entry(ctx, NumberKey(number)));
+  return remove_entry(ctx, NameKey(key));
+}
+
+Status keys_of(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys) {
+  BTree tree = tree_of(ctx);
+  alignas(8) u8 leaf[kPageSize];
+  const NameKey first(database, 0, 0, 0);
+  u8 from[kMaxKeyBytes];
+  u32 from_bytes = sizeof first.bytes;
+  std::memcpy(from, first.bytes, sizeof first.bytes);
+  for (bool more = true; more;) {
+    LS_TRY(tree.leaf_copy(Bytes(from, from_bytes), leaf));
+    const Node *node = reinterpret_cast<const Node *>(leaf);
+    bool found;
+    for (u16 pos = node->lower_bound(Bytes(from, from_bytes), &found); pos < node->count; pos++) {
+      u8 key[kMaxKeyBytes];
+      const bool is_name = node->copy_key(pos, key) == kNameKeyBytes;
+      if (!is_name || std::memcmp(key, first.bytes, 5) != 0) return kOk;
+      keys->push_back(key_of(key));
+    }
+    more = node->has_upper;
+    const Bytes upper = node->upper_fence();
+    from_bytes = static_cast<u32>(upper.size());
+    std::memcpy(from, upper.data(), from_bytes);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+const ClosedFileOps &closed_file_ops() {
+  static constexpr ClosedFileOps kOps{by_key, by_number, put, remove, keys_of};
+  return kOps;
+}
+
+}  // namespace ls
