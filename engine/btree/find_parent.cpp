@@ -6,13 +6,13 @@
 #include "btree/closed_files.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/node_pack.hpp"
+#include "btree/stored_page.hpp"
 #include "btree/tree.hpp"
 
 namespace ls {
 
 namespace {
 
-constexpr u32 kMaxHeight = 64;
 constexpr u32 kMaxTrunks = 1 << 20;
 
 // An optimistic read that is given up when the page is latched exclusively.
@@ -82,7 +82,7 @@ Step latch_node_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *
     auto root_of = [](u8 *page) { return as_meta(page) ? reinterpret_cast<Swip *>(&as_meta(page)->root) : nullptr; };
     return latch_and_check(pool, parent, file_no, child, root_of, out, swip);
   }
-  for (u32 depth = 0; depth < kMaxHeight; depth++) {
+  for (u32 depth = 0; depth < kMaxTreeHeight; depth++) {
     Frame *frame = next.frame();
     TryRead read(frame);
     if (!read.begun() || !is_of(frame, file_no)) return Step::kRestart;
@@ -165,6 +165,8 @@ TreeOps BTree::ops() {
                  .leaf_room = leaf_room,
                  .arrange = arrange_leaf,
                  .restore = restore_leaf,
+                 .fault = stored_page_fault,
+                 .child_fault = child_fault,
                  .redo = redo,
                  .closed_files = &closed_file_ops(),
                  .bring_in = bring_in};

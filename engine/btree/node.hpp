@@ -151,6 +151,8 @@ struct Node {
   bool fits_beside_fence(u32 pos, u32 fence_bytes) const;
   // Leaf: what divides it before the entry at `pos` (neither first nor none); its length, 0: a half would not fit its page (N4).
   u16 separator_at(u16 pos, u8 *separator) const;
+  // Do pos and separator divide the node, as choose_split() could have said?
+  bool is_divided_by(u16 pos, Bytes separator) const;
   // Keep [0, pos) with upper fence = separator.  Inner: the child left of separator pos becomes upper_child.
   void truncate_right(u16 pos, Bytes separator);
   // Fill `right` (initialised by this) with what truncate_right drops.
@@ -204,8 +206,12 @@ struct Node {
   bool continues_run(u32 pos) const;
   const char *verify_layout() const;
   template <typename View>
-  const char *verify_heap(const View &entries) const;
-  const char *verify_keys() const;
+  const char *verify_entries(const View &entries) const;
+  template <typename View>
+  bool is_behind(const View &entries, u32 pos, u32 head_before, u32 head) const;
+  template <typename View>
+  bool hints_are_heads(const View &entries) const;
+  const char *verify_ends() const;
 };
 static_assert(sizeof(Node) == 24 + 24 + 8 + 64 && offsetof(Node, uniform_run) == 24 + 22);
 static_assert(offsetof(Node, upper_child) % 8 == 0);

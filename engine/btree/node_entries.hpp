@@ -107,6 +107,11 @@ inline auto with_entries(const Node &node, Visit &&visit) {
   return layout == NodeLayout::kUniform ? visit(UniformEntries(node)) : visit(SlotEntries(node));
 }
 
+// Distance of hinted slots; 0: too few slots for hints.
+constexpr u32 hint_distance(u32 count) {
+  return !kWithHints || count < 2 * kHintCount ? 0 : count / (kHintCount + 1);
+}
+
 // How many entries may be looked at.
 template <typename View>
 inline u32 entry_count(const Node &node, const View &) { return std::min<u32>(load_once(node.count), View::kMost); }

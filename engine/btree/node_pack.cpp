@@ -18,7 +18,12 @@ struct Parts {
       : slots_end(node.slots_end()), heap_start(node.heap_start), heap_end(node.heap_end()), small_slots(node.layout != NodeLayout::kSlots) {
     slot_bytes = slots_end - static_cast<u32>(sizeof(Node));
   }
-  bool good() const { return slots_end <= heap_start && heap_start <= heap_end && heap_end <= kPageSize; }
+  // Also: as many slots as the node says.
+  bool fit(const Node &node) const {
+    const u32 slot = small_slots ? kSmallSlot : static_cast<u32>(sizeof(Slot));
+    return node.count * slot == slot_bytes && slots_end <= heap_start && heap_start <= heap_end &&
+           heap_end <= kPageSize;
+  }
   u32 bytes() const { return 2 + slots_end + (kPageSize - heap_start); }
 };
 
@@ -47,6 +52,7 @@ void to_rows(const u8 *columns, u32 n, u32 stride, u8 *rows) {
 u32 arrange_leaf(const u8 *page, u8 *out) {
   const Node &node = *reinterpret_cast<const Node *>(page);
   const Parts parts(node);
+  if (!parts.fit(node)) return 0;
   const u32 heap_bytes = parts.heap_end - parts.heap_start, stride = stride_of(node, heap_bytes), rows = stride != 0 ? heap_bytes / stride : 0;
   const u16 noted = static_cast<u16>(stride);
   std::memcpy(out, &noted, sizeof noted);
@@ -84,7 +90,7 @@ bool restore_leaf(std::span<const u8> arranged, u8 *page) {
   const Node &node = *reinterpret_cast<const Node *>(page);
   if (node.header.kind != PageKind::kLeaf) return false;
   const Parts parts(node);
-  if (!parts.good() || parts.bytes() != arranged.size()) return false;
+  if (!parts.fit(node) || parts.bytes() != arranged.size()) return false;
   if (parts.small_slots) {
     u32 slots[kMaxEntries], before = 0;
     to_rows(at, node.count, kSmallSlot, reinterpret_cast<u8 *>(slots));
@@ -100,7 +106,7 @@ bool restore_leaf(std::span<const u8> arranged, u8 *page) {
   at += rows * stride;
   const u32 rest = parts.heap_start + rows * stride;
   std::memcpy(page + rest, at, kPageSize - rest);
-  return true;
+  return node.verify() == nullptr;
 }
 
 }  // namespace ls

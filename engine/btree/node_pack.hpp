@@ -8,9 +8,9 @@
 
 namespace ls {
 
-// A sound leaf.  Bytes put into `out` (kMostArrangedBytes).
+// Bytes put into `out` (kMostArrangedBytes); 0: slots and heap of the leaf are misplaced.
 u32 arrange_leaf(const u8 *page, u8 *out);
-// False: this was not made by arrange_leaf().
+// False: this was not made by arrange_leaf() of a sound leaf.
 bool restore_leaf(std::span<const u8> arranged, u8 *page);
 
 }  // namespace ls

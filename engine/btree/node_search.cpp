@@ -20,9 +20,6 @@ int compare_keys(Bytes a, Bytes b) {
 
 namespace {
 
-// Distance of hinted slots; 0: too few slots for hints.
-constexpr u32 hint_distance(u32 count) { return !kWithHints || count < 2 * kHintCount ? 0 : count / (kHintCount + 1); }
-
 struct Range {
   u32 low, high;
 };

@@ -135,6 +135,21 @@ u16 Node::separator_at(u16 pos, u8 *separator) const {
   return SplitChooser(*this, {}, separator).separator_at(pos);
 }
 
+bool Node::is_divided_by(u16 pos, Bytes separator) const {
+  if (separator.size() > kMaxKeyBytes || !covers(separator) ||
+      compare_keys(lower_fence(), separator) == 0)
+    return false;
+  if (pos > count || (!is_leaf && pos == count)) return false;
+  u8 key[kMaxKeyBytes];
+  if (pos > 0 && compare_keys({key, copy_key(static_cast<u16>(pos - 1), key)}, separator) >= 0)
+    return false;
+  if (pos < count) {
+    const int order = compare_keys(separator, {key, copy_key(pos, key)});
+    if (is_leaf ? order > 0 : order != 0) return false;
+  }
+  return SplitChooser(*this, {}, nullptr).halves_fit(pos, static_cast<u32>(separator.size()));
+}
+
 // A separator for an empty leaf that leaves new_key with a shorter fence on one side; 0: both are as short as they get.
 u16 Node::cut_beside(Bytes new_key, u8 *separator) const {
   if (lower_bytes > new_key.size()) return shortest_between(lower_fence(), new_key, separator);

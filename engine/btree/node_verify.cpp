@@ -1,6 +1,6 @@
-// node_verify.cpp - the checker of a single node: every invariant that its bytes alone can show (node.hpp, N1..N3).
-// Runs on pages as they come from disk, so it believes nothing before it has checked it.
-#include <bitset>
+// node_verify.cpp - the checker of a single node: every invariant that its bytes alone can show
+// (node.hpp, N1..N3). Runs on pages as they come from disk, so it believes nothing before it has
+// checked it; and on each of them, so it looks at an entry once.
 #include <cstring>
 
 #include "btree/node.hpp"
@@ -19,10 +19,38 @@ u8 oldest_format(NodeLayout layout) {
   }
 }
 
-// Is the number at pos as long as the keys are?
-bool is_short_enough(const DenseEntries &entries, u32 pos) {
-  const u64 number = entries.number(pos);
-  const u32 bytes = entries.key_bytes(pos);
+// Which bytes of a page entries have.
+class TakenBytes {
+ public:
+  // [begin, end), not empty.  False: another entry has some of them.
+  bool take(u32 begin, u32 end) {
+    const u32 last = (end - 1) / kBits;
+    for (u32 word = begin / kBits; word <= last; word++) {
+      u64 bits = ~u64{0};
+      if (word == begin / kBits) bits &= ~u64{0} << (begin % kBits);
+      if (word == last) bits &= ~u64{0} >> (kBits - 1 - (end - 1) % kBits);
+      if (words_[word] & bits) return false;
+      words_[word] |= bits;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr u32 kBits = 64;
+  u64 words_[kPageSize / kBits]{};
+};
+
+// What a head has behind a key of that length: zeros.
+constexpr u32 beyond_key(u32 key_bytes) {
+  if (kHeadBytes == 0) return ~u32{0};
+  return key_bytes >= kHeadBytes ? 0 : ~u32{0} >> (8 * key_bytes);
+}
+
+// Is the last number, and so each before it, as long as the keys are, and not beyond the largest
+// one?
+bool is_short_enough(const DenseEntries &entries, u32 last) {
+  const u64 number = entries.number(last);
+  const u32 bytes = entries.key_bytes(last);
   return number >= entries.base() && dense_number(dense_word(number, bytes), bytes) == number;
 }
 
@@ -47,65 +75,90 @@ const char *Node::verify_layout() const {
   if (upper_offset + upper_bytes != lower_offset) return "upper fence misplaced";
   if (!has_upper && upper_bytes != 0) return "absent upper fence has bytes";
   if (slots_end() > heap_start || heap_start > heap_end()) return "slots and heap overlap";
-
-  if (layout == NodeLayout::kUniform) {
-    if (heap_used != count * UniformEntries(*this).size()) return "heap_used is not the sum of the entries";
-    return heap_start + heap_used == static_cast<int>(heap_end()) ? nullptr : "gap in the heap of a uniform leaf";
-  }
-  return with_entries(*this, [&](const auto &entries) { return verify_heap(entries); });
-}
-
-template <typename View>
-const char *Node::verify_heap(const View &entries) const {
-  std::bitset<kPageSize> taken;
-  u32 sum = 0;
-  for (u32 i = 0; i < count; i++) {
-    const u32 bytes = entries.heap_room(i), offset = entries.offset(i);
-    if (bytes == 0 && offset <= heap_end()) continue;  // nothing there; heap_start may have passed it
-    if (offset < heap_start || offset + bytes > heap_end()) return "entry outside of the heap";
-    if (!is_leaf && (offset % 8 != 0 || entries.value_bytes(i) != sizeof(Swip))) return "child reference misplaced";
-    sum += bytes;
-    for (u32 at = offset; at < offset + bytes; at++) {
-      if (taken[at]) return "entries overlap";
-      taken[at] = true;
-    }
-  }
-  if (sum != heap_used) return "heap_used is not the sum of the entries";
+  // The next child's reference comes in front of it.
+  if (!is_leaf && heap_start % alignof(Swip) != 0) return "heap of an inner node misplaced";
+  if (has_upper && compare_keys(lower_fence(), upper_fence()) >= 0) return "fences out of order";
+  const u32 common = kWithPrefix && has_upper ? common_prefix(lower_fence(), upper_fence()) : 0;
+  if (common != prefix_bytes) return "prefix is not the common prefix of the fences";
   return nullptr;
 }
 
-const char *Node::verify_keys() const {
-  if (has_upper && compare_keys(lower_fence(), upper_fence()) >= 0) return "fences out of order";
-  u32 common = 0;
-  if (has_upper)
-    while (common < lower_bytes && common < upper_bytes && lower_fence()[common] == upper_fence()[common]) common++;
-  if (common != prefix_bytes) return "prefix is not the common prefix of the fences";
-  u8 buffers[2][kMaxKeyBytes];
-  Bytes previous;
-  for (u16 i = 0; i < count; i++) {
-    u32 bytes, head;
-    with_entries(*this, [&](const auto &entries) {
-      bytes = entries.key_bytes(i);
-      head = entries.head(i);
-    });
-    if (prefix_bytes + bytes > kMaxKeyBytes) return "key too long";
-    if (layout == NodeLayout::kDense && !is_short_enough(DenseEntries(*this), i)) return "number of a dense leaf has more bytes than its keys";
-    u8 *buffer = buffers[i % 2];
-    Bytes key{buffer, copy_key(i, buffer)};
-    if (head != make_head(key.subspan(prefix_bytes))) return "head has bytes beyond the key";
-    if (!covers(key)) return "key outside of the fences";
-    if (i != 0 && compare_keys(previous, key) >= 0) return "keys out of order";
-    if (!is_leaf && i == 0 && compare_keys(lower_fence(), key) == 0) return "separator equals the lower fence";
-    bool found;
-    if (lower_bound(key, &found) != i || !found) return "key is not found by searching (hints)";
-    previous = key;
+// The layout is good.
+template <typename View>
+const char *Node::verify_entries(const View &entries) const {
+  TakenBytes taken;
+  u32 used = 0, head_before = 0;
+  for (u32 i = 0; i < count; i++) {
+    const u32 key = entries.key_bytes(i), room = entries.heap_room(i), offset = entries.offset(i),
+              head = entries.head(i);
+    if (prefix_bytes + key > kMaxKeyBytes) return "key too long";
+    if (head & beyond_key(key)) return "head has bytes beyond the key";
+    // What has no bytes may lie anywhere: heap_start may have passed it.
+    if (room == 0 ? offset > heap_end() : offset < heap_start || offset + room > heap_end())
+      return "entry outside of the heap";
+    if (!is_leaf && (offset % 8 != 0 || entries.value_bytes(i) != sizeof(Swip))) return "child reference misplaced";
+    // Uniform entries lie side by side.
+    if (!kIsView<UniformEntries, View> && room != 0 && !taken.take(offset, offset + room))
+      return "entries overlap";
+    used += room;
+    if (i != 0 && !is_behind(entries, i, head_before, head)) return "keys out of order";
+    head_before = head;
   }
+  if (used != heap_used) return "heap_used is not the sum of the entries";
+  if constexpr (kIsView<UniformEntries, View>) {
+    if (heap_start + heap_used != heap_end()) return "gap in the heap of a uniform leaf";
+  }
+  if constexpr (kIsView<DenseEntries, View>) {
+    if (count != 0 && !is_short_enough(entries, count - 1u))
+      return "number of a dense leaf has more bytes than its keys";
+  } else {
+    if (!hints_are_heads(entries)) return "hint is not the head of its slot";
+  }
+  return nullptr;
+}
+
+// Is the key at pos greater than the one before it?  Dense numbers in order that are all short
+// enough have heads in order, too.
+template <typename View>
+bool Node::is_behind(const View &entries, u32 pos, u32 head_before, u32 head) const {
+  if constexpr (kIsView<DenseEntries, View>)
+    return entries.distance(pos - 1) < entries.distance(pos);
+  if (head != head_before) return head > head_before;
+  const auto rest = [&](u32 at) {
+    return Bytes(page_bytes(this) + entries.offset(at), rest_after_head(entries.key_bytes(at)));
+  };
+  const int order = compare_keys(rest(pos - 1), rest(pos));
+  return order < 0 || (order == 0 && entries.key_bytes(pos - 1) < entries.key_bytes(pos));
+}
+
+template <typename View>
+bool Node::hints_are_heads(const View &entries) const {
+  const u32 distance = hint_distance(count);
+  for (u32 i = 0; distance != 0 && i < kHintCount; i++) {
+    if (hints[i] != entries.head((i + 1) * distance)) return false;
+  }
+  return true;
+}
+
+// They are in order.
+const char *Node::verify_ends() const {
+  if (count == 0) return nullptr;
+  u8 key[kMaxKeyBytes];
+  const int order = compare_keys(lower_fence(), {key, copy_key(0, key)});
+  if (order > 0) return "key outside of the fences";
+  if (!is_leaf && order == 0) return "separator equals the lower fence";
+  if (has_upper &&
+      compare_keys({key, copy_key(static_cast<u16>(count - 1), key)}, upper_fence()) >= 0)
+    return "key outside of the fences";
   return nullptr;
 }
 
 const char *Node::verify() const {
   if (const char *wrong = verify_layout()) return wrong;
-  if (const char *wrong = verify_keys()) return wrong;
+  if (const char *wrong =
+          with_entries(*this, [&](const auto &entries) { return verify_entries(entries); }))
+    return wrong;
+  if (const char *wrong = verify_ends()) return wrong;
   if (is_leaf) return layout == NodeLayout::kDense || upper_child == 0 ? nullptr : "leaf has a child";
   for (u16 i = 0; i <= count; i++)
     if (const_cast<Node *>(this)->child(i)->is_null()) return "child reference is null";

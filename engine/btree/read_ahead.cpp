@@ -108,8 +108,8 @@ bool ReadAhead::take(PageNo page, const Parent &parent, u8 *out) {
   }
   const u8 *read = reads_->buffer(*e);
   const Gsn log_end = ctx_.pool->log().last_gsn();
-  bool good = e->state == Reads::State::kRead &&
-              (e->packed || page_fault(read, page, log_end) == nullptr);
+  bool good =
+      e->state == Reads::State::kRead && (e->packed || read_fault(read, page, log_end) == nullptr);
   if (good) std::memcpy(out, read, kPageSize);
   // After the copy.  A slot that another file has got was emptied before: its pages' parents were.
   const bool unwritten = e->parent.writes == file_.page_writes.load(std::memory_order_acquire);

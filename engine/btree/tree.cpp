@@ -18,9 +18,6 @@ namespace ls {
 
 namespace {
 
-// Far above any tree of 2^32 pages; bounds a descent over moving bytes.
-constexpr u32 kMaxHeight = 64;
-
 // A scan's descents to a leaf that it may read ahead, inner nodes being read; then the leaf is read alone.
 constexpr u32 kDescentsAhead = 8;
 
@@ -49,7 +46,7 @@ Step BTree::descend(Bytes key, Aim aim, u8 level, Path &path) {
 // From `start` down to the node at `level`, or to `start` itself where that is not above the level.
 Step BTree::descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path) {
   if (&start != &path.node) path.node = std::move(start);
-  for (u32 depth = 0; depth < kMaxHeight; depth++) {
+  for (u32 depth = 0; depth < kMaxTreeHeight; depth++) {
     Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(path.node.page()));
     if (node->is_leaf || node->level <= level) return path.node.valid() ? Step::kOk : Step::kRestart;
     u16 index = UINT16_MAX;
@@ -66,11 +63,16 @@ Step BTree::descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, 
 
 bool BTree::node_is(const Frame *frame, Bytes key, Aim aim, u8 level) {
   if (!frame->in_tree() || frame->file_no.load(std::memory_order_relaxed) != file_no_) return false;
-  const Node *node = node_of(frame);
-  if (node->header.kind != (level == 0 ? PageKind::kLeaf : PageKind::kInner) || node->level != level) return false;
-  if (aim == Aim::kAt) return node->covers(key);
-  if (aim == Aim::kLast) return !node->has_upper;
-  return compare_keys(node->lower_fence(), key) < 0 && (!node->has_upper || compare_keys(key, node->upper_fence()) <= 0);
+  return is_aim(*node_of(frame), key, aim, level);
+}
+
+bool BTree::is_aim(const Node &node, Bytes key, Aim aim, u8 level) {
+  if (node.header.kind != (level == 0 ? PageKind::kLeaf : PageKind::kInner) || node.level != level)
+    return false;
+  if (aim == Aim::kAt) return node.covers(key);
+  if (aim == Aim::kLast) return !node.has_upper;
+  return compare_keys(node.lower_fence(), key) < 0 &&
+         (!node.has_upper || compare_keys(key, node.upper_fence()) <= 0);
 }
 
 void BTree::LatchedPath::release_unchanged() {
@@ -252,8 +254,8 @@ Step BTree::read_beside(OptimisticGuard &parent, i32 index, i32 step, Hook *hook
 Status BTree::separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u16 *bytes) {
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
-    Step step = descend(from, Aim::kAt, kMaxHeight, path);
-    for (u32 depth = 0; step == Step::kOk && depth < kMaxHeight; depth++) {
+    Step step = descend(from, Aim::kAt, kMaxTreeHeight, path);
+    for (u32 depth = 0; step == Step::kOk && depth < kMaxTreeHeight; depth++) {
       Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(path.node.page()));
       const bool leaf = node->is_leaf;
       const u16 first = leaf ? 0 : node->child_index(from);
@@ -273,7 +275,8 @@ Status BTree::separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u
 Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook) {
   if (hook && hook->parent.frame) {
     const Step step = copy_beside(aim, hook, out);
-    if (step == Step::kOk) return kOk;
+    if (step == Step::kOk && is_aim(*reinterpret_cast<const Node *>(out), key, aim, level))
+      return kOk;
     hook->parent = {};
     if (step == Step::kError) return error();
   }
@@ -289,7 +292,9 @@ Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook) {
     if (index > load_once(parent->count) || !child_at(parent, index).is_evicted() || !hook->ahead->wanted()) break;
     path.parent.reset();
     hook->parent = {path.node.frame(), path.node.version()};
-    if (read_beside(path.node, index, aim == Aim::kAt ? 1 : -1, hook, out) == Step::kOk) return kOk;
+    const Step step = read_beside(path.node, index, aim == Aim::kAt ? 1 : -1, hook, out);
+    if (step == Step::kOk && is_aim(*reinterpret_cast<const Node *>(out), key, aim, level))
+      return kOk;
     hook->parent = {};
     break;
   }

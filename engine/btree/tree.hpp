@@ -191,6 +191,7 @@ class BTree {
   bool try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
   // T2; the frame is latched, or what this says is validated.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
+  static bool is_aim(const Node &node, Bytes key, Aim aim, u8 level);
   Status node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook = nullptr);
   Step copy_beside(Aim aim, Hook *hook, u8 *out);
   Step read_beside(OptimisticGuard &parent, i32 index, i32 step, Hook *hook, u8 *out);

@@ -94,7 +94,7 @@ void BTree::read_together(PageReads &ring, u8 *buffers, std::span<Waited> leaves
   for (PageReads::Ended ended; ring.next(true, &ended);) {
     Waited &leaf = leaves[ended.tag];
     const u8 *page = buffers + size_t{ended.tag} * kPageSize;
-    if (!ended.whole || page_fault(page, leaf.page_no, pool().log().last_gsn())) continue;
+    if (!ended.whole || read_fault(page, leaf.page_no, pool().log().last_gsn())) continue;
     const Seen parent = leaf.parent;
     leaf.done = pool().bring_in(ctx_, file_, parent.frame, &leaf.parent.version, leaf.location, leaf.page_no, page) == Step::kOk;
     if (!leaf.done) continue;

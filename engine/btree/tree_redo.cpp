@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "btree/node_bytes.hpp"
+#include "btree/stored_page.hpp"
 #include "btree/tree.hpp"
 #include "buffer/frame.hpp"
 #include "buffer/space.hpp"
@@ -73,22 +74,24 @@ bool redo_image(Bytes operands, u8 *page, PageNo page_no) {
   node->header.format = kPageFormat;
   node->header.zero = 0;
   node->header.page_no = page_no;
-  return node->verify() == nullptr;
+  return stored_page_fault(page, kInvalidPageNo) == nullptr;
 }
 
 bool redo_truncate(Bytes operands, Node *node) {
   u16 pos;
-  if (!take(operands, &pos) || operands.size() > kMaxKeyBytes) return false;
-  if (node->verify() != nullptr || pos > node->count || (!node->is_leaf && pos == node->count)) return false;
-  if (operands.empty() || !node->covers(operands)) return false;
+  if (!take(operands, &pos) || node->verify() != nullptr || !node->is_divided_by(pos, operands))
+    return false;
   node->truncate_right(pos, operands);
   return true;
 }
 
 bool redo_insert_child(Bytes operands, Node *node) {
   PageNo right;
-  if (!take(operands, &right) || operands.empty() || operands.size() > kMaxKeyBytes) return false;
-  if (node->verify() != nullptr || node->is_leaf || !node->covers(operands)) return false;
+  if (!take(operands, &right) || operands.size() > kMaxKeyBytes) return false;
+  if (!is_stored_swip(Swip::evicted(right), kInvalidPageNo) || node->verify() != nullptr ||
+      node->is_leaf)
+    return false;
+  if (!node->covers(operands) || compare_keys(node->lower_fence(), operands) == 0) return false;
   bool found;
   node->lower_bound(operands, &found);
   if (found || !node->fits(operands, sizeof(Swip))) return false;
@@ -130,13 +133,18 @@ bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   MetaPage *meta = reinterpret_cast<MetaPage *>(page);
   if (code == kTreeFormat) {
     FormatOperands format;
-    if (page_no != kMetaPageNo || !take(operands, &format)) return false;
+    if (page_no != kMetaPageNo || !take(operands, &format) ||
+        !is_stored_swip(Swip::evicted(format.root), kInvalidPageNo))
+      return false;
     format_meta(meta, format);
     meta->header.page_no = page_no;
     return true;
   }
   RootOperands root;
   if (meta->header.kind != PageKind::kMeta || !take(operands, &root)) return false;
+  if (!is_stored_swip(Swip::evicted(root.root), kInvalidPageNo) || root.height == 0 ||
+      root.height > kMaxTreeHeight)
+    return false;
   meta->root = Swip::evicted(root.root).raw;
   meta->height = root.height;
   return true;

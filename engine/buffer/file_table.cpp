@@ -176,7 +176,7 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   auto *meta = reinterpret_cast<MetaPage *>(pool.page(frame));
   const bool good = !*absent && is_meta(pool.page(frame), slot.kind);
   const bool foreign = good && meta->store != pool.shared()->store;
-  const char *fault = good ? page_fault(pool.page(frame), kMetaPageNo, pool.log().last_gsn())
+  const char *fault = good ? read_fault(pool.page(frame), kMetaPageNo, pool.log().last_gsn())
                            : "not the meta page of such a file";
   if (good && !foreign && meta->magic == kClaimMagic) {
     std::memset(static_cast<void *>(meta), 0, kPageSize);

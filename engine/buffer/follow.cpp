@@ -47,15 +47,37 @@ bool heat(OptimisticGuard &parent, Swip *location) {
   return parent.still_same();
 }
 
-// Read the page into the frame; errors name file and page.  LS_END (no details): there is no such page on disk.
-Status read_page(const Ctx &ctx, PoolShared &pool, FileSlot &file, PageNo page_no, u8 *bytes) {
+// Of the file's tree, as it is now.
+Status count_pages(BufferPool &pool, FileSlot &file, PageNo *count) {
+  for (;;) {
+    OptimisticGuard guard;
+    const Step step = pool.follow_meta(file, guard);
+    if (step == Step::kError) return make_status(last_error().status);
+    if (step == Step::kRestart) continue;
+    *count = __atomic_load_n(&reinterpret_cast<const MetaPage *>(guard.page())->page_count,
+                             __ATOMIC_RELAXED);
+    if (guard.valid()) return kOk;
+  }
+}
+
+// Read the page into the frame; errors name file and page.  LS_END (no details): there is no such
+// page on disk. in_tree: not during recovery, nor when the file is opened.
+Status read_page(const Ctx &ctx, PoolShared &pool, FileSlot &file, PageNo page_no, u8 *bytes,
+                 bool in_tree) {
   WaitReport report(&ctx.waits, LS_WAIT_PAGE_READ);
   FileRef ref = file.ref();
   Status status = file_read_page(ref, page_no, bytes);
   pool.reads.fetch_add(1, std::memory_order_relaxed);
-  // Of a meta page it matters first whose it is: load_meta.
-  const Gsn log_end = page_no == kMetaPageNo ? ~Gsn{0} : ctx.pool->log().last_gsn();
-  const char *fault = ok(status) ? page_fault(bytes, page_no, log_end) : nullptr;
+  const char *fault = nullptr;
+  if (ok(status) && page_no == kMetaPageNo) {
+    fault = page_fault(bytes, page_no, kLogEndUnknown);  // it matters first whose it is: load_meta
+  } else if (ok(status)) {
+    PageNo page_count = kInvalidPageNo;
+    // Leaves refer to no page.
+    if (in_tree && reinterpret_cast<const PageHeader *>(bytes)->kind != PageKind::kLeaf)
+      LS_TRY(count_pages(*ctx.pool, file, &page_count));
+    fault = read_fault(bytes, page_no, ctx.pool->log().last_gsn(), page_count);
+  }
   // A file that is being dropped may be short of pages or names already.
   if ((fault || !ok(status)) && is_gone(file)) return fail(LS_NOT_FOUND, "the file was dropped");
   if (fault) return fail_page(ref.path, page_no, "%s", fault);
@@ -96,8 +118,26 @@ struct EvictedRef {
   PageNo page_no;
 };
 
-// Take the page out of the I/O stage and let the swip point to it.  kRestart: the parent has changed, or somebody else did it; kError: a
-// change that waited for the page does not fit it.  state: what the frame is now (kLoaded: anybody may; kLoading: by its reader).
+// With the parent latched: may the page in the frame, which is the caller's alone, become the child
+// that the swip refers to?
+Status become_child(PoolShared &pool, FileSlot &file, const Frame *parent, const Swip *location,
+                    Frame *frame) {
+  const auto page = [&](const Frame *of) {
+    return pool.pages + static_cast<size_t>(of - pool.frames) * kPageSize;
+  };
+  const auto child_fault = tree_ops().child_fault;
+  if (const char *fault =
+          child_fault ? child_fault(page(parent), location, page(frame)) : nullptr) {
+    if (is_gone(file)) return fail(LS_NOT_FOUND, "the file was dropped");
+    return fail_page(file.path, frame->page_no.load(std::memory_order_relaxed), "%s", fault);
+  }
+  return make_waiting_changes(pool, file, frame);
+}
+
+// Take the page out of the I/O stage and let the swip point to it.  kRestart: the parent has
+// changed, or another actor did it.  kError: it is another page than its parent says, or a change
+// that waited for it does not fit it.  state: what the frame is now (kLoaded: any reader may do
+// this; kLoading: its reader only).
 Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState state) {
   if (!lock_exclusive_at(ref.parent->latch, ref.version)) return Step::kRestart;
   LS_ASSERT(is_evicted(ref.location, ref.page_no));
@@ -116,7 +156,7 @@ Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState
     ref.parent->latch.unlock_exclusive_unchanged();
     return Step::kRestart;
   }
-  if (!ok(make_waiting_changes(pool, file, frame))) {
+  if (!ok(become_child(pool, file, ref.parent, ref.location, frame))) {
     // Nobody can have entered another frame: he would not find the parent valid.
     IoStageLock stage(pool, ref.file_no, ref.page_no);
     frame->state.store(state, std::memory_order_release);
@@ -136,6 +176,7 @@ Status unpack(Ctx &ctx, PoolShared &pool, const EvictedRef &ref, Frame *frame, b
   for (;;) {
     const Unpacked outcome = unpack_page(pool, ref.file_no, ref.page_no, frame);
     *unpacked = outcome == Unpacked::kYes;
+    if (outcome == Unpacked::kDamaged) return make_status(last_error().status);
     if (outcome != Unpacked::kBusy) return kOk;
     WaitReport report(&ctx.waits, LS_WAIT_PAGE_READ);
     std::atomic<u32> never{0};
@@ -151,7 +192,7 @@ Step read_entered(Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &
   if (ok(status) && !unpacked) {
     ctx.pages.read++;
     ctx.just_read = ref.page_no;
-    status = read_page(ctx, pool, file, ref.page_no, bytes);
+    status = read_page(ctx, pool, file, ref.page_no, bytes, true);
     if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
   }
   if (ok(status)) {
@@ -292,9 +333,10 @@ bool BufferPool::is_beside_file(const FileSlot &file, PageNo page_no) const {
 
 ReadPast BufferPool::read_past(const FileSlot &file, PageNo page_no, u8 *page) const {
   const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-  const bool copied = copy_packed(*shared_, file_no, page_no, page);
+  const Unpacked copied = copy_packed(*shared_, file_no, page_no, page);
+  if (copied == Unpacked::kDamaged) return ReadPast::kNot;  // the ordinary way says so
   if (changes_wait(*shared_, file, page_no) || IoStageLock(*shared_, file_no, page_no).find()) return ReadPast::kNot;
-  return copied ? ReadPast::kCopied : ReadPast::kFile;
+  return copied == Unpacked::kYes ? ReadPast::kCopied : ReadPast::kFile;
 }
 
 // A claimed frame becomes the page, or is given back.
@@ -309,7 +351,7 @@ Step BufferPool::enter(FileSlot &file, Frame *parent, u64 *version, Swip *locati
     const bool alone = !is_beside_file(file, page_no);
     if (alone) {
       drop_packed(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
-      step = ok(make_waiting_changes(*shared_, file, frame)) ? Step::kOk : Step::kError;
+      step = ok(become_child(*shared_, file, parent, location, frame)) ? Step::kOk : Step::kError;
     }
     if (step == Step::kOk) {
       frame->state.store(FrameState::kCool, std::memory_order_release);
@@ -339,7 +381,7 @@ Step BufferPool::bring_in(Ctx &ctx, FileSlot &file, Frame *parent, u64 *version,
 }
 
 Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame, bool *absent) {
-  const Status status = read_page(ctx, *pool.shared(), file, page_no, pool.page(frame));
+  const Status status = read_page(ctx, *pool.shared(), file, page_no, pool.page(frame), false);
   ctx.pages.read++;
   *absent = code(status) == LS_END;
   if (!*absent) return status;

@@ -29,13 +29,11 @@ struct Copied {
   void take(const PackedLock &lock, CellNo no) { lock.copy_out(no, packed, &head); }
   bool restore(u8 *page) const {
     u8 arranged[kMostArrangedBytes];
-    const bool good = crc32c(0, packed, head.bytes) == head.crc &&
-                      LZ4_decompress_safe(reinterpret_cast<const char *>(packed), reinterpret_cast<char *>(arranged), head.bytes, sizeof arranged) ==
-                          head.arranged_bytes &&
-                      tree_ops().restore({arranged, head.arranged_bytes}, page);
-    // Else the file has the page, too; or if not, the log has its changes, and this memory is not to be trusted.
-    LS_CHECK(good || head.since() == 0, "a changed page was damaged in memory while it was packed");
-    return good;
+    return crc32c(0, packed, head.bytes) == head.crc &&
+           LZ4_decompress_safe(reinterpret_cast<const char *>(packed),
+                               reinterpret_cast<char *>(arranged), head.bytes,
+                               sizeof arranged) == head.arranged_bytes &&
+           tree_ops().restore({arranged, head.arranged_bytes}, page);
   }
 };
 
@@ -49,6 +47,16 @@ void each_page(PoolShared &pool, const Look &look) {
       for (u32 bucket = first; bucket <= pool.packed_mask && bucket < first + kStep; bucket += kPackedPartitions) lock.each_in(bucket, look);
     }
   }
+}
+
+// A page that cannot be restored.  What the file has is as good; or else the store has failed: a
+// start makes the page anew from the log, which is kept as long as the entry is here.
+Unpacked note_damage(PoolShared &pool, const PackedEntry &entry) {
+  if (entry.since() == 0 || !is_in_use(pool, entry.file_slot, entry.file_no()))
+    return Unpacked::kNotHere;
+  pool.failure.note(fail_page(pool.files[entry.file_slot].path, entry.page_no,
+                              "a changed page was damaged in memory while it was packed"));
+  return Unpacked::kDamaged;
 }
 
 bool none_packed(const PoolShared &pool) { return pool.packed_count.load(std::memory_order_acquire) == 0; }
@@ -80,6 +88,7 @@ bool PagePacker::pack(const u8 *leaf) {
   if (!is_worth_it()) return false;
   arranged_bytes_ = tree_ops().arrange(leaf, buffers_->arranged);
   LS_ASSERT(arranged_bytes_ <= kMostArrangedBytes);
+  if (arranged_bytes_ == 0) return false;
   const int bytes = LZ4_compress_default(reinterpret_cast<const char *>(buffers_->arranged), reinterpret_cast<char *>(buffers_->packed),
                                          static_cast<int>(arranged_bytes_), sizeof buffers_->packed);
   if (bytes <= 0) {
@@ -121,27 +130,37 @@ Unpacked unpack_page(PoolShared &pool, FileNo file_no, PageNo page_no, Frame *fr
     if (no == 0) return Unpacked::kNotHere;
     if (lock.entry(no).writing) return Unpacked::kBusy;
     copied.take(lock, no);
-    if (const Gsn since = copied.head.since(); since != 0) {
+  }
+  const bool good =
+      copied.restore(pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize);
+  // Taken out only now, so that it stays if it is the only image.  Meanwhile it may have been
+  // written, and then have made room.
+  PackedLock lock(pool, file_no, page_no);
+  if (const CellNo no = lock.find(); no != 0) {
+    const PackedEntry &entry = lock.entry(no);
+    if (entry.writing) return Unpacked::kBusy;
+    if (!good && note_damage(pool, entry) == Unpacked::kDamaged) return Unpacked::kDamaged;
+    if (const Gsn since = entry.since(); since != 0 && good) {
       note_dirty(frame, since);
-      note_moved(pool, pool.files[copied.head.file_slot], since);
+      note_moved(pool, pool.files[entry.file_slot], since);
     }
     lock.remove(no);
   }
-  if (!copied.restore(pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize)) return Unpacked::kNotHere;
+  if (!good) return Unpacked::kNotHere;
   pool.unpacked.fetch_add(1, std::memory_order_relaxed);
   return Unpacked::kYes;
 }
 
-bool copy_packed(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page) {
-  if (none_packed(pool)) return false;
+Unpacked copy_packed(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page) {
+  if (none_packed(pool)) return Unpacked::kNotHere;
   Copied copied;
   {
     PackedLock lock(pool, file_no, page_no);
     const CellNo no = lock.find();
-    if (no == 0) return false;
+    if (no == 0) return Unpacked::kNotHere;
     copied.take(lock, no);
   }
-  return copied.restore(page);
+  return copied.restore(page) ? Unpacked::kYes : note_damage(pool, copied.head);
 }
 
 bool is_packed_unwritten(PoolShared &pool, FileNo file_no, PageNo page_no) {
@@ -173,8 +192,9 @@ Unpacked begin_packed_write(PoolShared &pool, const PackedPage &page, Gsn up_to,
     entry.writing = 1;
     copied.take(lock, no);
   }
-  copied.restore(copy);
-  return Unpacked::kYes;
+  if (copied.restore(copy)) return Unpacked::kYes;
+  end_packed_write(pool, page.file_no, page.page_no, false);
+  return note_damage(pool, copied.head);
 }
 
 void end_packed_write(PoolShared &pool, FileNo file_no, PageNo page_no, bool success) {

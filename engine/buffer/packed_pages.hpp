@@ -57,18 +57,21 @@ class PagePacker {
   bool seldom_ = false;
 };
 
-enum class Unpacked : u8 { kYes, kNotHere, kBusy /* being written */ };
+// kBusy: it is being written.  kDamaged: it is not what it was, and the file does not have it; the
+// store has failed then (PoolShared::failure), and a start makes the page anew.
+enum class Unpacked : u8 { kYes, kNotHere, kBusy, kDamaged };
 // Take the page out, if it is here, into a frame that is the caller's alone.
 Unpacked unpack_page(PoolShared &pool, FileNo file_no, PageNo page_no, Frame *frame);
-// The page itself stays.  False: it is not here.
-bool copy_packed(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page);
+// The page itself stays.
+Unpacked copy_packed(PoolShared &pool, FileNo file_no, PageNo page_no, u8 *page);
 // Is it here, and not in the file?
 bool is_packed_unwritten(PoolShared &pool, FileNo file_no, PageNo page_no);
 // The file has it, too, and it comes into a frame from elsewhere.
 void drop_packed(PoolShared &pool, FileNo file_no, PageNo page_no);
 
 // ---- to be written (page_writer.hpp)
-// Claim a page of up_to or before, and copy it.  kNotHere: it has been taken out, or written.
+// Claim a page of up_to or before, and copy it.  Only kYes claims.  kNotHere: it has been taken out,
+// or written.
 Unpacked begin_packed_write(PoolShared &pool, const PackedPage &page, Gsn up_to, u8 *copy);
 // The file has it now; or the write has failed.
 void end_packed_write(PoolShared &pool, FileNo file_no, PageNo page_no, bool success);

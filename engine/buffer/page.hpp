@@ -1,6 +1,7 @@
 // page.hpp - the first 24 bytes of every page, and the meta page (docs/file-format.md).
 #pragma once
 #include "base/types.hpp"
+#include "leanstore/engine.h"
 
 namespace ls {
 
@@ -30,7 +31,7 @@ struct MetaPage {
   StoreId store;        // the store that the positions in this file belong to
   u64 root;             // Swip
   PageNo page_count;    // pages ever handed out, this one included: numbers below are in use or free
-  u32 height;           // 1: the root is a leaf
+  u32 height;           // 1: the root is a leaf; kMaxTreeHeight at most
   u64 row_id_high;      // table: row ids below may be in use (SpaceManager reserves ahead)
   u64 trunk;            // Swip of the first trunk page (more free page numbers), 0: none
   u32 free_total;       // free pages including those in trunks and trunks themselves
@@ -39,11 +40,17 @@ struct MetaPage {
   u32 stale_entries;    // index: 1 when an entry may have a key that its row has no more (index_stale.hpp)
 };
 static_assert(sizeof(MetaPage) <= kPageSize);
+// Far above any tree of 2^32 pages; bounds a descent over moving bytes.
+inline constexpr u32 kMaxTreeHeight = 64;
 inline constexpr u32 kMetaMagic = 0x4c534d32;  // "LSM2"
 // Of a claim: what a file of a logged relation has for a meta page until its first one is written.
 // It says whose file this is, and that its pages are in that store's log.  It lies within the first
 // sector, so it does not tear.
 inline constexpr u32 kClaimMagic = 0x4c53434c;  // "LSCL"
+
+// Of MetaPage::row_id_high: reservations go less than two steps beyond LS_ROW_IDS_END
+// (txn/row_ids.hpp).
+inline constexpr u64 kMostRowIdHigh = LS_MAX_ROW_ID;
 
 // A free page that lists free pages.
 struct TrunkPage {
@@ -62,6 +69,12 @@ void page_seal(u8 *page);           // make it ready for the disk
 // one.
 constexpr Gsn kLogEndUnknown = ~Gsn{0};  // positions are not compared with the log
 const char *page_fault(const u8 *page, PageNo page_no, Gsn log_end);
+// The same of what is in a meta page (or a claim), and in a list of free pages; page_count: of the
+// file.
+const char *meta_fault(const MetaPage &meta);
+const char *trunk_fault(const TrunkPage &trunk, PageNo page_count);
+// Are all of them numbers that a file with so many pages can have given out?
+bool are_pages_of(const PageNo *pages, u32 n, PageNo page_count);
 // Make a sealed claim of a page.
 void page_claim(u8 *page, u32 kind, const StoreId &store);
 // May this be the meta page of a file of that kind, or a claim?

@@ -15,4 +15,9 @@ const TreeOps &tree_ops() {
   return registered_ops;
 }
 
+const char *read_fault(const u8 *page, PageNo page_no, Gsn log_end, PageNo page_count) {
+  if (const char *fault = page_fault(page, page_no, log_end)) return fault;
+  return registered_ops.fault ? registered_ops.fault(page, page_count) : nullptr;
+}
+
 }  // namespace ls

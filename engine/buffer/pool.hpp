@@ -217,10 +217,14 @@ struct TreeOps {
   bool (*is_sparse)(const FileSlot &file, const u8 *page) = nullptr;
   // What is known of the page that is being evicted.  Null: nothing.
   LeafRoom (*leaf_room)(const u8 *page) = nullptr;
-  // For packed pages (packed_pages.hpp): a leaf's bytes in an order in which they compress well, kMostArrangedBytes at most, and back (false: damaged).
-  // Null: none is packed.
+  // For packed pages (packed_pages.hpp): a leaf's bytes in an order in which they compress well,
+  // kMostArrangedBytes at most (0: it cannot be), and back (false: damaged). Null: none is packed.
   u32 (*arrange)(const u8 *leaf, u8 *out) = nullptr;
   bool (*restore)(std::span<const u8> arranged, u8 *leaf) = nullptr;
+  // What is wrong with a page that was read, and with it as that child (btree/stored_page.hpp):
+  // null when nothing is.  Null: nothing is looked at.
+  const char *(*fault)(const u8 *page, PageNo page_count) = nullptr;
+  const char *(*child_fault)(const u8 *parent, const Swip *location, const u8 *child) = nullptr;
   // For changes that wait (waiting_changes.hpp).  Do an operation of the log to a page, which has been read.
   Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
   // Names of files that were closed (closed_files.hpp).  Null: none is.
@@ -230,5 +234,8 @@ struct TreeOps {
 };
 void register_tree_ops(const TreeOps &ops);
 const TreeOps &tree_ops();
+// page_fault(), and what its tree says.
+const char *read_fault(const u8 *page, PageNo page_no, Gsn log_end,
+                       PageNo page_count = kInvalidPageNo);
 
 }  // namespace ls

@@ -115,7 +115,7 @@ Status RecoveryReads::next(u32 *page, bool *none) {
     const RecoveryPages::Page &read = pages_.page(index);
     const Gsn log_end = pages_.pool().log().last_gsn();
     const u8 *bytes = pages_.pool().page(read.frame);
-    const bool good = ended.whole && !page_fault(bytes, read.page_no, log_end);
+    const bool good = ended.whole && !read_fault(bytes, read.page_no, log_end);
     // What is not there, or damaged, is read again the ordinary way, which has the words for it.
     (good ? here_ : alone_).push_back(index);
     if (good) ctx_.pages.read++;

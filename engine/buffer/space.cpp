@@ -123,7 +123,8 @@ Step try_refill(Ctx &ctx, FileSlot &file) {
   auto *m = reinterpret_cast<MetaPage *>(meta.page());
   auto *t = reinterpret_cast<TrunkPage *>(trunk.page());
   PageNo trunk_no = trunk.frame()->page_no.load(std::memory_order_relaxed);
-  if (t->header.kind != PageKind::kTrunk || t->count > kTrunkMove) {
+  if (t->header.kind != PageKind::kTrunk || t->count > kTrunkMove ||
+      !are_pages_of(t->pages, t->count, m->page_count)) {
     (void)fail_page(file.path, trunk_no, "not a list of free pages");
     return Step::kError;
   }
@@ -252,7 +253,8 @@ Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
   std::memcpy(&page_no, operands.data(), sizeof page_no);
   switch (code) {
     case kTakeNew:
-      if (meta->page_count != page_no) return misfit(at, "page taken is not the next one");
+      if (meta->page_count != page_no || page_no >= kMostPages + kPagesForUndo)
+        return misfit(at, "page taken is not the next one");
       take_new(meta);
       return kOk;
     case kTakeFree:
@@ -263,6 +265,8 @@ Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
       return kOk;
     default:
       if (meta->free_count >= kListMax) return misfit(at, "list of free pages is full");
+      if (!are_pages_of(&page_no, 1, meta->page_count))
+        return misfit(at, "page given back is not one of the file");
       put(meta, page_no);
       return kOk;
   }
@@ -273,7 +277,8 @@ Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
 Status space_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   auto *meta = reinterpret_cast<MetaPage *>(page);
   bool on_meta = code != kMakeTrunk;
-  if (on_meta && (page_no != kMetaPageNo || meta->magic != kMetaMagic)) return misfit(page_no, "not a meta page");
+  if (on_meta != (page_no == kMetaPageNo) || (on_meta && meta->magic != kMetaMagic))
+    return misfit(page_no, "not a meta page, or one");
   if (code == kTakeFree || code == kTakeNew || code == kPut) return redo_single(code, operands, meta, page_no);
   TrunkList list;
   PageNo pages[kTrunkMove];
@@ -283,11 +288,18 @@ Status space_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   if (list.count > kTrunkMove) return misfit(page_no, "too long a list of free pages");
   if (code == kSpill) {
     if (list.count > meta->free_count) return misfit(page_no, "list of free pages is too short");
+    if (!are_pages_of(&list.trunk, 1, meta->page_count))
+      return misfit(page_no, "list of free pages is not in the file");
     spill(meta, list.count, disk_swip(list.trunk));
     return kOk;
   }
   if (operands.size() != list.count * sizeof(PageNo)) return misfit(page_no, "length of a list of free pages");
   std::memcpy(pages, operands.data(), operands.size());
+  const PageNo page_count = on_meta ? meta->page_count : kInvalidPageNo;
+  const bool good = (list.next == 0 || are_pages_of(&list.next, 1, page_count)) &&
+                    are_pages_of(pages, list.count, page_count);
+  if (!good || (on_meta && !are_pages_of(&list.trunk, 1, page_count)))
+    return misfit(page_no, "a free page is not one of the file");
   if (code == kMakeTrunk) {
     auto *trunk = reinterpret_cast<TrunkPage *>(page);
     trunk->header.page_no = page_no;

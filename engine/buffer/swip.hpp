@@ -46,4 +46,7 @@ struct Swip {
   }
 };
 static_assert(sizeof(Swip) == 8);
+
+// Is it one as they are on disk, to a page behind the meta page of a file with so many?
+bool is_stored_swip(Swip swip, PageNo page_count);
 }  // namespace ls

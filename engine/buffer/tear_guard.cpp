@@ -124,6 +124,7 @@ Status read_area(File &file, u32 area, Images *images) {
   for (u32 i = 0; i < h->pages; i++) {
     const u8 *page = bytes.data() + u64{header_pages(h->bytes) + i} * kPageSize;
     if (page + kPageSize > bytes.data() + got || entries[i].path >= h->paths) continue;
+    if (std::memchr(paths[entries[i].path].path, '\0', sizeof(TearPath)) == nullptr) continue;
     if (page_fault(page, entries[i].page_no, kLogEndUnknown)) continue;
     auto *header = reinterpret_cast<const PageHeader *>(page);
     if (header->checksum != entries[i].checksum) continue;

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.hpp"
 #include "os/file.hpp"
+#include "wal/log_bounds.hpp"
 
 namespace ls {
 
@@ -20,6 +21,14 @@ void control_path(const char *data_dir, char *path) { std::snprintf(path, kPathB
 u32 control_crc(ControlFile control) {
   control.crc = 0;
   return crc32c(0, &control, sizeof control);
+}
+
+// Can such numbers have been counted?  The next ones are made of them.
+bool is_possible(const ControlFile &c) {
+  return c.clean <= 1 && c.run <= kMaxRun && c.redo_run <= c.run && c.redo_lsn <= kMaxPosition &&
+         c.log_end <= kMaxPosition && c.gsn <= kMaxPosition && c.undo_gsn <= c.gsn &&
+         c.redo_gsn <= c.gsn + 1 && c.next_file_no <= kMaxFileNo && c.tn_floor <= kMaxTn &&
+         c.tn_offset <= kMaxTn;
 }
 
 }  // namespace
@@ -49,6 +58,10 @@ Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
   if (control->page_size != kPageSize)
     return fail_page(path, UINT32_MAX, "the store has pages of %u bytes, this engine is built for %u", control->page_size,
                      kPageSize);
+  if (!is_possible(*control))
+    return fail_page(path, UINT32_MAX,
+                     "control file is damaged (impossible numbers); restore it from a backup of "
+                     "the whole cluster");
   return kOk;
 }
 

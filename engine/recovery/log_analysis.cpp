@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "buffer/file_table.hpp"
+#include "wal/log_bounds.hpp"
 
 namespace ls {
 
@@ -152,7 +153,10 @@ Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
   Bytes path;
   if (const char *wrong = load_file_record(record, &file.record, &path)) return fail_record(entry, wrong);
   const FileRecord &r = file.record;
-  if (r.file == 0 || path.empty() || path.size() > kMaxPathBytes) return fail_record(entry, "bad file record");
+  const bool good_kind = r.kind >= LS_REL_TABLE && r.kind <= LS_REL_INDEX && r.logged == 1;
+  const bool good_number = r.file != 0 && r.file <= kMaxFileNo;
+  if (!good_number || !good_kind || path.empty() || path.size() > kMaxPathBytes)
+    return fail_record(entry, "bad file record");
   file.path.assign(path.begin(), path.end());
   out_->max_file_no = std::max(out_->max_file_no, r.file);
   out_->files[r.file] = std::move(file);

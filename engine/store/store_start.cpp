@@ -111,8 +111,7 @@ class Redoer {
     process_.pool.set_next_file_no(std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
     state_.next_full_xid = next_full_xid;
     LS_TRY(redo());
-    sort_out();
-    return kOk;
+    return sort_out();
   }
 
  private:
@@ -220,7 +219,7 @@ class Redoer {
     return kOk;
   }
 
-  void sort_out() {
+  Status sort_out() {
     for (auto &[tn, txn] : state_.analysis.txns) {
       bool unknown_to_host = txn.full_xid >= state_.control.xid_limit;
       if (txn.fate == TxnFate::kPrepared && !unknown_to_host) state_.doubts.push_back(txn);
@@ -228,9 +227,16 @@ class Redoer {
     }
     for (auto &[full_xid, tn] : state_.analysis.two_phase) {
       const bool unknown_to_host = full_xid >= state_.control.xid_limit;
-      (unknown_to_host ? state_.undone : state_.doubts).push_back(state_.analysis.txns.at(tn));
+      const auto txn = state_.analysis.txns.find(tn);
+      if (txn == state_.analysis.txns.end() || txn->second.fate != TxnFate::kTwoPhase ||
+          txn->second.full_xid != full_xid) {
+        return fail(LS_CORRUPT, "the log ends prepared transaction %llu in another way",
+                    static_cast<unsigned long long>(full_xid));
+      }
+      (unknown_to_host ? state_.undone : state_.doubts).push_back(txn->second);
     }
     store_.report.doubts = state_.doubts.size();
+    return kOk;
   }
 
   ls_store &store_;
@@ -324,6 +330,9 @@ class Finisher {
     u64 offset = state_.control.tn_offset;
     if (first_xid + offset < floor) offset = floor - first_xid;
     const Tn base = first_xid + offset;
+    if (base > kMaxTn - (state_.next_full_xid - first_xid))
+      return fail(LS_CORRUPT, "the transaction numbers found in \"%s\" are impossible",
+                  store_.config.data_dir);
     txns.tn_offset.store(offset, std::memory_order_relaxed);
     txns.tn_base.store(base, std::memory_order_relaxed);
     txns.horizon.store(base, std::memory_order_relaxed);

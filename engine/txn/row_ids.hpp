@@ -14,11 +14,13 @@
 // row_id_durable (0: the first reservation is not known to be hardened) under FileSlot::mutex.
 #pragma once
 #include "base/types.hpp"
+#include "buffer/page.hpp"
 
 namespace ls {
 
 inline constexpr u64 kRowIdStep = 65536;
 inline constexpr u64 kRowIdExact = u64{1} << 63;
+static_assert(LS_ROW_IDS_END + 2 * kRowIdStep <= kMostRowIdHigh);
 
 // Where a run continues that finds `high` in the meta page.
 inline constexpr u64 row_id_start(u64 high) {

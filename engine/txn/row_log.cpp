@@ -1,6 +1,7 @@
 #include "txn/row_log.hpp"
 
 #include "base/check.hpp"
+#include "txn/row_ids.hpp"
 
 namespace ls {
 
@@ -51,6 +52,7 @@ struct RowAt {
 };
 
 Status find(Node *node, u8 code, u64 row_id, RowAt *at) {
+  if (!node->covers(RowKey(row_id))) return bad(code, "the row does not belong on the page");
   bool found;
   at->pos = node->lower_bound(RowKey(row_id), &found);
   if (!found) return bad(code, "the page has no such row");
@@ -60,6 +62,7 @@ Status find(Node *node, u8 code, u64 row_id, RowAt *at) {
 
 Status redo_insert(Node *node, u8 code, u64 row_id, const RowHeader &header, Bytes payload) {
   const RowKey key(row_id);
+  if (!node->covers(key)) return bad(code, "the row does not belong on the page");
   bool found;
   node->lower_bound(key, &found);
   if (found) return bad(code, "the page has the row already");
@@ -71,6 +74,7 @@ Status redo_insert(Node *node, u8 code, u64 row_id, const RowHeader &header, Byt
 Status redo_insert_many(Node *node, u8 code, u64 row_id, const RowHeader &header, Bytes bytes) {
   LeafRows rows;
   if (!parse_rows(bytes, &rows)) return bad(code, "the rows are damaged");
+  if (!node->covers(RowKey(row_id))) return bad(code, "the rows do not belong on the page");
   bool found;
   node->lower_bound(RowKey(row_id), &found);
   if (found) return bad(code, "the page has the row already");
@@ -114,10 +118,9 @@ Status redo_remove(u8 code, Bytes operands, Node *node) {
   for (u64 row_id = 0; in.left() > 0;) {
     row_id += unzigzag(in.number());
     if (!in.good()) return bad(code, "too short");
-    bool found;
-    const u16 pos = node->lower_bound(RowKey(row_id), &found);
-    if (!found) return bad(code, "the page has no such row");
-    node->remove(pos);
+    RowAt at;
+    LS_TRY(find(node, code, row_id, &at));
+    node->remove(at.pos);
   }
   return kOk;
 }
@@ -282,7 +285,7 @@ Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn) {
     }
     case kRowIdHigh: {
       const u64 row_id_high = in.number();
-      if (!in.done()) return bad(code, "too short");
+      if (!in.done() || (row_id_high & ~kRowIdExact) > kMostRowIdHigh) return bad(code, "no row id");
       reinterpret_cast<MetaPage *>(page)->row_id_high = row_id_high;
       return kOk;
     }

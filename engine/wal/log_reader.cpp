@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "os/file.hpp"
+#include "wal/log_bounds.hpp"
 #include "wal/log_segments.hpp"
 
 namespace ls {
@@ -63,6 +64,7 @@ Status LogReader::read_round() {
 }
 
 Status LogReader::take_round(const RoundHeader &header, const u8 *round) {
+  if (header.run > kMaxRun || header.complete_gsn > kMaxPosition) return damaged("counts too far");
   if (have_round_ && header.complete_gsn < extent_.complete_gsn) return damaged("goes back in the total order");
   if (have_round_ && header.run != extent_.run) cut_run();
   Piece &in = pieces_.back();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "wal/log_bounds.hpp"
 #include "wal/log_segments.hpp"
 
 namespace ls {
@@ -112,7 +113,8 @@ Status log_round_records(const RoundHeader &header, const u8 *round, const LogRe
       const u8 *at = records.data();
       LogRecord record;
       if (const char *wrong = load_record(&records, before, &record)) return damaged(header, wrong);
-      if (record.gsn == 0) return damaged(header, "has a record without a place in the total order");
+      if (record.gsn == 0 || record.gsn > kMaxPosition)
+        return damaged(header, "has a record without a place in the total order");
       each(chunk.slot, record, at);
       before = record.gsn;
     }

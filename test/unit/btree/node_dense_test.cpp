@@ -240,5 +240,19 @@ TEST(DenseLeaf, verify_sees_each_kind_of_damage) {
   }
 }
 
+// The rest of it looks like a smaller one.
+TEST(DenseLeaf, verify_sees_a_number_that_is_too_long_for_its_key) {
+  PageBuffer leaf;
+  leaf.node()->init(true, 0, as_bytes(row_key(0)), as_bytes(row_key(255)), true);
+  for (const u64 number : {250, 252, 254}) leaf.node()->insert(as_bytes(row_key(number)), {});
+  ASSERT_TRUE(is_dense(leaf));
+  ASSERT_EQ(leaf.node()->key_bytes, 1);
+  ASSERT_EQ(leaf.node()->verify(), nullptr);
+  u8 *slot = page_bytes(leaf.node()) + sizeof(Node);
+  slot[3] = static_cast<u8>(slot[3] + 10);
+  EXPECT_EQ(key_at(leaf.node(), 0), row_key(4));
+  EXPECT_NE(leaf.node()->verify(), nullptr);
+}
+
 }  // namespace
 }  // namespace ls
