@@ -17,6 +17,9 @@ using test::int_key;
 using test::Model;
 using test::TreeUser;
 
+// Entries that fit no file with the pages that it may have here.
+constexpr u64 kFarBeyond = 5000;
+
 class TreeLimit : public ::testing::TestWithParam<bool> {
  protected:
   ~TreeLimit() override { most_pages.store(kMostPages); }
@@ -36,7 +39,7 @@ TEST_P(TreeLimit, a_full_file_refuses_splits_and_stays_whole) {
   Model model;
   for (u32 limit = 2; limit < 60; limit++) {
     most_pages.store(limit);
-    for (;;) {
+    while (model.size() < kFarBeyond) {
       // Few beginnings: separators are long, and inner pages soon full.
       const std::string key = int_key(random() % 5) + std::string(200, 'k') + int_key(random());
       if (!user.insert(key, value)) break;
@@ -72,7 +75,8 @@ TEST_P(TreeLimit, workers_beside_each_other_stay_below) {
       EngineFixture::Worker own(engine, t + 1);
       TreeUser user(own.ctx, file);
       std::mt19937_64 random(t);
-      while (user.insert(int_key(random()), std::string(200, 'v'))) inserted++;
+      while (inserted < kFarBeyond && user.insert(int_key(random()), std::string(200, 'v')))
+        inserted++;
       EXPECT_EQ(last_error().status, LS_NO_PAGES);
     });
   }
@@ -92,7 +96,7 @@ TEST_P(TreeLimit, a_build_ends_with_the_error) {
   Node *leaf = reinterpret_cast<Node *>(page);
   Status status = kOk;
   std::string from;
-  for (u64 i = 1; ok(status); i++) {
+  for (u64 i = 1; ok(status) && i < kFarBeyond; i++) {
     const std::string to = int_key(i);
     leaf->init(true, 0, test::as_bytes(from), test::as_bytes(to), true);
     leaf->insert(test::as_bytes(int_key(i - 1) + "x"), {});
