@@ -206,6 +206,7 @@ stop_store(void)
 		ereport(PANIC,
 				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
 				 errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
 				 errhint("Nothing committed is lost: the next start recovers it from the log.")));
 	return false;
 }

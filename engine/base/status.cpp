@@ -66,6 +66,11 @@ Status fail_path(ls_status status, const char *path, const char *format, ...) {
   return make_status(status);
 }
 
+Status fail_as(ls_status status) {
+  tls_error.status = status;
+  return make_status(status);
+}
+
 const ls_error &last_error() { return tls_error; }
 
 void set_last_error(const ls_error &error) { tls_error = error; }

@@ -27,6 +27,8 @@ Status fail_page(const char *path, PageNo page_no, const char *format, ...) __at
 // The same about a file as a whole.
 Status fail_path(ls_status status, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+// The last failure again, as one of another kind.
+Status fail_as(ls_status status);
 // Details of the last failure in this thread.
 const ls_error &last_error();
 void set_last_error(const ls_error &error);  // carry a failure from another thread

@@ -145,7 +145,7 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
       continue;
     }
     pool.shared()->failure.note(status);
-    return make_status(LS_IO_ERROR);
+    return fail_as(LS_IO_ERROR);
   }
   return kOk;
 }

@@ -178,14 +178,14 @@ Status PageWriter::write_and_sync(u32 logged) noexcept {
   if (ok(status) || left_whole(logged)) {
     if (const Status synced = until_memory([&] { return sync_files(); }); !ok(synced)) {
       pool_.shared()->failure.note(synced);
-      return make_status(LS_IO_ERROR);
+      return fail_as(LS_IO_ERROR);
     }
     if (!ok(status)) set_last_error(error);
     return status;
   }
   set_last_error(error);
   pool_.shared()->failure.note(status);
-  return make_status(LS_IO_ERROR);
+  return fail_as(LS_IO_ERROR);
 }
 
 // After a failure: was it space only, and has each file a whole page, the old or the new one, in

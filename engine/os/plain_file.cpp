@@ -104,11 +104,7 @@ Status file_write_atomically(const char *path, std::span<const u8> bytes) {
   }
   // The new file is in its place: a full disk must not pass for nothing having happened.
   const Status synced = directory_sync(directory);
-  if (code(synced) != LS_NO_SPACE) return synced;
-  ls_error error = last_error();
-  error.status = LS_IO_ERROR;
-  set_last_error(error);
-  return make_status(LS_IO_ERROR);
+  return code(synced) == LS_NO_SPACE ? fail_as(LS_IO_ERROR) : synced;
 }
 
 Status file_unlink(const char *path) {

@@ -107,6 +107,7 @@ TEST_F(PageWriterTest, after_a_failed_write_or_sync_of_a_page_nothing_is_written
     LS_ASSERT_OK(tree.add_leaves(10));
     fault_add(rule);
     EXPECT_EQ(code(test.pool().flush(worker.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
+    EXPECT_EQ(last_error().status, LS_IO_ERROR) << "or it has no text (capi/wall.hpp)";
     fault_clear();
     ls_error error;
     ASSERT_TRUE(test.pool().shared()->failure.noted(&error));
