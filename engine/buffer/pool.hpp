@@ -121,7 +121,8 @@ class BufferPool {
   // Give an unnamed new frame its page number (frame and PageHeader).  Exclusive latch held, and the meta page's under
   // which space_take gave the number.  Never store page_no directly: an older life of that page may still be dirty.
   void name_frame(Frame *frame, PageNo page_no);
-  // Give back an exclusively latched frame whose page is in no tree any more (or never was); releases the latch.
+  // Give back an exclusively latched frame whose page is in no tree any more (or never was); releases
+  // the latch.  A page still to be written becomes a free one; it has the GSN of what freed it.
   void free_frame(Frame *frame);
   // The page was changed by the record `gsn` (0: not logged); exclusive latch held.  Also stores it in the PageHeader.  A new
   // frame becomes kHot: it is part of its tree when the latch is released.

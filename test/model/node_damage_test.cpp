@@ -184,7 +184,7 @@ class NodeUser {
 
 TEST(NodeDamage, a_page_is_refused_or_can_be_used) {
   u64 refused = 0, used = 0;
-  each_seed(20, [&](u64 seed) {
+  each_seed(8, [&](u64 seed) {
     Damage damage(seed);
     NodeUser user(damage);
     for (u32 i = 0; i < 40 && !::testing::Test::HasFatalFailure(); i++) {

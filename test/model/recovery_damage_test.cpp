@@ -319,7 +319,7 @@ Lsn redo_from(const Files &files) {
 }
 
 TEST_F(RecoveryDamage, log_records) {
-  rounds(24, [&](Files &files, Damage &damage) {
+  rounds(10, [&](Files &files, Damage &damage) {
     Stream stream;
     stream.load(files);
     const auto all = stream.rounds(redo_from(files));
@@ -356,7 +356,7 @@ TEST_F(RecoveryDamage, log_records) {
 // ---- other files
 
 TEST_F(RecoveryDamage, control_file) {
-  rounds(8, [&](Files &files, Damage &damage) {
+  rounds(4, [&](Files &files, Damage &damage) {
     Bytes8 &bytes = files.at("leanstore/control");
     ControlFile control;
     std::memcpy(&control, bytes.data(), sizeof control);
@@ -398,7 +398,7 @@ void damage_undo_list(Bytes8 &file, Damage &damage) {
 TEST_F(RecoveryDamage, files_of_undo) {
   ASSERT_GE(paths_with(files_, "undo/").size(), 2u) << "a list, and a file";
   ASSERT_EQ(paths_with(files_, "prepared/").size(), 1u);
-  rounds(12, [&](Files &files, Damage &damage) {
+  rounds(6, [&](Files &files, Damage &damage) {
     auto paths = paths_with(files, "undo/"), prepared = paths_with(files, "prepared/");
     paths.insert(paths.end(), prepared.begin(), prepared.end());
     const std::string &path = paths[damage.pick(static_cast<u32>(paths.size()))];
@@ -443,7 +443,7 @@ std::vector<StoredPage> nodes_to_redo(Files &files) {
 
 // With any GSN: redo changes them, or passes them.
 TEST_F(RecoveryDamage, pages) {
-  rounds(12, [&](Files &files, Damage &damage) {
+  rounds(6, [&](Files &files, Damage &damage) {
     const auto paths = paths_with(files, "base/5/");
     for (u32 n = 1 + damage.pick(4); n > 0; n--) {
       Bytes8 &file = files.at(paths[damage.pick(static_cast<u32>(paths.size()))]);
@@ -460,7 +460,7 @@ TEST_F(RecoveryDamage, pages) {
 TEST_F(RecoveryDamage, nodes_that_redo_changes) {
   const auto pages = nodes_to_redo(files_);
   ASSERT_GT(pages.size(), 20u);
-  rounds(12, [&](Files &files, Damage &damage) {
+  rounds(6, [&](Files &files, Damage &damage) {
     const StoredPage &chosen = pages[damage.pick(static_cast<u32>(pages.size()))];
     u8 *page = chosen.in(files);
     const Bytes8 sound(page, page + kPageSize);
@@ -475,7 +475,7 @@ TEST_F(RecoveryDamage, nodes_that_redo_changes) {
 
 // Images of pages that are torn in their places.
 TEST_F(RecoveryDamage, double_write) {
-  rounds(8, [&](Files &files, Damage &damage) {
+  rounds(4, [&](Files &files, Damage &damage) {
     Bytes8 &guard = files["leanstore/tear_guard"];
     guard.assign(kTearAreaBytes, 0);
     const auto paths = paths_with(files, "base/5/");

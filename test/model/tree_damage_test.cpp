@@ -231,7 +231,7 @@ class TreeDamage : public ::testing::Test {
 };
 
 TEST_F(TreeDamage, a_damaged_page_is_named_or_can_be_used) {
-  each_seed(40, [&](u64 seed) {
+  each_seed(16, [&](u64 seed) {
     Damage damage(seed);
     for (u32 tree = 0; tree < kTrees && !HasFatalFailure(); tree++)
       round(tree, damage);

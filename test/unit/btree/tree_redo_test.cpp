@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "btree/stored_page.hpp"
 #include "unit/btree/tree_helpers.hpp"
 #include "unit/engine_fixture.hpp"
 
@@ -36,7 +37,13 @@ struct Replayed {
   void load(const std::string &path) {
     std::ifstream in(path, std::ios::binary);
     Page page;
-    while (in.read(reinterpret_cast<char *>(page.bytes), kPageSize)) pages.push_back(page);
+    while (in.read(reinterpret_cast<char *>(page.bytes), kPageSize)) {
+      const u32 page_no = static_cast<u32>(pages.size());
+      const bool written = page.node()->header.checksum != 0;
+      const char *fault = written ? stored_page_fault(page.bytes, kInvalidPageNo) : nullptr;
+      ASSERT_EQ(fault, nullptr) << fault << ", page " << page_no;
+      pages.push_back(page);
+    }
   }
 
   void apply(FileNo file_no) {
