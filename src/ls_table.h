@@ -362,6 +362,7 @@ extern void ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, R
 										 double *tups_vacuumed, double *tups_recently_dead);
 
 /* ---- ls_table_vacuum.c, ls_table_analyze.c */
+extern void ls_table_cut(Relation rel, Relation *indexes, int nindexes, int message_level);
 extern void ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrategy bstrategy);
 extern bool ls_scan_analyze_next_block(TableScanDesc sscan, ReadStream *stream);
 extern bool ls_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,

@@ -2,7 +2,8 @@
  * ls_table_vacuum.c - VACUUM.
  *
  * The table itself needs none: the engine's cleaner removes versions and deleted
- * rows as soon as no snapshot needs them.  What is left to do is for indexes, whose
+ * rows as soon as no snapshot needs them; VACUUM does not wait until it comes by.  What is
+ * left to do is for indexes, whose
  * entries point to rows that are gone, and for statistics: a leanstore index is swept,
  * one of another access method is told row by row.  Row ids are not used twice, so an entry whose row is not there can go
  * at any time, and there is no order to keep between index and table.
@@ -36,6 +37,8 @@ typedef struct Vacuum
 	BufferAccessStrategy strategy;
 	int			message_level;
 	uint64		horizon;		/* deletions by writers below it are seen by everybody */
+	uint64		purged;			/* dead rows below have been removed, or cannot be yet */
+	bool		waited;			/* for the engine's horizon, in vain */
 
 	/*
 	 * A bit for each row id below present_rows: set when the row was there and
@@ -46,6 +49,7 @@ typedef struct Vacuum
 
 	BlockNumber blocks;
 	double		live;
+	double		live_bytes;
 	double		recently_dead;
 	double		entries_removed;
 } Vacuum;
@@ -65,16 +69,69 @@ allocate_filter(Vacuum *v, uint64 end_row)
 	v->present_rows = end_row;
 }
 
+/* A row's header and slot in a leaf, and an engine page. */
+#define LS_ROW_OVERHEAD 24
+#define LS_PAGE_BYTES 4096
+
+/* How long to wait for the engine's horizon, which the engine worker moves on every 10 ms. */
+#define HORIZON_WAIT_MS 1000
+
+/* Remove the dead rows of the leaf around this one. */
+static void
+purge(Vacuum *v, const ls_row *row)
+{
+	ls_error	error;
+	ls_status	status;
+
+	if (row->row_id < v->purged)
+		return;
+	for (int ms = 0; !v->waited && row->writer_tn >= ls_store_horizon(ls_shared->store); ms++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+		v->waited = ms == HORIZON_WAIT_MS;
+	}
+	LS_CALL(status, ls_rel_purge(ls_reader(), ls_open(v->rel), row->row_id, &v->purged, &error));
+	ls_check(status, error, v->rel);
+}
+
+/*
+ * Leaves that were emptied before the last start, or when their neighbours were not in memory or
+ * latched, have no rows by which a purge comes to them.  So where half of the pages in use would do,
+ * or a sixteenth of all is free, each leaf is looked at once more.
+ */
+static void
+merge_leaves(Vacuum *v, uint64 end_row)
+{
+	ls_rel_info info;
+	uint64		row_id = 0;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(v->rel), &info, &error));
+	ls_check(status, error, v->rel);
+	if ((double) (info.pages - info.free_pages) * LS_PAGE_BYTES / 2 < v->live_bytes + 2 * LS_PAGE_BYTES &&
+		info.free_pages < info.pages / 16)
+		return;
+	while (row_id < end_row)
+	{
+		vacuum_delay_point(false);
+		LS_CALL(status, ls_rel_purge(ls_reader(), ls_open(v->rel), row_id, &row_id, &error));
+		ls_check(status, error, v->rel);
+	}
+}
+
 static void
 scan_table(Vacuum *v, bool with_indexes)
 {
 	LsScanDesc *scan = ls_scan_create(v->rel, SnapshotAny, 0);
+	uint64		end_row = ls_scan_end_row(scan);
 	BlockNumber block = InvalidBlockNumber;
 	ls_row		row;
 
 	v->blocks = ls_scan_blocks(scan);
 	if (with_indexes)
-		allocate_filter(v, ls_scan_end_row(scan));
+		allocate_filter(v, end_row);
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
 	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS, v->blocks);
@@ -89,9 +146,15 @@ scan_table(Vacuum *v, bool with_indexes)
 		}
 
 		if ((row.flags & LS_ROW_GHOST) == 0)
+		{
 			v->live += 1;
+			v->live_bytes += row.len + LS_ROW_OVERHEAD;
+		}
 		else if (row.writer_tn < v->horizon)
+		{
+			purge(v, &row);
 			continue;
+		}
 		else
 			v->recently_dead += 1;
 		if (row.row_id < v->present_rows)
@@ -100,6 +163,7 @@ scan_table(Vacuum *v, bool with_indexes)
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, v->blocks);
 	ls_scan_end(&scan->base);
+	merge_leaves(v, end_row);
 }
 
 /* May the index entry for this TID go? */
@@ -232,6 +296,11 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 			vacuum_index(&v, indexes[i]);
 			pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_PROCESSED, i + 1);
 		}
+	}
+	if (params->truncate != VACOPTVALUE_DISABLED)
+	{
+		pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_TRUNCATE);
+		ls_table_cut(rel, indexes, nindexes, v.message_level);
 	}
 	vac_close_indexes(nindexes, indexes, NoLock);
 	if (v.present != NULL)

@@ -233,9 +233,10 @@ class BTree {
   void apply_split(LatchedPath &path, NewFrames &frames, Bytes separator, const Divide &divide);
 
   // ---- tree_merge.cpp
-  Status merge_level(Bytes key, u8 level, bool *go_up);
+  Status merge_from(Bytes key, u8 level);
+  Status merge_level(Bytes key, u8 level, bool *go_up, bool *merged);
   Step plan_merge(Bytes key, u8 level, MergePlan *plan);
-  Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small);
+  Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small, bool *done);
   Step collapse_root(Frame *root);
   bool latch_meta(ExclusiveGuard &meta);
   void give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Frame *const> changed);

@@ -23,17 +23,29 @@ constexpr u32 kSmallBytes = kNodeSpace * 40 / 100;
 constexpr u32 kMergedBytes = kNodeSpace * 85 / 100;
 constexpr int kMergeTries = 4;
 
+// An inner node with one child goes wherever it fits: the last of its level, which has no upper fence, leaves its neighbour's
+// keys without their prefix, and would stay at the end of the file.
+u32 most_merged(u8 level, u32 used, u32 other) {
+  return level > 0 && (used == 0 || other == 0) ? kNodeSpace : kMergedBytes;
+}
+
 }  // namespace
 
-Status BTree::try_merge(Bytes key) {
-  bool go_up = true;
-  for (u8 level = 0; go_up; level++) LS_TRY(merge_level(key, level, &go_up));
+Status BTree::try_merge(Bytes key) { return merge_from(key, 0); }
+
+Status BTree::merge_from(Bytes key, u8 level) {
+  for (bool go_up = true; go_up; level++) {
+    bool merged, not_again;
+    LS_TRY(merge_level(key, level, &go_up, &merged));
+    // Then the nodes below the border, whose parents were two, are neighbours: of an emptied tree one leaf stays.
+    for (u8 below = level; merged && below-- > 0;) LS_TRY(merge_level(key, below, &not_again, &merged));
+  }
   return kOk;
 }
 
-Status BTree::merge_level(Bytes key, u8 level, bool *go_up) {
+Status BTree::merge_level(Bytes key, u8 level, bool *go_up, bool *merged) {
   Retry retry(ctx_);
-  *go_up = false;
+  *go_up = *merged = false;
   for (int i = 0; i < kMergeTries; i++, retry.again()) {
     MergePlan plan;
     Step step = plan_merge(key, level, &plan);
@@ -41,7 +53,7 @@ Status BTree::merge_level(Bytes key, u8 level, bool *go_up) {
       *go_up = plan.alone;
       if (!plan.right && !plan.collapse) return kOk;
       LS_TRY(reserve_log());
-      step = plan.collapse ? collapse_root(plan.left) : apply_merge(key, level, plan, go_up);
+      step = plan.collapse ? collapse_root(plan.left) : apply_merge(key, level, plan, go_up, merged);
       // A root's only child may be another inner node with a single child.
       if (step == Step::kOk && !plan.collapse) return kOk;
     }
@@ -81,7 +93,7 @@ Step BTree::plan_merge(Bytes key, u8 level, MergePlan *plan) {
     OptimisticGuard guard(pool(), neighbour.frame());
     u32 other = reinterpret_cast<const Node *>(guard.page())->used_bytes();
     if (!guard.valid() || !path.parent.valid()) return Step::kRestart;
-    if (used + other > kMergedBytes) continue;
+    if (used + other > most_merged(level, used, other)) continue;
     bool is_left = neighbour.raw == left.raw;
     plan->left = is_left ? neighbour.frame() : frame;
     plan->right = is_left ? frame : neighbour.frame();
@@ -91,7 +103,7 @@ Step BTree::plan_merge(Bytes key, u8 level, MergePlan *plan) {
 }
 
 // kRestart: things have changed since the plan.  kOk: merged, or it does not fit.
-Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small) {
+Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small, bool *done) {
   ExclusiveGuard meta, parent_guard, left_guard, right_guard;
   auto give_up = [&](Step step) {
     right_guard.reset_unchanged();
@@ -121,10 +133,12 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
   Node *merged = reinterpret_cast<Node *>(merged_page);
   u8 separator[kMaxKeyBytes];
   u16 separator_bytes = parent->copy_key(pos, separator);
-  if (!left->merge(right, {separator, separator_bytes}, merged) || merged->used_bytes() > kMergedBytes)
+  const u32 most = most_merged(level, left->used_bytes(), right->used_bytes());
+  if (!left->merge(right, {separator, separator_bytes}, merged) || merged->used_bytes() > most)
     return give_up(Step::kOk);
 
   if (logged()) ctx_.log->start(RecordKind::kSystem);
+  *done = true;
   log_image(merged);
   log_page_op(kTreeRemoveChild, plan.parent, operand(pos));
   std::memcpy(left, merged, kPageSize);

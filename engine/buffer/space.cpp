@@ -22,6 +22,7 @@ enum SpaceOp : u8 {
   kMakeTrunk = kOpSpace + 4,  // the page: TrunkList, numbers
   kSpill = kOpSpace + 5,      // meta: TrunkList without numbers; `count` left its list for the trunk
   kRefill = kOpSpace + 6,     // meta: TrunkList, numbers; the trunk becomes a free page itself
+  kCut = kOpSpace + 7,        // meta: SpaceCut, numbers: the list as it is afterwards
 };
 
 struct TrunkList {
@@ -30,8 +31,8 @@ struct TrunkList {
   u32 count;
 };
 
-constexpr u32 kListMax = sizeof(MetaPage::free_pages) / sizeof(PageNo);
-constexpr u32 kTrunkMove = 256;   // numbers that a trunk takes over: the record stays small
+constexpr u32 kListMax = kMaxFreeList;
+constexpr u32 kTrunkMove = kMostInTrunk;
 constexpr u32 kRefillBelow = 16;  // prepare brings a trunk back
 static_assert(kRefillBelow + kTrunkMove + 1 <= kListMax);
 static_assert(2 * (kMaxOpHeadBytes + sizeof(TrunkList)) + kTrunkMove * sizeof(PageNo) <= kSpaceRecordBytes);
@@ -59,6 +60,8 @@ PageNo page_of(Swip swip) {
   if (swip.is_null()) return 0;
   return swip.is_evicted() ? swip.page_no() : swip.frame()->page_no.load(std::memory_order_relaxed);
 }
+
+Swip disk_swip(PageNo page_no) { return page_no ? Swip::evicted(page_no) : Swip{}; }
 
 // What a change does to the page, in normal operation and in redo alike.
 void take_new(MetaPage *meta) { meta->page_count++; }
@@ -89,6 +92,14 @@ void refill(MetaPage *meta, Swip next, PageNo trunk, const PageNo *pages, u32 co
   meta->free_count += count;
   meta->free_pages[meta->free_count++] = trunk;
   meta->trunk = next.raw;
+}
+
+void cut(MetaPage *meta, const SpaceCut &to, const PageNo *pages, u32 count, Swip trunk) {
+  meta->page_count = to.page_count;
+  meta->free_total = to.free_total;
+  meta->free_count = count;
+  std::copy_n(pages, count, meta->free_pages);
+  meta->trunk = trunk.raw;
 }
 
 struct MetaView {
@@ -137,9 +148,7 @@ Step try_refill(Ctx &ctx, FileSlot &file) {
   }
   refill(m, Swip{t->next}, trunk_no, t->pages, t->count);
   ctx.pool->mark_dirty(meta.frame(), gsn);
-  t->header.kind = PageKind::kFree;
-  t->header.gsn = gsn;
-  ctx.pool->free_frame(trunk.detach());
+  space_free_trunk(ctx, trunk, gsn);
   return Step::kOk;
 }
 
@@ -172,7 +181,7 @@ Status SpaceReservation::prepare(Ctx &ctx, FileSlot &file, u32 count) {
   file_ = &file;
   count_ = count;
   // Counted before the meta page is looked at: another worker that reserves sees that, or what
-  // was taken.
+  // was taken.  And a cut (space_cut.cpp) sees it, or is seen in the meta page.
   const u64 reserved = u64{file.pages_reserved.fetch_add(count, std::memory_order_seq_cst)} + count;
   MetaView view{};
   // While the file is being made there is no meta page yet, only this worker, and nothing handed out.
@@ -237,11 +246,34 @@ bool space_put(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard, ExclusiveGuard &
   return true;
 }
 
+void space_cut(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard, const SpaceCut &to,
+               std::span<const PageNo> free_pages) {
+  LS_ASSERT(free_pages.size() <= kListMax);
+  const Bytes numbers(reinterpret_cast<const u8 *>(free_pages.data()), free_pages.size_bytes());
+  log_op(ctx, file, kMetaPageNo, kCut, bytes_of(to), numbers);
+  cut(reinterpret_cast<MetaPage *>(guard.page()), to, free_pages.data(),
+      static_cast<u32>(free_pages.size()), disk_swip(to.trunk));
+}
+
+void space_free_trunk(Ctx &ctx, ExclusiveGuard &trunk, Gsn gsn) {
+  auto *header = reinterpret_cast<PageHeader *>(trunk.page());
+  header->kind = PageKind::kFree;
+  // Its last image must not be on disk before the record is: without that it is a trunk still.
+  if (gsn) header->gsn = gsn;
+  ctx.pool->free_frame(trunk.detach());
+}
+
+bool space_is_cut(u8 code, Bytes operands, PageNo *pages) {
+  SpaceCut to;
+  if (code != kCut || operands.size() < sizeof to) return false;
+  std::memcpy(&to, operands.data(), sizeof to);
+  *pages = to.page_count;
+  return to.page_count > kMetaPageNo;
+}
+
 // ---- redo
 
 namespace {
-
-Swip disk_swip(PageNo page_no) { return page_no ? Swip::evicted(page_no) : Swip{}; }
 
 Status misfit(PageNo page_no, const char *what) {
   return fail(LS_CORRUPT, "log does not fit page %u: %s", page_no, what);
@@ -272,6 +304,26 @@ Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
   }
 }
 
+Status redo_cut(Bytes operands, MetaPage *meta, PageNo at) {
+  SpaceCut to;
+  PageNo pages[kListMax];
+  if (operands.size() < sizeof to) return misfit(at, "operands of a cut");
+  std::memcpy(&to, operands.data(), sizeof to);
+  operands = operands.subspan(sizeof to);
+  const u32 count = static_cast<u32>(operands.size() / sizeof(PageNo));
+  const bool fits = operands.size() % sizeof(PageNo) == 0 && count <= kListMax &&
+                    to.page_count > kMetaPageNo && to.page_count <= meta->page_count &&
+                    to.trunk < to.page_count && to.free_total >= count &&
+                    to.free_total < to.page_count;
+  if (!fits) return misfit(at, "a cut to another number of pages");
+  if (count > 0) std::memcpy(pages, operands.data(), operands.size());
+  for (u32 i = 0; i < count; i++) {
+    if (pages[i] >= to.page_count) return misfit(at, "a free page has been cut off");
+  }
+  cut(meta, to, pages, count, disk_swip(to.trunk));
+  return kOk;
+}
+
 }  // namespace
 
 Status space_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
@@ -280,6 +332,7 @@ Status space_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   if (on_meta != (page_no == kMetaPageNo) || (on_meta && meta->magic != kMetaMagic))
     return misfit(page_no, "not a meta page, or one");
   if (code == kTakeFree || code == kTakeNew || code == kPut) return redo_single(code, operands, meta, page_no);
+  if (code == kCut) return redo_cut(operands, meta, page_no);
   TrunkList list;
   PageNo pages[kTrunkMove];
   if (code < kTakeFree || code > kRefill || operands.size() < sizeof list) return misfit(page_no, "unknown operation");

@@ -43,6 +43,23 @@ PageNo space_take(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta);
 // BufferPool::free_frame(page.detach()).
 bool space_put(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta, ExclusiveGuard &page);
 
+// What is left of a file whose last pages, all of them free, are taken off (space_cut.hpp).
+struct SpaceCut {
+  PageNo page_count;
+  PageNo trunk;       // the first one, 0: none
+  u32 free_total;
+};
+// Logged like the others, as the one operation of a kCut record.  The caller swizzles the trunk.
+void space_cut(Ctx &ctx, FileSlot &file, ExclusiveGuard &meta, const SpaceCut &cut,
+               std::span<const PageNo> free_pages);
+// A trunk, latched exclusively, whose numbers are elsewhere since the record `gsn`: its page is free.
+void space_free_trunk(Ctx &ctx, ExclusiveGuard &trunk, Gsn gsn);
+inline constexpr u32 kMaxFreeList = sizeof(MetaPage::free_pages) / sizeof(PageNo);
+inline constexpr u32 kMostInTrunk = 256;   // numbers that a trunk takes over: the record stays small
+inline constexpr u32 kCutRecordBytes = sizeof(SpaceCut) + sizeof(MetaPage::free_pages) + 32;
+// Is it a cut, and to how many pages?
+bool space_is_cut(u8 code, std::span<const u8> operands, PageNo *pages);
+
 // Redo one kOpSpace operation on its page (meta or trunk).  LS_CORRUPT when it does not fit the page.
 Status space_redo(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no);
 

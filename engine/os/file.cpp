@@ -165,6 +165,25 @@ Status file_extend(const FileRef &file, u32 pages) {
   return kOk;
 }
 
+Status file_shrink(const FileRef &file, u32 pages) {
+  u32 have;
+  LS_TRY(file_pages(file, &have));
+  if (have <= pages) return kOk;
+  // The last one first: a segment that is not full ends the file.
+  for (u32 segment_no = (have - 1) / kPagesPerSegment + 1; segment_no-- > 0;) {
+    const u32 first = segment_no * kPagesPerSegment;
+    if (first + kPagesPerSegment <= pages) break;
+    const u64 bytes = u64{pages > first ? pages - first : 0} * kPageSize;
+    SegmentPath path(file, segment_no);
+    SegmentRef segment;
+    LS_TRY(get_segment(file, segment_no, &segment));
+    if (sys_ftruncate(segment->fd(), bytes, path.text) < 0) {
+      return fail_errno(errno, path.text, "could not truncate relation file");
+    }
+  }
+  return kOk;
+}
+
 Status file_pages(const FileRef &file, u32 *pages) {
   *pages = 0;
   for (u32 segment_no = 0;; segment_no++) {

@@ -27,6 +27,9 @@ Status file_write_page(const FileRef &file, PageNo page, const u8 *buffer);
 // filled to 1 GiB before the next is created; the first is the host's: LS_NOT_FOUND when it does not exist.  One caller
 // per file at a time.
 Status file_extend(const FileRef &file, u32 pages);
+// Shrink to so many pages, if it has more.  Segments that are emptied stay, for other processes may
+// have them open.  Not beside file_extend.
+Status file_shrink(const FileRef &file, u32 pages);
 Status file_pages(const FileRef &file, u32 *pages);  // size now; LS_NOT_FOUND when there is none
 // *lost, unless null: the sync itself has failed.  What was written before may have gone from the
 // page cache then, and the next sync would know nothing of it: it must not be tried again.

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "buffer/file_table.hpp"
+#include "buffer/space.hpp"
 #include "wal/log_bounds.hpp"
 
 namespace ls {
@@ -52,6 +53,7 @@ bool LogSlotTxn::pass(const LogRecord &record) {
     case RecordKind::kSystem:
     case RecordKind::kFile:
     case RecordKind::kTwoPhaseEnd:
+    case RecordKind::kCut:
       return false;
   }
   return false;
@@ -95,6 +97,8 @@ Status LogAnalyser::what_it_says(const LogEntry &entry, const LogRecord &record,
       return two_phase(entry, record);
     case RecordKind::kTwoPhaseEnd:
       return two_phase_end(entry, record);
+    case RecordKind::kCut:
+      return cut(entry);
   }
   return fail_record(entry, "unknown kind of record");
 }
@@ -163,6 +167,29 @@ Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
   return kOk;
 }
 
+Status LogAnalyser::cut(const LogEntry &entry) {
+  LogOp op;
+  bool end;
+  LS_TRY(LogOpReader(entry).next(&op, &end));
+  PageNo pages;
+  if (end || !space_is_cut(op.code, op.operands, &pages)) return fail_record(entry, "bad cut");
+  out_->cuts[op.file].push_back({entry.gsn, pages});
+  return kOk;
+}
+
+void LogAnalyser::order_cuts() {
+  for (auto &[file_no, cuts] : out_->cuts) {
+    std::sort(cuts.begin(), cuts.end(), [](const LoggedCut &a, const LoggedCut &b) { return a.gsn < b.gsn; });
+    for (size_t i = cuts.size() - 1; i-- > 0;) cuts[i].pages = std::min(cuts[i].pages, cuts[i + 1].pages);
+  }
+}
+
+bool is_cut_off(const LoggedCuts &cuts, PageNo page, Gsn gsn) {
+  const auto later = std::upper_bound(cuts.begin(), cuts.end(), gsn,
+                                      [](Gsn at, const LoggedCut &cut) { return at < cut.gsn; });
+  return later != cuts.end() && page >= later->pages;
+}
+
 void LogAnalyser::supersede() {
   using Key = std::tuple<u32, u32, u32, i32>;
   std::map<Key, FileNo> latest;
@@ -214,6 +241,7 @@ Status LogAnalyser::finish() {
   for (auto &[number, slot] : slots_)
     if (slot.txn.nameless) return fail_nameless(slot);
   supersede();
+  order_cuts();
   return kOk;
 }
 

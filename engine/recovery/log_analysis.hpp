@@ -12,6 +12,8 @@
 //     logged under an older one is on disk or was truncated away by the host, and is not redone.
 // A4  A transaction prepared for two-phase commit gets another TN at each start that finds it, but keeps its full xid: it has
 //     ended when the last record about that xid is kTwoPhaseEnd.
+// A5  What was logged before a cut for pages that were cut off is not redone: they may be gone, and
+//     nothing of them is needed.  Their next life begins with all of the page.
 #pragma once
 #include <map>
 #include <string>
@@ -60,6 +62,15 @@ struct LoggedFile {
 // A slot in a run.
 using LogSlotRun = std::pair<u32, u32>;   // slot, run
 
+// What a file was cut to, and when (buffer/space_cut.hpp).
+struct LoggedCut {
+  Gsn gsn;
+  PageNo pages;
+};
+using LoggedCuts = std::vector<LoggedCut>;
+// Has the page been cut off after that? The cuts by GSN, each with the least of those behind it.
+bool is_cut_off(const LoggedCuts &cuts, PageNo page, Gsn gsn);
+
 // A transaction that may have begun before the log does.
 struct ListedTxn {
   Tn tn = 0;
@@ -71,6 +82,7 @@ struct LogAnalysis {
   TnSet ended;                              // the others, of which there may be millions
   std::unordered_map<u64, Tn> two_phase;  // by full xid: prepared and not ended (A4), under its latest TN
   std::unordered_map<FileNo, LoggedFile> files;
+  std::unordered_map<FileNo, LoggedCuts> cuts;   // A5
   // A1: whose kRow records are that come before the first that names their transaction, time after time.
   std::map<LogSlotRun, std::vector<Tn>> named_later;
   std::map<LogSlotRun, ListedTxn> listed;
@@ -137,7 +149,9 @@ class LogAnalyser {
   Status two_phase(const LogEntry &entry, const LogRecord &record);
   Status two_phase_end(const LogEntry &entry, const LogRecord &record);
   Status file(const LogEntry &entry, const LogRecord &record);
+  Status cut(const LogEntry &entry);
   void supersede();
+  void order_cuts();
 
   LogAnalysis *out_;
   Tn owner_ = 0;

@@ -21,6 +21,7 @@ const char *kind_name(RecordKind kind) {
     case RecordKind::kFile: return "file";
     case RecordKind::kTwoPhase: return "two-phase prepared";
     case RecordKind::kTwoPhaseEnd: return "two-phase end";
+    case RecordKind::kCut: return "cut";
   }
   return "unknown";
 }

@@ -28,6 +28,7 @@ struct RecoveryFile {
   State state = State::kUnopened;
   FileSlot *slot = nullptr;   // kOpen, until redo has ended
   bool started_empty = false;
+  const LoggedCuts *cuts = nullptr;    // null: none
   bool is_settled() const { return state == State::kOpen || state == State::kGone; }
   std::atomic<bool> truncated{false};  // R2: found out by a thread; kGone once all have come back
 };

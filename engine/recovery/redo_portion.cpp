@@ -68,6 +68,7 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     RecoveryFile &file = files_[op.file];
     if (!file.is_settled()) LS_TRY(open_file(op.file, file, no_room));
     if (file.state == RecoveryFile::State::kGone) continue;
+    if (file.cuts && is_cut_off(*file.cuts, op.page, entry.gsn)) continue;   // A5
     u32 page;
     if (*no_room || !pages_.name(*file.slot, op.page, &page)) {
       ops_.resize(before);
@@ -95,6 +96,8 @@ Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room)
   // For its meta page.
   *no_room = !pages_.room();
   if (*no_room) return kOk;
+  const auto cuts = analysis_.cuts.find(file_no);
+  file.cuts = cuts == analysis_.cuts.end() ? nullptr : &cuts->second;
   status = ctx_.pool->open_file(ctx_, logged.key(), logged.path.c_str(),
                                 static_cast<ls_rel_kind>(logged.record.kind), true, file_no,
                                 BTree::format, &file.slot);

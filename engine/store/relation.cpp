@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "btree/tree.hpp"
+#include "buffer/space_cut.hpp"
 #include "index/index_entry.hpp"
 #include "txn/row.hpp"
+#include "txn/row_leaf.hpp"
+#include "txn/row_purge.hpp"
 #include "txn/row_read.hpp"
 
 namespace ls {
@@ -140,6 +143,23 @@ Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {
   }
   info->next_row_id = 0;
   return file.kind == LS_REL_TABLE ? row_ids_next(w, file, &info->next_row_id) : kOk;
+}
+
+Status relation_purge(Worker &w, FileSlot &file, u64 row_id, u64 *end_row) {
+  PurgeResult purged;
+  LS_TRY(purge_leaf(w, file, row_id, settled_below(*w.txns), &purged));
+  *end_row = purged.end_row;
+  // One that was emptied when its neighbours were not in memory.
+  if (purged.removed == 0) merge_small_leaf(w, file, row_id);
+  return kOk;
+}
+
+Status relation_cut(Worker &w, FileSlot &file, bool look, u64 *before, u64 *after) {
+  FileLength length;
+  LS_TRY(look ? space_look_for_cut(w.ctx, file, &length) : space_cut_off(w.ctx, file, &length));
+  *before = length.before;
+  *after = length.after;
+  return kOk;
 }
 
 Status relation_check(Worker &w, FileSlot &file, ls_check_result *result) {

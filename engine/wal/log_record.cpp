@@ -32,7 +32,8 @@ u32 numbers_of(RecordKind kind) {
   switch (kind) {
     case RecordKind::kSystem:
     case RecordKind::kRow:
-    case RecordKind::kFile: return 0;
+    case RecordKind::kFile:
+    case RecordKind::kCut: return 0;
     case RecordKind::kFirstRow:
     case RecordKind::kCommit:
     case RecordKind::kAborted: return 1;

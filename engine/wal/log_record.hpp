@@ -59,9 +59,12 @@ enum class RecordKind : u8 {
   kFile = 7,     // FileRecord
   kTwoPhase = 8, // tn, full xid: prepared, its file is there (txn/prepared.hpp); again by every checkpoint
   kTwoPhaseEnd = 9, // tn, full xid, committed (0: completely undone); by any slot, among another one's records
+  kCut = 10,     // one page operation: a file has become shorter (buffer/space_cut.hpp)
 };
 
-inline bool has_page_operations(RecordKind kind) { return kind <= RecordKind::kFirstRow; }
+inline bool has_page_operations(RecordKind kind) {
+  return kind <= RecordKind::kFirstRow || kind == RecordKind::kCut;
+}
 
 inline constexpr u32 kMaxRecordNumbers = 3;
 

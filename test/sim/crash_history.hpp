@@ -4,6 +4,7 @@
 // One thread makes all transactions, so they stand in one order: what a recovery may leave is the state after some commit that is
 // not before the last one acknowledged and not behind the last one begun.  The store's own threads work beside it as they do.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -133,6 +134,8 @@ class CrashHistory {
   void change_keys(Client &c, Client &other);
   void wide_rows(Client &c, StoreLife &store);
   void empty_out(Client &c);
+  // VACUUM's last step.
+  void cut(Client &c);
   void build_index(Client &c);
   void drop(Client &c, StoreLife &store);
   // The host notes what it had before the last commits, then makes a checkpoint.
@@ -376,6 +379,28 @@ inline void CrashHistory::empty_out(Client &c) {
   EXPECT_TRUE(status == LS_OK || status == LS_END) << c.session.err.message;
 }
 
+// Of the file that has most free pages at its end; then it grows again.
+inline void CrashHistory::cut(Client &c) {
+  begin(c);
+  for (auto &[row, data] : c.session.contents(c.session.open(kWide))) remove(c, kWide, row);
+  commit(c);
+  ls_error &err = c.session.err;
+  ls_rel *rel = c.session.open(kWide);
+  const auto vacuum = [&] {
+    for (u64 row = 0, end; row < LS_MAX_ROW_ID; row = end) LS_EXPECT_OK(ls_rel_purge(c.session.worker(), rel, row, &end, &err));
+    u64 before = 0, after = 0;
+    LS_EXPECT_OK(ls_rel_cut(c.session.worker(), rel, false, &before, &after, &err));
+    return before - after;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  u64 pages = 0;
+  while (pages < 20 && std::chrono::steady_clock::now() < deadline) pages += vacuum();
+  EXPECT_GE(pages, 20u);
+  begin(c);
+  for (u32 i = 0; i < 12; i++) insert(c, kWide, text(8000 + i, 3000));
+  commit(c);
+}
+
 inline void CrashHistory::build_index(Client &c) {
   disk_.host_create(HostDirectory::relation_path(kBuiltIndex));
   std::set<std::string> entries;
@@ -461,6 +486,7 @@ inline void CrashHistory::run() {
     empty_out(a);
     build_index(a);
     finish_prepared(b, host, 1, false);
+    cut(a);
     drop(b, store);
     checkpoint(store);
     // What is not finished when the crash comes: one prepared, a loser, and a commit nobody has waited for.

@@ -694,6 +694,14 @@ LS_NODISCARD ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t
 LS_NODISCARD ls_status ls_log_scan_next(ls_log_scan *scan, ls_log_item *item, ls_error *err) LS_NOEXCEPT;
 void ls_log_scan_close(ls_log_scan *scan) LS_NOEXCEPT;
 
+/* Remove the rows that were deleted for everybody from the leaf around row_id, and merge it with a neighbour
+ * if little is left. *end_row: the leaf's rows are below. For VACUUM; mostly it happens by itself. */
+LS_NODISCARD ls_status ls_rel_purge(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *end_row, ls_error *err) LS_NOEXCEPT;
+
+/* Give free pages at the end of the file back to the file system. Pages of 4 KiB that the file has before and
+ * after; look: would have, it stays as it is. Also where others work on the relation, but then perhaps nothing is done. */
+LS_NODISCARD ls_status ls_rel_cut(ls_worker *worker, ls_rel *rel, bool look, uint64_t *before, uint64_t *after, ls_error *err) LS_NOEXCEPT;
+
 typedef struct ls_check_result {
   uint64_t pages, leaf_pages, inner_pages, free_pages, rows, ghosts, versions;
 } ls_check_result;

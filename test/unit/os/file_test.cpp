@@ -104,6 +104,24 @@ TEST_P(FileTest, an_absent_file_is_not_found) {
   EXPECT_EQ(code(file_sync(file)), LS_NOT_FOUND);
 }
 
+TEST_P(FileTest, shrinking_empties_the_segments_behind) {
+  const FileRef file = make(1, "shrinks");
+  // Sparse, so that the test needs no gigabyte.
+  const auto most_of_a_segment = static_cast<off_t>(kSegmentBytes - kPageSize);
+  ASSERT_EQ(truncate((directory_ / "shrinks").c_str(), most_of_a_segment), 0);
+  u32 pages = 0;
+  ASSERT_TRUE(ok(file_extend(file, kPagesPerSegment + 3)));
+  for (const u32 to : {kPagesPerSegment + 5, kPagesPerSegment + 2, kPagesPerSegment, 8u, 0u}) {
+    ASSERT_TRUE(ok(file_shrink(file, to)));
+    ASSERT_TRUE(ok(file_pages(file, &pages)));
+    EXPECT_EQ(pages, std::min(to, kPagesPerSegment + 3));
+  }
+  ASSERT_EQ(truncate((directory_ / "shrinks").c_str(), most_of_a_segment), 0);
+  ASSERT_TRUE(ok(file_extend(file, kPagesPerSegment + 1)));
+  ASSERT_TRUE(ok(file_pages(file, &pages)));
+  EXPECT_EQ(pages, kPagesPerSegment + 1);
+}
+
 TEST_P(FileTest, extending_never_shrinks_and_allocates) {
   FileRef file = make(1, "a");
   ASSERT_TRUE(ok(file_extend(file, 100)));

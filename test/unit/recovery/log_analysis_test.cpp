@@ -35,6 +35,11 @@ class ImageBuilder {
   }
   ImageBuilder &row(u32 slot) { return add(slot, RecordKind::kRow, op(1, 2, kOpRow + 1, "abc")); }
   ImageBuilder &system(u32 slot) { return add(slot, RecordKind::kSystem, op(1, 2, kOpRow + 5, "abc")); }
+  ImageBuilder &cut(FileNo file_no, PageNo pages) {
+    const u32 operands[] = {pages, 0, 0};
+    return add(0, RecordKind::kCut,
+               op(file_no, 0, kOpSpace + 7, {reinterpret_cast<const char *>(operands), sizeof operands}));
+  }
   ImageBuilder &file(FileNo file_no, u32 relation) {
     std::string path = "base/5/" + std::to_string(relation);
     FileRecord r{file_no, 1663, 5, relation, -1, LS_REL_TABLE, 1, static_cast<u16>(path.size())};
@@ -125,6 +130,32 @@ TEST(LogAnalysisTest, prepared_transactions_leave_their_slots_and_end_anywhere) 
   EXPECT_EQ(fate(a, 10), TxnFate::kTwoPhase);
   EXPECT_TRUE(has_ended(a, 11));
   EXPECT_TRUE(has_ended(a, 13));
+}
+
+TEST(LogAnalysisTest, pages_are_cut_off_for_what_was_logged_before) {
+  ImageBuilder b;
+  b.system(0).cut(1, 50).system(0).cut(2, 5).cut(1, 100).system(0).cut(1, 80);   // GSNs 1 to 7
+  LogAnalysis a;
+  ASSERT_EQ(analyse(b, &a), kOk);
+  const LoggedCuts &cuts = a.cuts.at(1);
+  EXPECT_TRUE(is_cut_off(cuts, 50, 1));
+  EXPECT_FALSE(is_cut_off(cuts, 49, 1));
+  EXPECT_FALSE(is_cut_off(cuts, 79, 2)) << "the cut itself";
+  for (const Gsn gsn : {3, 4, 5, 6}) {
+    EXPECT_TRUE(is_cut_off(cuts, 80, gsn));
+    EXPECT_FALSE(is_cut_off(cuts, 79, gsn));
+  }
+  EXPECT_FALSE(is_cut_off(cuts, 100, 7));
+  EXPECT_TRUE(is_cut_off(a.cuts.at(2), 5, 3));
+  EXPECT_FALSE(a.cuts.contains(3));
+  for (const std::string &bad : {std::string(), ImageBuilder::op(1, 0, kOpSpace + 7, "abc"),
+                                 ImageBuilder::op(1, 0, kOpSpace + 1, std::string(12, 'x')),
+                                 ImageBuilder::op(1, 0, kOpSpace + 7, std::string(12, '\0'))}) {
+    ImageBuilder damaged;
+    damaged.add(0, RecordKind::kCut, bad);
+    LogAnalysis none;
+    EXPECT_EQ(code(analyse(damaged, &none)), LS_CORRUPT);
+  }
 }
 
 // A start gives it another TN; a xid that the host hands out again, having lost the first, is another transaction.
