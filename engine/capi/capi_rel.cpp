@@ -38,11 +38,16 @@ ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_info *info, ls_
 }
 
 ls_status ls_rel_purge(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *end_row, ls_error *err) noexcept {
-  return wall::call(err, [&] { return relation_purge(wall::worker(worker), wall::file(rel), row_id, end_row); });
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return relation_purge(w, file, row_id, end_row);
+  });
 }
 
-ls_status ls_rel_cut(ls_worker *worker, ls_rel *rel, bool look, uint64_t *before, uint64_t *after, ls_error *err) noexcept {
-  return wall::call(err, [&] { return relation_cut(wall::worker(worker), wall::file(rel), look, before, after); });
+ls_status ls_rel_cut(ls_worker *worker, ls_rel *rel, bool look, uint64_t *before, uint64_t *after,
+                     ls_error *err) noexcept {
+  return wall::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return relation_cut(w, file, look, before, after);
+  });
 }
 
 ls_status ls_rel_check(ls_worker *worker, ls_rel *rel, ls_check_result *result, ls_error *err) noexcept {

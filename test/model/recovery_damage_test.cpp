@@ -174,8 +174,8 @@ class RecoveryDamage : public ::testing::Test {
     Host host(store.store(), kNextXid);
     Session s(store.store(), &host, 0);
     for (u32 relation : {kTable, kOther}) {
-      ls_rel *rel = open(s, relation, LS_REL_TABLE);
-      if (!rel) continue;
+      ls_rel table, *const rel = &table;
+      if (!open(s, relation, LS_REL_TABLE, rel)) continue;
       std::vector<u64> ids;
       may_fail(s.scan(rel, [&](const ls_row &row) { ids.push_back(row.row_id); }), s.err);
       if (s.begin() != LS_OK) return;
@@ -196,19 +196,18 @@ class RecoveryDamage : public ::testing::Test {
     ls_error failure;
     EXPECT_FALSE(ls_store_failed(store.store(), &failure)) << failure.message;
   }
-  static ls_rel *open(Session &s, u32 relation, ls_rel_kind kind) {
+  static bool open(Session &s, u32 relation, ls_rel_kind kind, ls_rel *rel) {
     const ls_rel_key key = relation_key(relation);
-    ls_rel *rel = nullptr;
-    const ls_status status = ls_rel_open(
-        s.worker(), &key, HostDirectory::relation_path(relation).c_str(), kind, true, &rel, &s.err);
+    const std::string path = HostDirectory::relation_path(relation);
+    const ls_status status = ls_rel_open(s.worker(), &key, path.c_str(), kind, true, rel, &s.err);
     may_fail(status, s.err);
-    return status == LS_OK ? rel : nullptr;
+    return status == LS_OK;
   }
   static void use_index(Session &s) {
-    ls_rel *index = open(s, kIndex, LS_REL_INDEX);
-    if (!index) return;
+    ls_rel index, table;
+    if (!open(s, kIndex, LS_REL_INDEX, &index)) return;
     ls_index_scan *scan = nullptr;
-    may_fail(ls_index_scan_open(s.worker(), index, &scan, &s.err), s.err);
+    may_fail(ls_index_scan_open(s.worker(), &index, &scan, &s.err), s.err);
     ls_status status = ls_index_scan_range(scan, {nullptr, 0}, {nullptr, 0}, false, &s.err);
     ls_index_entry entry;
     while (status == LS_OK)
@@ -216,11 +215,10 @@ class RecoveryDamage : public ::testing::Test {
     may_fail(status, s.err);
     ls_index_scan_close(scan);
     if (s.begin() != LS_OK) return;
-    ls_rel *rel = open(s, kTable, LS_REL_TABLE);
     u64 id = 0;
-    if (rel && s.insert(rel, "row", &id) == LS_OK) {
+    if (open(s, kTable, LS_REL_TABLE, &table) && s.insert(&table, "row", &id) == LS_OK) {
       const std::string key = "5" + std::string(1, '\0');
-      may_fail(ls_index_insert(s.worker(), index, rel,
+      may_fail(ls_index_insert(s.worker(), &index, &table,
                                {reinterpret_cast<const u8 *>(key.data()), 2}, id, {}, &s.err),
                s.err);
     }

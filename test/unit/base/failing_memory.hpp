@@ -12,7 +12,7 @@ class FailingMemory {
  public:
   // This thread's n-th counted allocation from now on fails.
   static void arm(u64 nth);
-  // The n-th of threads of that name.
+  // The n-th of threads of that name, which is a literal.
   static void arm_threads(const char *name, u64 nth);
   // Whether it has failed.
   static bool fired();

@@ -20,7 +20,8 @@ enum class Target : u32 { kNobody, kCounted, kThreads };
 std::atomic<Target> g_target{Target::kNobody};
 std::atomic<u64> g_left{0};
 std::atomic<bool> g_fired{false};
-char g_name[16];
+// A thread that the engine has started may look at it while the next one is armed.
+std::atomic<const char *> g_name{nullptr};
 thread_local u32 t_counted = 0;
 pthread_t g_counted_thread;
 
@@ -32,7 +33,8 @@ bool is_meant() {
       return t_counted > 0 && pthread_equal(pthread_self(), g_counted_thread);
     case Target::kThreads:
       char name[16];
-      return pthread_getname_np(pthread_self(), name, sizeof name) == 0 && std::strcmp(name, g_name) == 0;
+      return pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+             std::strcmp(name, g_name.load(std::memory_order_relaxed)) == 0;
   }
   return false;
 }
@@ -58,7 +60,7 @@ void FailingMemory::arm(u64 nth) {
 }
 
 void FailingMemory::arm_threads(const char *name, u64 nth) {
-  std::strncpy(g_name, name, sizeof g_name - 1);
+  g_name.store(name, std::memory_order_relaxed);
   arm_for(Target::kThreads, nth);
 }
 
