@@ -233,7 +233,6 @@ class BTree {
   void apply_split(LatchedPath &path, NewFrames &frames, Bytes separator, const Divide &divide);
 
   // ---- tree_merge.cpp
-  Status merge_from(Bytes key, u8 level);
   Status merge_level(Bytes key, u8 level, bool *go_up, bool *merged);
   Step plan_merge(Bytes key, u8 level, MergePlan *plan);
   Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small, bool *done);

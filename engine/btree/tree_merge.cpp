@@ -31,13 +31,13 @@ u32 most_merged(u8 level, u32 used, u32 other) {
 
 }  // namespace
 
-Status BTree::try_merge(Bytes key) { return merge_from(key, 0); }
-
-Status BTree::merge_from(Bytes key, u8 level) {
-  for (bool go_up = true; go_up; level++) {
+Status BTree::try_merge(Bytes key) {
+  bool go_up = true;
+  for (u8 level = 0; go_up; level++) {
     bool merged, not_again;
     LS_TRY(merge_level(key, level, &go_up, &merged));
-    // Then the nodes below the border, whose parents were two, are neighbours: of an emptied tree one leaf stays.
+    // Then the nodes below the border, whose parents were two, are neighbours: of an emptied tree
+    // one leaf stays.  Not in x_merge, which leaves the last leaf to a bulk load.
     for (u8 below = level; merged && below-- > 0;) LS_TRY(merge_level(key, below, &not_again, &merged));
   }
   return kOk;

@@ -177,7 +177,9 @@ Status BTree::x_merge(Bytes key, bool *merged) {
     if (step == Step::kOk) break;
   }
   // The parent may have become small.
-  return *merged ? merge_from(key, 1) : kOk;
+  bool go_up = *merged, parents_merged;
+  for (u8 level = 1; go_up; level++) LS_TRY(merge_level(key, level, &go_up, &parents_merged));
+  return kOk;
 }
 
 // Frames may have got other pages, files may go meanwhile: whatever leaf the key leads to is looked at.

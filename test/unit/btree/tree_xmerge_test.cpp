@@ -193,6 +193,29 @@ TEST_P(XMerge, the_last_leaf_is_left_alone) {
   EXPECT_EQ(as_string(node->lower_fence()), last);
 }
 
+// Nor when the parents of the leaves are merged, so that the last leaf has new neighbours.
+TEST_P(XMerge, a_bulk_load_goes_on_beside_it) {
+  EngineFixture engine;
+  EngineFixture::Worker worker(engine, 0);
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, GetParam()));
+  alignas(64) u8 page[kPageSize] = {};
+  Node *leaf = reinterpret_cast<Node *>(page);
+  std::string from;
+  u64 gone = 0;
+  for (u64 i = 1; i <= 500; i++) {
+    // Long separators: a parent has few leaves.
+    const std::string long_part(500, 'x'), key = int_key(i - 1) + long_part + "x";
+    const std::string to = int_key(i) + long_part;
+    leaf->init(true, 0, as_bytes(from), as_bytes(to), true);
+    leaf->insert(as_bytes(key), as_bytes(std::string(i % 200, 'v')));
+    ASSERT_EQ(code(user.tree.fill_last_leaf(*leaf)), LS_OK) << i << ": " << last_error().message;
+    from = to;
+    if (i % 10 == 0) gone += x_merge_all(user);
+  }
+  EXPECT_GT(gone, 100u);
+  EXPECT_TRUE(is_sound(user));
+}
+
 TEST_P(XMerge, keys_and_separators_of_all_lengths) {
   EngineFixture engine({.pool_bytes = u64{16} << 20});
   EngineFixture::Worker worker(engine, 0);
