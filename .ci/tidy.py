@@ -175,7 +175,29 @@ def rule_readme(tree):
                 yield f"{path}:{number}: wider than 100 columns"
 
 
+DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md")
+DECISION_HEADS = ["Context", "Decision", "Consequences", "Measured"]
+
+
+def rule_decisions(tree):
+    """each decision has its number, and heads Context, Decision, Consequences, Measured"""
+    for path, text in tree.text.items():
+        if not path.startswith("docs/decisions/"):
+            continue
+        name = DECISION.fullmatch(path)
+        if not name:
+            yield f"{path}: not named NNNN-name.md"
+        elif not text.startswith(f"# {name.group(1)}: "):
+            yield f"{path}: its first line is not '# {name.group(1)}: ' and a title"
+        if re.findall(r"^## (.*)$", text, re.MULTILINE) != DECISION_HEADS:
+            yield f"{path}: its '## ' heads are not {', '.join(DECISION_HEADS)}, in this order"
+        if re.search(r"^## .*\n+(?:## |\Z)", text, re.MULTILINE):
+            yield f"{path}: a head without text; say in a line what was not measured"
+
+
 RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
+
+SOUND_DECISION = "# 0001: a\n" + "".join(f"\n## {head}\n\nb\n" for head in DECISION_HEADS)
 
 # rule, files with one fault: the rule must complain exactly once.
 CANARIES = [
@@ -199,6 +221,11 @@ CANARIES = [
     (rule_monitoring_page, {"src/ls_a.c": 'WaitEventExtensionNew("LeanstoreA");\n'}),
     (rule_readme, {"README.md": "\n" * 131}),
     (rule_readme, {"docs/limits.md": "a" * 101 + "\n| " + "b" * 101 + "\n"}),
+    (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.replace("## Measured\n", "")}),
+    (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION + "\n## More\n\nc\n"}),
+    (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.removesuffix("b\n")}),
+    (rule_decisions, {"docs/decisions/0002-a.md": SOUND_DECISION}),
+    (rule_decisions, {"docs/decisions/a.md": SOUND_DECISION}),
     (rule_isolation_outputs, {"test/isolation/specs/race_a.spec": ""}),
 ]
 
