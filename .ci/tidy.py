@@ -175,6 +175,33 @@ def rule_readme(tree):
                 yield f"{path}:{number}: wider than 100 columns"
 
 
+LOCK_TYPE = r"(?:FutexMutex|std::mutex|HybridLatch|LWLock|slock_t|BiasedLatch<.*>)"
+LOCK = re.compile(
+    r"^(\s+)(?:mutable |alignas\(\w+\) )*"
+    rf"(?:std::atomic<u32>\s+(mutex|\w+_mutex)\b|{LOCK_TYPE}\s+(\w+)(?:\[\w+\])?;)")
+STRUCT = re.compile(r"^(\s*)(?:typedef )?(?:struct|class)(?: alignas\(\w+\))? (\w+)[^;]*$")
+
+
+def locks(text):
+    """Struct::name of each mutex and latch that is a member; what encloses it is indented less."""
+    structs = []
+    for line in text.split("\n"):
+        if found := STRUCT.match(line):
+            structs.append((len(found.group(1)), found.group(2)))
+        elif found := LOCK.match(line):
+            around = [name for indent, name in structs if indent < len(found.group(1))]
+            yield f"{around[-1] if around else ''}::{found.group(2) or found.group(3)}"
+
+
+def rule_locks_page(tree):
+    """docs/concurrency.md names each mutex and latch of the engine and of src/"""
+    page = tree.text.get("docs/concurrency.md", "")
+    for path, text in tree.files(("engine", "src", "accel"), CPP + C):
+        for name in locks(text):
+            if f"`{name}`" not in page:
+                yield f"{path}: {name} is not in docs/concurrency.md"
+
+
 DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md")
 DECISION_HEADS = ["Context", "Decision", "Consequences", "Measured"]
 
@@ -221,6 +248,15 @@ CANARIES = [
     (rule_monitoring_page, {"src/ls_a.c": 'WaitEventExtensionNew("LeanstoreA");\n'}),
     (rule_readme, {"README.md": "\n" * 131}),
     (rule_readme, {"docs/limits.md": "a" * 101 + "\n| " + "b" * 101 + "\n"}),
+    (rule_locks_page, {"engine/base/a.hpp": "struct A {\n  int b;\n  FutexMutex mutex;\n};\n"}),
+    (rule_locks_page, {
+        "engine/base/a.hpp": "class alignas(kLine) A {\n  std::atomic<u32> a_mutex{0};   // b\n"
+                             "  std::mutex named[kMany];\n",
+        "docs/concurrency.md": "`A::named`\n"}),
+    (rule_locks_page, {
+        "engine/base/a.hpp": "struct A {\n  struct B {\n    int b;\n  };\n  HybridLatch latch;\n",
+        "docs/concurrency.md": "`B::latch`\n"}),
+    (rule_locks_page, {"src/ls_a.c": "typedef struct A\n{\n\tslock_t\t\tmutex;\n} A;\n"}),
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.replace("## Measured\n", "")}),
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION + "\n## More\n\nc\n"}),
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.removesuffix("b\n")}),
