@@ -202,6 +202,31 @@ def rule_locks_page(tree):
                 yield f"{path}: {name} is not in docs/concurrency.md"
 
 
+WAYS = "docs/images/ways.py"
+
+
+def rule_ways(tree):
+    """docs/architecture.md and its pictures name functions and files that exist"""
+    sources = dict(tree.files(("engine", "src", "accel"), CPP + C))
+    files = {os.path.basename(path) for path in sources}
+    words = {word for text in sources.values() for word in re.findall(r"\w+", text)}
+    page = "docs/architecture.md"
+    told = [(page, name) for name in
+            re.findall(r"`((?:\w|::)+\(\)|[\w/.]+\.(?:c|h|cpp|hpp))`", tree.text.get(page, ""))]
+    way = {"WAYS": {}}
+    exec(compile(tree.text.get(WAYS, ""), WAYS, "exec"), way)
+    for name, (title, lanes, steps) in way["WAYS"].items():
+        if tree.text.get(f"docs/images/{name}.svg") != way["draw"](title, lanes, steps):
+            yield f"docs/images/{name}.svg: not what {WAYS} draws; run it"
+        ours = [step for step in steps if lanes[step[0]] != "PostgreSQL"]
+        told += [(WAYS, name) for step in ours for name in step[1:3]]
+    for where, name in told:
+        is_file = name.endswith(CPP + C)
+        last = os.path.basename(name) if is_file else name.split("::")[-1].removesuffix("()")
+        if last not in (files if is_file else words):
+            yield f"{where}: {name} is not in the tree"
+
+
 DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md")
 DECISION_HEADS = ["Context", "Decision", "Consequences", "Measured"]
 
@@ -225,6 +250,12 @@ def rule_decisions(tree):
 RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
 
 SOUND_DECISION = "# 0001: a\n" + "".join(f"\n## {head}\n\nb\n" for head in DECISION_HEADS)
+
+SOUND_WAY = """\
+WAYS = {"a": ("A", ("PostgreSQL", "engine/"), [(0, "p()", "p.c", "b"), (1, "f()", "a.cpp", "b")])}
+def draw(*way):
+    return "new"
+"""
 
 # rule, files with one fault: the rule must complain exactly once.
 CANARIES = [
@@ -257,6 +288,10 @@ CANARIES = [
         "engine/base/a.hpp": "struct A {\n  struct B {\n    int b;\n  };\n  HybridLatch latch;\n",
         "docs/concurrency.md": "`B::latch`\n"}),
     (rule_locks_page, {"src/ls_a.c": "typedef struct A\n{\n\tslock_t\t\tmutex;\n} A;\n"}),
+    (rule_ways, {"engine/a.cpp": "f\n", "docs/architecture.md": "`f()`, `a.cpp`, `A::g()`\n"}),
+    (rule_ways, {"engine/a.cpp": "f\n", "docs/architecture.md": "`f()` in `base/b.cpp`\n"}),
+    (rule_ways, {"engine/a.cpp": "f\n", "docs/images/a.svg": "old", WAYS: SOUND_WAY}),
+    (rule_ways, {"engine/b.cpp": "f\n", "docs/images/a.svg": "new", WAYS: SOUND_WAY}),
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.replace("## Measured\n", "")}),
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION + "\n## More\n\nc\n"}),
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.removesuffix("b\n")}),
