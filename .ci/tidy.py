@@ -165,13 +165,15 @@ def rule_monitoring_page(tree):
 
 
 def rule_readme(tree):
-    """README.md has at most 130 lines, and it and the users' pages none above 100 columns"""
+    """README.md has at most 130 lines, and it and the pages of docs/ none above 100 columns"""
     if tree.text.get("README.md", "").count("\n") > 130:
         yield "README.md has more than 130 lines"
-    pages = ["README.md"] + [f"docs/{name}.md" for name in ("settings", "monitoring", "limits")]
-    for path in pages:
-        for number, line in enumerate(tree.text.get(path, "").split("\n"), 1):
-            if len(line) > 100 and not line.startswith("|"):
+    for path, text in tree.text.items():
+        made = path == "docs/performance.md"  # by bench/report
+        if path != "README.md" and not path.startswith("docs/") or made or not path.endswith(".md"):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > 100 and not line.startswith(("|", "!")):
                 yield f"{path}:{number}: wider than 100 columns"
 
 
