@@ -388,9 +388,8 @@ void LogWriter::wake_next(LogSlot *next) {
   futex_wake(&next->wake, 1);
 }
 
-// Everybody whose wait is over; and one whose record came too late for this round (or was held up by an append that had not
-// ended), for it to write the next one.  Who waits behind a commit that its host has not confirmed is left alone: the end of
-// that hold brings a round (LogAppender::end_hold).
+// Wakes all workers whose wait is over, and one whose record came too late for this round (or was
+// held up by an append that had not ended): that one writes the next round.
 // wait_gsn: sequentially consistent on both sides, after the mutex was released and the sync has ended: a waiter that we do not
 // see here sees that.
 void LogWriter::wake_waiters(const LogSlot *self) {
