@@ -648,6 +648,11 @@ void BufferPool::set_next_file_no(FileNo file_no) {
   }
 }
 
+FileNo BufferPool::draw_file_no() {
+  std::lock_guard lock(shared_->table_mutex);
+  return draw_locked(*shared_);
+}
+
 FileNo BufferPool::next_file_no() const { return shared_->next_file_no.load(std::memory_order_relaxed); }
 
 }  // namespace ls

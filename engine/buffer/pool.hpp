@@ -112,6 +112,7 @@ class BufferPool {
   // Numbers below are used up; at start: the control file's, or one above the largest seen in the log.
   void set_next_file_no(FileNo file_no);
   FileNo next_file_no() const;
+  FileNo draw_file_no();
 
   // ---- frames
   // A frame for a new page: latched exclusively, state kLoading, page zeroed with its PageHeader set, not yet reachable.

@@ -53,15 +53,9 @@ class RowChecker {
   Status damaged(PageNo page_no, const char *what) const { return fail_page(file_.path, page_no, "%s", what); }
 
   Status check_row(PageNo page_no, u64 row_id, Bytes value) {
-    constexpr u8 kAllFlags =
-        LS_ROW_GHOST | LS_ROW_MOVED | LS_ROW_KEYS_CHANGED | LS_ROW_SPECULATIVE | LS_ROW_HAS_PREV | LS_ROW_LOCKED |
-        LS_ROW_COPIED;
     RowParts parts;
-    if (!split_row(value, &parts)) return damaged(page_no, "a row's length does not fit its header");
+    if (const char *fault = row_fault(value, &parts)) return damaged(page_no, fault);
     const RowHeader &header = parts.header;
-    if (header.flags() & ~kAllFlags) return damaged(page_no, "a row has unknown flags");
-    if (header.has(LS_ROW_MOVED) && (!header.has(LS_ROW_GHOST) || parts.moved_to > LS_MAX_ROW_ID))
-      return damaged(page_no, "a row's forward pointer is damaged");
     if (row_id >= next_row_id_) LS_TRY(row_ids_next(w_, file_, &next_row_id_));  // it grows
     if (row_id >= next_row_id_) return damaged(page_no, "a row id was never handed out");
     (header.has(LS_ROW_GHOST) ? result_.ghosts : result_.rows)++;

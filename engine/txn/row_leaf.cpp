@@ -14,6 +14,18 @@ bool split_row(Bytes value, RowParts *parts) {
   return true;
 }
 
+const char *row_fault(Bytes value, RowParts *parts) {
+  constexpr u8 kAllFlags = LS_ROW_GHOST | LS_ROW_MOVED | LS_ROW_KEYS_CHANGED |
+                           LS_ROW_SPECULATIVE | LS_ROW_HAS_PREV | LS_ROW_LOCKED | LS_ROW_COPIED;
+  if (!split_row(value, parts)) return "a row's length does not fit its header";
+  const RowHeader &header = parts->header;
+  if (header.flags() & ~kAllFlags) return "a row has unknown flags";
+  if (header.has(LS_ROW_MOVED) && (!header.has(LS_ROW_GHOST) || parts->moved_to > LS_MAX_ROW_ID))
+    return "a row's forward pointer is damaged";
+  if (parts->payload.size() > LS_MAX_ROW_BYTES) return "a row is longer than one can be";
+  return nullptr;
+}
+
 Status fail_row(const FileSlot &file, u64 row_id, const char *what) {
   return fail_page(file.path, kInvalidPageNo, "row %llu: %s", static_cast<unsigned long long>(row_id), what);
 }

@@ -32,6 +32,8 @@ struct RowParts {
 };
 // False when the bytes can not be a row.
 bool split_row(Bytes value, RowParts *parts);
+// What is wrong with bytes that come from a file, as those of a row; null: nothing.
+const char *row_fault(Bytes value, RowParts *parts);
 Status fail_row(const FileSlot &file, u64 row_id, const char *what);
 
 // The leaf of a row, latched exclusively by open().

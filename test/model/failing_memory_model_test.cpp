@@ -9,8 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 
+#include "buffer/page.hpp"
 #include "unit/base/failing_memory.hpp"
 #include "unit/recovery/child_process.hpp"
 #include "unit/store/store_fixture.hpp"
@@ -18,7 +20,7 @@
 namespace ls::test {
 namespace {
 
-constexpr u32 kTable = 16800, kIndex = 16801, kOther = 16802, kBuilt = 16803;
+constexpr u32 kTable = 16800, kIndex = 16801, kOther = 16802, kBuilt = 16803, kForeign = 16804;
 constexpr u64 kNextXid = 10;
 constexpr u64 kMostAllocations = 50'000;
 
@@ -98,6 +100,21 @@ class FailingMemoryModelTest : public ::testing::Test {
     ASSERT_EQ(ls_store_checkpoint(store(), &err_), LS_OK) << err_.message;
     for (u32 relation : {kTable, kOther, kIndex}) forget(relation);
     ASSERT_EQ(open_all(), LS_OK) << err_.message;
+  }
+
+  // The table's file as if another store had written it.
+  void make_foreign() {
+    cool();
+    const std::string from = temp_ / HostDirectory::relation_path(kTable),
+                      to = temp_ / HostDirectory::relation_path(kForeign);
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+    alignas(kPageSize) u8 page[kPageSize];
+    std::fstream file(to, std::ios::binary | std::ios::in | std::ios::out);
+    file.read(reinterpret_cast<char *>(page), sizeof page);
+    reinterpret_cast<MetaPage *>(page)->store = {1, 2};
+    page_seal(page);
+    file.seekp(0);
+    file.write(reinterpret_cast<const char *>(page), sizeof page);
   }
 
   // ---- a transaction; all that it does is in `pending_` until it commits
@@ -448,6 +465,19 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
     EXPECT_EQ(ls_rel_check(worker_, built, &result, &err_), LS_OK) << err_.message;
     return LS_OK;
   });
+  sweep("rows of another store", [&] {
+    ls_foreign *foreign = nullptr;
+    const std::string path = HostDirectory::relation_path(kForeign);
+    LS_STEP(ls_foreign_open(worker_, path.c_str(), &foreign, &err_));
+    ls_status status = LS_OK;
+    const ls_row *rows = nullptr;
+    u32 count = 0;
+    while (status == LS_OK) {
+      status = engine([&] { return ls_foreign_next(foreign, &rows, &count, &err_); });
+    }
+    ls_foreign_close(foreign);
+    return status == LS_END ? LS_OK : status;
+  }, [&] { make_foreign(); });
   u32 owner = 0;
   sweep("range locks", [&] {
     const ls_rel_key tree = relation_key(kIndex);

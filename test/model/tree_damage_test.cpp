@@ -9,6 +9,7 @@
 #include "btree/read_ahead.hpp"
 #include "model/damage.hpp"
 #include "model/seeds.hpp"
+#include "store/foreign_file.hpp"
 #include "unit/btree/tree_helpers.hpp"
 #include "unit/engine_fixture.hpp"
 
@@ -43,7 +44,8 @@ class TreeDamage : public ::testing::Test {
     return int_key(i);
   }
   static std::string value_of(u32 tree, u64 i) {
-    return tree == 1 ? "" : std::string(tree == 3 ? 1500 : 40 + i % 30, 'v');
+    // Of a row: flags that it may have.
+    return tree == 1 ? "" : std::string(tree == 3 ? 1500 : 40 + i % 30, LS_ROW_HAS_PREV);
   }
   static u64 entries_of(u32 tree) { return tree == 2 ? 1500 : tree == 3 ? 3000 : 4000; }
 
@@ -76,8 +78,15 @@ class TreeDamage : public ::testing::Test {
     std::vector<Page> pages = pages_[tree];
     damage_one(pages, damage);
     const u32 relation = kFirstCopy + next_copy_++;
+    const bool foreign = tree != 1 && damage.pick(4) == 0;
+    if (foreign) {
+      reinterpret_cast<MetaPage *>(pages[0].bytes)->store = {1, 2};
+      page_seal(pages[0].bytes);
+    }
     store(relation, pages);
-    {
+    if (foreign) {
+      adopt(EngineFixture::path_of(relation), pages.size());
+    } else {
       EngineFixture::Worker worker(engine_, 0);
       FileSlot *file = nullptr;
       const bool logged = damage.pick(2);
@@ -88,6 +97,22 @@ class TreeDamage : public ::testing::Test {
     }
     engine_.pool().forget_file(EngineFixture::key_of(relation));
     std::filesystem::remove(path_of(relation));
+  }
+
+  // All rows, as of another store's file.
+  void adopt(const std::string &path, size_t pages) {
+    EngineFixture::Worker worker(engine_, 0);
+    std::unique_ptr<ForeignFile> file;
+    Status status = ForeignFile::open(worker.ctx, path.c_str(), &file);
+    judge(status);
+    std::span<const ls_row> rows;
+    size_t leaves = 0;
+    for (; ok(status); leaves++) {
+      status = file->next(&rows);
+      judge(status);
+      for (const ls_row &row : rows) ASSERT_LE(row.len, LS_MAX_ROW_BYTES);
+    }
+    EXPECT_LE(leaves, pages);
   }
 
   // Meta page, inner nodes and lists are few, and looked at more often than their share.
@@ -120,6 +145,7 @@ class TreeDamage : public ::testing::Test {
       case LS_NOT_FOUND:
       case LS_TOO_LARGE:
       case LS_FOREIGN:
+      case LS_NOT_ADOPTABLE:
       case LS_NO_SPACE:  // a meta page counts other pages
       case LS_NO_PAGES:
       case LS_END: return;

@@ -63,7 +63,8 @@ typedef enum ls_status {
   LS_CORRUPT,        /* bytes on disk do not make sense */
   LS_FOREIGN,        /* the file belongs to another store */
   LS_NO_MEMORY,
-  LS_INVALID         /* host broke the contract */
+  LS_INVALID,        /* host broke the contract */
+  LS_NOT_ADOPTABLE   /* the file belongs to this store, or has nothing of another one's */
 } ls_status;
 
 typedef struct ls_error {
@@ -485,6 +486,23 @@ void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) LS_NOEXCE
 /* Reposition on a new range, same snapshot. */
 void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) LS_NOEXCEPT;
 void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
+
+/* ------------------------------------------------- files of other stores -- */
+
+/*
+ * The rows in the file of a table that another store has written (LS_FOREIGN to ls_rel_open): the
+ * newest version of each that is not deleted, whoever wrote it.  Nothing is changed in that file,
+ * and nobody else may do so meanwhile.  Memory is malloc'ed: close it, before the worker detaches.
+ */
+typedef struct ls_foreign ls_foreign;
+/* path: as for ls_rel_open.  LS_NOT_ADOPTABLE. */
+LS_NODISCARD ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_foreign **foreign,
+                                       ls_error *err) LS_NOEXCEPT;
+/* The rows of the next leaf, in order of their ids, perhaps none; row_id, data and len are set.
+ * Valid until the next call.  LS_END; LS_CORRUPT names the page, again if called again. */
+LS_NODISCARD ls_status ls_foreign_next(ls_foreign *foreign, const ls_row **rows,
+                                       uint32_t *count, ls_error *err) LS_NOEXCEPT;
+void ls_foreign_close(ls_foreign *foreign) LS_NOEXCEPT;
 
 /* --------------------------------------------------------- index entries -- */
 
