@@ -28,6 +28,13 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT;
 REVOKE ALL ON FUNCTION leanstore_check(regclass) FROM PUBLIC;
 
+-- Take over the rows of a table whose file was written by another store, one that is lost.
+CREATE FUNCTION leanstore_adopt(relation regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+REVOKE ALL ON FUNCTION leanstore_adopt(regclass) FROM PUBLIC;
+
 CREATE FUNCTION leanstore_relation_info(
     relation regclass,
     OUT pages bigint,

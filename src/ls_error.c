@@ -18,6 +18,7 @@ sqlstate_of(const ls_error *error)
 		case LS_CORRUPT:
 			return ERRCODE_DATA_CORRUPTED;
 		case LS_FOREIGN:
+		case LS_NOT_ADOPTABLE:
 			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 		case LS_NO_MEMORY:
 			return ERRCODE_OUT_OF_MEMORY;
@@ -57,7 +58,11 @@ hint_of(ls_status status)
 			return "The page was left as it is. Check the storage and restore the relation from a backup.";
 		case LS_FOREIGN:
 			return "Stop the server and put back the directory \"leanstore\" that belongs to this "
-				"data directory. If it is lost, drop the relation and restore it from a dump.";
+				"data directory. If it is lost, drop the relation and restore it from a dump, "
+				"or take over the rows of a table's file with leanstore_adopt().";
+		case LS_NOT_ADOPTABLE:
+			return "A table that can be read needs no adoption. One that cannot has lost all its rows, "
+				"and can be emptied by TRUNCATE.";
 		case LS_NO_FRAMES:
 			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages can be written.";
 		case LS_LIMIT:
