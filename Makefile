@@ -251,7 +251,7 @@ MODULE_big = $(LS_PGXS)
 ifeq ($(LS_PGXS),leanstore_am)
 EXTENSION = leanstore_am
 DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/sql/leanstore_am--*.sql))
-OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*.c $(LS_TOP)/src/*/*.c))
+OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*/*.c))
 LS_LIBRARIES = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -llz4 -lstdc++ -lpthread
 else
 EXTENSION = accel/leanstore_accel

@@ -7,6 +7,10 @@ L2: the engine includes no PostgreSQL header, and no quoted header that is not
     in the tree.
 L3: src/ includes from the engine only leanstore/engine.h, and nothing from accel/.
 L4: accel/ includes from src/ only ls_module.h, and nothing from the engine.
+L5: a file of src/ lies in a folder of FLOORS, and includes of others only the public
+    header of a folder on a lower floor.
+L6: a header of src/ declares only what its own folder defines, and a C file declares
+    nothing: what a file calls is below it, then, as well as what it includes.
 
 Prints one "ok" or "not ok" line for each folder and each self-test.
 """
@@ -20,7 +24,11 @@ LAYERS = ("base os sync range wal buffer btree version vlog txn index "
           "recovery store capi").split()
 STRANGERS = {("version", "vlog"), ("vlog", "version")}
 WALL = "leanstore/engine.h"
-MODULE = os.path.join("src", "ls_module.h")
+MODULE = os.path.join("src", "server", "ls_module.h")
+# Folders of src/, from the ground up; those on one floor do not include each other.
+FLOORS = ["key session", "relation", "txn", "row", "index", "planner table", "ddl inspect",
+          "server"]
+FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders.split()}
 SOURCE = (".h", ".hpp", ".c", ".cpp", ".def")
 
 # Names by which a PostgreSQL header can be reached.
@@ -104,6 +112,50 @@ def check_src_file(root, path):
             yield f'{path}:{line}: src includes "{name}"; only {WALL} is allowed (L3)'
 
 
+def public_header(folder):
+    """What other folders may include of one of src/."""
+    return MODULE if folder == "server" else os.path.join("src", folder, f"ls_{folder}.h")
+
+
+def check_floors(root, path):
+    folder = path.split(os.sep)[1]
+    if folder not in FLOOR_OF:
+        yield f"{path}: is in no known folder of src/ (L5)"
+        return
+    for line, _, name in includes(os.path.join(root, path)):
+        target = resolve(root, path, name)
+        if target is None or not target.startswith("src" + os.sep):
+            continue
+        other = target.split(os.sep)[1]
+        if other == folder:
+            continue
+        if FLOOR_OF.get(other, len(FLOORS)) >= FLOOR_OF[folder]:
+            yield f'{path}:{line}: {folder} includes "{name}", which is not below it (L5)'
+        elif target != public_header(other):
+            yield f'{path}:{line}: "{name}" is for {other} alone; take {public_header(other)} (L5)'
+
+
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+DECLARED = re.compile(r"^(?:PGDLLEXPORT |pg_noreturn )*extern\b[^;(]*?\b(\w+)\s*[(;\[]",
+                      re.MULTILINE)
+DEFINED = r"^{0}\(|^(?!extern\b)\w[^\n()=]*\b{0}\b(?:\[\w*\])?(?: =|;)"
+
+
+def check_declarations(root, folder):
+    """What the files of a folder of src/ declare, and others define."""
+    text = {}
+    for path in sources(root, os.path.join("src", folder)):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            text[path] = COMMENT.sub("", file.read())
+    code = "\n".join(t for path, t in text.items() if path.endswith(".c"))
+    for path, t in text.items():
+        for name in DECLARED.findall(t):
+            if path.endswith(".c"):
+                yield f"{path}: declares {name}, which is for a header (L6)"
+            elif not re.search(DEFINED.format(name), code, re.MULTILINE):
+                yield f"{path}: declares {name}, which no file beside it defines (L6)"
+
+
 def check_accel_file(root, path):
     for line, quoted, name in includes(os.path.join(root, path)):
         target = resolve(root, path, name)
@@ -127,9 +179,18 @@ def check(root):
         if paths:
             errors = [e for path in paths for e in check_engine_file(root, path)]
             result.append(("engine/" + folder, errors))
-    paths = list(sources(root, "src"))
-    if paths:
-        result.append(("src", [e for path in paths for e in check_src_file(root, path)]))
+    folders = []
+    if os.path.isdir(os.path.join(root, "src")):
+        folders = sorted(os.listdir(os.path.join(root, "src")))
+    loose = [name for name in folders if name.endswith(SOURCE)]
+    if loose:
+        result.append(("src", [f"src/{name}: belongs into a folder (L5)" for name in loose]))
+    for folder in folders:
+        paths = list(sources(root, os.path.join("src", folder)))
+        if paths:
+            errors = [e for path in paths for rule in (check_src_file, check_floors)
+                      for e in rule(root, path)]
+            result.append(("src/" + folder, errors + list(check_declarations(root, folder))))
     paths = list(sources(root, "accel"))
     if paths:
         result.append(("accel", [e for path in paths for e in check_accel_file(root, path)]))
@@ -143,9 +204,16 @@ CANARIES = [
         "engine/btree/node.hpp": '#include "base/types.hpp"\n#include "node_search.hpp"\n',
         "engine/btree/node_search.hpp": "",
         "engine/include/leanstore/engine.h": "#include <stdint.h>\n",
-        "src/ls_row.c": '#include "postgres.h"\n#include "leanstore/engine.h"\n',
-        "src/ls_module.h": '#include "optimizer/planner.h"\n',
-        "accel/ls_plan.h": '#include "postgres.h"\n#include "ls_module.h"\n',
+        "src/session/ls_session.h": '#include "leanstore/engine.h"\n'
+                                    'extern ls_worker *ls_reader(void);\nextern bool ls_on;\n',
+        "src/session/ls_session.c": '#include "postgres.h"\n#include "ls_session.h"\n'
+                                    'bool\t\tls_on = false;\n\n'
+                                    'ls_worker *\nls_reader(void)\n{\n}\n',
+        "src/row/ls_row.h": '#include "session/ls_session.h"\n',
+        "src/row/ls_row_internal.h": '#include "ls_row.h"\n',
+        "src/row/ls_row.c": '#include "postgres.h"\n#include "ls_row_internal.h"\n',
+        "src/server/ls_module.h": '#include "optimizer/planner.h"\n',
+        "accel/ls_plan.h": '#include "postgres.h"\n#include "server/ls_module.h"\n',
         "accel/ls_plan.c": '#include "ls_plan.h"\n',
     }),
     ("an include upwards is found", "L1", {
@@ -164,27 +232,56 @@ CANARIES = [
     }),
     ("an engine header in src is found", "L3", {
         "engine/btree/node.hpp": "",
-        "src/ls_row.c": '#include "btree/node.hpp"\n',
+        "src/row/ls_row.c": '#include "btree/node.hpp"\n',
     }),
     ("a path around the wall is found", "L3", {
         "engine/base/types.hpp": "",
-        "src/ls_row.c": '#include "../engine/base/types.hpp"\n',
+        "src/row/ls_row.c": '#include "../../engine/base/types.hpp"\n',
     }),
     ("the other module in src is found", "L3", {
         "accel/ls_plan.h": "",
-        "src/ls_row.c": '#include "ls_plan.h"\n',
+        "src/row/ls_row.c": '#include "ls_plan.h"\n',
     }),
     ("the other module in the engine is found", "L2", {
         "accel/ls_plan.h": "",
         "engine/base/types.hpp": '#include "../../accel/ls_plan.h"\n',
     }),
     ("more of src in accel is found", "L4", {
-        "src/ls.h": "",
-        "accel/ls_plan.c": '#include "ls.h"\n',
+        "src/row/ls_row.h": "",
+        "accel/ls_plan.c": '#include "row/ls_row.h"\n',
     }),
     ("the engine in accel is found", "L4", {
         "engine/include/leanstore/engine.h": "",
         "accel/ls_plan.c": '#include "leanstore/engine.h"\n',
+    }),
+    ("an include of a higher floor is found", "L5", {
+        "src/row/ls_row.h": "",
+        "src/session/ls_session.h": '#include "row/ls_row.h"\n',
+    }),
+    ("an include of the same floor is found", "L5", {
+        "src/key/ls_key.h": "",
+        "src/session/ls_session.c": '#include "key/ls_key.h"\n',
+    }),
+    ("an include of what is for another folder is found", "L5", {
+        "src/session/ls_session_internal.h": "",
+        "src/row/ls_row.c": '#include "session/ls_session_internal.h"\n',
+    }),
+    ("a file of src outside of the folders is found", "L5", {
+        "src/ls_row.c": "",
+    }),
+    ("a folder of src on no floor is found", "L5", {
+        "src/misc/ls_things.c": "",
+    }),
+    ("a function of a higher floor, declared below, is found", "L6", {
+        "src/session/ls_session.h": "extern void ls_fetch(void);\n",
+        "src/row/ls_fetch.c": "void\nls_fetch(void)\n{\n}\n",
+    }),
+    ("a variable of a higher floor, declared below, is found", "L6", {
+        "src/session/ls_session.h": "extern const Routine ls_routine;\n",
+        "src/table/ls_table.c": "const Routine ls_routine = {\n};\n",
+    }),
+    ("a declaration in a C file is found", "L6", {
+        "src/session/ls_session.c": "extern void ls_fetch(void);\n",
     }),
     ("a file in an unknown folder is found", "layer folder", {
         "engine/misc/things.hpp": "",

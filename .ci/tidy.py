@@ -249,6 +249,21 @@ def rule_decisions(tree):
             yield f"{path}: a head without text; say in a line what was not measured"
 
 
+def rule_src_readmes(tree):
+    """each folder of src/ has a README.md that names each of its files, and no other"""
+    sources = {}
+    for path, _ in tree.files(("src",), C):
+        folder, name = os.path.split(path)
+        sources.setdefault(folder, set()).add(name)
+    for folder, names in sorted(sources.items()):
+        readme = tree.text.get(os.path.join(folder, "README.md"), "")
+        told = set(re.findall(r"`(ls_\w+\.[ch])`", readme))
+        for name in sorted(names - told):
+            yield f"{folder}/README.md: does not name {name}"
+        for name in sorted(told - names):
+            yield f"{folder}/README.md: there is no {name}"
+
+
 RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
 
 SOUND_DECISION = "# 0001: a\n" + "".join(f"\n## {head}\n\nb\n" for head in DECISION_HEADS)
@@ -281,6 +296,8 @@ CANARIES = [
     (rule_monitoring_page, {"src/ls_a.c": 'WaitEventExtensionNew("LeanstoreA");\n'}),
     (rule_readme, {"README.md": "\n" * 131}),
     (rule_readme, {"docs/limits.md": "a" * 101 + "\n| " + "b" * 101 + "\n"}),
+    (rule_src_readmes, {"src/row/ls_a.c": "", "src/row/ls_b.c": "", "src/row/README.md": "`ls_a.c`"}),
+    (rule_src_readmes, {"src/row/ls_a.c": "", "src/row/README.md": "`ls_a.c` `ls_gone.c`"}),
     (rule_locks_page, {"engine/base/a.hpp": "struct A {\n  int b;\n  FutexMutex mutex;\n};\n"}),
     (rule_locks_page, {
         "engine/base/a.hpp": "class alignas(kLine) A {\n  std::atomic<u32> a_mutex{0};   // b\n"

@@ -9,7 +9,7 @@
 
 #include "postgres.h"
 
-#include "ls_module.h"
+#include "server/ls_module.h"
 
 /* ---- settings, leanstore_accel.* */
 extern bool ls_accel_reuse_plans;

@@ -17,7 +17,7 @@ namespace ls {
 namespace {
 
 // Of relation segments, per process.  The host counts them among its own, with those of
-// PageReads::kMostRings (src/ls_descriptors.c).
+// PageReads::kMostRings (src/session/ls_descriptors.c).
 constexpr u32 kMaxDescriptors = 64;
 constexpr u32 kIoPartitions = 64;
 

@@ -5,8 +5,13 @@
  * unique.  A row that is dead, but not for everybody, gets its entry and counts for
  * nothing.
  */
+#include "postgres.h"
+
 #include "ls_index_build.h"
-#include "ls_table.h"
+#include "ls_index_internal.h"
+#include "relation/ls_relation.h"
+#include "txn/ls_txn.h"
+#include "row/ls_row.h"
 
 #include "access/xlog.h"
 #include "catalog/index.h"
@@ -287,6 +292,15 @@ ls_index_require_table(Relation table)
 				 : errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
 }
 
+/* The enums in the keys of an index that is being built stay as they are (ddl/ls_index_enum.c). */
+static void
+lock_enums(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		foreach_oid(type, ls_key_enums(TupleDescAttr(RelationGetDescr(index), i)->atttypid))
+			LockDatabaseObject(TypeRelationId, type, 0, RowShareLock);
+}
+
 IndexBuildResult *
 ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 {
@@ -295,7 +309,7 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 	IndexBuildResult *result = palloc0_object(IndexBuildResult);
 
 	ls_index_require_table(table);
-	ls_index_lock_enums(index);
+	lock_enums(index);
 	begin_file(index);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);

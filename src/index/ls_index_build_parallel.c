@@ -6,8 +6,9 @@
  * leader merges these with its own as it loads the index.  Files and shared memory go with
  * the parallel context, whatever ends it.
  */
+#include "postgres.h"
+
 #include "ls_index_build.h"
-#include "ls_table.h"
 
 #include "access/genam.h"
 #include "access/parallel.h"

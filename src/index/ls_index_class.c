@@ -7,7 +7,10 @@
  * Classes of two access methods stand for each other if they take the same type and compare it by
  * the same procedure, whatever their names are.
  */
+#include "postgres.h"
+
 #include "ls_index.h"
+#include "relation/ls_relation.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
@@ -28,8 +31,9 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-Oid
-ls_index_class_comparison(Oid opclass)
+/* Its comparison procedure; InvalidOid: it has none. */
+static Oid
+comparison_of(Oid opclass)
 {
 	Oid			type = get_opclass_input_type(opclass);
 
@@ -39,7 +43,7 @@ ls_index_class_comparison(Oid opclass)
 bool
 ls_index_has_order(Oid opclass)
 {
-	return OidIsValid(ls_index_class_comparison(opclass));
+	return OidIsValid(comparison_of(opclass));
 }
 
 static HeapTuple
@@ -57,7 +61,7 @@ ls_index_class_of(Oid opclass, Oid am)
 {
 	HeapTuple	tuple = class_tuple(opclass);
 	Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
-	Oid			comparison = ls_index_class_comparison(opclass);
+	Oid			comparison = comparison_of(opclass);
 	Oid			best = InvalidOid;
 	int			best_likeness = -1;
 	CatCList   *list = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(am));
@@ -69,7 +73,7 @@ ls_index_class_of(Oid opclass, Oid am)
 			(strcmp(NameStr(other->opcname), NameStr(form->opcname)) == 0);
 
 		if (other->opcintype == form->opcintype && likeness > best_likeness &&
-			ls_index_class_comparison(other->oid) == comparison)
+			comparison_of(other->oid) == comparison)
 		{
 			best = other->oid;
 			best_likeness = likeness;
@@ -87,7 +91,7 @@ ls_index_default_class(Oid type)
 	Oid			btree = GetDefaultOpClass(type, BTREE_AM_OID);
 
 	if (!OidIsValid(ours) || !ls_index_has_order(ours) ||
-		(OidIsValid(btree) && ls_index_class_comparison(btree) != ls_index_class_comparison(ours)))
+		(OidIsValid(btree) && comparison_of(btree) != comparison_of(ours)))
 		return InvalidOid;
 	return ours;
 }
@@ -151,7 +155,7 @@ check_class(Relation index, int column, Oid opclass)
 static void
 check_collation(Oid opclass, Oid collation)
 {
-	Oid			comparison = ls_index_class_comparison(opclass);
+	Oid			comparison = comparison_of(opclass);
 
 	if ((comparison != F_BTTEXT_PATTERN_CMP && comparison != F_BTBPCHAR_PATTERN_CMP) ||
 		!OidIsValid(collation) || get_collation_isdeterministic(collation))

@@ -10,6 +10,8 @@
  * value is that do not go away (ls_index_label.h).  An interval then holds all that may
  * match, now and later, and the executor looks at the values again.
  */
+#include "postgres.h"
+
 #include "ls_index_scan.h"
 
 #include "access/nbtree.h"

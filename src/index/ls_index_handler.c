@@ -1,7 +1,9 @@
 /*
  * ls_index_handler.c - the index access method's routine.
  */
-#include "ls_index.h"
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 
 #include "access/stratnum.h"
 #include "commands/vacuum.h"

@@ -12,10 +12,13 @@
  * and again for
  * each try: what it was found by may be gone when somebody has been waited for.
  */
-#include "ls_index_label.h"
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_scan.h"
-#include "ls_serializable.h"
-#include "ls_table.h"
+#include "relation/ls_relation.h"
+#include "txn/ls_txn.h"
+#include "row/ls_row.h"
 
 #include "access/tableam.h"
 #include "access/transam.h"

@@ -13,6 +13,9 @@
  * s and everything that begins with s (`following`), and a string of bytes
  * that is a slice as it stands is only equal to itself.  All slices are below "\x04".
  */
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_scan.h"
 
 #include "access/stratnum.h"

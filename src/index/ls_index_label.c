@@ -28,12 +28,13 @@
  * its snapshot sees, and that are not its own: they are not removed before its end,
  * so every value behind one gets a label behind it.
  */
-#include "ls_index_label.h"
+#include "postgres.h"
 
+#include "ls_index_internal.h"
 #include "ls_index_scan.h"
-#include "ls_row.h"
-#include "ls_serializable.h"
-#include "ls_table.h"
+#include "relation/ls_relation.h"
+#include "txn/ls_txn.h"
+#include "row/ls_row.h"
 
 #include "access/table.h"
 #include "common/hashfn.h"

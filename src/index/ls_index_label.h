@@ -119,13 +119,4 @@ extern void ls_label_key_release(LsLabelKey *key);
 /* Are the columns with labels of an entry equal to these values? */
 extern bool ls_label_key_equals(LsLabelKey *key, const ls_index_entry *entry, const Datum *values, const bool *isnull);
 
-/*
- * ---- ls_index_label_check.c: all entries of an index, one after the other
- */
-typedef struct LsLabelCheck LsLabelCheck;
-
-extern LsLabelCheck *ls_label_check_begin(Relation index);
-extern void ls_label_check_entry(LsLabelCheck *check, const ls_index_entry *entry);
-extern void ls_label_check_end(LsLabelCheck *check);
-
 #endif							/* LS_INDEX_LABEL_H */

@@ -5,8 +5,11 @@
  * another version of a collation was installed, for one, it may say something else
  * than when the labels were given.
  */
-#include "ls_index_label.h"
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_scan.h"
+#include "row/ls_row.h"
 
 #include "utils/memutils.h"
 

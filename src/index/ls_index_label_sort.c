@@ -5,7 +5,11 @@
  * each value gets a label one step behind that of the one before.  Records come out
  * as those of ls_index_sort.c do.
  */
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_sort.h"
+#include "row/ls_row.h"
 
 #include "access/itup.h"
 #include "utils/hsearch.h"

@@ -14,10 +14,10 @@
  * The rows themselves are locked when they are fetched.  So an insertion has to lock
  * its entries, a deletion or update only the row.
  */
-#include "ls_index_scan.h"
+#include "postgres.h"
 
-#include "ls_serializable.h"
-#include "ls_table.h"
+#include "ls_index_scan.h"
+#include "txn/ls_txn.h"
 
 /* Entries to lock at a time: at first, and at most. */
 #define FIRST_AHEAD 8
@@ -52,7 +52,7 @@ ls_index_lock_start(IndexScanDesc scan, bool backward, bool all)
 	lock->has_place = false;
 	lock->ahead = FIRST_AHEAD;
 	if (scan->xs_heapfetch != NULL)
-		ls_index_fetch_note_locks(scan->xs_heapfetch);
+		((LsIndexFetch *) scan->xs_heapfetch)->locks = true;
 
 	/* a row of a subtransaction may be taken back, and its entry with it */
 	if (so->filter.shape->n_labels > 0 && GetCurrentTransactionNestLevel() > 1)

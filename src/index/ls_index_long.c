@@ -13,6 +13,9 @@
  * What orders the rests is memcmp of whole keys: they are made again of the columns in the
  * payload.
  */
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_scan.h"
 
 ls_bytes

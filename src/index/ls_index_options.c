@@ -1,7 +1,10 @@
 /*
  * ls_index_options.c - storage parameters of an index, and what an operator class must have.
  */
-#include "ls_index.h"
+#include "postgres.h"
+
+#include "ls_index_internal.h"
+#include "relation/ls_relation.h"
 
 #include "access/amvalidate.h"
 #include "access/htup_details.h"

@@ -10,8 +10,12 @@
  * on a condition variable.  A process that fails while it reads ends the query, and
  * with it those who wait.
  */
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_scan.h"
 
+#include "access/xact.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/wait_event.h"

@@ -14,10 +14,13 @@
  * whether an entry counts is asked of its row by the executor, and in an index with stale entries (ls_index_stale.c) so
  * is whether the row still has the key.
  */
-#include "ls_index_scan.h"
+#include "postgres.h"
 
-#include "ls_serializable.h"
-#include "ls_table.h"
+#include "ls_index_internal.h"
+#include "ls_index_scan.h"
+#include "relation/ls_relation.h"
+#include "txn/ls_txn.h"
+#include "row/ls_row.h"
 
 #include "access/itup.h"
 #include "pgstat.h"
@@ -520,7 +523,7 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 		note_stale(scan);
 	if (so->can_be_stale && !so->fetch_asks && scan->xs_heapfetch != NULL)
 	{
-		ls_index_fetch_note_scan(scan->xs_heapfetch, so);
+		((LsIndexFetch *) scan->xs_heapfetch)->entries = so;
 		so->fetch_asks = true;
 	}
 

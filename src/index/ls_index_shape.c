@@ -10,7 +10,10 @@
  * Columns that the key can not give back are in the payload: an index tuple without
  * its TID.
  */
-#include "ls_index.h"
+#include "postgres.h"
+
+#include "ls_index_internal.h"
+#include "relation/ls_relation.h"
 
 #include "access/itup.h"
 #include "utils/lsyscache.h"

@@ -8,6 +8,9 @@
  * In a parallel build the runs of every process are in files of one set, and the leader merges
  * them all.
  */
+#include "postgres.h"
+
+#include "ls_index_internal.h"
 #include "ls_index_sort.h"
 #include "ls_index_sort_items.h"
 

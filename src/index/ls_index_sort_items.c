@@ -4,6 +4,8 @@
  * By their bytes: eight of them as one integer, radix sorted; then the next eight of those that are
  * equal so far.
  */
+#include "postgres.h"
+
 #include "ls_index_sort_items.h"
 
 #include "miscadmin.h"

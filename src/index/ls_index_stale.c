@@ -18,11 +18,13 @@
  * - by index scans that meet it;
  * - by VACUUM.
  */
-#include "ls_index_scan.h"
+#include "postgres.h"
 
-#include "ls_row.h"
-#include "ls_slot.h"
-#include "ls_table.h"
+#include "ls_index_internal.h"
+#include "ls_index_scan.h"
+#include "relation/ls_relation.h"
+#include "txn/ls_txn.h"
+#include "row/ls_row.h"
 
 #include "catalog/index.h"
 #include "optimizer/optimizer.h"

@@ -7,8 +7,11 @@
  * ambulkdelete is for who has an opinion of his own: the second phase of a
  * concurrent build lists all entries with it, and deletes none.
  */
-#include "ls_index.h"
-#include "ls_table.h"
+#include "postgres.h"
+
+#include "ls_index_internal.h"
+#include "relation/ls_relation.h"
+#include "row/ls_row.h"
 
 #include "commands/vacuum.h"
 #include "storage/bufmgr.h"

@@ -1,7 +1,9 @@
 /*
  * ls_key.c - columns of normalized keys: which encoding, marker, frame, complement.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "access/transam.h"
 #include "catalog/pg_type.h"

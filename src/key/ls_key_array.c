@@ -6,7 +6,9 @@
  * The size of the only dimension of most arrays is the number of elements, and
  * not written.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "miscadmin.h"
 #include "utils/array.h"

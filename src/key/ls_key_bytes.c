@@ -2,7 +2,9 @@
  * ls_key_bytes.c - types that compare as bytes: uuid, macaddr, macaddr8, bytea, bit strings.
  * And oidvector, which compares its length first.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_type.h"
 #include "utils/array.h"

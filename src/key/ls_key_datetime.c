@@ -11,7 +11,9 @@
  * session's time zone makes of local times.  That is no order of the local times
  * that a zone skips: as in a btree, scans by a timestamptz may or may not find them.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_type.h"
 #include "utils/date.h"

@@ -9,7 +9,9 @@
  *
  * There is no way back, as a position does not tell a value without a search.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "access/htup_details.h"
 #include "access/tupdesc.h"

@@ -3,7 +3,9 @@
  * negative numbers and only the sign for others.  -0 equals 0, NaN equals NaN
  * and is the greatest; so there is no way back.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_type.h"
 

@@ -16,7 +16,9 @@
  * that does not fit (by contractions, compression of primary weights, other weights) is left to ICU, and so is
  * every string that has one, or is long, and every collation with other settings.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_collation.h"
 

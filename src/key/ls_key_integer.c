@@ -2,7 +2,9 @@
  * ls_key_integer.c - integers and what is stored as one: big-endian, with the sign bit
  * flipped where there is a sign.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_type.h"
 #include "storage/itemptr.h"

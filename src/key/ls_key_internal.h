@@ -15,7 +15,7 @@
 #ifndef LS_KEY_INTERNAL_H
 #define LS_KEY_INTERNAL_H
 
-#include "key/ls_key.h"
+#include "ls_key.h"
 
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"

@@ -16,7 +16,9 @@
  * Strings compare under the database's collation, keys of objects as well.
  * Numbers do not tell their scale, so there is no way back.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"

@@ -16,7 +16,9 @@
  * The bytes are those of the integers (ls_key_put_int), framed.  For a DESC column
  * they are complemented like all others, so labels go down where keys go up.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "common/int.h"
 

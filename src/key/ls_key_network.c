@@ -7,7 +7,9 @@
  * which is how they compare: networks first, shorter ones before those within, and
  * hosts within a network last.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "utils/inet.h"
 #include "varatt.h"

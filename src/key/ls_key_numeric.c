@@ -10,7 +10,9 @@
  * first digit to base 10000, as in the type's own format.  The display scale
  * does not count, so there is no way back.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "utils/numeric.h"
 #include "varatt.h"

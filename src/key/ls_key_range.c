@@ -9,7 +9,9 @@
  *
  * The comparison is that of the range type's operator class and collation.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "miscadmin.h"
 #include "utils/multirangetypes.h"

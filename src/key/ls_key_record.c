@@ -10,7 +10,9 @@
  * A type that changes is also why there is no way back, and why the encodings
  * of the columns are looked up anew whenever the type has changed.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"

@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "key/ls_key_internal.h"
+#include "ls_key_internal.h"
 
 #include "fmgr.h"
 #include "utils/builtins.h"

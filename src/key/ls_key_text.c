@@ -11,7 +11,9 @@
  * As for a btree, the keys are good for one version of the collation: after
  * another one is installed, REINDEX.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"

@@ -5,7 +5,9 @@
  * The comparison of a tsquery leaves out weights and prefix marks, so there is no
  * way back; of a tsvector there would be, but nobody reads one from an index.
  */
-#include "key/ls_key_internal.h"
+#include "postgres.h"
+
+#include "ls_key_internal.h"
 
 #include "miscadmin.h"
 #include "tsearch/ts_type.h"

@@ -1,0 +1,262 @@
+/*
+ * ls_utility.c - utility commands that work on files behind the engine's back.
+ *
+ * CREATE DATABASE from a template, ALTER DATABASE ... SET TABLESPACE and DROP
+ * DATABASE copy, move and remove the files of a database.  Before that the engine's
+ * changed pages have to be in them, and from then on nothing may change or write
+ * them any more: the engine closes the database.  It has to happen when nobody is
+ * connected and nobody can come, and loses nothing if the command fails later.
+ *
+ * The block-by-block strategy of CREATE DATABASE reads through shared buffers and
+ * would refuse the engine's pages, so file_copy is chosen unless the user asked
+ * for something.
+ */
+#include "postgres.h"
+
+#include "ls_ddl_internal.h"
+#include "session/ls_session.h"
+#include "txn/ls_txn.h"
+#include "index/ls_index.h"
+#include "table/ls_table.h"
+
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_subscription.h"
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
+#include "replication/slot.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/injection_point.h"
+#include "utils/syscache.h"
+
+static ProcessUtility_hook_type previous_hook = NULL;
+static object_access_hook_type previous_access_hook = NULL;
+
+/* The template of the CREATE DATABASE that is running, or "". */
+static char template_name[NAMEDATALEN];
+
+static void
+close_database(Oid database)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	/* nothing of it was ever opened */
+	if (ls_shared->from_backup)
+		return;
+	ls_twophase_settle_all();
+	LS_CALL(status, ls_database_close(ls_reader(), database, &error));
+	ls_check(status, error, NULL);
+}
+
+/* DROP DATABASE refuses these, and must not have ended sessions before. */
+static bool
+may_not_be_dropped(Oid database)
+{
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	bool		is_template = HeapTupleIsValid(tuple) && ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+	int			slots;
+	int			active_slots;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	(void) ReplicationSlotsCountDBSlots(database, &slots, &active_slots);
+	return is_template || active_slots > 0 || CountDBSubscriptions(database) > 0;
+}
+
+/*
+ * Lock a database as DROP and SET TABLESPACE are about to do, and close it.  What
+ * they will refuse for another reason is left to them.
+ */
+static void
+lock_and_close_database(const char *name, bool drop, bool force)
+{
+	Oid			database;
+	int			others;
+	int			prepared;
+
+	/* Again if another one has got the name before we had the lock. */
+	for (;;)
+	{
+		database = get_database_oid(name, true);
+		if (!OidIsValid(database) || database == MyDatabaseId ||
+			!object_ownercheck(DatabaseRelationId, database, GetUserId()))
+			return;
+		LockSharedObject(DatabaseRelationId, database, 0, AccessExclusiveLock);
+		if (get_database_oid(name, true) == database)
+			break;
+		UnlockSharedObject(DatabaseRelationId, database, 0, AccessExclusiveLock);
+	}
+
+	if (drop && may_not_be_dropped(database))
+		return;
+	if (force)
+		TerminateOtherDBBackends(database);
+	if (CountOtherDBBackends(database, &others, &prepared))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("database \"%s\" is being accessed by other users", name),
+				 errdetail("There are %d other sessions and %d prepared transactions using the database.", others, prepared)));
+	close_database(database);
+}
+
+static void
+prepare_createdb(CreatedbStmt *stmt)
+{
+	const char *template = "template1";
+	bool		has_strategy = false;
+
+	foreach_node(DefElem, option, stmt->options)
+	{
+		if (strcmp(option->defname, "template") == 0 && option->arg != NULL)
+			template = defGetString(option);
+		else if (strcmp(option->defname, "strategy") == 0)
+			has_strategy = true;
+	}
+	strlcpy(template_name, template, sizeof(template_name));
+	if (!has_strategy && strcmp(template, "template0") != 0)
+		stmt->options = lappend(stmt->options,
+								makeDefElem("strategy", (Node *) makeString("file_copy"), -1));
+}
+
+static void
+access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class_id, object_id, sub_id, arg);
+
+	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub_id == 0)
+	{
+		ls_index_take_over_key(object_id);
+		ls_index_check_classes(object_id);
+	}
+	ls_publication_note_access(access, class_id, object_id, sub_id);
+
+	/*
+	 * CREATE DATABASE has made the catalog entry and is about to copy.  By now it has
+	 * locked its template against newcomers and made sure that nobody is there.
+	 */
+	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && template_name[0] != '\0')
+		close_database(get_database_oid(template_name, false));
+}
+
+static bool
+ends_prepared(const TransactionStmt *statement)
+{
+	return statement->kind == TRANS_STMT_COMMIT_PREPARED || statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
+}
+
+static void
+run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
+			DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *parsetree = pstmt->utilityStmt;
+	LsIndexAfterwards after = {0};
+	LsEnumPositions *enum_positions = NULL;
+
+	template_name[0] = '\0';
+	if (read_only_tree && (IsA(parsetree, CreatedbStmt) || ls_index_concerns(parsetree)))
+	{
+		pstmt = copyObject(pstmt);
+		parsetree = pstmt->utilityStmt;
+		read_only_tree = false;
+	}
+	switch (nodeTag(parsetree))
+	{
+		case T_CreatedbStmt:
+			prepare_createdb((CreatedbStmt *) parsetree);
+			break;
+		case T_DropdbStmt:
+			{
+				DropdbStmt *drop = (DropdbStmt *) parsetree;
+				bool		force = false;
+
+				foreach_node(DefElem, option, drop->options)
+					force |= strcmp(option->defname, "force") == 0;
+				PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
+				lock_and_close_database(drop->dbname, true, force);
+				break;
+			}
+		case T_AlterDatabaseStmt:
+			foreach_node(DefElem, option, ((AlterDatabaseStmt *) parsetree)->options)
+			{
+				if (strcmp(option->defname, "tablespace") == 0)
+				{
+					PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "ALTER DATABASE SET TABLESPACE");
+					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false, false);
+				}
+			}
+			break;
+		case T_AlterEnumStmt:
+			enum_positions = ls_index_before_alter_enum((AlterEnumStmt *) parsetree);
+			break;
+		default:
+			ls_index_prepare_statement(pstmt, query, context, &after);
+			break;
+	}
+
+	if (previous_hook)
+		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	if (IsA(parsetree, TransactionStmt) && ends_prepared((TransactionStmt *) parsetree))
+	{
+		INJECTION_POINT("leanstore-end-prepared", NULL);
+		/* it has ended: an error would say something else */
+		HOLD_INTERRUPTS();
+		ls_twophase_settle_all();
+		RESUME_INTERRUPTS();
+	}
+	ls_index_finish_statement(&after, query);
+	ls_index_after_class_statement(parsetree);
+	ls_publication_check(parsetree);
+	ls_index_after_alter_enum(enum_positions);
+}
+
+static void
+process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
+				DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	LsSnapshotUse found = ls_pin_enter_utility(statement);
+	const int	outer = ls_shown_enter();
+	List	   *const keys = ls_index_expect_keys(NIL);
+	volatile bool succeeded = false;
+
+	PG_TRY();
+	{
+		run_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+		/* COMMIT waits after its locks have gone; the others show nothing */
+		if (IsA(statement, TransactionStmt))
+			ls_shown_put_back(outer);
+		else
+			ls_shown_leave(outer);
+		succeeded = true;
+	}
+	PG_FINALLY();
+	{
+		if (!succeeded)
+			ls_shown_put_back(outer);
+		(void) ls_index_expect_keys(keys);
+		ls_pin_leave_utility(found, statement, succeeded);
+	}
+	PG_END_TRY();
+}
+
+void
+ls_utility_install_hooks(void)
+{
+	previous_hook = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+	previous_access_hook = object_access_hook;
+	object_access_hook = access_hook;
+}

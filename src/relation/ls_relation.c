@@ -1,0 +1,349 @@
+/*
+ * ls_relation.c - from a relcache entry to the engine's open tree, and forgetting trees
+ * whose files PostgreSQL is about to remove.
+ *
+ * PostgreSQL's storage manager creates and unlinks the files; the engine must drop
+ * its pages before a file goes: at commit for files that were dropped or
+ * replaced, at abort for files that were created.  Transaction callbacks run before
+ * smgrDoPendingDeletes unlinks anything, in commit and in abort, and can ask what it
+ * is going to unlink.  That list alone is the truth: ALTER TABLE may keep the file of
+ * an index that it drops, and DROP INDEX CONCURRENTLY drops one several transactions
+ * after it has said so.  It does not tell of temporary files, though, and who has to
+ * refuse PREPARE TRANSACTION must know of ours, so these are noted one by one.
+ */
+#include "postgres.h"
+
+#include "ls_relation.h"
+
+#include "access/relation.h"
+#include "catalog/catalog.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/storage.h"
+#include "commands/defrem.h"
+#include "common/relpath.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* A file that is unlinked at the end of the transaction. */
+typedef struct PendingForget
+{
+	struct PendingForget *next;
+	ls_rel_key	key;
+	bool		at_commit;		/* else at abort */
+	SubTransactionId sub;
+} PendingForget;
+
+static PendingForget *pending = NULL;
+
+/*
+ * The file that a temporary index was last opened with: nobody tells of the one that
+ * REINDEX or TRUNCATE replaces.
+ */
+typedef struct TempIndex
+{
+	Oid			index;			/* hash key */
+	RelFileLocator locator;
+} TempIndex;
+
+static HTAB *temp_indexes = NULL;
+static const TableAmRoutine *table_routine = NULL;
+static aminsert_function index_aminsert = NULL;
+static object_access_hook_type previous_access_hook = NULL;
+
+static ls_rel_key
+key_of(const RelFileLocator *locator, ProcNumber backend)
+{
+	return (ls_rel_key)
+	{
+		.tablespace = locator->spcOid,
+			.database = locator->dbOid,
+			.relation = locator->relNumber,
+			.owner = backend
+	};
+}
+
+/* Member by member: of what has just been written in pieces, a wider load has to wait. */
+static inline bool
+same_key(const ls_rel_key *a, const ls_rel_key *b)
+{
+	return a->relation == b->relation && a->database == b->database &&
+		a->tablespace == b->tablespace && a->owner == b->owner;
+}
+
+void
+ls_relation_recognize(const TableAmRoutine *table, aminsert_function index_insert)
+{
+	table_routine = table;
+	index_aminsert = index_insert;
+}
+
+bool
+ls_is_table(Relation rel)
+{
+	return rel->rd_tableam == table_routine;
+}
+
+bool
+ls_is_index(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_indam->aminsert == index_aminsert;
+}
+
+LsRelCache *
+ls_relation_cache(Relation rel)
+{
+	if (rel->rd_amcache == NULL)
+		rel->rd_amcache = MemoryContextAllocZero(rel->rd_rel->relkind == RELKIND_INDEX ? rel->rd_indexcxt : CacheMemoryContext,
+												 sizeof(LsRelCache));
+	return rel->rd_amcache;
+}
+
+/* Note the file of a temporary index, and that the one before goes. */
+static void
+remember_temp_index(Relation index)
+{
+	TempIndex  *entry;
+	bool		found;
+
+	if (temp_indexes == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(TempIndex), .hcxt = TopMemoryContext};
+
+		temp_indexes = hash_create("leanstore temporary indexes", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	entry = hash_search(temp_indexes, &RelationGetRelid(index), HASH_ENTER, &found);
+	if (found && !RelFileLocatorEquals(entry->locator, index->rd_locator))
+		ls_relation_note_dropped(&entry->locator, index->rd_backend, true);
+	entry->locator = index->rd_locator;
+}
+
+/*
+ * Apart from ls_open(), which is called for every row.  It may have to wait for a place among
+ * the open relations.  Interrupts are processed meanwhile, so cache entries are got anew; and
+ * the call of the engine that this is for stays as interruptible as it was.
+ */
+static pg_noinline ls_rel *
+open_file(Relation rel, const ls_rel_key *key)
+{
+	bool		is_index = rel->rd_rel->relkind == RELKIND_INDEX;
+	const volatile int *interrupt;
+	LsRelCache *cached;
+	ls_worker  *worker;
+	ls_rel		handle;
+	ls_error	error = {0};
+	ls_status	status;
+	RelPathStr	path;
+
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+
+	ls_upgrade_refuse(RelationGetRelationName(rel));
+	if (is_index && RelationUsesLocalBuffers(rel))
+		remember_temp_index(rel);
+	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
+	worker = ls_reader();
+	interrupt = *ls_interrupt;
+	LS_CALL_ON(rel, status,
+			   ls_rel_open(worker, key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
+						   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle, &error));
+	ls_check(status, error, rel);
+	*ls_interrupt = interrupt;
+	cached = ls_relation_cache(rel);
+	cached->handle = handle;
+	cached->key = *key;
+	return &cached->handle;
+}
+
+ls_rel *
+ls_open(Relation rel)
+{
+	ls_rel_key	key = key_of(&rel->rd_locator, rel->rd_backend);
+	LsRelCache *cached = rel->rd_amcache;
+
+	if (likely(cached != NULL && cached->handle.slot != NULL &&
+			   same_key(&cached->key, &key) && ls_rel_is_open(&cached->handle)))
+		return &cached->handle;
+	return open_file(rel, &key);
+}
+
+/* ---- forgetting ------------------------------------------------------------ */
+
+void
+ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool at_commit)
+{
+	PendingForget *entry = MemoryContextAlloc(TopMemoryContext, sizeof(PendingForget));
+
+	entry->key = key_of(locator, backend);
+	entry->at_commit = at_commit;
+	entry->sub = GetCurrentSubTransactionId();
+	entry->next = pending;
+	pending = entry;
+}
+
+/* A file is kept that was noted as dropped: ALTER TABLE makes a new index around it. */
+static void
+note_kept(const RelFileLocator *locator, ProcNumber backend)
+{
+	ls_rel_key	key = key_of(locator, backend);
+
+	for (PendingForget **link = &pending; *link != NULL;)
+	{
+		PendingForget *entry = *link;
+
+		if (entry->at_commit && same_key(&entry->key, &key))
+		{
+			*link = entry->next;
+			pfree(entry);
+		}
+		else
+			link = &entry->next;
+	}
+}
+
+/* Forget what the storage manager is about to unlink.  It leaves alone what is not the engine's. */
+static void
+forget_unlinked(bool commit)
+{
+	RelFileLocator *locators;
+	int			n = ls_shared == NULL ? 0 : smgrGetPendingDeletes(commit, &locators);
+
+	for (int i = 0; i < n; i++)
+	{
+		ls_rel_key	key = key_of(&locators[i], INVALID_PROC_NUMBER);
+
+		ls_rel_forget(ls_shared->store, &key);
+	}
+	if (n > 0)
+		pfree(locators);
+}
+
+static void
+forget_temporary(const PendingForget *entry)
+{
+	if (entry->key.owner != INVALID_PROC_NUMBER)
+		ls_rel_forget(ls_shared->store, &entry->key);
+}
+
+bool
+ls_relation_has_pending(void)
+{
+	return pending != NULL;
+}
+
+void
+ls_relation_at_eoxact(bool commit)
+{
+	forget_unlinked(commit);
+	while (pending != NULL)
+	{
+		PendingForget *entry = pending;
+
+		pending = entry->next;
+		if (entry->at_commit == commit)
+			forget_temporary(entry);
+		pfree(entry);
+	}
+}
+
+void
+ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId parent)
+{
+	PendingForget **link = &pending;
+
+	if (!commit)
+		forget_unlinked(false);
+	while (*link != NULL)
+	{
+		PendingForget *entry = *link;
+
+		if (entry->sub < sub)
+		{
+			/* made before the subtransaction began */
+			link = &entry->next;
+			continue;
+		}
+		if (commit)
+		{
+			entry->sub = parent;
+			link = &entry->next;
+			continue;
+		}
+		if (!entry->at_commit)
+			forget_temporary(entry);
+		*link = entry->next;
+		pfree(entry);
+	}
+}
+
+/* DROP of anything comes by here, relation by relation, before the catalog entry is gone. */
+static void
+note_drop(Oid relid)
+{
+	char		relkind = get_rel_relkind(relid);
+	Relation	rel;
+
+	if (relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW && relkind != RELKIND_TOASTVALUE &&
+		relkind != RELKIND_INDEX)
+		return;
+	rel = relation_open(relid, NoLock);
+	if (ls_is_table(rel) || ls_is_index(rel))
+		ls_relation_note_dropped(&rel->rd_locator, rel->rd_backend, true);
+	relation_close(rel, NoLock);
+	if (temp_indexes != NULL)
+		hash_search(temp_indexes, &relid, HASH_REMOVE, NULL);
+}
+
+/* A new relation: has it taken over a file? */
+static void
+note_create(Oid relid)
+{
+	Relation	rel = relation_open(relid, NoLock);
+
+	if (rel->rd_rel->relkind == RELKIND_INDEX)
+		note_kept(&rel->rd_locator, rel->rd_backend);
+	relation_close(rel, NoLock);
+}
+
+static void
+access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class_id, object_id, sub_id, arg);
+
+	if (class_id != RelationRelationId || sub_id != 0)
+		return;
+	if (access == OAT_DROP)
+		note_drop(object_id);
+	else if (access == OAT_POST_CREATE && pending != NULL)
+		note_create(object_id);
+}
+
+void
+ls_relation_install_hooks(void)
+{
+	previous_access_hook = object_access_hook;
+	object_access_hook = access_hook;
+}
+
+Oid
+ls_table_am_oid(void)
+{
+	return get_table_am_oid(LS_TABLE_AM, true);
+}
+
+Oid
+ls_index_am_oid(void)
+{
+	return get_index_am_oid(LS_INDEX_AM, true);
+}
+
+bool
+ls_index_is_ours(Oid relid)
+{
+	return get_rel_relkind(relid) == RELKIND_INDEX && get_rel_relam(relid) == ls_index_am_oid();
+}

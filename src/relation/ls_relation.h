@@ -1,0 +1,59 @@
+/*
+ * ls_relation.h - relations of the server as files of the engine: trees and scans that are open,
+ * files that are forgotten.
+ */
+#ifndef LS_RELATION_H
+#define LS_RELATION_H
+
+#include "session/ls_session.h"
+
+#include "access/amapi.h"
+#include "access/tableam.h"
+#include "storage/relfilelocator.h"
+
+/* ---- ls_relation.c: relation -> open tree */
+
+/* In rd_amcache of a leanstore relation. */
+typedef struct LsRelCache
+{
+	ls_rel_key	key;
+	ls_rel		handle;
+	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
+	bool		unpublished;	/* of a table: no publication has it (table/ls_publication.c) */
+} LsRelCache;
+
+extern LsRelCache *ls_relation_cache(Relation rel);
+
+extern ls_rel *ls_open(Relation rel);
+
+extern void ls_relation_install_hooks(void);
+
+/* Remember that the relation's present file goes away at commit / a new one at abort. */
+extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool at_commit);
+extern bool ls_relation_has_pending(void);
+extern void ls_relation_at_eoxact(bool commit);
+extern void ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId parent);
+
+#define LS_TABLE_AM "leanstore"
+#define LS_INDEX_AM "leanstore_index"
+
+/* Of leanstore tables and indexes; invalid when the extension is not in this database. */
+extern Oid	ls_table_am_oid(void);
+extern Oid	ls_index_am_oid(void);
+
+/* At load: the callbacks by which relations of the two access methods are known. */
+extern void ls_relation_recognize(const TableAmRoutine *table, aminsert_function index_insert);
+
+extern bool ls_is_table(Relation rel);
+extern bool ls_is_index(Relation rel);
+
+/* The same, of what need not be open or an index. */
+extern bool ls_index_is_ours(Oid relid);
+
+/* ---- ls_resowner.c: engine scans released after an error */
+extern ls_scan *ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 hi, bool backward);
+extern void ls_scan_close_owned(ls_scan *scan);
+extern ls_index_scan *ls_index_scan_open_owned(Relation index, ls_rel *tree);
+extern void ls_index_scan_close_owned(ls_index_scan *scan);
+
+#endif							/* LS_RELATION_H */

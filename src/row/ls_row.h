@@ -1,0 +1,333 @@
+/*
+ * ls_row.h - rows and their versions: their TIDs, bytes and slots, and waiting for them.
+ */
+#ifndef LS_ROW_H
+#define LS_ROW_H
+
+#include "session/ls_session.h"
+
+#include "access/htup_details.h"
+#include "executor/tuptable.h"
+#include "nodes/lockoptions.h"
+#include "storage/itemptr.h"
+#include "storage/lmgr.h"
+#include "utils/snapshot.h"
+
+/*
+ * ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code)
+ *
+ * Row ids and offsets both begin with 1, so the first row of a table is (0,1) and
+ * block b holds the row ids (256 b, 256 b + 256].
+ */
+#define LS_ROWS_PER_BLOCK 256
+
+/* A TID from a user may be any: can it be the TID of a row? */
+static inline bool
+ls_tid_names_row(const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	return offset >= FirstOffsetNumber && offset <= LS_ROWS_PER_BLOCK;
+}
+
+static inline uint64
+ls_tid_to_row(const ItemPointerData *tid)
+{
+	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) * LS_ROWS_PER_BLOCK +
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static inline BlockNumber
+ls_row_to_block(uint64 row_id)
+{
+	return (BlockNumber) ((row_id - 1) / LS_ROWS_PER_BLOCK);
+}
+
+static inline OffsetNumber
+ls_row_to_offset(uint64 row_id)
+{
+	return (OffsetNumber) ((row_id - 1) % LS_ROWS_PER_BLOCK + 1);
+}
+
+static inline void
+ls_row_to_tid(uint64 row_id, ItemPointer tid)
+{
+	ItemPointerSet(tid, ls_row_to_block(row_id), ls_row_to_offset(row_id));
+}
+
+/* The row id that says "moved to another partition" in place of a row. */
+#define LS_MOVED_PARTITIONS LS_MAX_ROW_ID
+
+/* Row ids whose TID would be in InvalidBlockNumber are never handed out. */
+#define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK)
+StaticAssertDecl(LS_ROW_IDS_END <= LS_LAST_ROW_ID, "row ids without a TID are drawn");
+
+/* Blocks of the row ids below end_row: a table that never had a row has none. */
+static inline uint64
+ls_end_row_to_blocks(uint64 end_row)
+{
+	return (end_row - 1 + LS_ROWS_PER_BLOCK - 1) / LS_ROWS_PER_BLOCK;
+}
+
+/* The first row of a logical block; also one past the last of the block before. */
+static inline uint64
+ls_block_to_row(BlockNumber block)
+{
+	return (uint64) block * LS_ROWS_PER_BLOCK + 1;
+}
+
+/*
+ * A mark in the TIDs that the executor holds while it changes a row: it has locked
+ * the newest version and works on that (ls_versions.c).  Never stored, never
+ * seen by a user.
+ */
+#define LS_NEWEST_MARK 0x0400
+
+static inline bool
+ls_tid_is_marked(const ItemPointerData *tid)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	return offset > LS_NEWEST_MARK && offset <= LS_NEWEST_MARK + LS_ROWS_PER_BLOCK;
+}
+
+static inline void
+ls_tid_mark_newest(uint64 row_id, ItemPointer tid)
+{
+	ls_row_to_tid(row_id, tid);
+	ItemPointerSetOffsetNumber(tid, ItemPointerGetOffsetNumberNoCheck(tid) + LS_NEWEST_MARK);
+}
+
+static inline uint64
+ls_marked_tid_to_row(const ItemPointerData *tid)
+{
+	return ls_tid_to_row(tid) - (ls_tid_is_marked(tid) ? LS_NEWEST_MARK : 0);
+}
+
+/* ---- ls_fetch.c: one version of a row */
+extern bool ls_fetch(Relation rel, uint64 row_id, const ls_snapshot *snapshot, uint8 *buffer,
+					 ls_row *row, bool *all_dead);
+
+/*
+ * The one that an MVCC snapshot sees, in ls_fetch_buffer(), of a row locked as the transaction
+ * needs it.
+ */
+extern bool ls_fetch_visible(Relation rel, uint64 row_id, Snapshot snapshot,
+							 ls_row *row, bool *all_dead);
+
+/* The newest, ghosts too; the one that stands at this moment. */
+extern bool ls_fetch_newest(Relation rel, uint64 row_id, uint8 *buffer, ls_row *row);
+extern bool ls_fetch_committed(Relation rel, uint64 row_id, uint8 *buffer, ls_row *row);
+
+/* As a dirty snapshot sees it: what unique checks and subscriptions look with. */
+extern bool ls_fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint64 *newer_due,
+						   uint8 *buffer, ls_row *row, bool *all_dead);
+
+/* Is a row that the engine still has gone for everybody? */
+extern bool ls_row_is_dead(const ls_row *row);
+
+/* ---- ls_versions.c: which version the executor means */
+
+/* A walk over a row's versions behind the newest. */
+typedef struct LsVersionWalk
+{
+	Relation	rel;
+	uint64		row_id;
+	uint64		horizon;
+	ls_row		at;				/* the version last met; its data may be gone */
+	uint64	   *writers;		/* of it and those before, ascending */
+	uint32		n;
+	uint32		capacity;
+} LsVersionWalk;
+
+extern void ls_versions_begin(LsVersionWalk *walk, Relation rel, const ls_row *newest, uint64 horizon);
+extern bool ls_versions_next(LsVersionWalk *walk, uint8 *buffer, ls_row *version);
+extern void ls_versions_end(LsVersionWalk *walk);
+
+/*
+ * The row last updated in place by this backend: the executor asks for "the
+ * tuple at this TID" once more when it wants the old version for AFTER triggers
+ * and transition tables.  Any other access to a table forgets it.
+ */
+typedef struct LsSuperseded
+{
+	Oid			relid;			/* InvalidOid: none */
+	CommandId	cid;
+	uint64		row_id;
+} LsSuperseded;
+
+extern LsSuperseded ls_superseded;
+
+/*
+ * The row last moved by this backend: whoever inserts an entry for `to` need not ask
+ * whether `from`, which has the same key as a rule, still counts.  Row ids begin anew when a table is
+ * truncated, so it holds for one command.
+ */
+typedef struct LsMoved
+{
+	Oid			relid;
+	CommandId	cid;
+	uint64		tn;
+	uint64		from;
+	uint64		to;
+} LsMoved;
+
+extern LsMoved ls_moved;
+
+/* The row last found by a dirty snapshot: ON CONFLICT is about to lock it. */
+typedef struct LsDirtyMatch
+{
+	Oid			relid;			/* InvalidOid: none */
+	uint64		row_id;
+} LsDirtyMatch;
+
+extern LsDirtyMatch ls_dirty_match;
+
+/* The row last locked by ON CONFLICT DO UPDATE, which goes on to update it. */
+typedef struct LsConflictLock
+{
+	uint64		row_id;
+	uint64		own_tn;			/* 0: none */
+	Oid			relid;
+	CommandId	cid;
+} LsConflictLock;
+
+extern LsConflictLock ls_conflict_lock;
+
+static inline bool
+ls_is_conflict_lock(Relation rel, uint64 row_id, CommandId cid)
+{
+	return ls_conflict_lock.row_id == row_id && ls_conflict_lock.relid == RelationGetRelid(rel) &&
+		ls_conflict_lock.cid == cid && ls_conflict_lock.own_tn == ls_own_tn();
+}
+
+/* Called by whatever else is done to a table. */
+static inline void
+ls_forget_recent(void)
+{
+	ls_superseded.relid = InvalidOid;
+	ls_dirty_match.relid = InvalidOid;
+}
+
+/* Rows locked by this transaction in a version that the query's snapshot does not see. */
+extern void ls_note_locked_newer(Relation rel, const ls_row *row);
+extern bool ls_is_locked_newer(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_row *row);
+
+/* The version that a fetch with SnapshotAny means; *deleted: by us, since. */
+extern bool ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row, bool *deleted);
+
+/*
+ * ---- ls_row.c: the bytes of a row in the engine (ls_row_internal.h)
+ *
+ * Buffers of this backend for one row each.  No PostgreSQL code that could come
+ * back to a leanstore table runs while one is in use.
+ */
+extern uint8 *ls_fetch_buffer(void);	/* for a row that goes to a slot at once */
+extern uint8 *ls_old_row_buffer(void);	/* for the version that is being replaced */
+
+/* Bytes of a row before its null bitmap and its data. */
+#define LS_HEAD_BYTES	2
+
+/* The tuple's payload, in a buffer that stays valid until the next call.  May write to the TOAST table. */
+extern const uint8 *ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len);
+
+/* Bytes that the row takes as a heap tuple (header included). */
+extern uint32 ls_row_tuple_len(const ls_row *row, Relation rel);
+
+/*
+ * Lay the row out as a heap tuple at `space`, which has ls_row_tuple_len()
+ * bytes and is MAXALIGNed: all but the system columns.
+ */
+extern void ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space);
+
+/* The same with them. */
+extern void ls_row_decode(const ls_row *row, Relation rel, HeapTuple tuple, char *space);
+
+/* Does the row need values of the TOAST table? */
+extern bool ls_row_has_external(const ls_row *row);
+
+/* The TOAST pointer of a row that is there as a whole; NULL for others. */
+extern struct varlena *ls_row_wide_pointer(const ls_row *row);
+
+/*
+ * ---- ls_slot.c: the slot of leanstore tables
+ *
+ * A HeapTupleTableSlot whose tuple lies in a buffer that the slot owns and
+ * reuses for the next row: storing a row allocates nothing, and it stays valid
+ * when the scan goes on.  TTS_FLAG_SHOULDFREE is never set: what the slot holds
+ * is its own at all times.  The tuple's system columns are filled in when
+ * somebody wants them.
+ */
+typedef struct LsSlot
+{
+	HeapTupleTableSlot base;	/* base.tuple: NULL or &base.tupdata */
+	char	   *space;			/* the tuple; MAXALIGNed */
+	Size		space_bytes;
+	bool		header_due;		/* system columns of the tuple are not filled in yet */
+
+	/* which version the slot holds; writer_tn is 0 when it is not a stored one */
+	uint64		writer_tn;
+	uint64		row_id;
+	uint32		cid;
+	uint32		flags;			/* ls_row_flag */
+} LsSlot;
+
+extern const TupleTableSlotOps *ls_slot_callbacks(Relation rel);
+extern bool ls_is_slot(const TupleTableSlot *slot);
+
+/* The slot as ours; an error when it is of another kind. */
+extern LsSlot *ls_slot_cast(TupleTableSlot *slot);
+
+/* Copy a row of the engine into the slot. */
+extern void ls_slot_store(TupleTableSlot *slot, Relation rel, const ls_row *row);
+
+/* The tuple in the slot has become this version of this row. */
+extern void ls_slot_set_version(TupleTableSlot *slot, Relation rel, const ls_row *row);
+
+/* DELETE ... RETURNING xmax. */
+extern void ls_slot_set_deleted(TupleTableSlot *slot);
+
+/* The tuple in the slot was locked by this transaction before it was updated. */
+extern void ls_slot_set_locked(TupleTableSlot *slot);
+
+/* The tuple in one of our slots that is not empty, with its system columns; NULL: the slot holds values. */
+extern HeapTuple ls_slot_tuple(TupleTableSlot *slot);
+
+/* ---- ls_row_wait.c: waiting for the transaction that holds a row */
+
+/* One call's waits for a row: begin, wait as often as there is a conflict, end. */
+typedef struct LsRowWait
+{
+	Relation	rel;
+	ItemPointerData tid;
+	XLTW_Oper	oper;
+	LockWaitPolicy policy;
+	LOCKMODE	queued;			/* tuple lock held, NoLock: none */
+	ItemPointerData queued_tid; /* of which row */
+	uint64		gone_tn;		/* the change that was in the way last, if it had gone */
+	uint32		gone_seq;
+} LsRowWait;
+
+/*
+ * Before a shared lock of this mode is asked for: those who wait for the row go first, for a while.
+ * NOWAIT and SKIP LOCKED do not wait for them.
+ */
+extern void ls_row_wait_for_turn(LsRowWait *wait, ls_lock_mode mode);
+
+extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy);
+
+/*
+ * Wait until a lock of this mode may be tried again.  False when it would block and
+ * the policy is SKIP LOCKED; NOWAIT raises 55P03.
+ */
+extern bool ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode);
+extern void ls_row_wait_end(LsRowWait *wait);
+
+/* The row goes on under another id: the place in line is kept until there is need to wait there. */
+static inline void
+ls_row_wait_follow(LsRowWait *wait, uint64 row_id)
+{
+	ls_row_to_tid(row_id, &wait->tid);
+}
+
+#endif							/* LS_ROW_H */

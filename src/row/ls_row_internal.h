@@ -1,0 +1,85 @@
+/*
+ * ls_row_internal.h - the bytes of a row in the engine, and what else the files of row/ share.
+ *
+ *	head, 2 bytes little endian: number of attributes | LS_HEAD_*
+ *	null bitmap, only with LS_HEAD_NULLS: (attributes + 7) / 8 bytes
+ *	the data area of the heap tuple, as it is; with LS_HEAD_BLANKS without its
+ *	long runs of blanks (ls_blanks.h)
+ *
+ * A row that is too large for a leaf even after TOAST is moved to the TOAST table as
+ * a whole: these bytes are one value there, and the row is its head, with
+ * LS_HEAD_WIDE, and a TOAST pointer.
+ *
+ * The data area was laid out from a MAXALIGNed start and is copied to one before
+ * it is read.
+ */
+#ifndef LS_ROW_INTERNAL_H
+#define LS_ROW_INTERNAL_H
+
+#include "ls_blanks.h"
+#include "ls_row.h"
+
+#define LS_HEAD_NATTS	0x07FF
+#define LS_HEAD_NULLS	0x0800
+#define LS_HEAD_VARWIDTH	0x1000
+#define LS_HEAD_EXTERNAL	0x2000
+#define LS_HEAD_WIDE	0x4000
+#define LS_HEAD_BLANKS	0x8000
+
+/* The flags that a heap tuple has, too, in the same order. */
+#define LS_HEAD_INFOMASK_SHIFT	11
+StaticAssertDecl(LS_HEAD_NULLS >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASNULL &&
+				 LS_HEAD_VARWIDTH >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASVARWIDTH &&
+				 LS_HEAD_EXTERNAL >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASEXTERNAL, "flags of a row and a heap tuple differ");
+
+static inline uint16
+ls_head_infomask(uint16 head)
+{
+	return (head >> LS_HEAD_INFOMASK_SHIFT) & (HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL);
+}
+
+StaticAssertDecl(MaxHeapAttributeNumber <= LS_HEAD_NATTS, "number of attributes does not fit");
+
+static inline uint16
+ls_row_head(const ls_row *row)
+{
+	uint16		head;
+
+	memcpy(&head, row->data, sizeof(head));
+	return head;
+}
+
+/*
+ * Bytes of the row's data area when it is laid out, of a row that lies in the leaf:
+ * `data` is what follows the bitmap.  0, if there are any: it is damaged.
+ */
+static inline uint32
+ls_row_data_len(uint16 head, const uint8 *data, uint32 len)
+{
+	return likely((head & LS_HEAD_BLANKS) == 0) ? len : ls_blanks_whole_len(data, len);
+}
+
+static inline void
+ls_row_lay_out_data(uint16 head, const uint8 *data, uint32 len, char *out)
+{
+	if (likely((head & LS_HEAD_BLANKS) == 0))
+		memcpy(out, data, len);
+	else
+		ls_blanks_put_back(data, len, (uint8 *) out);
+}
+
+/* System columns of a version. */
+extern void ls_row_set_header(HeapTuple tuple, const ls_row *row);
+
+/* ---- ls_row_wait.c: who holds a lock on the row, for its xmax */
+extern TransactionId ls_row_locker_xid(Oid relid, uint64 row_id);
+
+/* ---- ls_turn.c */
+
+/* This backend has the tuple lock, and waits for those who share the row. */
+extern void ls_turn_note(Relation rel, const ItemPointerData *tid);
+
+/* Let such a backend go first; true: the tuple lock was taken meanwhile, in this mode. */
+extern bool ls_turn_give_way(Relation rel, ItemPointer tid, LOCKMODE lockmode);
+
+#endif							/* LS_ROW_INTERNAL_H */

@@ -1,0 +1,65 @@
+/*
+ * ls_module.c - loading: chains every hook of the extension, in one place, and tells other modules.
+ *
+ * Everything shared is reserved when the postmaster loads the library from
+ * shared_preload_libraries; any other way of loading it is refused.
+ */
+#include "postgres.h"
+
+#include "ls_module.h"
+#include "ls_server_internal.h"
+#include "session/ls_session.h"
+#include "relation/ls_relation.h"
+#include "txn/ls_txn.h"
+#include "index/ls_index.h"
+#include "planner/ls_planner.h"
+#include "table/ls_table.h"
+#include "ddl/ls_ddl.h"
+#include "inspect/ls_inspect.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+
+PG_MODULE_MAGIC_EXT(
+					.name = "leanstore_am",
+					.version = "1.0"
+);
+
+void		_PG_init(void);
+
+static LsModule module = {
+	.version = LS_MODULE_VERSION,
+	.is_table = ls_is_table,
+	.is_index = ls_index_is_ours,
+};
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("leanstore_am must be loaded by the server at start"),
+				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
+
+	ls_define_settings();
+	ls_relation_recognize(&ls_table_routine, ls_index_aminsert);
+	ls_index_define_options();
+	ls_shmem_install_hooks();
+	ls_rmgr_register();
+	ls_worker_register();
+	ls_xact_install_callbacks();
+	ls_pin_install_hooks();
+	ls_shown_install_hooks();
+	module.below_executor_start = ls_serializable_install_hooks();
+	module.object_access_is_lowest = object_access_hook == NULL;
+	ls_relation_install_hooks();
+	ls_utility_install_hooks();
+	ls_upgrade_install_hook();
+	ls_page_tools_install_hooks();
+	module.object_access = object_access_hook;
+	module.below_relation_info = ls_planner_install_info_hook();
+	module.relation_info = get_relation_info_hook;
+	module.below_planner = ls_index_install_show_hook();
+	*find_rendezvous_variable(LS_MODULE_VARIABLE) = &module;
+}

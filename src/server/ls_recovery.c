@@ -1,0 +1,203 @@
+/*
+ * ls_recovery.c - recovery of the engine, as the engine worker runs it.
+ *
+ * The engine's two steps may take long, so each runs in a thread of its own,
+ * which calls no PostgreSQL function and blocks all signals.  The main thread
+ * meanwhile reports how far it is, as the server does for its own recovery, and
+ * ends it when the server is to stop: the next start simply begins again.
+ * Between the steps it tells the engine what pg_xact and the process array know.
+ */
+#include "postgres.h"
+
+#include "ls_server_internal.h"
+#include "session/ls_session.h"
+#include "txn/ls_txn.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "postmaster/startup.h"
+#include "storage/procarray.h"
+
+#define POLL_MIN_US 200			/* a store that was shut down cleanly takes a few milliseconds */
+#define POLL_MAX_US 20000
+
+typedef struct RecoveryStep
+{
+	bool		finish;			/* the second one */
+	uint64		next_xid;
+	ls_in_doubt *doubts;
+	size_t		n_doubts;
+	ls_status	status;
+	ls_error	error;
+	pg_atomic_uint32 done;
+} RecoveryStep;
+
+static void *
+step_thread(void *arg)
+{
+	RecoveryStep *step = arg;
+
+	step->status = step->finish
+		? ls_recovery_finish(ls_shared->store, step->doubts, step->n_doubts, &step->error)
+		: ls_recovery_redo(ls_shared->store, step->next_xid, &step->doubts, &step->n_doubts, &step->error);
+	pg_atomic_write_membarrier_u32(&step->done, 1);
+	return NULL;
+}
+
+static double
+seconds_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_DOUBLE(now);
+}
+
+static double
+gigabytes(uint64 bytes)
+{
+	return bytes / (1024.0 * 1024.0 * 1024.0);
+}
+
+static void
+report_progress(double seconds)
+{
+	ls_recovery_progress progress;
+
+	ls_recovery_get_progress(ls_shared->store, &progress);
+	if (progress.log_bytes == 0)
+		ereport(LOG, (errmsg("leanstore recovery in progress: reading the log, elapsed time: %.2f s", seconds)));
+	else
+		ereport(LOG, (errmsg("leanstore recovery in progress: %.3f of %.3f GB of log replayed, elapsed time: %.2f s",
+							 gigabytes(Min(progress.redone_bytes, progress.log_bytes)),
+							 gigabytes(progress.log_bytes), seconds)));
+}
+
+/*
+ * Run a step to its end.  Reports as often as the server does for its own
+ * recovery (log_startup_progress_interval, every ten seconds if not set
+ * otherwise).
+ */
+static void
+run_step(RecoveryStep *step, instr_time start)
+{
+	pthread_t	thread;
+	sigset_t	all,
+				before;
+	int			error;
+	long		pause_us = POLL_MIN_US;
+	double		interval = log_startup_progress_interval / 1000.0;
+	double		next_report = (floor(interval > 0 ? seconds_since(start) / interval : 0) + 1) * interval;
+
+	pg_atomic_init_u32(&step->done, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, NULL, step_thread, step);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error != 0)
+	{
+		step->status = step->error.status = LS_NO_MEMORY;
+		step->error.page_no = UINT32_MAX;
+		snprintf(step->error.message, sizeof(step->error.message), "could not start a thread: %s", strerror(error));
+		return;
+	}
+
+	while (pg_atomic_read_u32(&step->done) == 0)
+	{
+		/* Not WaitLatch: the thread must not touch the latch. */
+		pg_usleep(pause_us);
+		pause_us = Min(pause_us * 2, POLL_MAX_US);
+		/* Nobody may have to wait for this process to answer a barrier. */
+		CHECK_FOR_INTERRUPTS();
+		if (ls_engine_worker_leaves())
+			ls_recovery_cancel(ls_shared->store);
+		if (interval > 0 && seconds_since(start) >= next_report)
+		{
+			report_progress(seconds_since(start));
+			next_report += interval;
+		}
+	}
+	pthread_join(thread, NULL);
+}
+
+/*
+ * Recovery fails only on damage or missing files.  The server stays up for
+ * everything else; whoever touches a leanstore table gets the reason.
+ */
+static void
+report_recovery_failure(const ls_error *error)
+{
+	ls_shared->recovery_error = *error;
+	pg_write_barrier();
+	pg_atomic_write_u32(&ls_shared->recovery_failed, 1);
+	ereport(LOG,
+			(errmsg("leanstore recovery failed: %s", ls_error_text(error)),
+			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
+			 errhint("Leanstore tables cannot be used until the cause is removed and the server is restarted.")));
+}
+
+/* What was done, if there was anything to do. */
+static void
+report_success(instr_time start)
+{
+	ls_recovery_progress progress;
+	double		seconds = seconds_since(start);
+
+	ls_recovery_get_progress(ls_shared->store, &progress);
+	if (progress.log_bytes > 0)
+		ereport(LOG,
+				(errmsg("leanstore recovery: replayed %.3f GB of log in %.2f s (%.2f GB per minute), " UINT64_FORMAT " records, rolled back " UINT64_FORMAT " transactions",
+						gigabytes(progress.log_bytes), seconds, gigabytes(progress.log_bytes) * 60 / Max(seconds, 1e-3),
+						progress.records, progress.rolled_back),
+				 errdetail("Analysis %.3f s, redo %.3f s, undo %.3f s.",
+						   progress.analysis_us / 1e6, progress.redo_us / 1e6, progress.undo_us / 1e6)));
+}
+
+bool
+ls_recover(void)
+{
+	static RecoveryStep step;	/* outlives an error here, as its thread may */
+	instr_time	start;
+
+	step = (RecoveryStep) {.next_xid = pg_atomic_read_u64(&ls_shared->first_new_xid)};
+	INSTR_TIME_SET_CURRENT(start);
+	run_step(&step, start);
+	if (step.status == LS_INTERRUPTED)
+		return false;
+	if (step.status != LS_OK)
+	{
+		report_recovery_failure(&step.error);
+		return false;
+	}
+
+	/* Mixed and prepared transactions: PostgreSQL's own log has the last word. */
+	for (size_t i = 0; i < step.n_doubts; i++)
+	{
+		ls_in_doubt *doubt = &step.doubts[i];
+		TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(doubt->full_xid));
+
+		/* The process array first: who is not in it any more has its end in pg_xact. */
+		doubt->prepared = doubt->two_phase && TransactionIdIsInProgress(xid);
+		doubt->committed = !doubt->prepared && TransactionIdDidCommit(xid);
+		ereport(DEBUG1,
+				(errmsg("leanstore transaction with XID %u is %s according to the server",
+						xid, doubt->prepared ? "prepared" : doubt->committed ? "committed" : "not committed")));
+	}
+
+	ls_commits_begin();
+	step.finish = true;
+	run_step(&step, start);
+	free(step.doubts);
+	if (step.status != LS_OK)
+	{
+		report_recovery_failure(&step.error);
+		return false;
+	}
+	report_success(start);
+	return true;
+}

@@ -1,0 +1,260 @@
+/*
+ * ls_worker.c - the engine worker: the process that owns the engine's threads.
+ *
+ * Its main thread is an ordinary PostgreSQL process: it runs recovery at start,
+ * then publishes the version horizon, watches for failures of the threads, and
+ * at shutdown stays until the last backend has left, so that the final
+ * checkpoint covers everything and a clean restart replays nothing.  When the
+ * postmaster has died it stays as long, only without the checkpoint: without its
+ * threads the other processes could not finish what they are doing and leave,
+ * and whoever is left blocks the next start.
+ *
+ * The threads never call a PostgreSQL function and block all signals.  A thread
+ * that fails (log write, fsync) marks the store failed; this process then
+ * PANICs, which makes PostgreSQL restart everything, as it does for its own WAL.
+ *
+ * The process fails as a whole or not at all: backends depend on its threads, which
+ * a successor cannot take over.  So it ends only with the server.  A request to
+ * cancel or to terminate it alone is ignored, and any other way out while the store
+ * is open (an ERROR, a FATAL, exit()) is a PANIC.
+ */
+#include "postgres.h"
+
+#include "ls_server_internal.h"
+#include "session/ls_session.h"
+#include "txn/ls_txn.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/pmsignal.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "tcop/tcopprot.h"
+#include "utils/pidfile.h"
+#include "utils/wait_event.h"
+
+#define HORIZON_INTERVAL_MS 10	/* while somebody uses the engine */
+#define IDLE_INTERVAL_MS 200
+#define LOCK_FILE "postmaster.pid"	/* in the data directory, where every process of the server is */
+
+void
+ls_worker_register(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "leanstore_am", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "ls_engine_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "leanstore engine worker", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "leanstore engine worker", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+static void
+panic_if_failed(void)
+{
+	ls_error	error = {0};
+
+	if (ls_store_failed(ls_shared->store, &error))
+		ereport(PANIC,
+				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore engine failed: %s", ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				 errhint("Committed changes are recovered by the restart, once the file system can"
+						 " be written again.")));
+}
+
+/*
+ * A checkpoint that cannot write undo files goes on without: the administrator has to be told why
+ * the log is kept.
+ */
+static void
+report_undo_failures(void)
+{
+	static uint64 reported = 0;
+	ls_error	error = {0};
+	uint64		failures = ls_undo_failures(ls_shared->store, &error);
+
+	if (failures == reported)
+		return;
+	reported = failures;
+	ereport(LOG,
+			(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+			 errmsg("leanstore checkpoint could not write the undo of long transactions: %s",
+					ls_error_text(&error)),
+			 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+			 errhint("The engine's log is kept until that succeeds or these transactions end.")));
+}
+
+/* The main loop has ended because it was to. */
+static bool may_end = false;
+
+/* On every way out but _exit(): that the postmaster takes for a crash, for the process has not left shared memory. */
+static void
+at_exit(int code, Datum arg)
+{
+	if (!may_end && ls_store_begun(ls_shared->store))
+		ereport(PANIC,
+				(errcode(ERRCODE_CRASH_SHUTDOWN),
+				 errmsg("leanstore engine worker ended while the store was open"),
+				 errdetail("Backends depend on its threads, so the server restarts."),
+				 errhint("Do not end this process by itself: stop the server instead.")));
+	pg_atomic_write_u32(&ls_shared->engine_pid, 0);
+}
+
+/*
+ * Does the postmaster stop the server?  It says so in its lock file before it sends
+ * any signal.  When the file cannot be read the answer is yes: a worker that goes on
+ * would keep the server from ending.
+ */
+static bool
+server_is_stopping(void)
+{
+	FILE	   *file = AllocateFile(LOCK_FILE, "r");
+	char		line[MAXPGPATH];
+	int			number = 0;
+	bool		stopping = true;
+
+	if (file == NULL)
+		return true;
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (++number == LOCK_FILE_LINE_PM_STATUS)
+			stopping = strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
+	FreeFile(file);
+	return stopping;
+}
+
+bool
+ls_engine_worker_leaves(void)
+{
+	static bool leaves = false;
+
+	if (leaves || !PostmasterIsAlive())
+		return true;
+	if (!ShutdownRequestPending)
+		return false;
+	/* In this order: a signal that comes after the look at the file is looked at in the next turn. */
+	ShutdownRequestPending = false;
+	leaves = server_is_stopping();
+	if (!leaves)
+		ereport(LOG,
+				(errmsg("leanstore engine worker ignores a request to terminate"),
+				 errdetail("It ends when the server is stopped.")));
+	return leaves;
+}
+
+/* A session that has died with the postmaster never detaches. */
+static bool
+a_session_is_lost(void)
+{
+	for (int slot = 0; slot < LS_WORKER_SLOTS; slot++)
+		if (ls_store_slot_attached(ls_shared->store, slot) &&
+			ls_process_is_gone(GetPGProcByNumber(slot)->pid))
+			return true;
+	return false;
+}
+
+/*
+ * Stop the store if nobody needs it any more: backends may still have changes to make.  A smart shutdown waits for all
+ * sessions, also for those that have not used the engine yet.  Without a postmaster a lost session
+ * makes it a crash: the worker leaves, then the other sessions do, and the next start recovers.
+ */
+static bool
+stop_store(void)
+{
+	bool		postmaster_is_alive = PostmasterIsAlive();
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (!postmaster_is_alive && a_session_is_lost())
+		return true;
+	if (ls_store_attached(ls_shared->store) > 0 || (postmaster_is_alive && CountDBConnections(InvalidOid) > 0))
+		return false;
+	if (!ls_store_ready(ls_shared->store))
+		return true;
+	status = postmaster_is_alive ? ls_store_shutdown(ls_shared->store, &error)
+		: ls_store_abandon(ls_shared->store, &error);
+	if (status == LS_OK)
+		return true;
+	if (!ls_store_ready(ls_shared->store))
+		ereport(PANIC,
+				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				 errhint("Nothing committed is lost: the next start recovers it from the log.")));
+	return false;
+}
+
+void
+ls_engine_worker_main(Datum arg)
+{
+	uint32		wait_event;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(InvalidOid, InvalidOid, 0);
+
+	wait_event = WaitEventExtensionNew("LeanstoreEngineMain");
+
+	if (pg_atomic_exchange_u32(&ls_shared->engine_pid, MyProcPid) != 0)
+		elog(PANIC, "two leanstore engine workers");
+	on_shmem_exit(at_exit, 0);
+
+	/* An earlier worker was gone before it could say so; other processes have used what it left. */
+	if (ls_store_begun(ls_shared->store))
+		elog(PANIC, "leanstore engine worker found a store that has been in use");
+
+	if (!ls_shared->from_backup && ls_recover())
+		ereport(LOG, (errmsg("leanstore engine is ready")));
+
+	for (;;)
+	{
+		bool		ready = ls_store_ready(ls_shared->store);
+		bool		leaving = ls_engine_worker_leaves();
+
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (ready)
+		{
+			panic_if_failed();
+			report_undo_failures();
+			ls_twophase_sweep();
+			ls_horizon_publish();
+			ls_commits_note_progress();
+		}
+
+		if (leaving && stop_store())
+			break;
+
+		/* Once the postmaster is dead no wait for a latch sleeps any more. */
+		if (!PostmasterIsAlive())
+		{
+			pg_usleep(HORIZON_INTERVAL_MS * 1000L);
+			continue;
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH,
+						 leaving || ls_store_attached(ls_shared->store) > 0 ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
+						 wait_event);
+		ResetLatch(MyLatch);
+	}
+
+	/* Status 1: if the server goes on after all, the next worker finds the store used, and the server restarts. */
+	may_end = true;
+	proc_exit(1);
+}

@@ -1,0 +1,174 @@
+/*
+ * ls_session.h - the engine as a process of the server has it: settings, shared memory, the
+ * process as a worker of the engine, calls and their errors.
+ *
+ * Rules: an engine call (ls_* of leanstore/engine.h) returns a status and never
+ * throws; ls_check() turns a failure into an ereport.  CHECK_FOR_INTERRUPTS only
+ * between engine calls.  No palloc'd memory is owned by the engine, no engine
+ * memory by palloc.
+ */
+#ifndef LS_SESSION_H
+#define LS_SESSION_H
+
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "utils/rel.h"
+
+#include "leanstore/engine.h"
+
+/* ---- ls_guc.c: settings (units as shown to the user) */
+extern int	ls_buffer_pool_size_mb;
+extern int	ls_packed_pages_percent;
+extern int	ls_page_providers;
+extern int	ls_log_buffer_size_kb;
+extern int	ls_wal_segment_size_mb;
+extern int	ls_max_wal_size_mb;
+extern int	ls_checkpoint_timeout_s;
+extern int	ls_max_open_relations;
+extern int	ls_version_trees;
+extern int	ls_range_lock_memory_kb;
+extern bool ls_direct_io;
+
+typedef enum LsDefaultIndex
+{
+	LS_DEFAULT_INDEX_LEANSTORE,
+	LS_DEFAULT_INDEX_BTREE
+} LsDefaultIndex;
+
+extern int	ls_default_index;	/* LsDefaultIndex */
+extern bool ls_replace_btree;
+extern bool ls_show_indexes_as_btree;
+extern bool ls_count_remote_waits;
+extern int	ls_sequence_log_values;
+extern void ls_define_settings(void);
+
+/* ---- ls_shared.c: what the processes share; server/ls_shmem.c fills it */
+typedef struct LsShared
+{
+	/*
+	 * No transaction id at or above it was in use before this start of the
+	 * server; see server/ls_rmgr.c.
+	 */
+	pg_atomic_uint64 first_new_xid;
+	pg_atomic_uint64 visible_lsn;	/* txn/ls_two_logs.c */
+	pg_atomic_uint32 async_commits;
+	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
+	pg_atomic_uint32 recovery_failed;
+	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: row/ls_turn.c */
+	bool		from_backup;	/* the store must not be opened: ls_backup.c */
+	ls_error	recovery_error;
+	void	   *arena;
+	bool		own_mapping;	/* the arena is one: huge pages are possible */
+	ls_store   *store;
+} LsShared;
+
+/* The engine's worker slots are numbered as the server's processes are. */
+#define LS_WORKER_SLOTS (MaxBackends + NUM_AUXILIARY_PROCS)
+
+extern LsShared *ls_shared;
+
+/* ---- ls_error.c: the only file that knows ls_status and SQLSTATE both */
+pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
+extern const char *ls_error_text(const ls_error *error);
+
+#define ls_check(call, error, rel) \
+	do { if (unlikely((call) != LS_OK)) ls_raise(&(error), (rel)); } while (0)
+
+/* ---- ls_session.c: this process as a worker of the engine */
+
+/* The backend's engine worker; attaches (and waits for recovery) on first use. */
+extern ls_worker *ls_reader(void);
+
+/* The same, but NULL before it attaches. */
+extern ls_worker *ls_attached_worker;
+
+/* The current transaction has looked at leanstore data: ls_reader() was called. */
+extern bool ls_engine_was_read;
+
+/* The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it attaches. */
+extern const volatile int **ls_interrupt;
+
+/* The wait event of commits that become durable. */
+extern uint32 ls_wait_event_commit;
+
+/* Top-level TN of this transaction, 0 if it has no XID (right in parallel workers too). */
+extern uint64 ls_own_tn(void);
+
+/* As heap would show it, also where every snapshot has seen it long since. */
+static inline TransactionId
+ls_tn_to_xid(uint64 tn)
+{
+	uint64		full = ls_store_full_xid(ls_shared->store, tn);
+
+	return full == 0 ? FrozenTransactionId : (TransactionId) full;
+}
+
+/* No process has this pid, or it is 0. */
+extern bool ls_process_is_gone(pid_t pid);
+
+/* ---- ls_pages.c */
+
+/* To the server's counters what has come since the last call; rel: whose pages they are, or NULL when nobody says. */
+extern void ls_pages_note(Relation rel);
+
+extern const ls_page_counts *ls_pages;
+extern ls_page_counts ls_pages_counted;
+extern const ls_log_counts *ls_log;
+extern ls_log_counts ls_log_counted;
+
+static inline void
+ls_count_pages(Relation rel)
+{
+	if (unlikely(ls_pages->hit != ls_pages_counted.hit || ls_pages->read != ls_pages_counted.read ||
+				 ls_log->bytes != ls_log_counted.bytes))
+		ls_pages_note(rel);
+}
+
+/*
+ * An engine call whose waits an interrupt ends: serve it (which usually does not
+ * return) and call again.  Where interrupts are held off, as in an index access
+ * method that has a page locked, the waits are not ended.  Calls made without
+ * these, those of commit and rollback above all, cannot be interrupted.
+ */
+static inline void
+ls_interruptible(bool on)
+{
+	if (unlikely(ls_interrupt == NULL))
+		(void) ls_reader();
+	*ls_interrupt = on && INTERRUPTS_CAN_BE_PROCESSED() ? (const volatile int *) &InterruptPending : NULL;
+}
+
+#define LS_CALL(status, call) LS_CALL_ON(NULL, status, call)
+
+/* The same; pages that it uses count as those of the table or index rel. */
+#define LS_CALL_ON(rel, status, call) \
+	do { \
+		for (;;) \
+		{ \
+			ls_interruptible(true); \
+			(status) = (call); \
+			ls_interruptible(false); \
+			if (likely((status) != LS_INTERRUPTED)) \
+				break; \
+			CHECK_FOR_INTERRUPTS(); \
+		} \
+		ls_count_pages(rel); \
+	} while (0)
+
+/* ---- ls_backup.c: a data directory whose leanstore tables cannot be used */
+
+/* In the postmaster, before the startup process: is the engine's store one that came with a backup? */
+extern bool ls_backup_look(void);
+
+/* ---- ls_upgrade.c: pg_upgrade is refused */
+
+/* In a server that pg_upgrade has started: no query where there are leanstore tables. */
+extern void ls_upgrade_install_hook(void);
+
+/* There, no file of a leanstore table is made or opened. */
+extern void ls_upgrade_refuse(const char *table);
+
+#endif							/* LS_SESSION_H */

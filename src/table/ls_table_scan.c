@@ -1,0 +1,433 @@
+/*
+ * ls_table_scan.c - sequential, TID range and parallel scans.
+ *
+ * Logical block b is the row ids (256 b, 256 b + 256]: parallel workers draw
+ * ranges of blocks from the server's own allocator and read each range with the
+ * engine's scan.  A scan ends at the next row id of its start, so that one that
+ * writes to the table it reads does not run after its own rows.
+ */
+#include "postgres.h"
+
+#include "ls_table_internal.h"
+#include "session/ls_session.h"
+#include "txn/ls_txn.h"
+
+#include "access/valid.h"
+#include "access/xact.h"
+#include "pgstat.h"
+#include "utils/snapmgr.h"
+
+/*
+ * Parallel scans take at least so many blocks (4096 rows) at a time from a table
+ * of some size: finding the first row of a range is a descent of the tree, and
+ * it should cost nothing beside the rows.
+ */
+#define LS_PARALLEL_MIN_CHUNK 16
+
+uint64
+ls_end_row(Relation rel)
+{
+	ls_rel_info info;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(rel), &info, &error));
+	ls_check(status, error, rel);
+	return info.next_row_id;
+}
+
+uint64
+ls_scan_end_row(LsScanDesc *scan)
+{
+	if (scan->end_row == 0)
+		scan->end_row = ls_end_row(scan->base.rs_rd);
+	return scan->end_row;
+}
+
+BlockNumber
+ls_scan_blocks(LsScanDesc *scan)
+{
+	return (BlockNumber) ls_end_row_to_blocks(ls_scan_end_row(scan));
+}
+
+/* What the engine has given is not wanted; nor is the place where it is. */
+static inline void
+lose_position(LsScanDesc *scan)
+{
+	scan->positioned = false;
+	scan->has_pending = false;
+	scan->n_rows = scan->next_row = 0;
+}
+
+/* Close the engine's scan; the next row wanted opens a new one. */
+static void
+close_engine_scan(LsScanDesc *scan)
+{
+	if (scan->engine != NULL)
+	{
+		ls_scan	   *engine = scan->engine;
+
+		scan->engine = NULL;
+		ls_scan_close_owned(engine);
+	}
+	lose_position(scan);
+}
+
+const ls_snapshot *
+ls_scan_snapshot(LsScanDesc *scan)
+{
+	return unlikely(scan->locks) ? ls_locked_snapshot(scan->base.rs_snapshot) : ls_snapshot_convert(scan->base.rs_snapshot);
+}
+
+/* Before the scan finds out where it ends: rows may be added until they are locked. */
+static void
+lock_range(LsScanDesc *scan)
+{
+	if (scan->base.rs_flags & SO_TYPE_TIDRANGESCAN)
+		ls_lock_rows(scan->base.rs_rd, scan->lo, scan->hi, LS_RANGE_SHARED);
+	else if ((scan->base.rs_flags & SO_TYPE_BITMAPSCAN) == 0)
+		ls_lock_table(scan->base.rs_rd);
+}
+
+/*
+ * Put the engine's scan on [lo, hi).  It is used again as long as it would be
+ * opened with the same snapshot: what we have written ourselves, and how much of
+ * that is visible, is the part that may have changed since.
+ */
+static void
+position(LsScanDesc *scan, uint64 lo, uint64 hi, bool backward)
+{
+	const ls_snapshot *snapshot = ls_scan_snapshot(scan);
+
+	if (scan->engine != NULL &&
+		(snapshot->own_tn != scan->own_tn || snapshot->curcid != scan->curcid))
+		close_engine_scan(scan);
+
+	if (scan->engine == NULL)
+	{
+		scan->own_tn = snapshot->own_tn;
+		scan->curcid = snapshot->curcid;
+		scan->engine = ls_scan_open_owned(scan->base.rs_rd, snapshot, lo, hi, backward);
+	}
+	else
+		ls_scan_rescan(scan->engine, lo, hi, backward);
+
+	lose_position(scan);
+	scan->positioned = true;
+	scan->backward = backward;
+}
+
+/* Draw the next range of blocks of a parallel scan; false when there is none. */
+static bool
+next_chunk(LsScanDesc *scan)
+{
+	Relation	rel = scan->base.rs_rd;
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->base.rs_parallel;
+	ParallelBlockTableScanWorker worker = &scan->parallel;
+	BlockNumber first;
+	uint64		blocks;
+
+	if (!scan->parallel_started)
+	{
+		uint32		chunk;
+
+		table_block_parallelscan_startblock_init(rel, worker, shared);
+		chunk = Min(LS_PARALLEL_MIN_CHUNK, pg_nextpower2_32(Max(shared->phs_nblocks / 64, 1)));
+		worker->phsw_chunk_size = Max(worker->phsw_chunk_size, chunk);
+		scan->parallel_started = true;
+	}
+
+	first = table_block_parallelscan_nextpage(rel, worker, shared);
+	if (first == InvalidBlockNumber)
+		return false;
+
+	/* take the rest of the chunk at once */
+	blocks = 1 + (uint64) worker->phsw_chunk_remaining;
+	worker->phsw_nallocated += worker->phsw_chunk_remaining;
+	worker->phsw_chunk_remaining = 0;
+
+	scan->chunk_lo = ls_block_to_row(first);
+	scan->chunk_hi = ls_block_to_row(Min((uint64) first + blocks, (uint64) shared->phs_nblocks));
+	return true;
+}
+
+/*
+ * Position the scan where it has to go on; false when nothing is left in this
+ * direction.
+ */
+static bool
+prepare(LsScanDesc *scan, bool backward)
+{
+	if (unlikely(scan->locks))
+		lock_range(scan);
+	if (scan->base.rs_parallel != NULL)
+	{
+		if (!next_chunk(scan))
+			return false;
+		position(scan, scan->chunk_lo, scan->chunk_hi, backward);
+	}
+	else
+	{
+		uint64		hi = Min(scan->hi, ls_scan_end_row(scan));
+
+		if (scan->lo >= hi)
+			return false;
+		position(scan, scan->lo, hi, backward);
+	}
+	return true;
+}
+
+/* The engine's next rows, in the direction given; false at the end. */
+static bool
+read_rows(LsScanDesc *scan, bool backward)
+{
+	ls_error	error;
+
+	if (unlikely(backward != scan->backward))
+	{
+		/* past the end the other way round starts from that end */
+		if (scan->at_end)
+			scan->positioned = false;
+		else if (scan->positioned)
+			ls_scan_set_backward(scan->engine, backward, scan->next_row > 0 ? scan->rows[scan->next_row - 1].row_id : 0);
+		scan->backward = backward;
+		scan->at_end = false;
+	}
+	scan->n_rows = scan->next_row = 0;
+
+	while (!scan->at_end)
+	{
+		ls_status	status;
+
+		if (!scan->positioned && !prepare(scan, backward))
+			break;
+
+		LS_CALL_ON(scan->base.rs_rd, status, ls_scan_next(scan->engine, &scan->rows, &scan->n_rows, &error));
+		if (likely(status == LS_OK))
+			return true;
+		if (status == LS_UPDATED)
+			ls_raise_newer(scan->base.rs_rd);
+		if (status != LS_END)
+			ls_raise(&error, scan->base.rs_rd);
+
+		if (scan->base.rs_parallel == NULL)
+			break;
+		scan->positioned = false;
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	scan->at_end = true;
+	return false;
+}
+
+/* The next row, valid until the next call; NULL at the end. */
+static inline const ls_row *
+next_row(LsScanDesc *scan, bool backward)
+{
+	if (unlikely(scan->next_row == scan->n_rows || backward != scan->backward) && !read_rows(scan, backward))
+		return NULL;
+	return &scan->rows[scan->next_row++];
+}
+
+bool
+ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
+{
+	const ls_row *next = next_row(scan, backward);
+
+	if (next == NULL)
+		return false;
+	*row = *next;
+	return true;
+}
+
+void
+ls_scan_range(LsScanDesc *scan, uint64 lo, uint64 hi)
+{
+	scan->lo = lo;
+	scan->hi = hi;
+	lose_position(scan);
+	scan->at_end = false;
+}
+
+/* Start from the beginning, with the parameters as they are. */
+static void
+restart(LsScanDesc *scan)
+{
+	/* which rows count as written by now depends on the present */
+	if (scan->base.rs_snapshot == NULL || !IsMVCCSnapshot(scan->base.rs_snapshot))
+		close_engine_scan(scan);
+	lose_position(scan);
+	scan->at_end = false;
+	scan->end_row = 0;
+	scan->newer_due = 0;
+	scan->parallel_started = false;
+	scan->block = InvalidBlockNumber;
+	scan->noffsets = scan->next_offset = 0;
+	scan->whole_range = false;
+
+	if (scan->base.rs_flags & SO_TYPE_SEQSCAN)
+		pgstat_count_heap_scan(scan->base.rs_rd);
+}
+
+LsScanDesc *
+ls_scan_create(Relation rel, Snapshot snapshot, uint32 flags)
+{
+	LsScanDesc *scan = palloc0_object(LsScanDesc);
+
+	RelationIncrementReferenceCount(rel);
+	scan->base.rs_rd = rel;
+	scan->base.rs_snapshot = snapshot;
+	scan->base.rs_flags = flags;
+	scan->lo = 1;
+	scan->hi = LS_LAST_ROW_ID + 1;
+	if (flags & SO_TYPE_BITMAPSCAN)
+		scan->offsets = palloc_array(OffsetNumber, TBM_MAX_TUPLES_PER_PAGE);
+	restart(scan);
+	return scan;
+}
+
+TableScanDesc
+ls_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKeyData *key,
+			  ParallelTableScanDesc pscan, uint32 flags)
+{
+	LsScanDesc *scan;
+
+	scan = ls_scan_create(rel, snapshot, flags);
+	scan->locks = ls_locks_reads(rel, snapshot);
+	scan->base.rs_parallel = pscan;
+	scan->base.rs_nkeys = nkeys;
+	if (nkeys > 0)
+	{
+		scan->base.rs_key = palloc_array(ScanKeyData, nkeys);
+		if (key != NULL)
+			memcpy(scan->base.rs_key, key, nkeys * sizeof(ScanKeyData));
+	}
+	return &scan->base;
+}
+
+void
+ls_scan_end(TableScanDesc sscan)
+{
+	LsScanDesc *scan = (LsScanDesc *) sscan;
+
+	close_engine_scan(scan);
+	RelationDecrementReferenceCount(sscan->rs_rd);
+	if (sscan->rs_key != NULL)
+		pfree(sscan->rs_key);
+	if (scan->offsets != NULL)
+		pfree(scan->offsets);
+	if (sscan->rs_flags & SO_TEMP_SNAPSHOT)
+		UnregisterSnapshot(sscan->rs_snapshot);
+	pfree(scan);
+}
+
+void
+ls_scan_rescan_table(TableScanDesc sscan, ScanKeyData *key, bool set_params,
+					 bool allow_strat, bool allow_sync, bool allow_pagemode)
+{
+	if (sscan->rs_nkeys > 0 && key != NULL)
+		memcpy(sscan->rs_key, key, sscan->rs_nkeys * sizeof(ScanKeyData));
+	/* strategy, synchronized scans and page mode mean nothing here */
+	restart((LsScanDesc *) sscan);
+}
+
+/*
+ * The next row for a dirty snapshot, whose fields tell whether another transaction is
+ * changing it.  A row whose newest version is certain is given as the engine's scan read it,
+ * the others are judged anew.
+ */
+static const ls_row *
+next_dirty_row(LsScanDesc *scan, bool backward, ls_row *space)
+{
+	Relation	rel = scan->base.rs_rd;
+	Snapshot	snapshot = scan->base.rs_snapshot;
+
+	for (;;)
+	{
+		uint64		row_id = scan->newer_due;
+
+		if (row_id == 0)
+		{
+			const ls_row *row = next_row(scan, backward);
+
+			if (row == NULL ||
+				((row->flags & LS_ROW_GHOST) == 0 &&
+				 (row->writer_tn == ls_own_tn() || row->writer_tn < ls_store_horizon(ls_shared->store))))
+			{
+				snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+				snapshot->speculativeToken = 0;
+				return row;
+			}
+			row_id = row->row_id;
+		}
+		if (ls_fetch_dirty(rel, row_id, snapshot, &scan->newer_due, ls_fetch_buffer(), space, NULL))
+			return space;
+	}
+}
+
+bool
+ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	LsScanDesc *scan = (LsScanDesc *) sscan;
+	bool		backward = ScanDirectionIsBackward(direction);
+	bool		dirty = sscan->rs_snapshot != NULL && sscan->rs_snapshot->snapshot_type == SNAPSHOT_DIRTY;
+	ls_row		space;
+	const ls_row *row;
+
+	ls_forget_recent();
+
+	while ((row = unlikely(dirty) ? next_dirty_row(scan, backward, &space)
+			: next_row(scan, backward)) != NULL)
+	{
+		ls_slot_store(slot, sscan->rs_rd, row);
+		if (unlikely(sscan->rs_nkeys > 0) &&
+			!HeapKeyTest(ls_slot_tuple(slot), RelationGetDescr(sscan->rs_rd),
+						 sscan->rs_nkeys, sscan->rs_key))
+		{
+			CHECK_FOR_INTERRUPTS();
+			continue;
+		}
+		pgstat_count_heap_getnext(sscan->rs_rd);
+		return true;
+	}
+
+	ExecClearTuple(slot);
+	return false;
+}
+
+/*
+ * The bounds are inclusive and may be any item pointers: offsets that do not
+ * exist are taken as the gap they are in.
+ */
+void
+ls_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid)
+{
+	uint32		min_offset = ItemPointerGetOffsetNumberNoCheck(mintid);
+	uint32		max_offset = ItemPointerGetOffsetNumberNoCheck(maxtid);
+	uint64		lo = ls_block_to_row(ItemPointerGetBlockNumberNoCheck(mintid));
+	uint64		hi = ls_block_to_row(ItemPointerGetBlockNumberNoCheck(maxtid));
+
+	ItemPointerCopy(mintid, &sscan->st.tidrange.rs_mintid);
+	ItemPointerCopy(maxtid, &sscan->st.tidrange.rs_maxtid);
+
+	if (min_offset > 0)
+		lo += Min(min_offset - 1, LS_ROWS_PER_BLOCK);
+	hi += Min(max_offset, LS_ROWS_PER_BLOCK);
+	ls_scan_range((LsScanDesc *) sscan, lo, Min(hi, LS_LAST_ROW_ID + 1));
+}
+
+bool
+ls_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	return ls_scan_getnextslot(sscan, direction, slot);
+}
+
+Size
+ls_parallelscan_initialize(Relation rel, ParallelTableScanDesc pscan)
+{
+	Size		size = table_block_parallelscan_initialize(rel, pscan);
+
+	/* ranges are read in order from the start: no wrapping around */
+	pscan->phs_syncscan = false;
+	return size;
+}

@@ -1,0 +1,126 @@
+/*
+ * ls_twophase.c - PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
+ *
+ * The engine prepares before PostgreSQL does, and ends the transaction after it; in
+ * between and after a crash, pg_xact and the process array have the last word:
+ *
+ *	PRE_PREPARE callback	 everything hardened as prepared(xid).  A crash from here on: not
+ *							 in progress and not committed, so the engine undoes it
+ *	EndPrepare				 PostgreSQL's state of the transaction is durable; its
+ *							 stand-in in the process array runs on
+ *	PREPARE callback		 the transaction leaves this backend's worker
+ *	...
+ *	pg_xact, WAL flushed	 it has committed or aborted for good
+ *	ProcArrayRemove			 committed: its effects are visible, all at once.  Aborted: the
+ *							 engine's list of active transactions hides them (ls_snapshot.c)
+ *	locks are released		 whoever waited goes on
+ *	the engine's end		 after the command, in ProcessUtility
+ *
+ * No callback tells of the last steps, and the locks go before the engine knows:
+ * so whoever meets a prepared transaction that PostgreSQL has ended, ends it in the engine
+ * (ls_twophase_settle).  Who does it does not matter, the answer is in pg_xact.  The
+ * engine worker looks, too, for when the backend died or did not come by here.
+ */
+#include "postgres.h"
+
+#include "ls_txn_internal.h"
+
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+
+/* Has the server ended it, and how?  In pg_xact first; visible to all when it has left the process array. */
+static bool
+has_ended(uint64 tn, bool *committed)
+{
+	TransactionId xid = ls_tn_to_xid(tn);
+
+	*committed = TransactionIdDidCommit(xid);
+	return (*committed || TransactionIdDidAbort(xid)) && !TransactionIdIsInProgress(xid);
+}
+
+/* Prepared transactions of the engine, in memory of this process; *n: how many. */
+static const uint64 *
+prepared_tns(size_t *n)
+{
+	static uint64 *tns = NULL;
+
+	*n = 0;
+	if (max_prepared_xacts == 0 || ls_shared == NULL || !ls_store_ready(ls_shared->store))
+		return NULL;
+	if (tns == NULL)
+		tns = MemoryContextAlloc(TopMemoryContext, max_prepared_xacts * sizeof(uint64));
+	*n = Min(ls_prepared_tns(ls_shared->store, tns, max_prepared_xacts), max_prepared_xacts);
+	return tns;
+}
+
+bool
+ls_twophase_settle(uint64 tn)
+{
+	bool		committed;
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (likely(!ls_prepared_has(ls_shared->store, tn)) || !has_ended(tn, &committed))
+		return false;
+	LS_CALL(status, ls_prepared_finish(ls_reader(), tn, committed, &error));
+	ls_check(status, error, NULL);
+	return true;
+}
+
+void
+ls_twophase_settle_all(void)
+{
+	size_t		n;
+	const uint64 *tns = prepared_tns(&n);
+
+	for (size_t i = 0; i < n; i++)
+		(void) ls_twophase_settle(tns[i]);
+}
+
+/* The engine worker is attached only while it has something to do: its own attachment would keep it from stopping the store. */
+void
+ls_twophase_sweep(void)
+{
+	ls_worker  *worker = NULL;
+	ls_error	error = {0};
+	size_t		n;
+	const uint64 *tns = prepared_tns(&n);
+
+	for (size_t i = 0; i < n; i++)
+	{
+		bool		committed;
+
+		if (!has_ended(tns[i], &committed))
+			continue;
+		if (worker == NULL && ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
+			return;
+		if (ls_prepared_finish(worker, tns[i], committed, &error) != LS_OK)
+			ereport(LOG,
+					(errmsg("leanstore could not finish prepared transaction %u: %s", ls_tn_to_xid(tns[i]), error.message)));
+	}
+	if (worker != NULL)
+		ls_worker_detach(worker);
+}
+
+void
+ls_twophase_prepare(ls_worker *worker, uint64 tn)
+{
+	uint64		full_xid = tn - ls_store_tn_offset(ls_shared->store);
+	ls_error	error = {0};
+	ls_status	status = ls_txn_prepare(worker, full_xid, &error);
+
+	/* The server may have ended some that the engine has not heard of. */
+	if (status == LS_MANY_PREPARED)
+	{
+		ls_twophase_settle_all();
+		status = ls_txn_prepare(worker, full_xid, &error);
+	}
+	if (status == LS_MANY_PREPARED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("maximum number of prepared transactions reached"),
+				 errhint("Increase \"max_prepared_transactions\" (currently %d).", max_prepared_xacts)));
+	ls_check(status, error, NULL);
+}

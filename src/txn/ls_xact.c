@@ -1,0 +1,424 @@
+/*
+ * ls_xact.c - a transaction of the server is one of the engine, too.
+ *
+ * PostgreSQL names transactions, the engine stores them.  The order of events at
+ * commit (xact.c, CommitTransaction):
+ *
+ *	PRE_COMMIT callback		 the other log becomes durable as far as the transaction
+ *							 may have seen it (ls_two_logs.c).
+ *							 Only leanstore data written: room in the engine's log.
+ *							 PostgreSQL WAL written too, or about to be: harden all as
+ *							 prepared(xid) and make PostgreSQL flush its commit record;
+ *							 after a crash pg_xact decides.
+ *	what PostgreSQL waits for	 NOTIFY's lock, a standby: no place in any order is held
+ *	RecordTransactionCommit	 without WAL of the transaction's own the commit record is
+ *							 written but not flushed
+ *	ProcArrayEndTransaction	 effects become visible; who takes a snapshot that sees them
+ *							 waits for the COMMIT callback (ls_snapshot.c)
+ *	COMMIT callback			 the engine's commit record takes its place in the total order,
+ *							 behind all that this transaction has seen, before all that see
+ *							 it; row waiters go on from here
+ *	locks are released
+ *	resource release		 wait until the record is durable (early lock release)
+ *
+ * Two-phase commit: ls_twophase.c.
+ *
+ * At abort ProcArrayEndTransaction comes before the ABORT callback that undoes
+ * the changes in place; in between, the engine's list of active transactions
+ * keeps the changes invisible (ls_snapshot.c) and XactLocks keep waiters waiting.
+ */
+#include "postgres.h"
+
+#include "ls_txn_internal.h"
+#include "relation/ls_relation.h"
+
+#include "access/parallel.h"
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "replication/origin.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+/* ---- backend state */
+static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
+static TransactionId writing_part = InvalidTransactionId;	/* as the engine knows it */
+static bool mixed = false;		/* this transaction is committed through both logs */
+static bool commit_begun = false;	/* it has been decided how it commits */
+static bool callbacks_behind = false;	/* other libraries may write WAL at PRE_COMMIT after us */
+static uint64 wait_gsn = 0;		/* commit to wait for when locks are released */
+
+typedef struct Savepoint
+{
+	SubTransactionId subid;
+	uint32		seq;
+} Savepoint;
+
+static Savepoint *savepoints = NULL;
+static int	n_savepoints = 0;
+static int	max_savepoints = 0;
+
+ls_worker *
+ls_writer(void)
+{
+	ls_worker  *w = ls_reader();
+	TransactionId xid;
+	TransactionId part;
+
+	/* The leader may write (CREATE TABLE AS over a parallel plan); it has its XID then. */
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot modify leanstore tables in a parallel worker")));
+
+	/* A callback of another library: what it writes now would not be hardened with the rest. */
+	if (unlikely(commit_begun))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot modify leanstore tables in a callback at the end of a transaction"),
+				 errhint("Put leanstore_am before the library with that callback in \"shared_preload_libraries\".")));
+
+	/* In a subtransaction this gives it an XID of its own, for others to wait on. */
+	xid = GetCurrentTransactionId();
+	if (unlikely(begun_tn == 0))
+	{
+		ls_error	error = {0};
+		uint64		tn = U64FromFullTransactionId(GetTopFullTransactionId()) + ls_store_tn_offset(ls_shared->store);
+
+		ls_check(ls_txn_begin(w, tn, &error), error, NULL);
+		begun_tn = tn;
+	}
+
+	/*
+	 * Rows carry the top-level transaction only.  A waiter should go on when the
+	 * savepoint that made the change is rolled back, so the engine is told whose it is.
+	 */
+	part = GetCurrentTransactionNestLevel() > 1 ? xid : InvalidTransactionId;
+	if (part != writing_part)
+	{
+		ls_txn_set_part(w, part);
+		writing_part = part;
+	}
+	return w;
+}
+
+/* ---- transaction events --------------------------------------------------- */
+
+static void
+end_of_transaction(bool committed)
+{
+	ls_two_logs_at_eoxact(committed);
+	ls_pin_at_eoxact();
+	ls_mixed_at_eoxact();
+	ls_serializable_at_eoxact();
+	if (ls_count_remote_waits && ls_attached_worker != NULL)
+		ls_worker_forget_dependencies(ls_attached_worker);
+	begun_tn = 0;
+	writing_part = InvalidTransactionId;
+	ls_engine_was_read = false;
+	mixed = false;
+	commit_begun = false;
+	n_savepoints = 0;
+}
+
+/* Changes, as prepared(full_xid), and everything before them; without changes, that only. */
+static void
+harden(uint64 full_xid)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	pgstat_report_wait_start(ls_wait_event_commit);
+	status = ls_txn_prepare_commit(ls_attached_worker, full_xid, &error);
+	pgstat_report_wait_end();
+	if (status != LS_OK)
+		ls_raise(&error, NULL);
+}
+
+void
+ls_harden_all(void)
+{
+	harden(0);
+}
+
+static bool
+has_engine_log(void)
+{
+	return begun_tn != 0 && ls_txn_has_log(ls_attached_worker);
+}
+
+void
+ls_wait_for_shown(void)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (ls_attached_worker == NULL || likely(!ls_shown_unhardened(ls_attached_worker)))
+		return;
+	pgstat_report_wait_start(ls_wait_event_commit);
+	LS_CALL(status, ls_wait_shown(ls_attached_worker, &error));
+	pgstat_report_wait_end();
+	ls_check(status, error, NULL);
+}
+
+bool
+ls_commit_is_awaited(void)
+{
+	return synchronous_commit > SYNCHRONOUS_COMMIT_OFF && has_engine_log();
+}
+
+/*
+ * Has the commit to be durable in both logs, all or nothing?  When PostgreSQL WAL
+ * was written (catalogs, heap, native indexes, sequences) or will be by the callback
+ * of another library.  And when the commit record has a replication origin's
+ * position: with the changes lost, what was sent is never sent again; with the
+ * position lost, it is applied twice.
+ */
+static bool
+needs_both_logs(void)
+{
+	return XactLastRecEnd != 0 || callbacks_behind ||
+		(replorigin_session_origin != InvalidRepOriginId && replorigin_session_origin != DoNotReplicateId);
+}
+
+static void
+pre_commit(void)
+{
+	ls_mixed_before_commit(begun_tn != 0);
+	ls_two_logs_before_commit(has_engine_log(), ls_engine_was_read);
+	if (!ls_commit_is_awaited())
+		ls_wait_for_shown();
+	commit_begun = true;
+	if (!has_engine_log())
+		return;
+
+	mixed = needs_both_logs();
+	if (mixed)
+	{
+		/*
+		 * The commit record has to be flushed even with synchronous_commit = off:
+		 * whoever sees the effects next may commit through the engine's log
+		 * alone, and be acknowledged.
+		 */
+		ForceSyncCommit();
+		harden(begun_tn - ls_store_tn_offset(ls_shared->store));
+	}
+	else
+	{
+		ls_error	error = {0};
+		ls_status	status;
+
+		LS_CALL(status, ls_txn_reserve_commit(ls_attached_worker, &error));
+		ls_check(status, error, NULL);
+	}
+}
+
+static void
+commit(void)
+{
+	/* A mixed transaction is durable already, and with it all that its commit record holds. */
+	bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed;
+	static char note[LS_COMMIT_NOTE_BYTES];
+	size_t		note_bytes = mixed || !has_engine_log() ? 0 : ls_commit_note_fill(note);
+	uint64		gsn = ls_txn_commit(ls_attached_worker, note, note_bytes, will_wait);
+
+	wait_gsn = will_wait ? gsn : 0;
+	ls_pages_note(NULL);
+}
+
+static void
+pre_prepare(void)
+{
+	/* What the server itself is about to refuse gets its own message. */
+	if (max_prepared_xacts == 0 || (MyXactFlags & XACT_FLAGS_ACCESSEDTEMPNAMESPACE) != 0)
+		return;
+
+	/*
+	 * COMMIT PREPARED unlinks files without a callback before, so nobody could
+	 * tell the engine to let go of them in time.
+	 */
+	if (ls_relation_has_pending())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that has created, rewritten, truncated or dropped leanstore tables or indexes"),
+				 errhint("Use COMMIT for it; changes of rows can be prepared.")));
+	if (begun_tn == 0)
+		return;
+	pgstat_report_wait_start(ls_wait_event_commit);
+	PG_TRY();
+	{
+		ls_twophase_prepare(ls_attached_worker, begun_tn);
+	}
+	PG_FINALLY();
+	{
+		pgstat_report_wait_end();
+	}
+	PG_END_TRY();
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			pre_commit();
+			break;
+
+		case XACT_EVENT_COMMIT:
+			if (begun_tn != 0)
+				commit();
+			ls_relation_at_eoxact(true);
+			end_of_transaction(true);
+			break;
+
+		case XACT_EVENT_ABORT:
+			if (begun_tn != 0)
+			{
+				*ls_interrupt = NULL;	/* the error may have left it set */
+				ls_txn_abort(ls_attached_worker);
+				ls_pages_note(NULL);
+			}
+			ls_relation_at_eoxact(false);
+			end_of_transaction(false);
+			ls_shown_at_abort();
+			break;
+
+		case XACT_EVENT_PRE_PREPARE:
+			ls_serializable_before_prepare();
+			ls_mixed_before_commit(begun_tn != 0);
+			ls_two_logs_before_commit(has_engine_log(), ls_engine_was_read);
+			commit_begun = true;
+			pre_prepare();
+			break;
+
+		case XACT_EVENT_PREPARE:
+			if (begun_tn != 0)
+			{
+				ls_txn_hand_over(ls_attached_worker);
+			}
+			end_of_transaction(false);
+			break;
+
+		case XACT_EVENT_PARALLEL_ABORT:
+			ls_serializable_at_worker_abort();
+			break;
+
+		default:
+			break;
+	}
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
+{
+	switch (event)
+	{
+		case SUBXACT_EVENT_START_SUB:
+			ls_serializable_start_sub();
+			if (n_savepoints == max_savepoints)
+			{
+				int			grown = Max(16, max_savepoints * 2);
+
+				savepoints = savepoints == NULL
+					? MemoryContextAlloc(TopMemoryContext, grown * sizeof(Savepoint))
+					: repalloc(savepoints, grown * sizeof(Savepoint));
+				max_savepoints = grown;
+			}
+			/* Without an engine transaction yet, everything to come belongs to the savepoint. */
+			savepoints[n_savepoints++] = (Savepoint)
+			{
+				subid, begun_tn != 0 ? ls_txn_savepoint(ls_attached_worker) : 0
+			};
+			break;
+
+		case SUBXACT_EVENT_COMMIT_SUB:
+			while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
+				n_savepoints--;
+			ls_relation_at_eosubxact(true, subid, parent);
+			break;
+
+		case SUBXACT_EVENT_ABORT_SUB:
+			{
+				uint32		seq = 0;
+				bool		known = false;
+
+				while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
+				{
+					seq = savepoints[--n_savepoints].seq;
+					known = true;
+				}
+				if (known && begun_tn != 0)
+				{
+					*ls_interrupt = NULL;
+					ls_txn_rollback_to(ls_attached_worker, seq);
+				}
+				ls_relation_at_eosubxact(false, subid, parent);
+				ls_shown_at_abort();
+				break;
+			}
+
+		default:
+			break;
+	}
+}
+
+/* What the server's setting means for heap, too: company is worth waiting for only if somebody is there. */
+static uint32
+commit_delay(void)
+{
+	return CommitDelay > 0 && enableFsync && MinimumActiveBackends(CommitSiblings) ? CommitDelay : 0;
+}
+
+/* Locks are gone: now wait for durability, the last thing before the client hears of the commit. */
+static void
+release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
+{
+	if (phase == RESOURCE_RELEASE_AFTER_LOCKS && is_top_level && is_commit && wait_gsn != 0)
+	{
+		uint64		gsn = wait_gsn;
+
+		wait_gsn = 0;
+		pgstat_report_wait_start(ls_wait_event_commit);
+		ls_wait_hardened(ls_attached_worker, gsn, commit_delay());
+		pgstat_report_wait_end();
+	}
+}
+
+/*
+ * PostgreSQL calls first the callback that was registered last.  Those registered before
+ * ours come after us: at PRE_COMMIT they may write WAL, or make something of this
+ * transaction durable elsewhere, when we have decided that it needs the engine's log
+ * only.  The server does not say which there are.  But a chunk that is freed is what
+ * the next allocation of its size gets, and that is the server's list entry; where it
+ * is not, or looks different, there may be others.
+ */
+static bool
+register_callback(void)
+{
+	struct
+	{
+		void	   *next;
+		XactCallback callback;
+		void	   *arg;
+	}		   *entry = MemoryContextAlloc(TopMemoryContext, sizeof(*entry));
+
+	pfree(entry);
+	RegisterXactCallback(xact_callback, NULL);
+	return entry->callback == xact_callback && entry->next == NULL;
+}
+
+void
+ls_xact_install_callbacks(void)
+{
+	callbacks_behind = !register_callback();
+	if (callbacks_behind)
+		ereport(LOG,
+				(errmsg("transactions that write leanstore tables will wait for the server's log, too"),
+				 errdetail("A library that was loaded before leanstore_am may write to it when they commit."),
+				 errhint("Put leanstore_am first in \"shared_preload_libraries\" if that library allows.")));
+	RegisterSubXactCallback(subxact_callback, NULL);
+	RegisterResourceReleaseCallback(release_callback, NULL);
+}
