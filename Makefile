@@ -271,8 +271,14 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 $(OBJS): $(LS_TOP)/Makefile
-# PGXS does not know that the library has to be linked again.
-$(shlib): $(ENGINE_LIB)
+# PGXS does not know that the library has to be linked again: with another engine, or when a source
+# file has come or gone.
+$(shlib): $(ENGINE_LIB) $(LS_PGXS).list
+
+$(LS_PGXS).list: FORCE
+	@echo '$(OBJS)' | cmp -s - $@ || echo '$(OBJS)' > $@
+
+FORCE:
 
 -include $(OBJS:.o=.d)
 endif
