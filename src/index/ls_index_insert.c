@@ -291,12 +291,13 @@ insert_any(Insertion *in)
 static void
 ignore_old_row(Insertion *in)
 {
-	if (ls_moved.to != in->row_id || ls_moved.relid != RelationGetRelid(in->table) ||
-		ls_moved.cid != GetCurrentCommandId(false) || ls_moved.tn != ls_own_tn())
+	uint64		old = ls_moved_from(in->table, in->row_id, GetCurrentCommandId(false));
+
+	if (old == 0)
 		return;
 	in->max_rivals = 8;
 	in->rivals = palloc_array(uint64, in->max_rivals);
-	in->rivals[in->n_ignored++] = ls_moved.from;
+	in->rivals[in->n_ignored++] = old;
 }
 
 /* Insert if no row with an equal key lives.  False: there may be one, and nothing is inserted. */

@@ -126,6 +126,67 @@ extern bool ls_fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint6
 /* Is a row that the engine still has gone for everybody? */
 extern bool ls_row_is_dead(const ls_row *row);
 
+/*
+ * ---- ls_recent.c: what this backend did to rows a moment ago
+ *
+ * Four notes.  What sets and asks each, and how long it holds, is one table in ls_recent.c.
+ */
+typedef struct LsRecent
+{
+	struct
+	{
+		Oid			relid;		/* InvalidOid: none */
+		CommandId	cid;
+		uint64		row_id;
+	}			superseded;
+	struct
+	{
+		Oid			relid;		/* InvalidOid: none */
+		uint64		row_id;
+	}			dirty_match;
+	struct
+	{
+		Oid			relid;
+		CommandId	cid;
+		uint64		own_tn;		/* 0: none */
+		uint64		row_id;
+	}			conflict_lock;
+	struct
+	{
+		Oid			relid;		/* InvalidOid: none */
+		CommandId	cid;
+		uint64		own_tn;
+		uint64		from;
+		uint64		to;
+	}			moved;
+} LsRecent;
+
+extern LsRecent ls_recent;
+
+/* Called by whatever else is done to a table. */
+static inline void
+ls_forget_recent(void)
+{
+	ls_recent.superseded.relid = InvalidOid;
+	ls_recent.dirty_match.relid = InvalidOid;
+}
+
+extern void ls_note_superseded(Relation rel, uint64 row_id, CommandId cid);
+
+/* Asked once; *cid: of the command that has updated the row. */
+extern bool ls_take_superseded(Relation rel, uint64 row_id, CommandId *cid);
+
+extern void ls_note_dirty_match(Relation rel, uint64 row_id);
+extern bool ls_is_dirty_match(Relation rel, uint64 row_id);
+
+extern void ls_note_conflict_lock(Relation rel, uint64 row_id, CommandId cid);
+extern bool ls_is_conflict_lock(Relation rel, uint64 row_id, CommandId cid);
+
+extern void ls_note_moved(Relation rel, uint64 from, uint64 to, CommandId cid);
+
+/* The row that has moved to this one in this command; 0: none. */
+extern uint64 ls_moved_from(Relation rel, uint64 to, CommandId cid);
+
 /* ---- ls_versions.c: which version the executor means */
 
 /* A walk over a row's versions behind the newest. */
@@ -143,71 +204,6 @@ typedef struct LsVersionWalk
 extern void ls_versions_begin(LsVersionWalk *walk, Relation rel, const ls_row *newest, uint64 horizon);
 extern bool ls_versions_next(LsVersionWalk *walk, uint8 *buffer, ls_row *version);
 extern void ls_versions_end(LsVersionWalk *walk);
-
-/*
- * The row last updated in place by this backend: the executor asks for "the
- * tuple at this TID" once more when it wants the old version for AFTER triggers
- * and transition tables.  Any other access to a table forgets it.
- */
-typedef struct LsSuperseded
-{
-	Oid			relid;			/* InvalidOid: none */
-	CommandId	cid;
-	uint64		row_id;
-} LsSuperseded;
-
-extern LsSuperseded ls_superseded;
-
-/*
- * The row last moved by this backend: whoever inserts an entry for `to` need not ask
- * whether `from`, which has the same key as a rule, still counts.  Row ids begin anew when a table is
- * truncated, so it holds for one command.
- */
-typedef struct LsMoved
-{
-	Oid			relid;
-	CommandId	cid;
-	uint64		tn;
-	uint64		from;
-	uint64		to;
-} LsMoved;
-
-extern LsMoved ls_moved;
-
-/* The row last found by a dirty snapshot: ON CONFLICT is about to lock it. */
-typedef struct LsDirtyMatch
-{
-	Oid			relid;			/* InvalidOid: none */
-	uint64		row_id;
-} LsDirtyMatch;
-
-extern LsDirtyMatch ls_dirty_match;
-
-/* The row last locked by ON CONFLICT DO UPDATE, which goes on to update it. */
-typedef struct LsConflictLock
-{
-	uint64		row_id;
-	uint64		own_tn;			/* 0: none */
-	Oid			relid;
-	CommandId	cid;
-} LsConflictLock;
-
-extern LsConflictLock ls_conflict_lock;
-
-static inline bool
-ls_is_conflict_lock(Relation rel, uint64 row_id, CommandId cid)
-{
-	return ls_conflict_lock.row_id == row_id && ls_conflict_lock.relid == RelationGetRelid(rel) &&
-		ls_conflict_lock.cid == cid && ls_conflict_lock.own_tn == ls_own_tn();
-}
-
-/* Called by whatever else is done to a table. */
-static inline void
-ls_forget_recent(void)
-{
-	ls_superseded.relid = InvalidOid;
-	ls_dirty_match.relid = InvalidOid;
-}
 
 /* Rows locked by this transaction in a version that the query's snapshot does not see. */
 extern void ls_note_locked_newer(Relation rel, const ls_row *row);

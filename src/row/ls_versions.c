@@ -3,14 +3,11 @@
  *
  * Heap's TIDs name versions, and the executor makes use of that: it keeps a TID,
  * later asks for "the tuple there" with SnapshotAny, and expects the version it had
- * in mind.  Our TIDs name rows.  So this file remembers what happened to rows a
- * moment ago in this backend:
+ * in mind.  Our TIDs name rows.  So it is remembered what happened to rows a
+ * moment ago in this backend: by the notes of ls_recent.c and, here, by the rows of the
+ * transaction that were locked in a version newer than the query's snapshot sees.
  *
- * - the row last updated in place (the old version is wanted once more);
- * - the row that a unique check found last (ON CONFLICT is about to lock it);
- * - rows that were locked in a version newer than the query's snapshot sees.
- *
- * For the last the TID helps too: a lock that finds a newer version gives the
+ * For these the TID helps too: a lock that finds a newer version gives the
  * executor's TID a mark (ls_tid_mark_newest), as heap would give it the TID of the
  * new version.  With the mark the executor means the newest version, which it has
  * locked; without it the one that its snapshot sees, even if some other row of a join
@@ -24,13 +21,6 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-
-LsSuperseded ls_superseded = {InvalidOid, 0, 0};
-
-LsMoved		ls_moved = {InvalidOid};
-
-LsDirtyMatch ls_dirty_match = {InvalidOid, 0};
-LsConflictLock ls_conflict_lock = {0};
 
 /*
  * Rows of this transaction that were locked in a newer version.  The entry says
@@ -257,7 +247,7 @@ query_snapshot(void)
  *   it has locked that;
  * - for the old version of a row that it has just updated, for AFTER triggers and
  *   transition tables; after an update in place that is not the row's version any
- *   more, see ls_superseded;
+ *   more, see ls_take_superseded();
  * - for a row that it has just written or deleted, or that an AFTER trigger is
  *   about.
  *
@@ -269,16 +259,12 @@ ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *ro
 	uint64		row_id = ls_marked_tid_to_row(tid);
 	bool		newest_locked = ls_tid_is_marked(tid);
 	Snapshot	snapshot = query_snapshot();
+	CommandId	cid;
 
 	*deleted = false;
-	if (ls_superseded.relid == RelationGetRelid(rel) && ls_superseded.row_id == row_id)
-	{
-		CommandId	cid = ls_superseded.cid;
-
-		ls_superseded.relid = InvalidOid;
-		if (fetch_superseded(rel, row_id, cid, buffer, row))
-			return true;
-	}
+	if (ls_take_superseded(rel, row_id, &cid) &&
+		fetch_superseded(rel, row_id, cid, buffer, row))
+		return true;
 
 	if (ls_fetch_committed(rel, row_id, buffer, row))
 	{
@@ -297,8 +283,7 @@ ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *ro
 	 */
 	if (ls_fetch_newest(rel, row_id, buffer, row))
 	{
-		CommandId	cid = row->cid;
-
+		cid = row->cid;
 		if (row->writer_tn == ls_own_tn())
 		{
 			*deleted = true;

@@ -199,7 +199,7 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 		{
 			found = &row;
 			*call_again = fetch->newer_due != 0;
-			ls_dirty_match = (LsDirtyMatch) {RelationGetRelid(rel), row_id};
+			ls_note_dirty_match(rel, row_id);
 		}
 	}
 	else

@@ -63,8 +63,7 @@ static bool
 is_for_on_conflict(Relation rel, uint64 row_id, uint8 flags, CommandId cid)
 {
 	return ls_is_conflict_lock(rel, row_id, cid) ||
-		(flags == 0 &&
-		 ls_dirty_match.relid == RelationGetRelid(rel) && ls_dirty_match.row_id == row_id);
+		(flags == 0 && ls_is_dirty_match(rel, row_id));
 }
 
 /* The newest version, for a caller that looks at who wrote it. */
@@ -157,11 +156,7 @@ lock_row(LsRowWait *wait_for, ItemPointer tid, Snapshot snapshot, TupleTableSlot
 						ls_tid_mark_newest(row_id, tid);
 				}
 				if (on_conflict)
-					ls_conflict_lock = (LsConflictLock)
-					{
-						.row_id = row_id, .own_tn = ls_own_tn(),
-						.relid = RelationGetRelid(rel), .cid = cid
-					};
+					ls_note_conflict_lock(rel, row_id, cid);
 				return TM_Ok;
 
 			case LS_BEING_MODIFIED:

@@ -13,7 +13,7 @@
  * end of the transaction, so an update whose versions such a trigger may ask for
  * goes to a new row id too.  Referential integrity and unique constraints are the
  * exception, for they ask only whether columns have changed that we know, and at
- * once (ls_superseded answers that).
+ * once (ls_take_superseded() answers that).
  */
 #include "postgres.h"
 
@@ -360,20 +360,14 @@ finish_update(Update *u, TupleTableSlot *slot, TU_UpdateIndexes *update_indexes)
 	if (!u->plan.in_place)
 	{
 		*update_indexes = TU_All;
-		ls_moved = (LsMoved)
-		{
-			.relid = RelationGetRelid(u->rel), .cid = u->cid, .tn = ls_own_tn(), .from = u->row_id, .to = u->new_row_id
-		};
+		ls_note_moved(u->rel, u->row_id, u->new_row_id, u->cid);
 	}
 	else
 	{
 		foreach_ptr(RelationData, index, u->plan.rekeyed)
 			rekey(u, index);
 		*update_indexes = u->plan.summarized ? TU_Summarizing : TU_None;
-		ls_superseded = (LsSuperseded)
-		{
-			.relid = RelationGetRelid(u->rel), .cid = u->cid, .row_id = row_id
-		};
+		ls_note_superseded(u->rel, row_id, u->cid);
 	}
 	pgstat_count_heap_update(u->rel, u->plan.in_place && u->plan.rekeyed == NIL, false);
 	/* that counts a dead row, for VACUUM to come and get: here is none, but perhaps an entry */
