@@ -19,15 +19,12 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 
-#include "access/clog.h"
 #include "access/commit_ts.h"
-#include "access/rmgr.h"
 #include "access/transam.h"
 #include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "access/xloginsert.h"
-#include "access/xlogreader.h"
 #include "catalog/pg_control.h"
 #include "miscadmin.h"
 #include "replication/origin.h"
@@ -38,10 +35,6 @@
 #define FLUSH_AFTER_MS 10000
 /* More transactions than can run until WAL is flushed: then something is wrong with what was read. */
 #define MAX_LOST_XIDS (UINT64CONST(1) << 26)
-
-/* Of clog.c and commit_ts.c (PostgreSQL 18). */
-#define CLOG_XACTS_PER_PAGE (BLCKSZ * 4)
-#define COMMIT_TS_XACTS_PER_PAGE (BLCKSZ / (sizeof(TimestampTz) + sizeof(RepOriginId)))
 
 /* ---- the note ------------------------------------------------------------- */
 
@@ -114,7 +107,7 @@ ls_commits_note_progress(void)
 		position = ls_commits_position(ls_shared->store);
 		since = now;
 		if (position != noted)
-			lsn = ls_wal_end();
+			lsn = ls_pg_wal_end();
 		return;
 	}
 	if (XLogNeedsFlush(lsn))
@@ -143,36 +136,11 @@ ls_commits_note_progress(void)
 
 /* ---- the startup process -------------------------------------------------- */
 
-/* Make an SLRU's page as the resource manager does when it replays the WAL that said so; it was lost. */
-static void
-zero_page(RmgrId rmgr, uint8 info, int64 page)
-{
-	DecodedXLogRecord decoded = {0};
-	XLogReaderState record = {0};
-
-	decoded.header.xl_rmid = rmgr;
-	decoded.header.xl_info = info;
-	decoded.main_data = (char *) &page;
-	decoded.main_data_len = sizeof(page);
-	decoded.max_block_id = -1;
-	record.record = &decoded;
-	GetRmgr(rmgr).rm_redo(&record);
-}
-
-/* As GetNewTransactionId() would have gone through them. */
 static void
 advance_next_xid(FullTransactionId last)
 {
 	while (FullTransactionIdPrecedesOrEquals(TransamVariables->nextXid, last))
-	{
-		TransactionId xid = XidFromFullTransactionId(TransamVariables->nextXid);
-
-		if (xid % CLOG_XACTS_PER_PAGE == 0 || xid == FirstNormalTransactionId)
-			zero_page(RM_CLOG_ID, CLOG_ZEROPAGE, xid / CLOG_XACTS_PER_PAGE);
-		if (track_commit_timestamp && (xid % COMMIT_TS_XACTS_PER_PAGE == 0 || xid == FirstNormalTransactionId))
-			zero_page(RM_COMMIT_TS_ID, COMMIT_TS_ZEROPAGE, xid / COMMIT_TS_XACTS_PER_PAGE);
-		AdvanceNextFullTransactionIdPastXid(xid);
-	}
+		ls_pg_pass_next_xid();
 }
 
 /* The same for the id of a subtransaction. */

@@ -14,17 +14,15 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 
 #include "access/relation.h"
 #include "access/xlog.h"
-#include "access/xloginsert.h"
 #include "catalog/pg_sequence.h"
 #include "commands/sequence.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
-#include "storage/lock.h"
-#include "storage/proc.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -76,62 +74,6 @@ is_sequence(Oid relid)
 	return entry->is_sequence;
 }
 
-/* Relations of which this backend has a lock in the shared table instead of its own array. */
-static List *
-locked_in_table(void)
-{
-	List	   *relations = NIL;
-
-	for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)
-	{
-		LWLock	   *partition = LockHashPartitionLockByIndex(i);
-		dlist_iter	iter;
-
-		/* Only this backend takes its locks; others may move them here, from the array, when they have been looked at there. */
-		if (dlist_is_empty(&MyProc->myProcLocks[i]))
-			continue;
-		LWLockAcquire(partition, LW_SHARED);
-		dlist_foreach(iter, &MyProc->myProcLocks[i])
-		{
-			const LOCKTAG *tag = &dlist_container(PROCLOCK, procLink, iter.cur)->tag.myLock->tag;
-
-			if (tag->locktag_type == LOCKTAG_RELATION && tag->locktag_field1 == MyDatabaseId)
-				relations = lappend_oid(relations, tag->locktag_field2);
-		}
-		LWLockRelease(partition);
-	}
-	return relations;
-}
-
-/*
- * Sequences that may be locked: what an entry of the array says without its bits, which are the lock manager's own, can be left from
- * an earlier lock.
- */
-static List *
-candidates(void)
-{
-	List	   *sequences = NIL;
-
-	for (int group = 0; group < FastPathLockGroupsPerBackend; group++)
-	{
-		if (MyProc->fpLockBits[group] == 0)
-			continue;
-		for (int i = 0; i < FP_LOCK_SLOTS_PER_GROUP; i++)
-		{
-			Oid			relid = MyProc->fpRelId[group * FP_LOCK_SLOTS_PER_GROUP + i];
-
-			if (OidIsValid(relid) && is_sequence(relid))
-				sequences = list_append_unique_oid(sequences, relid);
-		}
-	}
-	foreach_oid(relid, locked_in_table())
-	{
-		if (is_sequence(relid))
-			sequences = list_append_unique_oid(sequences, relid);
-	}
-	return sequences;
-}
-
 /* ---- logging ahead */
 
 /* How many values; 0: no more than nextval() has done. */
@@ -161,31 +103,14 @@ log_ahead(Relation rel, Buffer buffer)
 	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
 	HeapTupleData tuple = {.t_len = ItemIdGetLength(item), .t_data = (HeapTupleHeader) PageGetItem(page, item)};
 	Form_pg_sequence_data now = (Form_pg_sequence_data) GETSTRUCT(&tuple);
-	const int64 last = now->last_value;
 	int64		increment = 0;
 	int64		ahead;
-	xl_seq_rec	record = {.locator = rel->rd_locator};
-	XLogRecPtr	end;
 
 	if (!now->is_called)
 		return;
 	ahead = values_ahead(RelationGetRelid(rel), now, &increment);
-	if (ahead <= now->log_cnt * 2)
-		return;
-
-	START_CRIT_SECTION();
-	MarkBufferDirty(buffer);
-	now->last_value = last + ahead * increment;
-	now->log_cnt = 0;
-	XLogBeginInsert();
-	XLogRegisterBuffer(0, buffer, REGBUF_WILL_INIT);
-	XLogRegisterData(&record, sizeof(record));
-	XLogRegisterData(tuple.t_data, tuple.t_len);
-	end = XLogInsert(RM_SEQ_ID, XLOG_SEQ_LOG);
-	PageSetLSN(page, end);
-	now->last_value = last;
-	now->log_cnt = ahead;
-	END_CRIT_SECTION();
+	if (ahead > now->log_cnt * 2)
+		ls_pg_log_sequence(rel, buffer, &tuple, ahead, increment);
 }
 
 static XLogRecPtr
@@ -212,7 +137,7 @@ ls_sequences_lsn(bool log_ahead)
 {
 	XLogRecPtr	newest = InvalidXLogRecPtr;
 
-	foreach_oid(relid, candidates())
+	foreach_oid(relid, ls_pg_maybe_locked(is_sequence))
 	{
 		Relation	rel;
 

@@ -21,12 +21,11 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 
 #include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "storage/lwlock.h"
 #include "storage/predicate.h"
-#include "storage/predicate_internals.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
@@ -65,61 +64,39 @@ ls_mixed_shmem_init(void)
 }
 
 static Commitment
-commitment_of(const SERIALIZABLEXACT *sxact)
+commitment_of(const LsPgRival *rival)
 {
-	/* a prepared transaction has no backend, and says that it is prepared by a flag */
-	if (sxact->pid == 0 || sxact->pgprocno == INVALID_PROC_NUMBER)
+	if (rival->proc == INVALID_PROC_NUMBER)
 		return NOT_COMMITTING;
-	return (Commitment) pg_atomic_read_u32(&commitments[sxact->pgprocno]);
+	return (Commitment) pg_atomic_read_u32(&commitments[rival->proc]);
 }
 
-/* Is, or was, somebody about to commit who has overwritten what we read?  Under SerializableXactHashLock. */
+/* Has it, which has overwritten what we read, committed, or is it about to? */
 static bool
-is_overtaken(SERIALIZABLEXACT *own)
+overtakes(const LsPgRival *writer)
 {
-	dlist_iter	iter;
-
-	if ((own->flags & SXACT_FLAG_SUMMARY_CONFLICT_OUT) != 0)
-		return true;
-	dlist_foreach(iter, &own->outConflicts)
-	{
-		const SERIALIZABLEXACT *writer = dlist_container(RWConflictData, outLink, iter.cur)->sxactIn;
-
-		if ((writer->flags & (SXACT_FLAG_PREPARED | SXACT_FLAG_COMMITTED)) != 0 ||
-			commitment_of(writer) != NOT_COMMITTING)
-			return true;
-	}
-	return false;
+	return writer->prepared || writer->committed || commitment_of(writer) != NOT_COMMITTING;
 }
 
 /*
- * Somebody who has read what we overwrite, has written leanstore tables and is about to
- * commit: he has not seen us.  Under SerializableXactHashLock.
+ * One that has read what we overwrite, has written leanstore tables and is about to commit: it has
+ * not seen us.
  */
-static TransactionId
-to_be_let_pass(SERIALIZABLEXACT *own)
+static bool
+is_to_be_let_pass(const LsPgRival *reader)
 {
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &own->inConflicts)
-	{
-		const SERIALIZABLEXACT *reader = dlist_container(RWConflictData, inLink, iter.cur)->sxactOut;
-
-		if ((reader->flags & SXACT_FLAG_COMMITTED) == 0 && commitment_of(reader) == COMMITTING_LEANSTORE)
-			return reader->topXid;
-	}
-	return InvalidTransactionId;
+	return !reader->committed && commitment_of(reader) == COMMITTING_LEANSTORE;
 }
 
 void
 ls_mixed_before_commit(bool wrote)
 {
-	SERIALIZABLEXACT *own;
-	bool		overtaken = false;
+	SerializableXactHandle own;
+	LsPgRival	rival;
 
 	if (likely(XactIsoLevel != XACT_SERIALIZABLE))
 		return;
-	own = (SERIALIZABLEXACT *) ShareSerializableXact();
+	own = ShareSerializableXact();
 	if (own == NULL)
 		return;					/* READ ONLY, and known to be safe */
 
@@ -130,30 +107,18 @@ ls_mixed_before_commit(bool wrote)
 	 * No need to lock lists that are empty: who adds a dependency now has yet to say
 	 * that he is about to commit, and will see us.
 	 */
-	if (wrote && (!dlist_is_empty(&own->outConflicts) || (own->flags & SXACT_FLAG_SUMMARY_CONFLICT_OUT) != 0))
-	{
-		LWLockAcquire(SerializableXactHashLock, LW_SHARED);
-		overtaken = is_overtaken(own);
-		LWLockRelease(SerializableXactHashLock);
-	}
-	if (overtaken)
+	if (wrote && ls_pg_has_conflicts(own, LS_PG_CONFLICTS_OUT) &&
+		ls_pg_find_conflict(own, LS_PG_CONFLICTS_OUT, overtakes, &rival))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not serialize access due to read/write dependencies among transactions"),
 				 errdetail("The transaction has written leanstore tables, and what it read in other tables has changed since."),
 				 errhint("The transaction might succeed if retried.")));
 
-	while (!dlist_is_empty(&own->inConflicts))
-	{
-		TransactionId xid;
-
-		LWLockAcquire(SerializableXactHashLock, LW_SHARED);
-		xid = to_be_let_pass(own);
-		LWLockRelease(SerializableXactHashLock);
-		if (!TransactionIdIsValid(xid))
-			break;
-		XactLockTableWait(xid, NULL, NULL, XLTW_None);
-	}
+	while (ls_pg_has_conflicts(own, LS_PG_CONFLICTS_IN) &&
+		   ls_pg_find_conflict(own, LS_PG_CONFLICTS_IN, is_to_be_let_pass, &rival) &&
+		   TransactionIdIsValid(rival.xid))
+		XactLockTableWait(rival.xid, NULL, NULL, XLTW_None);
 }
 
 void

@@ -8,10 +8,10 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "access/xlog_internal.h"
 
 static bool counted_async = false;
 
@@ -20,15 +20,6 @@ raise_visible(XLogRecPtr lsn)
 {
 	if (lsn != InvalidXLogRecPtr && XLogNeedsFlush(lsn))
 		pg_atomic_monotonic_advance_u64(&ls_shared->visible_lsn, lsn);
-}
-
-/* Where the next record will begin.  Behind a page's header: the last one ends before it, and that far can be flushed. */
-XLogRecPtr
-ls_wal_end(void)
-{
-	XLogRecPtr	lsn = GetXLogInsertRecPtr();
-
-	return lsn % XLOG_BLCKSZ <= SizeOfXLogLongPHD ? lsn - lsn % XLOG_BLCKSZ : lsn;
 }
 
 static XLogRecPtr
@@ -40,7 +31,7 @@ visible_lsn(void)
 		pg_read_barrier();
 		return pg_atomic_read_u64(&ls_shared->visible_lsn);
 	}
-	return ls_wal_end();
+	return ls_pg_wal_end();
 }
 
 void

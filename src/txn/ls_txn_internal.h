@@ -73,9 +73,6 @@ extern size_t ls_commit_note_fill(char *note);
 /* PRE_COMMIT, every transaction.  May raise errors and wait. */
 extern void ls_two_logs_before_commit(bool engine_log, bool engine_read);
 
-/* Behind the last record of the server's log; can be flushed. */
-extern XLogRecPtr ls_wal_end(void);
-
 /* COMMIT, ABORT, PREPARE. */
 extern void ls_two_logs_at_eoxact(bool committed);
 

@@ -30,6 +30,7 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 #include "relation/ls_relation.h"
 
 #include "access/parallel.h"
@@ -388,32 +389,14 @@ release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, 
 }
 
 /*
- * PostgreSQL calls first the callback that was registered last.  Those registered before
- * ours come after us: at PRE_COMMIT they may write WAL, or make something of this
- * transaction durable elsewhere, when we have decided that it needs the engine's log
- * only.  The server does not say which there are.  But a chunk that is freed is what
- * the next allocation of its size gets, and that is the server's list entry; where it
- * is not, or looks different, there may be others.
+ * Callbacks that were registered before ours come after it: at PRE_COMMIT they may write WAL, or
+ * make something of this transaction durable elsewhere, when we have decided that it needs the
+ * engine's log only.
  */
-static bool
-register_callback(void)
-{
-	struct
-	{
-		void	   *next;
-		XactCallback callback;
-		void	   *arg;
-	}		   *entry = MemoryContextAlloc(TopMemoryContext, sizeof(*entry));
-
-	pfree(entry);
-	RegisterXactCallback(xact_callback, NULL);
-	return entry->callback == xact_callback && entry->next == NULL;
-}
-
 void
 ls_xact_install_callbacks(void)
 {
-	callbacks_behind = !register_callback();
+	callbacks_behind = !ls_pg_register_xact_callback(xact_callback);
 	if (callbacks_behind)
 		ereport(LOG,
 				(errmsg("transactions that write leanstore tables will wait for the server's log, too"),
