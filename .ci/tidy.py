@@ -264,6 +264,15 @@ def rule_src_readmes(tree):
             yield f"{folder}/README.md: there is no {name}"
 
 
+def rule_hooks(tree):
+    """hooks are installed by src/server/ls_hooks.c alone"""
+    for path, text in tree.files(("src",), (".c",)):
+        if path == "src/server/ls_hooks.c":
+            continue
+        for number in lines_matching(text, re.compile(r"\b\w+_hook = ")):
+            yield f"{path}:{number}: installs a hook"
+
+
 RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
 
 SOUND_DECISION = "# 0001: a\n" + "".join(f"\n## {head}\n\nb\n" for head in DECISION_HEADS)
@@ -298,6 +307,8 @@ CANARIES = [
     (rule_readme, {"docs/limits.md": "a" * 101 + "\n| " + "b" * 101 + "\n"}),
     (rule_src_readmes, {"src/row/ls_a.c": "", "src/row/ls_b.c": "", "src/row/README.md": "`ls_a.c`"}),
     (rule_src_readmes, {"src/row/ls_a.c": "", "src/row/README.md": "`ls_a.c` `ls_gone.c`"}),
+    (rule_hooks, {"src/row/ls_a.c": "void\nf(void)\n{\n\tplanner_hook = g;\n}\n",
+                  "src/server/ls_hooks.c": "\tfmgr_hook = g;\n"}),
     (rule_locks_page, {"engine/base/a.hpp": "struct A {\n  int b;\n  FutexMutex mutex;\n};\n"}),
     (rule_locks_page, {
         "engine/base/a.hpp": "class alignas(kLine) A {\n  std::atomic<u32> a_mutex{0};   // b\n"

@@ -6,7 +6,16 @@
 
 #include "postgres.h"
 
-/* ---- ls_utility.c */
-extern void ls_utility_install_hooks(void);
+#include "catalog/objectaccess.h"
+#include "tcop/utility.h"
+
+/* ---- ls_utility.c: hooks, and what each calls */
+extern void ls_utility_process(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+							   ProcessUtilityContext context, ParamListInfo params,
+							   QueryEnvironment *env, DestReceiver *dest, QueryCompletion *qc);
+extern ProcessUtility_hook_type ls_utility_below_process;
+extern void ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
+									 int sub_id, void *arg);
+extern object_access_hook_type ls_utility_below_access;
 
 #endif							/* LS_DDL_H */

@@ -36,8 +36,8 @@
 #include "utils/injection_point.h"
 #include "utils/syscache.h"
 
-static ProcessUtility_hook_type previous_hook = NULL;
-static object_access_hook_type previous_access_hook = NULL;
+ProcessUtility_hook_type ls_utility_below_process = NULL;
+object_access_hook_type ls_utility_below_access = NULL;
 
 /* The template of the CREATE DATABASE that is running, or "". */
 static char template_name[NAMEDATALEN];
@@ -126,11 +126,12 @@ prepare_createdb(CreatedbStmt *stmt)
 								makeDefElem("strategy", (Node *) makeString("file_copy"), -1));
 }
 
-static void
-access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+void
+ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
+						 int sub_id, void *arg)
 {
-	if (previous_access_hook)
-		previous_access_hook(access, class_id, object_id, sub_id, arg);
+	if (ls_utility_below_access)
+		ls_utility_below_access(access, class_id, object_id, sub_id, arg);
 
 	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub_id == 0)
 	{
@@ -203,8 +204,8 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			break;
 	}
 
-	if (previous_hook)
-		previous_hook(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	if (ls_utility_below_process)
+		ls_utility_below_process(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 	if (IsA(parsetree, TransactionStmt) && ends_prepared((TransactionStmt *) parsetree))
@@ -221,10 +222,10 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	ls_index_after_alter_enum(enum_positions);
 }
 
-static void
-process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
-				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
-				DestReceiver *dest, QueryCompletion *qc)
+void
+ls_utility_process(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+				   ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
+				   DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *statement = pstmt->utilityStmt;
 	LsSnapshotUse found = ls_pin_enter_utility(statement);
@@ -250,13 +251,4 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		ls_pin_leave_utility(found, statement, succeeded);
 	}
 	PG_END_TRY();
-}
-
-void
-ls_utility_install_hooks(void)
-{
-	previous_hook = ProcessUtility_hook;
-	ProcessUtility_hook = process_utility;
-	previous_access_hook = object_access_hook;
-	object_access_hook = access_hook;
 }

@@ -35,8 +35,8 @@ typedef struct PageTool
 } PageTool;
 
 static HTAB *tools = NULL;
-static needs_fmgr_hook_type previous_needs = NULL;
-static fmgr_hook_type previous_hook = NULL;
+needs_fmgr_hook_type ls_page_tools_below_needs = NULL;
+fmgr_hook_type ls_page_tools_below_fmgr = NULL;
 
 /* As CREATE FUNCTION has it: with or without a directory and a suffix. */
 static bool
@@ -123,10 +123,11 @@ checked(PG_FUNCTION_ARGS)
 	return tool->address(fcinfo);
 }
 
-static bool
-needs_hook(Oid function)
+bool
+ls_page_tools_needs_fmgr(Oid function)
 {
-	return (previous_needs != NULL && previous_needs(function)) || OidIsValid(relation_argument(function));
+	return (ls_page_tools_below_needs != NULL && ls_page_tools_below_needs(function)) ||
+		OidIsValid(relation_argument(function));
 }
 
 static void
@@ -150,20 +151,12 @@ put_check_before(FmgrInfo *flinfo)
 	flinfo->fn_addr = checked;
 }
 
-static void
-hook(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
+void
+ls_page_tools_fmgr(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
 {
-	if (previous_hook != NULL && (previous_needs == NULL || previous_needs(flinfo->fn_oid)))
-		previous_hook(event, flinfo, private);
+	if (ls_page_tools_below_fmgr != NULL &&
+		(ls_page_tools_below_needs == NULL || ls_page_tools_below_needs(flinfo->fn_oid)))
+		ls_page_tools_below_fmgr(event, flinfo, private);
 	if (event == FHET_START)
 		put_check_before(flinfo);
-}
-
-void
-ls_page_tools_install_hooks(void)
-{
-	previous_needs = needs_fmgr_hook;
-	needs_fmgr_hook = needs_hook;
-	previous_hook = fmgr_hook;
-	fmgr_hook = hook;
 }

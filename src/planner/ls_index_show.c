@@ -43,7 +43,7 @@ PG_FUNCTION_INFO_V1(leanstore_as_btree);
 
 #define AS_BTREE "leanstore_as_btree"
 
-static planner_hook_type previous_planner = NULL;
+planner_hook_type ls_index_show_below_plan = NULL;
 
 /* ---- the text of a definition ---------------------------------------------- */
 
@@ -288,19 +288,11 @@ show_as_btree(Query *query)
 	return castNode(Query, show((Node *) query, NIL));
 }
 
-static PlannedStmt *
-plan_query(Query *query, const char *text, int options, ParamListInfo params)
+PlannedStmt *
+ls_index_show_plan(Query *query, const char *text, int options, ParamListInfo params)
 {
 	if (unlikely(ls_show_indexes_as_btree))
 		query = show_as_btree(query);
-	return previous_planner ? previous_planner(query, text, options, params) :
+	return ls_index_show_below_plan ? ls_index_show_below_plan(query, text, options, params) :
 		standard_planner(query, text, options, params);
-}
-
-planner_hook_type *
-ls_index_install_show_hook(void)
-{
-	previous_planner = planner_hook;
-	planner_hook = plan_query;
-	return &previous_planner;
 }

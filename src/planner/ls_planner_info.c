@@ -20,7 +20,7 @@
 #include "nodes/pathnodes.h"
 #include "utils/lsyscache.h"
 
-static get_relation_info_hook_type previous_relation_info_hook = NULL;
+get_relation_info_hook_type ls_planner_below_info = NULL;
 
 /*
  * Two features of the planner are for btree by name:
@@ -83,14 +83,14 @@ btree_blocks(Oid table, const IndexOptInfo *index)
  */
 #define MIN_PAGES_BY_INDEX 10
 
-static void
-relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
+void
+ls_planner_relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 {
 	bool		ours = false;
 	ListCell   *cell;
 
-	if (previous_relation_info_hook != NULL)
-		previous_relation_info_hook(root, relation, inhparent, rel);
+	if (ls_planner_below_info != NULL)
+		ls_planner_below_info(root, relation, inhparent, rel);
 
 	foreach(cell, rel->indexlist)
 	{
@@ -105,12 +105,4 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 	}
 	if (ours && !inhparent && IsolationIsSerializable() && !XactReadOnly)
 		rel->pages = Max(rel->pages, MIN_PAGES_BY_INDEX);
-}
-
-get_relation_info_hook_type *
-ls_planner_install_info_hook(void)
-{
-	previous_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
-	return &previous_relation_info_hook;
 }

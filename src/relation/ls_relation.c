@@ -51,7 +51,7 @@ typedef struct TempIndex
 static HTAB *temp_indexes = NULL;
 static const TableAmRoutine *table_routine = NULL;
 static aminsert_function index_aminsert = NULL;
-static object_access_hook_type previous_access_hook = NULL;
+object_access_hook_type ls_relation_below_access = NULL;
 
 static ls_rel_key
 key_of(const RelFileLocator *locator, ProcNumber backend)
@@ -309,11 +309,12 @@ note_create(Oid relid)
 	relation_close(rel, NoLock);
 }
 
-static void
-access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *arg)
+void
+ls_relation_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
+						  int sub_id, void *arg)
 {
-	if (previous_access_hook)
-		previous_access_hook(access, class_id, object_id, sub_id, arg);
+	if (ls_relation_below_access)
+		ls_relation_below_access(access, class_id, object_id, sub_id, arg);
 
 	if (class_id != RelationRelationId || sub_id != 0)
 		return;
@@ -321,13 +322,6 @@ access_hook(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, vo
 		note_drop(object_id);
 	else if (access == OAT_POST_CREATE && pending != NULL)
 		note_create(object_id);
-}
-
-void
-ls_relation_install_hooks(void)
-{
-	previous_access_hook = object_access_hook;
-	object_access_hook = access_hook;
 }
 
 Oid

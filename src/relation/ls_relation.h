@@ -9,6 +9,7 @@
 
 #include "access/amapi.h"
 #include "access/tableam.h"
+#include "catalog/objectaccess.h"
 #include "storage/relfilelocator.h"
 
 /* ---- ls_relation.c: relation -> open tree */
@@ -26,7 +27,10 @@ extern LsRelCache *ls_relation_cache(Relation rel);
 
 extern ls_rel *ls_open(Relation rel);
 
-extern void ls_relation_install_hooks(void);
+/* A hook, and what it calls. */
+extern void ls_relation_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
+									  int sub_id, void *arg);
+extern object_access_hook_type ls_relation_below_access;
 
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
 extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool at_commit);

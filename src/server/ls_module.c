@@ -1,5 +1,5 @@
 /*
- * ls_module.c - loading: chains every hook of the extension, in one place, and tells other modules.
+ * ls_module.c - loading: settings, hooks, the engine worker, and what other modules are told.
  *
  * Everything shared is reserved when the postmaster loads the library from
  * shared_preload_libraries; any other way of loading it is refused.
@@ -14,8 +14,6 @@
 #include "index/ls_index.h"
 #include "planner/ls_planner.h"
 #include "table/ls_table.h"
-#include "ddl/ls_ddl.h"
-#include "inspect/ls_inspect.h"
 
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -31,6 +29,9 @@ static LsModule module = {
 	.version = LS_MODULE_VERSION,
 	.is_table = ls_is_table,
 	.is_index = ls_index_is_ours,
+	.below_planner = &ls_index_show_below_plan,
+	.below_executor_start = &ls_serializable_below_start,
+	.below_relation_info = &ls_planner_below_info,
 };
 
 void
@@ -45,21 +46,11 @@ _PG_init(void)
 	ls_define_settings();
 	ls_relation_recognize(&ls_table_routine, ls_index_aminsert);
 	ls_index_define_options();
-	ls_shmem_install_hooks();
 	ls_rmgr_register();
 	ls_worker_register();
-	ls_xact_install_callbacks();
-	ls_pin_install_hooks();
-	ls_shown_install_hooks();
-	module.below_executor_start = ls_serializable_install_hooks();
-	module.object_access_is_lowest = object_access_hook == NULL;
-	ls_relation_install_hooks();
-	ls_utility_install_hooks();
-	ls_upgrade_install_hook();
-	ls_page_tools_install_hooks();
+	ls_install_hooks();
 	module.object_access = object_access_hook;
-	module.below_relation_info = ls_planner_install_info_hook();
+	module.object_access_is_lowest = ls_object_access_is_lowest;
 	module.relation_info = get_relation_info_hook;
-	module.below_planner = ls_index_install_show_hook();
 	*find_rendezvous_variable(LS_MODULE_VARIABLE) = &module;
 }

@@ -6,8 +6,20 @@
 
 #include "postgres.h"
 
-/* ---- ls_shmem.c: the arena in shared memory */
-extern void ls_shmem_install_hooks(void);
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
+/* ---- ls_hooks.c */
+extern void ls_install_hooks(void);
+
+/* There was no object access hook before ours. */
+extern bool ls_object_access_is_lowest;
+
+/* ---- ls_shmem.c: the arena in shared memory; hooks, and what each calls */
+extern void ls_shmem_request(void);
+extern shmem_request_hook_type ls_shmem_below_request;
+extern void ls_shmem_startup(void);
+extern shmem_startup_hook_type ls_shmem_below_startup;
 
 /* ---- ls_rmgr.c: our WAL resource manager */
 extern void ls_rmgr_register(void);

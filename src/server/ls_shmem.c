@@ -29,8 +29,8 @@
 /* a huge page */
 #define ARENA_ALIGNMENT ((Size) 2 * 1024 * 1024)
 
-static shmem_request_hook_type previous_request_hook = NULL;
-static shmem_startup_hook_type previous_startup_hook = NULL;
+shmem_request_hook_type ls_shmem_below_request = NULL;
+shmem_startup_hook_type ls_shmem_below_startup = NULL;
 
 static void
 fill_config(ls_config *config)
@@ -67,13 +67,13 @@ arena_bytes(const ls_config *config)
 	return TYPEALIGN(ARENA_ALIGNMENT, ls_store_size(config));
 }
 
-static void
-request_hook(void)
+void
+ls_shmem_request(void)
 {
 	ls_config	config;
 
-	if (previous_request_hook)
-		previous_request_hook();
+	if (ls_shmem_below_request)
+		ls_shmem_below_request();
 	fill_config(&config);
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(LsShared)),
 									add_size(arena_bytes(&config), 2 * ARENA_ALIGNMENT)));
@@ -124,16 +124,16 @@ map_arena(void *arena, Size bytes)
 	return true;
 }
 
-static void
-startup_hook(void)
+void
+ls_shmem_startup(void)
 {
 	ls_config	config;
 	ls_error	error;
 	bool		found;
 	Size		arena_size;
 
-	if (previous_startup_hook)
-		previous_startup_hook();
+	if (ls_shmem_below_startup)
+		ls_shmem_below_startup();
 
 	fill_config(&config);
 	arena_size = arena_bytes(&config);
@@ -177,13 +177,4 @@ startup_hook(void)
 	ls_serializable_shmem_init();
 	ls_mixed_shmem_init();
 	LWLockRelease(AddinShmemInitLock);
-}
-
-void
-ls_shmem_install_hooks(void)
-{
-	previous_request_hook = shmem_request_hook;
-	shmem_request_hook = request_hook;
-	previous_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup_hook;
 }

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "utils/rel.h"
@@ -165,8 +166,9 @@ extern bool ls_backup_look(void);
 
 /* ---- ls_upgrade.c: pg_upgrade is refused */
 
-/* In a server that pg_upgrade has started: no query where there are leanstore tables. */
-extern void ls_upgrade_install_hook(void);
+/* A hook for a server that pg_upgrade has started: no query where there are leanstore tables. */
+extern void ls_upgrade_executor_start(QueryDesc *query, int eflags);
+extern ExecutorStart_hook_type ls_upgrade_below_start;
 
 /* There, no file of a leanstore table is made or opened. */
 extern void ls_upgrade_refuse(const char *table);

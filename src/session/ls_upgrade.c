@@ -21,7 +21,7 @@
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
 
-static ExecutorStart_hook_type previous_hook = NULL;
+ExecutorStart_hook_type ls_upgrade_below_start = NULL;
 
 /* The name of a leanstore table of this database; NULL: it has none. */
 static const char *
@@ -64,8 +64,8 @@ refuse(const char *table)
 					 "and restore them.")));
 }
 
-static void
-executor_start(QueryDesc *query, int eflags)
+void
+ls_upgrade_executor_start(QueryDesc *query, int eflags)
 {
 	static bool looked = false;
 
@@ -77,19 +77,10 @@ executor_start(QueryDesc *query, int eflags)
 			refuse(table);
 		looked = true;
 	}
-	if (previous_hook)
-		previous_hook(query, eflags);
+	if (ls_upgrade_below_start)
+		ls_upgrade_below_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-}
-
-void
-ls_upgrade_install_hook(void)
-{
-	if (!IsBinaryUpgrade)
-		return;
-	previous_hook = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
 }
 
 void

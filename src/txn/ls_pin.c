@@ -62,8 +62,8 @@ static TransactionId pinned_xmax;
 static uint32 pinned_xcnt;
 static TransactionId *pinned_xip = NULL;
 
-static ExecutorRun_hook_type previous_run = NULL;
-static ExecutorFinish_hook_type previous_finish = NULL;
+ExecutorRun_hook_type ls_pin_below_run = NULL;
+ExecutorFinish_hook_type ls_pin_below_finish = NULL;
 
 uint32
 ls_pin_slots(void)
@@ -313,15 +313,15 @@ modifies(QueryDesc *query)
 	return query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE;
 }
 
-static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+void
+ls_pin_executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 {
 	LsSnapshotUse found = enter(modifies(query) ? LS_CHANGING : LS_READING);
 
 	PG_TRY();
 	{
-		if (previous_run)
-			previous_run(query, direction, count);
+		if (ls_pin_below_run)
+			ls_pin_below_run(query, direction, count);
 		else
 			standard_ExecutorRun(query, direction, count);
 	}
@@ -336,15 +336,15 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 }
 
 /* Here a query's AFTER triggers run. */
-static void
-executor_finish(QueryDesc *query)
+void
+ls_pin_executor_finish(QueryDesc *query)
 {
 	LsSnapshotUse found = enter(modifies(query) ? LS_CHANGING : LS_READING);
 
 	PG_TRY();
 	{
-		if (previous_finish)
-			previous_finish(query);
+		if (ls_pin_below_finish)
+			ls_pin_below_finish(query);
 		else
 			standard_ExecutorFinish(query);
 	}
@@ -354,13 +354,4 @@ executor_finish(QueryDesc *query)
 	}
 	PG_END_TRY();
 	consider_pin();
-}
-
-void
-ls_pin_install_hooks(void)
-{
-	previous_run = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
-	previous_finish = ExecutorFinish_hook;
-	ExecutorFinish_hook = executor_finish;
 }

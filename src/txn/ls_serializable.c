@@ -84,8 +84,8 @@ static const PlannedStmt *running = NULL;
 static Oid	asked_table = InvalidOid;
 static ls_range_mode asked_mode;
 
-static ExecutorStart_hook_type previous_start = NULL;
-static ExecutorRun_hook_type previous_run = NULL;
+ExecutorStart_hook_type ls_serializable_below_start = NULL;
+ExecutorRun_hook_type ls_serializable_below_run = NULL;
 
 /* ----------------------------------------------------------------
  * shared memory
@@ -519,11 +519,11 @@ lock_tables_of_other_indexes(PlanState *node, void *context)
 	return planstate_tree_walker(node, lock_tables_of_other_indexes, context);
 }
 
-static void
-executor_start(QueryDesc *query, int eflags)
+void
+ls_serializable_executor_start(QueryDesc *query, int eflags)
 {
-	if (previous_start)
-		previous_start(query, eflags);
+	if (ls_serializable_below_start)
+		ls_serializable_below_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
 
@@ -537,10 +537,11 @@ executor_start(QueryDesc *query, int eflags)
 	}
 }
 
-static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+void
+ls_serializable_executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 {
-	ExecutorRun_hook_type run = previous_run ? previous_run : standard_ExecutorRun;
+	ExecutorRun_hook_type run = ls_serializable_below_run ? ls_serializable_below_run :
+		standard_ExecutorRun;
 	const PlannedStmt *outer = running;
 
 	if (likely(XactIsoLevel != XACT_SERIALIZABLE))
@@ -560,14 +561,4 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 		asked_table = InvalidOid;
 	}
 	PG_END_TRY();
-}
-
-ExecutorStart_hook_type *
-ls_serializable_install_hooks(void)
-{
-	previous_start = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
-	previous_run = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
-	return &previous_start;
 }

@@ -71,7 +71,7 @@ commitment_of(const LsPgRival *rival)
 	return (Commitment) pg_atomic_read_u32(&commitments[rival->proc]);
 }
 
-/* Has it, which has overwritten what we read, committed, or is it about to? */
+/* A writer of what this transaction has read: has it committed, or is it about to? */
 static bool
 overtakes(const LsPgRival *writer)
 {
@@ -79,8 +79,8 @@ overtakes(const LsPgRival *writer)
 }
 
 /*
- * One that has read what we overwrite, has written leanstore tables and is about to commit: it has
- * not seen us.
+ * A reader of what this transaction has overwritten: has it written leanstore tables, and is it
+ * about to commit?  It has not seen this transaction.
  */
 static bool
 is_to_be_let_pass(const LsPgRival *reader)

@@ -20,7 +20,7 @@
 #include "access/parallel.h"
 #include "executor/executor.h"
 
-static ExecutorRun_hook_type previous_run = NULL;
+ExecutorRun_hook_type ls_shown_below_run = NULL;
 
 /*
  * Queries and utility statements under way, one within another.  Each keeps what it was before
@@ -66,24 +66,17 @@ is_left_to_commit(QueryDesc *query, uint64 count)
 	return count == 0 && !IsTransactionBlock() && !IsParallelWorker() && ls_commit_is_awaited();
 }
 
-static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+void
+ls_shown_executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 {
 	const int	outer = ls_shown_enter();
 
-	if (previous_run)
-		previous_run(query, direction, count);
+	if (ls_shown_below_run)
+		ls_shown_below_run(query, direction, count);
 	else
 		standard_ExecutorRun(query, direction, count);
 	if (outer == 0 && is_left_to_commit(query, count))
 		depth = 0;
 	else
 		ls_shown_leave(outer);
-}
-
-void
-ls_shown_install_hooks(void)
-{
-	previous_run = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
 }

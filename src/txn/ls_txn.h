@@ -1,6 +1,8 @@
 /*
  * ls_txn.h - transactions of the server as the engine's: what a transaction sees, writes, waits for
  * and locks, and how it ends.
+ *
+ * Of a hook there is the function, and a place named `below` for what it calls: server/ls_hooks.c.
  */
 #ifndef LS_TXN_H
 #define LS_TXN_H
@@ -62,7 +64,8 @@ extern bool ls_change_has_gone(uint64 tn, uint32 seq);
 extern int	ls_shown_enter(void);	/* a utility statement; what ls_shown_leave() is to be given */
 extern void ls_shown_leave(int outer);
 extern void ls_shown_put_back(int outer);	/* instead, without a wait */
-extern void ls_shown_install_hooks(void);
+extern void ls_shown_executor_run(QueryDesc *query, ScanDirection direction, uint64 count);
+extern ExecutorRun_hook_type ls_shown_below_run;
 
 /* ---- ls_twophase.c: prepared transactions */
 
@@ -96,7 +99,10 @@ typedef enum LsSnapshotUse
 
 extern Size ls_pin_shmem_size(void);
 extern void ls_pin_shmem_init(void);
-extern void ls_pin_install_hooks(void);
+extern void ls_pin_executor_run(QueryDesc *query, ScanDirection direction, uint64 count);
+extern ExecutorRun_hook_type ls_pin_below_run;
+extern void ls_pin_executor_finish(QueryDesc *query);
+extern ExecutorFinish_hook_type ls_pin_below_finish;
 
 /* Call before taking a snapshot by other means than a query's. */
 extern void ls_pin_withdraw(void);
@@ -114,8 +120,10 @@ extern void ls_pin_leave_utility(LsSnapshotUse found, Node *statement, bool succ
  */
 extern Size ls_serializable_shmem_size(void);
 extern void ls_serializable_shmem_init(void);
-/* Returned is the place of what its ExecutorStart_hook calls. */
-extern ExecutorStart_hook_type *ls_serializable_install_hooks(void);
+extern void ls_serializable_executor_start(QueryDesc *query, int eflags);
+extern ExecutorStart_hook_type ls_serializable_below_start;
+extern void ls_serializable_executor_run(QueryDesc *query, ScanDirection direction, uint64 count);
+extern ExecutorRun_hook_type ls_serializable_below_run;
 
 /* Behind every row id, as the upper bound of a range. */
 #define LS_ROWS_END ((uint64) LS_MAX_ROW_ID + 1)

@@ -389,9 +389,9 @@ release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, 
 }
 
 /*
- * Callbacks that were registered before ours come after it: at PRE_COMMIT they may write WAL, or
- * make something of this transaction durable elsewhere, when we have decided that it needs the
- * engine's log only.
+ * Callbacks that were registered before this one come after it: at PRE_COMMIT they may write WAL,
+ * or make something of the transaction durable elsewhere, when it has been decided that it needs
+ * the engine's log only.
  */
 void
 ls_xact_install_callbacks(void)
