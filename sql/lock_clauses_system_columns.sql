@@ -98,6 +98,8 @@ DELETE FROM s WHERE id = 4 RETURNING tableoid::regclass, ctid IS NOT NULL AS has
 SELECT count(*) FROM s a, s b WHERE a.ctid = b.ctid AND a.id <> b.id;
 SELECT id FROM s WHERE tableoid = 's'::regclass ORDER BY id;
 SELECT id FROM s WHERE tableoid = 'l'::regclass;
+-- Rows that ON CONFLICT has updated were locked before, and xmax says so.
+INSERT INTO s VALUES (1, 10), (5, 50) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING id, xmax <> 0 AS updated;
 -- An in-place reader of the system columns sees each version's own.
 CREATE TABLE seen (id int, has_xmin bool);
 CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen SELECT id, xmin::text <> '0' FROM s WHERE id = NEW.id; RETURN NULL; END $$;
