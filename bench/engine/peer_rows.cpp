@@ -156,7 +156,7 @@ class RowsStore : public Store {
     if (options.transactions)
       check(ls_rel_open(worker, &kIndex, kIndexPath, LS_REL_INDEX, true, &index_, &err), err, "index");
     else
-      check(ls_row_ids(worker, rel_, static_cast<u32>(options.most_keys), &first_row_, &err), err, "row ids");
+      check(ls_row_ids(worker, &rel_, static_cast<u32>(options.most_keys), &first_row_, &err), err, "row ids");
     ls_worker_detach(worker);
   }
   ~RowsStore() override {
@@ -176,7 +176,7 @@ class RowsStore : public Store {
     ls_worker *worker;
     ls_rel_info info;
     check(ls_worker_attach(store_, kMaxThreads, &worker, &err), err, "attach");
-    check(ls_rel_get_info(worker, rel_, &info, &err), err, "size");
+    check(ls_rel_get_info(worker, &rel_, &info, &err), err, "size");
     ls_worker_detach(worker);
     return info.pages * kPageSize;
   }
@@ -188,20 +188,21 @@ class RowsStore : public Store {
   void *arena_;
   ls_store *store_ = nullptr;
   std::unique_ptr<Host> host_;
-  ls_rel *rel_ = nullptr, *index_ = nullptr;
+  ls_rel rel_{}, index_{};
   u64 first_row_ = 0;
 };
 
 class RowsSession : public Session {
  public:
-  RowsSession(RowsStore &store, u32 thread) : store_(store), host_(*store.host_), thread_(thread) {
+  RowsSession(RowsStore &store, u32 thread)
+      : store_(store), rel_(store.rel_), host_(*store.host_), thread_(thread) {
     check(ls_worker_attach(store.store_, thread, &worker_, &err_), err_, "attach");
   }
   ~RowsSession() override { ls_worker_detach(worker_); }
 
   void insert(Key key, const Value &value) override {
     begin();
-    check(ls_row_insert(worker_, store_.rel_, row_id(key), 0, 0, value.bytes, kValueBytes, &err_), err_, "insert");
+    check(ls_row_insert(worker_, &rel_, row_id(key), 0, 0, value.bytes, kValueBytes, &err_), err_, "insert");
     commit();
   }
   void update(Key key, const Value &value) override {
@@ -210,7 +211,7 @@ class RowsSession : public Session {
     for (;;) {
       host_.take(thread_, tn, running_, &snapshot_);
       ls_conflict conflict;
-      const ls_status status = ls_row_update(worker_, store_.rel_, &change, value.bytes, kValueBytes, &conflict, &err_);
+      const ls_status status = ls_row_update(worker_, &rel_, &change, value.bytes, kValueBytes, &conflict, &err_);
       host_.release(thread_);
       if (status == LS_OK) break;
       if (status == LS_BEING_MODIFIED) {
@@ -224,7 +225,7 @@ class RowsSession : public Session {
   bool lookup(Key key, Value *value) override {
     host_.take(thread_, 0, running_, &snapshot_);
     ls_row row;
-    const ls_status status = ls_row_fetch(worker_, store_.rel_, row_id(key), &snapshot_, buffer_, &row, nullptr, &err_);
+    const ls_status status = ls_row_fetch(worker_, &rel_, row_id(key), &snapshot_, buffer_, &row, nullptr, &err_);
     host_.release(thread_);
     if (status == LS_NOT_FOUND) return false;
     check(status, err_, "look-up");
@@ -234,7 +235,7 @@ class RowsSession : public Session {
   u32 scan(Key from, u32 count, u64 *sum) override {
     host_.take(thread_, 0, running_, &snapshot_);
     ls_scan *scan;
-    check(ls_scan_open(worker_, store_.rel_, &snapshot_, row_id(from), LS_MAX_ROW_ID, false, &scan, &err_), err_, "scan");
+    check(ls_scan_open(worker_, &rel_, &snapshot_, row_id(from), LS_MAX_ROW_ID, false, &scan, &err_), err_, "scan");
     u32 seen = 0;
     while (seen < count) {
       const ls_row *rows;
@@ -267,6 +268,7 @@ class RowsSession : public Session {
   }
 
   RowsStore &store_;
+  ls_rel rel_;   // a handle of its own
   Host &host_;
   const u32 thread_;
   ls_worker *worker_;
@@ -280,7 +282,7 @@ class RowsTransactions : public Transactions {
  public:
   RowsTransactions(RowsStore &store, u32 thread) : rel_(store.rel_), index_(store.index_), host_(*store.host_), thread_(thread) {
     check(ls_worker_attach(store.store_, thread, &worker_, &err_), err_, "attach");
-    check(ls_index_scan_open(worker_, index_, &scan_, &err_), err_, "index scan");
+    check(ls_index_scan_open(worker_, &index_, &scan_, &err_), err_, "index scan");
   }
   ~RowsTransactions() override {
     ls_index_scan_close(scan_);
@@ -315,17 +317,17 @@ class RowsTransactions : public Transactions {
 
   void insert(Key key, Row row) override {
     if (next_row_ == end_of_rows_) {
-      check(ls_row_ids(worker_, rel_, kRowIds, &next_row_, &err_), err_, "row ids");
+      check(ls_row_ids(worker_, &rel_, kRowIds, &next_row_, &err_), err_, "row ids");
       end_of_rows_ = next_row_ + kRowIds;
     }
     const u64 row_id = next_row_++;
-    check(ls_row_insert(worker_, rel_, row_id, command(), 0, row.data(), static_cast<u32>(row.size()), &err_), err_, "insert");
-    check(ls_index_insert(worker_, index_, rel_, bytes(key), row_id, {}, &err_), err_, "index entry");
+    check(ls_row_insert(worker_, &rel_, row_id, command(), 0, row.data(), static_cast<u32>(row.size()), &err_), err_, "insert");
+    check(ls_index_insert(worker_, &index_, &rel_, bytes(key), row_id, {}, &err_), err_, "index entry");
   }
   void remove(Key key) override {
     const ls_change change = change_of(present(key), LS_LOCK_UPDATE);
     ls_conflict conflict;
-    check_conflict(ls_row_delete(worker_, rel_, &change, 0, &conflict, &err_), conflict, "delete");
+    check_conflict(ls_row_delete(worker_, &rel_, &change, 0, &conflict, &err_), conflict, "delete");
   }
   bool lookup(Key key, std::span<u8> row) override {
     ls_row found;
@@ -339,7 +341,7 @@ class RowsTransactions : public Transactions {
     change();
     const ls_change request = change_of(found, LS_LOCK_NO_KEY_UPDATE);
     ls_conflict conflict;
-    check_conflict(ls_row_update(worker_, rel_, &request, row.data(), static_cast<u32>(row.size()), &conflict, &err_), conflict,
+    check_conflict(ls_row_update(worker_, &rel_, &request, row.data(), static_cast<u32>(row.size()), &conflict, &err_), conflict,
                    "update");
   }
   void scan(Key from, Key to, const Visit &visit) override {
@@ -385,14 +387,14 @@ class RowsTransactions : public Transactions {
       if (status == LS_END) return false;
       check(status, err_, "next entry");
       bool all_dead = false;
-      status = ls_row_fetch(worker_, rel_, entry->row_id, &snapshot_, buffer_, row, &all_dead, &err_);
+      status = ls_row_fetch(worker_, &rel_, entry->row_id, &snapshot_, buffer_, row, &all_dead, &err_);
       if (status == LS_OK) return true;
       if (status != LS_NOT_FOUND) check(status, err_, "fetch");
-      if (all_dead) check(ls_index_remove(worker_, index_, entry->key, entry->row_id, &err_), err_, "dead entry");
+      if (all_dead) check(ls_index_remove(worker_, &index_, entry->key, entry->row_id, &err_), err_, "dead entry");
     }
   }
 
-  ls_rel *const rel_, *const index_;
+  ls_rel rel_, index_;   // handles of its own
   Host &host_;
   const u32 thread_;
   ls_worker *worker_;
