@@ -215,9 +215,14 @@ format:
 	@command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 1; }
 	find engine test -name '*.cpp' -o -name '*.hpp' | xargs clang-format -i
 
+# SINCE: messages are looked at of the commits after the one that this branch has in common with it.
+SINCE ?= $(shell git rev-parse --quiet --verify main 2>/dev/null)
+
 lint:
 	@.ci/check_layers.py
 	@.ci/tidy.py
+	@.ci/ratchet.py
+	@$(if $(SINCE),.ci/ratchet.py --commits $(SINCE)..HEAD)
 	@.ci/check_headers
 	@bench/self_test
 
@@ -237,7 +242,8 @@ help:
 	@echo '       TEST_PG_CONFIG=  the server to test on ($(or $(TEST_PG_CONFIG),none found))'
 	@echo 'make bench              heap and leanstore side by side; ARGS=, see bench/README.md'
 	@echo 'make run                scratch server and psql; the server goes when you quit'
-	@echo 'make lint               layer, tidy and header checks, and of the benchmark tool'
+	@echo 'make lint               layer, tidy, ratchet and header checks, and of the benchmark tool'
+	@echo '       SINCE=branch     ... and messages of the commits since then (main)'
 	@echo 'make format             clang-format on engine and test'
 
 else
