@@ -1,3 +1,4 @@
+// keys.cpp - integers and URLs as keys, the order of their insertion, Zipf's distribution.
 #include "keys.hpp"
 
 #include <sys/mman.h>

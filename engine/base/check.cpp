@@ -1,3 +1,4 @@
+// check.cpp - a broken invariant ends the process.
 #include "base/check.hpp"
 
 #include <cstdio>

@@ -1,3 +1,5 @@
+// crc32c.cpp - the checksum by the processor's instruction (x86, ARM), and by tables where there is
+// none.
 #include "base/crc32c.hpp"
 
 #include <array>

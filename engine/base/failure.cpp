@@ -1,3 +1,4 @@
+// failure.cpp - the first failure is kept; its text is readable once it is whole.
 #include "base/failure.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// status.cpp - the thread's last error: texts, paths and errno of failures.
 #include "base/status.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// closed_files.cpp - the tree of closed files: by key and by number, one entry each.
 #include "btree/closed_files.hpp"
 
 #include <cstddef>

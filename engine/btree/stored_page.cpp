@@ -1,3 +1,5 @@
+// stored_page.cpp - what can be wrong though the checksum is right: kind, place, references,
+// fences.
 #include "btree/stored_page.hpp"
 
 #include "btree/node.hpp"

@@ -1,3 +1,4 @@
+// index_build.cpp - entries gathered until their leaf is known, and the leaf written.
 #include "index/index_build.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// index_cleaner.cpp - which index is due for a sweep, and the sweep of one.
 #include "index/index_cleaner.hpp"
 
 #include "buffer/file_use.hpp"

@@ -1,3 +1,4 @@
+// index_log.cpp - log records of index entries: operands packed, checked, redone.
 #include "index/index_log.hpp"
 
 #include "buffer/page.hpp"

@@ -1,3 +1,4 @@
+// index_scan.cpp - opening, moving and copying: one leaf after the other in either direction.
 #include "index/index_scan.hpp"
 
 #include <new>

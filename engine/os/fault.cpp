@@ -1,3 +1,4 @@
+// fault.cpp - the rules, and which of them a call meets.
 #include "os/fault.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// fd_cache.cpp - the cache of a process: opening, counting uses, closing the least recently used.
 #include "os/fd_cache.hpp"
 
 #include <fcntl.h>

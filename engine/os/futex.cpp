@@ -1,3 +1,4 @@
+// futex.cpp - waits and wake-ups by system call, and the mutex: spin, then sleep.
 #include "os/futex.hpp"
 
 #include <linux/futex.h>

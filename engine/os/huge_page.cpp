@@ -1,3 +1,4 @@
+// huge_page.cpp - one large page by MADV_COLLAPSE.
 #include "os/huge_page.hpp"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// io_ring.cpp - a batch of page writes through the ring; by pwrite what the ring could not do.
 #include "os/io_ring.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// page_reads.cpp - neighbouring pages gathered into runs, queued, reaped.
 #include "os/page_reads.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// sys_calls.cpp - each call with retry, fault rules and observer around it.
 #include "os/sys_calls.hpp"
 
 #include <fcntl.h>

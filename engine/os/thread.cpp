@@ -1,3 +1,4 @@
+// thread.cpp - start with all signals blocked, name, join.
 #include "os/thread.hpp"
 
 #include <signal.h>

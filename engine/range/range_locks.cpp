@@ -1,3 +1,4 @@
+// range_locks.cpp - requests: taken, waiting, widened, released; the listing of what is held.
 #include "range/range_locks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// control_file.cpp - reading with every check, writing by atomic replacement.
 #include "recovery/control_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// crew.cpp - the members' threads, and the first error of them.
 #include "recovery/crew.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// log_analysis.cpp - each kind of record, and what it says about its transaction or file.
 #include "recovery/log_analysis.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// log_inspect.cpp - records and operations as items, with names for their kinds.
 #include "recovery/log_inspect.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// long_transactions.cpp - which transactions are long, and their undo gathered and listed.
 #include "recovery/long_transactions.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// loser_undo.cpp - changes gathered in portions, undone by a crew, fates logged.
 #include "recovery/loser_undo.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// redo_portion.cpp - operations collected until memory is full, then sorted by page.
 #include "recovery/redo_portion.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// undo_list.cpp - the list's bytes, written and read with every check; removal of files that it
+// does not name.
 #include "recovery/undo_list.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// undo_portion.cpp - changes added until memory is full, then divided into tasks by row.
 #include "recovery/undo_portion.hpp"
 
 #include <algorithm>

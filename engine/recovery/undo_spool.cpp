@@ -1,3 +1,4 @@
+// undo_spool.cpp - undo in memory, the largest transactions to their files, and back again.
 #include "recovery/undo_spool.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// relation.cpp - size, purge, cut and verification of one relation file.
 #include "store/relation.hpp"
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// store_threads.cpp - starting and stopping the threads; when a checkpoint is due and how fast it
+// writes.
 #include "store/store_threads.hpp"
 
 #include <algorithm>

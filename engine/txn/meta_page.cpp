@@ -1,3 +1,4 @@
+// meta_page.cpp - the meta page, latched.
 #include "txn/meta_page.hpp"
 
 #include "buffer/page.hpp"

@@ -1,3 +1,4 @@
+// prepared.cpp - PREPARE TRANSACTION writes a file and takes a slot; the end gives both back.
 #include "txn/prepared.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// prepared_file.cpp - the file's items: packed by the writer, checked by the reader.
 #include "txn/prepared_file.hpp"
 
 #include <algorithm>

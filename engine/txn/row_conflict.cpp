@@ -1,3 +1,5 @@
+// row_conflict.cpp - the answer from header and row locks; pauses where a decision has to be made
+// anew.
 #include "txn/row_conflict.hpp"
 
 #include <ctime>

@@ -1,3 +1,4 @@
+// row_gone.cpp - whether a deletion is final, from the ghost's chain.
 #include "txn/row_gone.hpp"
 
 #include "txn/row_read.hpp"

@@ -1,3 +1,4 @@
+// row_ids.cpp - ids reserved in steps on the meta page, drawn from memory.
 #include "txn/row_ids.hpp"
 
 #include <algorithm>

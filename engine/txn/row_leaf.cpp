@@ -1,3 +1,4 @@
+// row_leaf.cpp - opening the leaf of a row, inserting and setting values there.
 #include "txn/row_leaf.hpp"
 
 namespace ls {

@@ -1,3 +1,4 @@
+// row_lock_table.cpp - entries put, looked for, copied to a successor, removed, swept.
 #include "txn/row_lock_table.hpp"
 
 namespace ls {

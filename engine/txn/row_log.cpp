@@ -1,3 +1,4 @@
+// row_log.cpp - log records of row changes: operands packed, checked, redone.
 #include "txn/row_log.hpp"
 
 #include "base/check.hpp"

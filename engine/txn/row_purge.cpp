@@ -1,3 +1,5 @@
+// row_purge.cpp - ghosts below the horizon, and those that no snapshot sees, out of a leaf; the
+// versions of these.
 #include "txn/row_purge.hpp"
 
 #include <algorithm>

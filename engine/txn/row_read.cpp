@@ -1,3 +1,4 @@
+// row_read.cpp - the search along a row's chain, again where the row has changed meanwhile.
 #include "txn/row_read.hpp"
 
 #include "base/check.hpp"

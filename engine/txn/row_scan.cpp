@@ -1,3 +1,4 @@
+// row_scan.cpp - leaves copied, rows judged, chains of many rows followed together.
 #include "txn/row_scan.hpp"
 
 #include <algorithm>

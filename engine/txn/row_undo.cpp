@@ -1,3 +1,4 @@
+// row_undo.cpp - one change undone in its leaf; its bytes for an undo file.
 #include "txn/row_undo.hpp"
 
 #include "txn/row_conflict.hpp"

@@ -1,3 +1,4 @@
+// tn_eras.cpp - the eras' file, and the look-up in it.
 #include "txn/tn_eras.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// undo_file.cpp - pieces appended, synced, read backwards with every check.
 #include "txn/undo_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// version_prune.cpp - the walk along a chain, and unlinking what no snapshot needs.
 #include "txn/version_prune.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// version_sweep.cpp - when a pass is worth it, and one pass over the version store.
 #include "txn/version_sweep.hpp"
 
 #include "txn/row_purge.hpp"

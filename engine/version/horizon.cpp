@@ -1,3 +1,4 @@
+// horizon.cpp - snapshots as published by the host, and the question whether a version is needed.
 #include "version/horizon.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// version_store.cpp - keys and entries; put, get, removal by transaction.
 #include "version/version_store.hpp"
 
 #include <utility>

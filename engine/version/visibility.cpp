@@ -1,3 +1,4 @@
+// visibility.cpp - one header judged against one snapshot.
 #include "version/visibility.hpp"
 
 #include <algorithm>

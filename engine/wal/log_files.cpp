@@ -1,3 +1,4 @@
+// log_files.cpp - descriptors opened as needed; blocks read and written; sync.
 #include "wal/log_files.hpp"
 
 #include <algorithm>

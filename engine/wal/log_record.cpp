@@ -1,3 +1,4 @@
+// log_record.cpp - headers, chunks, records and operations: stored, loaded, checked.
 #include "wal/log_record.hpp"
 
 #include <cstddef>

@@ -1,3 +1,5 @@
+// log_rounds.cpp - the stream of the log's bytes over its files, and one round of it: torn, damaged
+// or whole.
 #include "wal/log_rounds.hpp"
 
 #include <algorithm>

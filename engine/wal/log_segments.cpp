@@ -1,3 +1,4 @@
+// log_segments.cpp - segments found, made, recycled and removed.
 #include "wal/log_segments.hpp"
 
 #include <fcntl.h>

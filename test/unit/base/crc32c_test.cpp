@@ -1,3 +1,4 @@
+// crc32c_test.cpp - standard values, both variants, every single bit.
 #include "base/crc32c.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// failing_memory_test.cpp - allocations that fail on purpose, and their tests.
 #include "unit/base/failing_memory.hpp"
 
 #include <gtest/gtest.h>

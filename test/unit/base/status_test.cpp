@@ -1,3 +1,4 @@
+// status_test.cpp - what a failure carries, and how a broken invariant ends the process.
 #include "base/status.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// file_test.cpp - relation files, plain files and batches of writes, buffered and direct.
 #include "os/file.hpp"
 
 #include <fcntl.h>

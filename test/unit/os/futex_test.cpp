@@ -1,3 +1,5 @@
+// futex_test.cpp - waits, signals, the mutex between threads and processes, the host watch,
+// threads.
 #include "os/futex.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// control_file_test.cpp - every damaged byte, every wrong length, failed writes.
 #include "recovery/control_file.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// log_analysis_test.cpp - fates, files and damage, from records made by hand.
 #include "recovery/log_analysis.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// hybrid_latch_test.cpp - the modes against each other, between threads and processes.
 #include "sync/hybrid_latch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// log_appender_test.cpp - records built, wrapped around, abandoned; waits for space.
 #include <thread>
 
 #include "base/interrupt.hpp"
