@@ -1,3 +1,4 @@
+// foreign_file.cpp - the walk over another store's file, page by page (F1, F2).
 #include "store/foreign_file.hpp"
 
 #include <cstring>

@@ -303,14 +303,22 @@ sub _batch
 	return;
 }
 
-# Waits for the clients, which leave when their connection is lost.
+# Waits for the clients, which leave when their connection is lost.  On a busy machine one may have
+# connected after the crash only: in the middle of the wait its session is ended.
 sub wait_clients
 {
 	my ($self) = @_;
 	my $deadline = time + $TIMEOUT;
+	my $late = time + $TIMEOUT / 2;
 
 	while (%{ $self->{pids} })
 	{
+		if (time > $late)
+		{
+			$late = $deadline + 1;
+			$self->{node}->safe_psql('postgres',
+				q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'client %'});
+		}
 		foreach my $pid (keys %{ $self->{pids} })
 		{
 			my $ended = waitpid($pid, POSIX::WNOHANG());
