@@ -77,6 +77,7 @@ class RecoveryDamage : public ::testing::Test {
       u64 first;
       ASSERT_EQ(loser.insert_many(other, std::vector<std::string>(30, "many"), &first), LS_OK);
       commit_row(s, other);
+      crash_now();
     }));
   }
   static u64 insert(Session &s, ls_rel *rel, u32 i) {

@@ -19,6 +19,13 @@ inline bool crash_after(const ls_config &config, u64 next_xid, const std::functi
   });
 }
 
+// The last thing in `work` where a session has a transaction open: that would be rolled back on the
+// way out, and may come to the log before the death.
+inline void crash_now() {
+  if (::testing::Test::HasFailure()) _exit(3);
+  die_at_once();
+}
+
 inline u64 insert_row(Session &s, ls_rel *rel, const std::string &text) {
   u64 id = 0;
   EXPECT_EQ(s.insert(rel, text, &id), LS_OK) << s.err.message;

@@ -110,6 +110,7 @@ TEST_F(LongTransactionTest, the_log_goes_on_without_them) {
     EXPECT_EQ(store.store()->undo_failures.get(nullptr), 0u);
     change(loser, ids, 'z');   // in the log only
     other_work(other, 50);
+    crash_now();
   }));
   EXPECT_EQ(texts(), kBefore);
   EXPECT_EQ(losers_, 2u);
@@ -136,6 +137,7 @@ TEST_F(LongTransactionTest, its_end_counts_wherever_it_is) {
           EXPECT_TRUE(undo_files().empty());
         }
         commit_row(other, other.open(kTable), "four");
+        crash_now();
       }));
       const auto found = texts();
       EXPECT_EQ(found.contains("changed"), commit);
@@ -170,6 +172,7 @@ TEST_F(LongTransactionTest, savepoints_before_and_behind_a_checkpoint) {
     checkpoint(store);
     change(s, {ids[2]}, 'z');
     commit_row(other, other.open(kTable), "four");
+    crash_now();
   }));
   EXPECT_EQ(texts(), (std::set<std::string>{"one of another", "two of another", "three", "four"}));
 }
@@ -185,6 +188,7 @@ TEST_F(LongTransactionTest, a_recovery_that_crashes_is_made_again) {
     checkpoint(store);
     change(s, ids, 'z');
     commit_row(other, other.open(kTable), "four");
+    crash_now();
   }));
   for (int round = 0; round < 2; round++) {   // behind its end, as a rule before its first checkpoint's
     ASSERT_TRUE(in_child([&] {
@@ -242,6 +246,7 @@ TEST_F(LongTransactionTest, files_that_cannot_be_written_keep_the_log) {
         }
         change(s, {ids[2]}, 'u');
         commit_row(other, other.open(kTable), "four");
+        crash_now();
       }));
       std::set<std::string> expected = kBefore;
       expected.insert("four");
@@ -258,6 +263,7 @@ TEST_F(LongTransactionTest, damaged_files_are_named_and_not_used) {
     change(s, ids, 'x');
     checkpoint(store);
     commit_row(other, other.open(kTable), "four");
+    crash_now();
   }));
   const std::string whole = temp_ / "whole";
   const auto files = undo_files();

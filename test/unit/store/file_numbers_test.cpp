@@ -146,6 +146,7 @@ TEST_F(FileNumbersTest, redo_and_undo_know_files_2_to_the_32_apart) {
     ASSERT_EQ(a.begin(), LS_OK);
     ASSERT_EQ(a.remove(low_, kRows + 1), LS_OK);
     a.commit();
+    crash_now();
   }));
   {
     StoreLife store(config_);

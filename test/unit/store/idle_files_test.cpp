@@ -327,6 +327,7 @@ TEST_F(IdleFilesTest, recovery_has_as_few_places) {
     ASSERT_EQ(prepared.hand_over(), LS_OK) << prepared.err.message;
     LS_ASSERT_OK(ls_store_checkpoint(store.store(), &err));
     for (u32 i = 0; i < kRelations; i++) commit_row(s, rel(s, i), "last");
+    crash_now();
   }));
   for (u32 i = 0; i < kRelations; i++) {
     for (u32 n = 0; n < 3; n++) expected_[i][n + 1] = text(i, n);
@@ -370,6 +371,7 @@ TEST_F(IdleFilesTest, undo_finds_a_file_that_was_closed_before_the_checkpoint) {
     ASSERT_EQ(loser.update(&handle, 1, [](const std::string &) { return "lost"; }), LS_OK);
     push_out(s, handle);
     LS_ASSERT_OK(ls_store_checkpoint(store.store(), &err));
+    crash_now();
   }));
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(kNextXid + 100));
@@ -402,6 +404,7 @@ TEST_F(IdleFilesTest, a_crash_while_files_are_being_closed) {
         change_all(loser, all, 'x');
         for (u32 i = 0; i < kRelations; i++) (void)s.contents(&all[i]);
         (void)ls_store_checkpoint(store.store(), &err);
+        crash_now();
       });
       for (u32 i = 0; i < kRelations; i++) {
         expected_[i].clear();
