@@ -280,6 +280,37 @@ def rule_readmes(tree):
                 yield readme, number, f"there is no {name}"
 
 
+# LOG-1 at the beginning of a line of a comment, or of a README's list, is told there.
+INVARIANT = re.compile(r"^(?:(?://\s+([A-Z]+-\d+)  |\s*\*\s+([A-Z]+-\d+): )(?=\S)|"
+                       r"- ([A-Z]+-\d+) (?=[A-Z`]))", re.M)
+UNNAMED_INVARIANT = re.compile(r"^//\s+[A-Z]\d{1,2}  (?=\S)", re.M)
+CHECKED = re.compile(r"\bLS_(?:CHECK|ASSERT)\(|\bAssert\(")
+
+
+def rule_invariants(tree):
+    """an invariant has its area's prefix, is told once, and is named by a check or a test"""
+    told = {}
+    cited = set()
+    names = re.compile(r"\b[A-Z]+-\d+\b")
+    for path, text in tree.files(("engine", "src"), CODE + ("README.md",)):
+        for match in UNNAMED_INVARIANT.finditer(text):
+            yield path, line_of(text, match.start()), "an invariant without its area's prefix"
+        for match in INVARIANT.finditer(text):
+            name = match[1] or match[2] or match[3]
+            if name in told:
+                yield path, line_of(text, match.start()), f"{name} is told elsewhere, too"
+            else:
+                told[name] = (path, line_of(text, match.start()))
+        for line in text.split("\n"):
+            if CHECKED.search(line):
+                cited.update(names.findall(line))
+    for _, text in tree.files(("test",), CODE + ("README.md",)):
+        cited.update(names.findall(text))
+    for name, (path, line) in told.items():
+        if name not in cited:
+            yield path, line, f"no check and no test names {name}"
+
+
 RULES = {name[len("rule_"):]: value for name, value in list(globals().items())
          if name.startswith("rule_")}
 
@@ -323,6 +354,9 @@ CANARIES = [
     ("actors", 2, {"engine/a.cpp": '// Who?\nauto a = "// who";\nint who;  /* we\n * do */\n'}),
     ("actors", 1, {"src/a/README.md": "whose\n", "docs/a.md": "for those who read\n"}),
     ("actors", 2, {"sql/a.sql": "-- nobody\nSELECT 'who';\n", "test/a.pl": "$#who; # somebody\n"}),
+    ("invariants", 2, {"engine/a.hpp": "// A.\n// LOG-1  a\n//   LOG-2  b\n", "engine/b.cpp":
+                       "// LOG-1  c\nLS_CHECK(d, e);   // LOG-2\n", "test/a.cpp": "// f\n"}),
+    ("invariants", 1, {"engine/a.hpp": "// R1  a\n", "test/a.cpp": "// R1\n"}),
     ("readmes", 2, {"src/a/README.md": "`b.{c,h}`, [d](d.c), `../e/f.h`, `g_*.c`, `h`, `a/i.c`",
                     "src/e/f.h": "", **{f"src/a/{name}": "" for name in
                                         "b.c b.h c.c g_1.c h.c i.c".split()}}),

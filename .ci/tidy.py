@@ -94,7 +94,7 @@ def rule_open_ends(tree):
 
 
 def rule_host_paths(tree):
-    """no file names a directory of somebody's machine"""
+    """no file names a directory of one machine"""
     pattern = re.compile(r"(?<![\w.$)}\]/*-])/(work|root|home)/\w")
     for path, text in tree.text.items():
         for number in lines_matching(text, pattern):
@@ -171,7 +171,7 @@ def rule_readme(tree):
         yield "README.md has more than 130 lines"
 
 
-LOCK_TYPE = r"(?:FutexMutex|std::mutex|HybridLatch|LWLock|slock_t|BiasedLatch<.*>)"
+LOCK_TYPE = r"(?:FutexMutex(?:<[\w:]+>)?|std::mutex|HybridLatch|LWLock|slock_t|BiasedLatch<.*>)"
 LOCK = re.compile(
     r"^(\s+)(?:mutable |alignas\(\w+\) )*"
     rf"(?:std::atomic<u32>\s+(mutex|\w+_mutex)\b|{LOCK_TYPE}\s+(\w+)(?:\[\w+\])?;)")
@@ -252,9 +252,42 @@ def rule_hooks(tree):
             yield f"{path}:{number}: installs a hook"
 
 
+FAILPOINTS = "engine/base/failpoints.def"
+FAILPOINT_PLACE = re.compile(r"\bLS_FAILPOINT\((\w+)\)")
+NO_CODE = re.compile(r"//.*|^#.*", re.MULTILINE)
+
+
+def rule_failpoints(tree):
+    """each failpoint is listed in failpoints.def, has one place in engine/ and a test"""
+    listed = re.findall(r"^LS_FAILPOINT_ENTRY\((\w+),", tree.text.get(FAILPOINTS, ""), re.MULTILINE)
+    places, named = [], set()
+    for path, text in tree.files(("engine", "src", "accel", "test", "bench"), CPP + C):
+        found = FAILPOINT_PLACE.findall(NO_CODE.sub("", text))
+        places += found if path.startswith("engine" + os.sep) else []
+        for name in found:
+            if name not in listed:
+                yield f"{path}: failpoint {name} is not in {FAILPOINTS}"
+        if path.startswith("test" + os.sep):
+            named |= set(re.findall(r"\bFailpoint::(\w+)", text))
+    for name in sorted(set(listed)):
+        if listed.count(name) != 1:
+            yield f"{FAILPOINTS}: {name} is listed {listed.count(name)} times"
+        if places.count(name) != 1:
+            yield f"{FAILPOINTS}: {name} has {places.count(name)} places in engine/, not one"
+        if name not in named:
+            yield f"{FAILPOINTS}: {name} is named by no test"
+
+
 RULES = [value for name, value in list(globals().items()) if name.startswith("rule_")]
 
 SOUND_DECISION = "# 0001: a\n" + "".join(f"\n## {head}\n\nb\n" for head in DECISION_HEADS)
+
+SOUND_FAILPOINT = {
+    FAILPOINTS: 'LS_FAILPOINT_ENTRY(a_b, "worker", "c")\n',
+    "engine/base/a.hpp": "// LS_FAILPOINT(b)\n#define LS_FAILPOINT(name) f(name)\n",
+    "engine/base/a.cpp": "void f() {\n  LS_FAILPOINT(a_b);\n}\n",
+    "test/unit/a_test.cpp": "OnceAt point(Failpoint::a_b, [] {});\n",
+}
 
 SOUND_WAY = """\
 WAYS = {"a": ("A", ("PostgreSQL", "engine/"), [(0, "p()", "p.c", "b"), (1, "f()", "a.cpp", "b")])}
@@ -304,6 +337,12 @@ CANARIES = [
     (rule_decisions, {"docs/decisions/0002-a.md": SOUND_DECISION}),
     (rule_decisions, {"docs/decisions/a.md": SOUND_DECISION}),
     (rule_isolation_outputs, {"test/isolation/specs/race_a.spec": ""}),
+    (rule_failpoints, {**SOUND_FAILPOINT, "engine/base/a.cpp": "void f() {}\n"}),
+    (rule_failpoints, {**SOUND_FAILPOINT, "engine/base/b.cpp": "  LS_FAILPOINT(a_b);\n"}),
+    (rule_failpoints, {**SOUND_FAILPOINT, "engine/base/b.cpp": "  LS_FAILPOINT(a_c);\n"}),
+    (rule_failpoints, {**SOUND_FAILPOINT, "src/row/ls_a.c": "\tLS_FAILPOINT(a_c);\n"}),
+    (rule_failpoints, {**SOUND_FAILPOINT, "test/unit/a_test.cpp": "Failpoint::a_bc\n"}),
+    (rule_failpoints, {**SOUND_FAILPOINT, FAILPOINTS: SOUND_FAILPOINT[FAILPOINTS] * 2}),
 ]
 
 

@@ -5,7 +5,7 @@
 
 -- What this session keeps to plan queries of the same form without planning: a plan reads at most
 -- rows_max rows; NULL: no plan is right for all values.
-CREATE FUNCTION leanstore_kept_plans(
+CREATE FUNCTION leanstore_plan_cache(
     OUT relation regclass,
     OUT command text,
     OUT rows_max float8,
@@ -14,12 +14,13 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE;
 
-CREATE VIEW leanstore_kept_plans AS
-    SELECT relation, command, rows_max, uses FROM leanstore_kept_plans();
-GRANT SELECT ON leanstore_kept_plans TO PUBLIC;
+CREATE VIEW leanstore_plan_cache AS
+    SELECT relation, command, rows_max, uses FROM leanstore_plan_cache();
+GRANT SELECT ON leanstore_plan_cache TO PUBLIC;
 
--- Plans whose executor state this session keeps between executions, and how often it was used again.
-CREATE FUNCTION leanstore_kept_executor_states(
+-- Plans with an executor state that this session keeps between executions, and how often it was
+-- used again.
+CREATE FUNCTION leanstore_executor_cache(
     OUT relation regclass,
     OUT command text,
     OUT uses bigint)
@@ -27,6 +28,6 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE;
 
-CREATE VIEW leanstore_kept_executor_states AS
-    SELECT relation, command, uses FROM leanstore_kept_executor_states();
-GRANT SELECT ON leanstore_kept_executor_states TO PUBLIC;
+CREATE VIEW leanstore_executor_cache AS
+    SELECT relation, command, uses FROM leanstore_executor_cache();
+GRANT SELECT ON leanstore_executor_cache TO PUBLIC;

@@ -12,8 +12,8 @@
 #include "server/ls_module.h"
 
 /* ---- settings, leanstore_accel.* */
-extern bool ls_accel_reuse_plans;
-extern bool ls_accel_reuse_executor_states;
+extern bool ls_accel_plan_cache;
+extern bool ls_accel_executor_cache;
 extern int	ls_accel_kept_memory_kb;
 
 /* ---- ls_accel_module.c */

@@ -6,8 +6,8 @@
  */
 #include "ls_accel.h"
 
+#include "ls_executor_cache.h"
 #include "ls_plan.h"
-#include "ls_state.h"
 
 bool
 ls_accel_keeps_memory(void)

@@ -9,8 +9,8 @@
  */
 #include "ls_accel.h"
 
+#include "ls_executor_cache.h"
 #include "ls_plan.h"
-#include "ls_state.h"
 
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -24,8 +24,8 @@ PG_MODULE_MAGIC_EXT(
 
 void		_PG_init(void);
 
-bool		ls_accel_reuse_plans = true;
-bool		ls_accel_reuse_executor_states = true;
+bool		ls_accel_plan_cache = true;
+bool		ls_accel_executor_cache = true;
 int			ls_accel_kept_memory_kb = 2048;
 
 const LsModule *ls_accel_host = NULL;
@@ -37,19 +37,19 @@ static ProcessUtility_hook_type previous_utility = NULL;
 static void
 define_settings(void)
 {
-	DefineCustomBoolVariable("leanstore_accel.reuse_plans",
+	DefineCustomBoolVariable("leanstore_accel.plan_cache",
 							 "Uses plans of look-ups by key in leanstore tables again for other"
 							 " values.",
 							 "Only where a plan reads a bounded number of rows by a unique index,"
 							 " whatever the values.",
-							 &ls_accel_reuse_plans, true,
+							 &ls_accel_plan_cache, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
-	DefineCustomBoolVariable("leanstore_accel.reuse_executor_states",
+	DefineCustomBoolVariable("leanstore_accel.executor_cache",
 							 "Uses what the executor builds for a prepared plan of leanstore tables"
 							 " again when the plan is executed again.",
 							 "Only simple plans, without triggers and check constraints.",
-							 &ls_accel_reuse_executor_states, true,
+							 &ls_accel_executor_cache, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("leanstore_accel.kept_memory",
@@ -148,5 +148,5 @@ _PG_init(void)
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 	ls_plan_install_hooks(host);
-	ls_state_install_hooks(host);
+	ls_executor_state_install_hooks(host);
 }

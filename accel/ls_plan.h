@@ -1,9 +1,10 @@
 /*
  * ls_plan.h - plans of look-ups by key are used again for other values.
  *
- * README.md tells why and when.  ls_plan_reuse.c has the hook and decides, ls_plan_keep.c keeps
- * plans, ls_plan_shape.c tells which queries differ in their values only, ls_plan_lift.c puts
- * parameters in their place, and ls_plan_bound.c tells whether a plan is right for all values.
+ * README.md tells why and when.  ls_plan_reuse.c has the hook and decides, ls_plan_cache.c keeps
+ * plans, ls_plan_fingerprint.c tells which queries differ in their values only,
+ * ls_plan_parameterize.c puts parameters in their place, and ls_plan_bounded.c tells whether a plan
+ * is right for all values.
  */
 #ifndef LS_PLAN_H
 #define LS_PLAN_H
@@ -38,7 +39,7 @@ typedef struct LsQueryShape
  * shape; behind them come expressions of values that the planner would have computed, as
  * (5)::bigint or ARRAY[1, 2].
  */
-typedef struct LsLiftedQuery
+typedef struct LsParameterizedQuery
 {
 	Query	   *query;
 	int			n_values;
@@ -46,7 +47,7 @@ typedef struct LsLiftedQuery
 	Node	  **computed;		/* with constants for values */
 	List	  **places;			/* for each value: Consts to set, in `computed` and in the plan */
 	ParamListInfo estimates;
-} LsLiftedQuery;
+} LsParameterizedQuery;
 
 /*
  * An upper bound of the rows that a plan reads: factor, times what lies between two values where it
@@ -73,7 +74,7 @@ typedef struct LsPlannerSettings
 } LsPlannerSettings;
 
 /* Of a shape that was seen again.  `plan` is NULL where no plan is right for all values. */
-typedef struct LsKeptPlan
+typedef struct LsCachedPlan
 {
 	uint64		hash;			/* of the shape; key of the table */
 	uint64		serial;			/* no two have the same */
@@ -84,7 +85,7 @@ typedef struct LsKeptPlan
 	Size		bytes;			/* of it */
 	Query	   *blank;
 	PlannedStmt *plan;
-	LsLiftedQuery lifted;		/* its query and estimates are gone */
+	LsParameterizedQuery parameterized;		/* its query and estimates are gone */
 	LsRowBound	bound;
 	double		rows_max;		/* the plan is right for as many rows, or less */
 	double		rows_refused;	/* it was not right for as many; 0: unknown */
@@ -92,32 +93,35 @@ typedef struct LsKeptPlan
 	List	   *items;
 	LsPlannerSettings settings;
 	int64		uses;
-} LsKeptPlan;
+} LsCachedPlan;
 
-/* ls_plan_shape.c */
+/* ls_plan_fingerprint.c */
 extern bool ls_query_shape(Query *query, int options, ParamListInfo params, LsQueryShape *shape);
 extern Query *ls_query_copy(Query *query, int options, ParamListInfo params, LsQueryShape *shape);
 extern Query *ls_query_blank(Query *query, int options, ParamListInfo params);
 extern bool ls_query_is_like(Query *query, const LsQueryShape *shape, const Query *blank);
 
-/* ls_plan_lift.c */
-extern bool ls_query_lift(Query *query, int options, ParamListInfo params, LsLiftedQuery *lifted);
+/* ls_plan_parameterize.c */
+extern bool ls_query_parameterize(Query *query, int options, ParamListInfo params,
+								  LsParameterizedQuery *parameterized);
 extern int ls_value_of(const Node *node);
-extern void ls_place_values(const LsLiftedQuery *lifted, const LsPlanValue *values, int n);
-extern bool ls_compute_values(const LsLiftedQuery *lifted, LsPlanValue *values);
-extern void ls_place_in_plan(PlannedStmt *plan, LsLiftedQuery *lifted);
+extern void ls_place_values(const LsParameterizedQuery *parameterized, const LsPlanValue *values,
+							int n);
+extern bool ls_compute_values(const LsParameterizedQuery *parameterized, LsPlanValue *values);
+extern void ls_place_in_plan(PlannedStmt *plan, LsParameterizedQuery *parameterized);
 
-/* ls_plan_bound.c */
-extern bool ls_plan_bound(const PlannedStmt *plan, const LsLiftedQuery *lifted, LsRowBound *bound);
+/* ls_plan_bounded.c */
+extern bool ls_plan_is_bounded(const PlannedStmt *plan, const LsParameterizedQuery *parameterized,
+							   LsRowBound *bound);
 extern double ls_plan_rows(const LsRowBound *bound, const LsPlanValue *values);
 
-/* ls_plan_keep.c */
+/* ls_plan_cache.c */
 extern void ls_planner_settings(LsPlannerSettings *settings);
 extern uint64 ls_plan_invalidations(void);
 extern void ls_plan_prepare(void);
-extern LsKeptPlan *ls_plan_find(uint64 hash);
-extern LsKeptPlan *ls_plan_keep(uint64 hash, const LsKeptPlan *what);
-extern void ls_plan_used(LsKeptPlan *kept);
+extern LsCachedPlan *ls_plan_find(uint64 hash);
+extern LsCachedPlan *ls_plan_cache_put(uint64 hash, const LsCachedPlan *what);
+extern void ls_plan_used(LsCachedPlan *kept);
 extern void ls_plan_discard(void);
 extern Size ls_plans_bytes(void);
 extern void ls_plans_shrink(Size bytes);

@@ -1,7 +1,7 @@
 /*
  * ls_plan_reuse.c - the planner's hook: queries that differ in their values only are planned once.
  *
- * README.md tells the rules.  A query gets a copy of a kept plan, so the kept one can be dropped at
+ * README.md tells the rules.  A query gets a copy of a cached plan, so that one can be dropped at
  * any time.  A copy of a plan that was used before has a mark, of which EXPLAIN tells.
  */
 #include "ls_plan.h"
@@ -62,14 +62,14 @@ plan_as_always(Query *query, const char *text, int options, ParamListInfo params
 }
 
 static PlannedStmt *
-plan_for_all_values(Query *lifted, const char *text, int options, ParamListInfo estimates)
+plan_for_all_values(Query *parameterized, const char *text, int options, ParamListInfo estimates)
 {
 	PlannedStmt *plan;
 
 	planning = true;
 	PG_TRY();
 	{
-		plan = plan_as_always(lifted, text, options, estimates);
+		plan = plan_as_always(parameterized, text, options, estimates);
 	}
 	PG_FINALLY();
 	{
@@ -79,18 +79,18 @@ plan_for_all_values(Query *lifted, const char *text, int options, ParamListInfo 
 	return plan;
 }
 
-/* The plan of a lifted query becomes one to be kept, if it is right for all values. */
+/* The plan of a parameterized query becomes one to be kept, if it is right for all values. */
 static void
-note_plan(LsKeptPlan *made, PlannedStmt *plan)
+note_plan(LsCachedPlan *made, PlannedStmt *plan)
 {
-	const ParamListInfo estimates = made->lifted.estimates;
+	const ParamListInfo estimates = made->parameterized.estimates;
 	LsPlanValue values[LS_PLAN_MAX_VALUES];
 	double		rows;
 
 	list_free(made->relations);
 	made->relations = list_copy(plan->relationOids);
 	made->items = copyObject(plan->invalItems);
-	if (!ls_plan_bound(plan, &made->lifted, &made->bound))
+	if (!ls_plan_is_bounded(plan, &made->parameterized, &made->bound))
 		return;
 	for (int i = 0; i < estimates->numParams; i++)
 		values[i] = (LsPlanValue)
@@ -100,12 +100,12 @@ note_plan(LsKeptPlan *made, PlannedStmt *plan)
 	rows = ls_plan_rows(&made->bound, values);
 	made->rows_max = made->bound.from < 0 ? rows : Max(rows, Min(2 * rows, ROWS_WITHOUT_DOUBT));
 	made->plan = copyObject(plan);
-	ls_place_in_plan(made->plan, &made->lifted);
+	ls_place_in_plan(made->plan, &made->parameterized);
 }
 
 /* A plan for the shape, or that there is none for all values.  False: catalogs are changing. */
 static bool
-make_plan(const Request *request, LsKeptPlan *made)
+make_plan(const Request *request, LsCachedPlan *made)
 {
 	uint64		invalidations = ls_plan_invalidations();
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore plan",
@@ -113,26 +113,27 @@ make_plan(const Request *request, LsKeptPlan *made)
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	bool		understood;
 
-	*made = (LsKeptPlan)
+	*made = (LsCachedPlan)
 	{
 		.context = context, .options = request->options
 	};
 	ls_planner_settings(&made->settings);
 	made->blank = ls_query_blank(request->query, request->options, request->params);
 	made->relations = list_make1_oid(linitial_node(RangeTblEntry, made->blank->rtable)->relid);
-	understood = ls_query_lift(request->query, request->options, request->params, &made->lifted);
+	understood = ls_query_parameterize(request->query, request->options, request->params,
+									   &made->parameterized);
 	MemoryContextSwitchTo(old_context);
 	if (understood)
 	{
-		PlannedStmt *plan = plan_for_all_values(made->lifted.query, request->text,
-												request->options, made->lifted.estimates);
+		PlannedStmt *plan = plan_for_all_values(made->parameterized.query, request->text,
+												request->options, made->parameterized.estimates);
 
 		MemoryContextSwitchTo(context);
 		note_plan(made, plan);
 		MemoryContextSwitchTo(old_context);
 	}
-	made->lifted.query = NULL;
-	made->lifted.estimates = NULL;
+	made->parameterized.query = NULL;
+	made->parameterized.estimates = NULL;
 	if (ls_plan_invalidations() == invalidations)
 		return true;
 	MemoryContextDelete(context);
@@ -157,11 +158,12 @@ is_reused(const PlannedStmt *plan)
 
 /* With the values of this query. */
 static PlannedStmt *
-copy_plan(LsKeptPlan *kept, const Query *query, const LsPlanValue *values)
+copy_plan(LsCachedPlan *kept, const Query *query, const LsPlanValue *values)
 {
 	PlannedStmt *plan;
 
-	ls_place_values(&kept->lifted, values, kept->lifted.n_values + kept->lifted.n_computed);
+	ls_place_values(&kept->parameterized, values,
+					kept->parameterized.n_values + kept->parameterized.n_computed);
 	plan = copyObject(kept->plan);
 	plan->queryId = query->queryId;
 	plan->stmt_location = query->stmt_location;
@@ -172,13 +174,13 @@ copy_plan(LsKeptPlan *kept, const Query *query, const LsPlanValue *values)
 }
 
 /*
- * The kept plan, if it is right for so many rows; or one made for them, if the planner would still
- * read a range so.
+ * The cached plan, if it is right for so many rows; or one made for them, if the planner would
+ * still read a range so.
  */
-static LsKeptPlan *
-plan_for_rows(const Request *request, LsKeptPlan *kept, double rows)
+static LsCachedPlan *
+plan_for_rows(const Request *request, LsCachedPlan *kept, double rows)
 {
-	LsKeptPlan	made;
+	LsCachedPlan	made;
 
 	if (rows <= kept->rows_max)
 		return kept;
@@ -187,7 +189,7 @@ plan_for_rows(const Request *request, LsKeptPlan *kept, double rows)
 	if (!make_plan(request, &made))
 		return NULL;
 	if (made.plan != NULL)
-		return ls_plan_keep(request->shape.hash, &made);
+		return ls_plan_cache_put(request->shape.hash, &made);
 	MemoryContextDelete(made.context);
 	kept = ls_plan_find(request->shape.hash);
 	if (kept != NULL)
@@ -200,16 +202,16 @@ plan_for_rows(const Request *request, LsKeptPlan *kept, double rows)
  * for so many rows.
  */
 static PlannedStmt *
-plan_with(const Request *request, LsKeptPlan *kept)
+plan_with(const Request *request, LsCachedPlan *kept)
 {
 	LsPlanValue values[LS_PLAN_MAX_VALUES];
 
 	memcpy(values, request->shape.values, request->shape.n_values * sizeof(LsPlanValue));
-	if (kept->lifted.n_computed > 0)
+	if (kept->parameterized.n_computed > 0)
 	{
 		uint64		serial = kept->serial;
 
-		if (!ls_compute_values(&kept->lifted, values))
+		if (!ls_compute_values(&kept->parameterized, values))
 			return NULL;
 		kept = ls_plan_find(request->shape.hash);
 		if (kept == NULL || kept->serial != serial)
@@ -223,8 +225,8 @@ plan_with(const Request *request, LsKeptPlan *kept)
 static PlannedStmt *
 plan_by_shape(const Request *request)
 {
-	LsKeptPlan *kept;
-	LsKeptPlan	made;
+	LsCachedPlan *kept;
+	LsCachedPlan	made;
 
 	ls_plan_prepare();
 	kept = ls_plan_find(request->shape.hash);
@@ -236,7 +238,7 @@ plan_by_shape(const Request *request)
 		ls_plan_used(kept);
 	}
 	else if (was_seen(request->shape.hash) && make_plan(request, &made))
-		kept = ls_plan_keep(request->shape.hash, &made);
+		kept = ls_plan_cache_put(request->shape.hash, &made);
 	return kept != NULL && kept->plan != NULL ? plan_with(request, kept) : NULL;
 }
 
@@ -278,7 +280,7 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 {
 	PlannedStmt *plan = NULL;
 
-	if (ls_accel_reuse_plans && ls_accel_keeps_memory() && !planning && !others_plan())
+	if (ls_accel_plan_cache && ls_accel_keeps_memory() && !planning && !others_plan())
 	{
 		Request		request;
 

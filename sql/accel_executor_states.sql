@@ -1,16 +1,18 @@
--- What the executor builds for a prepared plan is kept and used again.  What statements return and do is what they do on a heap
--- table, whatever happens in between.
+-- What the executor builds for a prepared plan is kept and used again.  What statements return and
+-- do is what they do on a heap table, whatever happens in between.
 CREATE SCHEMA executor_states;
 SET search_path = executor_states, public;
 SET plan_cache_mode = force_generic_plan;
 SET max_parallel_workers_per_gather = 0;
 
-CREATE TABLE ours (id int PRIMARY KEY, a int NOT NULL, b bigint, v text, UNIQUE (a, b)) USING leanstore;
+CREATE TABLE ours (id int PRIMARY KEY, a int NOT NULL, b bigint, v text, UNIQUE (a, b))
+	USING leanstore;
 INSERT INTO ours SELECT i, i / 100, i % 100, 'v' || i FROM generate_series(1, 5000) i;
 CREATE TABLE other (id int PRIMARY KEY, w text) USING leanstore;
 INSERT INTO other SELECT i, 'w' || i FROM generate_series(1, 100) i;
 ANALYZE ours, other;
-CREATE VIEW kept AS SELECT relation::regclass AS relation, command, uses FROM leanstore_kept_executor_states ORDER BY 1, 2, 3;
+CREATE VIEW kept AS SELECT relation::regclass AS relation, command, uses
+	FROM leanstore_executor_cache ORDER BY 1, 2, 3;
 
 -- The second execution leaves a state behind, from the third on it is used.
 PREPARE by_id(int) AS SELECT v FROM ours WHERE id = $1;
@@ -33,7 +35,8 @@ PREPARE gone(int) AS DELETE FROM ours WHERE id = $1 RETURNING v;
 PREPARE locked(int) AS SELECT v FROM ours WHERE id = $1 FOR UPDATE;
 PREPARE first(int, int) AS SELECT id FROM ours WHERE a = $1 ORDER BY b LIMIT $2;
 PREPARE several(int[]) AS SELECT id FROM ours WHERE id = ANY ($1) ORDER BY id LIMIT 3;
-PREPARE either(int, int, int) AS SELECT id, v FROM ours WHERE (a = $1 AND b = $2) OR (a = $1 AND b = $3);
+PREPARE either(int, int, int) AS SELECT id, v FROM ours
+	WHERE (a = $1 AND b = $2) OR (a = $1 AND b = $3);
 PREPARE pair(int) AS SELECT v, w FROM ours JOIN other ON other.id = ours.a WHERE ours.id = $1;
 PREPARE long(text) AS SELECT count(*) FROM ours WHERE v = $1;
 PREPARE only(int) AS SELECT id FROM ours WHERE id = $1;
@@ -45,8 +48,10 @@ DECLARE
 	line text;
 BEGIN
 	FOR i IN 1..4 LOOP
-		FOREACH line IN ARRAY ARRAY['bump(%s, 1000)', 'add(1000%s, ''new'')', 'add_old(3000%s)', 'gone(1000%s)', 'locked(%s)', 'first(%s, %1$s)', 'several(''{%s,7,9,11,8}'')',
-			'either(1, %s, 5)', 'pair(%s + 250)', 'long(''v%s'')', 'only(%s)', 'scan(''v%s'')', 'constant(%s)'] LOOP
+		FOREACH line IN ARRAY ARRAY['bump(%s, 1000)', 'add(1000%s, ''new'')', 'add_old(3000%s)',
+			'gone(1000%s)', 'locked(%s)', 'first(%s, %1$s)', 'several(''{%s,7,9,11,8}'')',
+			'either(1, %s, 5)', 'pair(%s + 250)', 'long(''v%s'')', 'only(%s)', 'scan(''v%s'')',
+			'constant(%s)'] LOOP
 			FOR r IN EXECUTE 'EXECUTE ' || format(line, i) LOOP
 				RAISE NOTICE '%: %', format(line, i), r;
 			END LOOP;
@@ -63,7 +68,8 @@ ALTER TABLE ours ADD COLUMN n int DEFAULT 3;
 EXECUTE bump(5, 1000);
 EXECUTE bump(5, 1000);
 EXECUTE bump(5, 1000);
-CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% %', TG_OP, new; RETURN new; END $$;
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% %', TG_OP, new; RETURN new; END $$;
 CREATE TRIGGER told BEFORE UPDATE ON ours FOR EACH ROW EXECUTE FUNCTION tell();
 EXECUTE bump(5, 1000);
 EXECUTE bump(5, 1000);
@@ -126,7 +132,7 @@ EXECUTE pair(250);
 DROP TABLE other;
 EXECUTE pair(250);
 
--- Who executes it.
+-- The role that executes it.
 CREATE ROLE regress_ls_executor;
 GRANT USAGE ON SCHEMA executor_states TO regress_ls_executor;
 GRANT SELECT ON ours TO regress_ls_executor;
@@ -153,7 +159,8 @@ SET LOCAL ROLE regress_ls_executor;
 EXECUTE plus(4);
 ROLLBACK;
 EXECUTE plus(4);
--- that the plan is the same does not tell: functions of the server's own are not what the plan cache looks at
+-- that the plan is the same does not tell: functions of the server's own are not what the plan
+-- cache looks at
 SET ROLE regress_ls_executor;
 EXECUTE plus(1);
 EXECUTE plus(2);
@@ -235,14 +242,16 @@ EXECUTE divide(2, 50);
 COMMIT;
 SELECT id, b FROM ours WHERE id IN (1, 2) ORDER BY id;
 
--- The same plan within itself; a loop that is left in the middle; a cursor that is still open at the end.
+-- The same plan within itself; a loop that is left in the middle; a cursor that is still open at
+-- the end.
 CREATE FUNCTION nest(depth int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
 	result text := '';
 BEGIN
 	FOR r IN SELECT id FROM ours WHERE id BETWEEN 10 AND 12 LOOP
-		result := result || r.id || CASE WHEN depth > 0 THEN '(' || nest(depth - 1) || ')' ELSE '' END;
+		result := result || r.id || CASE WHEN depth > 0 THEN '(' || nest(depth - 1) || ')'
+			ELSE '' END;
 		EXIT WHEN depth = 1 AND r.id = 11;
 	END LOOP;
 	RETURN result;
@@ -258,7 +267,8 @@ DECLARE
 	result text;
 BEGIN
 	SELECT * INTO r FROM ours WHERE id = number;
-	INSERT INTO ours (id, a, b, v) VALUES (number + 50000, number + 50000, r.b, word || length(r.v));
+	INSERT INTO ours (id, a, b, v)
+		VALUES (number + 50000, number + 50000, r.b, word || length(r.v));
 	IF number > 30 THEN
 		result := count_down(number - 1, suffix || 'x');
 	END IF;
@@ -300,7 +310,8 @@ CREATE FUNCTION first_pair() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
 BEGIN
-	FOR r IN SELECT x.id AS one, y.id AS two FROM ours x JOIN ours y ON y.id BETWEEN x.id AND x.id + 2 WHERE x.id BETWEEN 100 AND 112 LOOP
+	FOR r IN SELECT x.id AS one, y.id AS two FROM ours x
+		JOIN ours y ON y.id BETWEEN x.id AND x.id + 2 WHERE x.id BETWEEN 100 AND 112 LOOP
 		EXIT;
 	END LOOP;
 	RETURN r;
@@ -342,9 +353,9 @@ EXECUTE to_mine(1);
 EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off, BUFFERS off) EXECUTE by_id(8);
 EXECUTE by_id(8);
 EXECUTE by_id(9);
-SET leanstore_accel.reuse_executor_states = off;
+SET leanstore_accel.executor_cache = off;
 EXECUTE by_id(10);
-RESET leanstore_accel.reuse_executor_states;
+RESET leanstore_accel.executor_cache;
 EXECUTE by_id(11);
 SELECT count(*) > 0 AS some FROM kept;
 DEALLOCATE ALL;
@@ -387,19 +398,23 @@ DEALLOCATE ALL;
 -- Statements at random with changes of the table between them, beside heap.
 CREATE TABLE lean (id int PRIMARY KEY, a int, v text) USING leanstore;
 CREATE TABLE heap (id int PRIMARY KEY, a int, v text) USING heap;
-CREATE PROCEDURE change_at_random(n int, INOUT enough_worked bool, INOUT enough_failed bool) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE change_at_random(n int, INOUT enough_worked bool, INOUT enough_failed bool)
+	LANGUAGE plpgsql AS $$
 DECLARE
 	statements text[] := ARRAY[
-		'(int, int) AS SELECT id || v FROM %1$s WHERE id BETWEEN $1 AND $1 + $2 %% 5 ORDER BY id DESC LIMIT 1',
+		'(int, int) AS SELECT id || v FROM %1$s WHERE id BETWEEN $1 AND $1 + $2 %% 5 '
+		'ORDER BY id DESC LIMIT 1',
 		'(int, int) AS SELECT v || $2 FROM %1$s WHERE id = $1',
 		'(int, int) AS INSERT INTO %1$s (id, a, v) VALUES ($1, $2, $2::text) RETURNING id',
-		'(int, int) AS INSERT INTO %1$s (id, a, v) VALUES ($1 * 1000, $2, ''x''), ($1 * 1000 + 1, $2, ''y'') RETURNING a',
+		'(int, int) AS INSERT INTO %1$s (id, a, v) VALUES ($1 * 1000, $2, ''x''), '
+		'($1 * 1000 + 1, $2, ''y'') RETURNING a',
 		'(int, int) AS UPDATE %1$s SET a = a + $2, v = v || ''u'' WHERE id = $1 RETURNING a',
 		'(int, int) AS UPDATE %1$s SET id = id + $2 WHERE id = $1 RETURNING id',
 		'(int, int) AS DELETE FROM %1$s WHERE id = $1 RETURNING v',
 		'(int, int) AS DELETE FROM %1$s WHERE a = $2 AND id > $1 RETURNING a',
 		'(int, int) AS SELECT 100 / ($2 - 5) FROM %1$s WHERE id = $1',
-		'(int, int) AS SELECT v FROM %1$s WHERE id IN ($1, $2, $1 + $2) ORDER BY id LIMIT 2 FOR UPDATE',
+		'(int, int) AS SELECT v FROM %1$s WHERE id IN ($1, $2, $1 + $2) ORDER BY id LIMIT 2 FOR '
+		'UPDATE',
 		'(int, int) AS SELECT x.v || y.v FROM %1$s x JOIN %1$s y ON y.id = x.a WHERE x.id = $1',
 		'(int, int) AS UPDATE %1$s SET a = $2 WHERE id IN ($1, $1 + 1) RETURNING a'];
 	changes text[] := ARRAY[
@@ -447,13 +462,15 @@ BEGIN
 					EXECUTE format('EXECUTE %s_%s(%s, %s)', tables[t], number, x, y) INTO result;
 					results[t] := result;
 					worked := worked + 1;
-				EXCEPTION WHEN unique_violation OR division_by_zero OR check_violation OR feature_not_supported THEN
+				EXCEPTION WHEN unique_violation OR division_by_zero OR check_violation
+					OR feature_not_supported THEN
 					results[t] := SQLSTATE;
 					failed := failed + 1;
 				END;
 			END LOOP;
 			IF results[1] IS DISTINCT FROM results[2] THEN
-				RAISE EXCEPTION 'statement % (%, %) returns % instead of %', statements[number], x, y, results[1], results[2];
+				RAISE EXCEPTION 'statement % (%, %) returns % instead of %', statements[number], x,
+					y, results[1], results[2];
 			END IF;
 		END IF;
 	END LOOP;

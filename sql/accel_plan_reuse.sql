@@ -1,15 +1,17 @@
--- Queries that differ in their values only are planned once, where a unique index bounds the rows.  What they
--- return is what they return on a heap table, whatever is changed in between.
+-- Queries that differ in their values only are planned once, where a unique index bounds the rows.
+-- What they return is what they return on a heap table, whatever is changed in between.
 CREATE SCHEMA plan_reuse;
 SET search_path = plan_reuse, public;
 SET plan_cache_mode = force_custom_plan;
 SET max_parallel_workers_per_gather = 0;
 
-CREATE TABLE ours (id int PRIMARY KEY, a int NOT NULL, b bigint NOT NULL, v text, UNIQUE (a, b)) USING leanstore;
+CREATE TABLE ours (id int PRIMARY KEY, a int NOT NULL, b bigint NOT NULL, v text, UNIQUE (a, b))
+	USING leanstore;
 INSERT INTO ours SELECT i, i / 100, i % 100, 'v' || i FROM generate_series(1, 20000) i;
 ANALYZE ours;
 
--- Prints a plan without costs.  The query is planned three times: the second time its plan is kept, the third time used.
+-- Prints a plan without costs.  The query is planned three times: the second time its plan is kept,
+-- the third time used.
 CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE 'EXPLAIN (COSTS off) ' || query;
@@ -17,7 +19,8 @@ BEGIN
 	RETURN QUERY EXECUTE 'EXPLAIN (COSTS off) ' || query;
 END $$;
 CREATE VIEW kept AS
-	SELECT relation, command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'ours'::regclass;
+	SELECT relation, command, rows_max, uses FROM leanstore_plan_cache
+	WHERE relation = 'ours'::regclass;
 
 -- Values are those of the query at hand.
 SELECT plan_of('SELECT v FROM ours WHERE id = 7');
@@ -42,16 +45,19 @@ SELECT uses FROM kept;
 SELECT plan_of('SELECT v FROM ours WHERE a = 7 AND b = 5');
 SELECT plan_of('SELECT v FROM ours WHERE a = 7 AND b BETWEEN 10 AND 12');
 SELECT plan_of('SELECT v FROM ours WHERE id IN (1, 2, 3)');
-SELECT plan_of('SELECT v FROM ours WHERE (a, b) IN ((1, 2), (3, 4), (5, 6)) AND v <> ''x'' FOR UPDATE');
+SELECT plan_of(
+	'SELECT v FROM ours WHERE (a, b) IN ((1, 2), (3, 4), (5, 6)) AND v <> ''x'' FOR UPDATE');
 SELECT plan_of('SELECT sum(a) FROM ours WHERE id >= 100 AND id < 200');
 SELECT plan_of('SELECT DISTINCT a FROM ours WHERE id BETWEEN 100 AND 200 ORDER BY a');
 SELECT plan_of('SELECT v FROM ours WHERE id = 5 AND v LIKE ''v5%'' FOR UPDATE');
 SELECT plan_of('UPDATE ours SET v = v || ''x'' WHERE id = 3 RETURNING v, 17');
 SELECT plan_of('DELETE FROM ours WHERE id = 3');
-SELECT plan_of('INSERT INTO ours VALUES (1, 2, 3, ''v'') ON CONFLICT (id) DO UPDATE SET v = excluded.v || 4 WHERE ours.a < 5');
+SELECT plan_of('INSERT INTO ours VALUES (1, 2, 3, ''v'') ON CONFLICT (id) DO UPDATE '
+	'SET v = excluded.v || 4 WHERE ours.a < 5');
 SELECT command, rows_max, uses FROM kept ORDER BY command, rows_max, uses;
 
--- What the planner computes of values is computed each time; also what cannot be, before anything is executed.
+-- What the planner computes of values is computed each time; also what cannot be, before anything
+-- is executed.
 SELECT plan_of('SELECT v FROM ours WHERE id = 5::bigint + 2');
 SELECT plan_of('SELECT v FROM ours WHERE id = ANY (ARRAY[3, 2, 1]::bigint[]) AND v < ''w''');
 SELECT plan_of('SELECT v FROM ours WHERE id = length(''four'')');
@@ -66,7 +72,8 @@ TABLE small ORDER BY s;
 SELECT plan_of('SELECT s FROM small WHERE 3 > 2 AND s = 1');
 SELECT plan_of('SELECT s FROM small WHERE s = CASE WHEN 3 > 2 THEN 7 END');
 SELECT plan_of('SELECT v FROM ours WHERE CASE WHEN id > 3 THEN id ELSE 5 END = 7');
-SELECT plan_of('SELECT v FROM ours WHERE id = 7 AND CASE a WHEN 0 THEN b WHEN 3 THEN 4 END = 7 LIMIT CASE WHEN random() < 2 THEN 1::bigint END');
+SELECT plan_of('SELECT v FROM ours WHERE id = 7 AND CASE a WHEN 0 THEN b WHEN 3 THEN 4 END = 7 '
+	'LIMIT CASE WHEN random() < 2 THEN 1::bigint END');
 -- a function that the planner calls asks the same question
 CREATE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -81,7 +88,8 @@ SELECT s * 2 FROM small WHERE s = twice(4);
 SELECT s * 2 FROM small WHERE s = twice(2);
 SELECT s * 2 FROM small WHERE s = twice(1);
 SELECT s * 2 FROM small WHERE s = twice(3);
-SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'small'::regclass ORDER BY command, rows_max;
+SELECT command, rows_max, uses FROM leanstore_plan_cache WHERE relation = 'small'::regclass
+	ORDER BY command, rows_max;
 
 -- No bound: planned each time.
 SELECT plan_of('SELECT v FROM ours WHERE b = 7');
@@ -89,7 +97,8 @@ SELECT plan_of('SELECT v FROM ours WHERE id > 19990');
 SELECT plan_of('SELECT v FROM ours WHERE id BETWEEN 5 AND 8 AND a = 0');
 SELECT command, rows_max, uses FROM kept WHERE rows_max IS NULL;
 
--- A range that is longer: its plan is kept when it is still the same way, and otherwise it has its own.
+-- A range that is longer: its plan is kept when it is still the same way, and otherwise it has its
+-- own.
 SELECT plan_of('SELECT sum(b) FROM ours WHERE id BETWEEN 1 AND 10');
 EXPLAIN (COSTS off) SELECT sum(b) FROM ours WHERE id BETWEEN 1 AND 20;
 SELECT rows_max, uses FROM kept LIMIT 1;
@@ -128,7 +137,8 @@ CREATE FUNCTION tag(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'old 
 SELECT tag(v) FROM ours WHERE id = 1;
 SELECT tag(v) FROM ours WHERE id = 2;
 SELECT tag(v) FROM ours WHERE id = 3;
-CREATE OR REPLACE FUNCTION tag(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'new ' || $1 $$;
+CREATE OR REPLACE FUNCTION tag(text) RETURNS text LANGUAGE sql IMMUTABLE
+	AS $$ SELECT 'new ' || $1 $$;
 SELECT tag(v) FROM ours WHERE id = 4;
 -- deferrable: two rows may have the key for a while
 ALTER TABLE ours ADD CONSTRAINT deferred UNIQUE (w, id) DEFERRABLE;
@@ -140,13 +150,15 @@ SELECT rows_max FROM kept LIMIT 1;
 ALTER TABLE ours DROP CONSTRAINT deferred, ADD PRIMARY KEY (id);
 
 -- unique, and yet several rows for one value of the last column
-CREATE TABLE rooms (room int4range, during int4range, v text, PRIMARY KEY (room, during WITHOUT OVERLAPS)) USING leanstore;
+CREATE TABLE rooms (room int4range, during int4range, v text,
+	PRIMARY KEY (room, during WITHOUT OVERLAPS)) USING leanstore;
 INSERT INTO rooms SELECT '[1,2)', int4range(i, i + 1), 'v' || i FROM generate_series(1, 2000) i;
 ANALYZE rooms;
-SELECT plan_of('SELECT count(*) FROM rooms WHERE room = int4range ''[1,2)'' AND during && int4range ''[5,8)''');
-SELECT rows_max, uses FROM leanstore_kept_plans WHERE relation = 'rooms'::regclass;
+SELECT plan_of('SELECT count(*) FROM rooms WHERE room = int4range ''[1,2)'' '
+	'AND during && int4range ''[5,8)''');
+SELECT rows_max, uses FROM leanstore_plan_cache WHERE relation = 'rooms'::regclass;
 
--- Row security is somebody's: never kept.
+-- Row security depends on the role: never kept.
 ALTER TABLE ours ENABLE ROW LEVEL SECURITY;
 CREATE POLICY even ON ours USING (id % 2 = 0);
 CREATE ROLE plan_reuse_user;
@@ -186,23 +198,24 @@ SELECT b + next_a(1) FROM ours WHERE id = 10;
 SELECT b + next_a(1) FROM ours WHERE id = 20;
 SELECT b + next_a(2) FROM ours WHERE id = 30;
 
-SET leanstore_accel.reuse_plans = off;
+SET leanstore_accel.plan_cache = off;
 SELECT uses FROM kept WHERE uses > 2 LIMIT 1 \gset before_
 SELECT v FROM ours WHERE id = 12;
 SELECT v FROM ours WHERE id = 13;
 SELECT bool_or(uses = :before_uses) FROM kept;
-RESET leanstore_accel.reuse_plans;
+RESET leanstore_accel.plan_cache;
 
 DISCARD PLANS;
 SELECT count(*) FROM kept;
 SELECT v FROM ours WHERE id = 13;
 SELECT uses FROM kept;
 
--- Where statistics know few values of the last column, those are all that can be read; not where another condition is left.
+-- Where statistics know few values of the last column, those are all that can be read; not where
+-- another condition is left.
 CREATE TABLE lines (o int, n int2, v int, PRIMARY KEY (o, n)) USING leanstore;
 INSERT INTO lines SELECT i / 15, 1 + i % 15, i FROM generate_series(0, 29999) i;
 SELECT plan_of('SELECT sum(v) FROM lines WHERE o = 5');
-SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'lines'::regclass;
+SELECT command, rows_max, uses FROM leanstore_plan_cache WHERE relation = 'lines'::regclass;
 ANALYZE lines;
 SELECT plan_of('SELECT sum(v) FROM lines WHERE o = 5');
 SELECT plan_of('SELECT o, sum(v) FROM lines WHERE o IN (5, 6) GROUP BY o');
@@ -210,7 +223,8 @@ SELECT o, sum(v) FROM lines WHERE o IN (100, 6) GROUP BY o ORDER BY o;
 SELECT plan_of('UPDATE lines SET v = 3 WHERE o = 7 OR o = 8');
 SELECT plan_of('SELECT n FROM lines WHERE o = 5 AND v = 80');
 SELECT plan_of('SELECT o FROM lines WHERE n = 5');
-SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'lines'::regclass ORDER BY command, rows_max;
+SELECT command, rows_max, uses FROM leanstore_plan_cache WHERE relation = 'lines'::regclass
+	ORDER BY command, rows_max;
 
 -- Many forms: the ones used last stay.
 DO $$
@@ -231,7 +245,8 @@ SELECT count(*), max(uses) BETWEEN 3 AND 6 AS used FROM kept;
 DROP TABLE ours CASCADE;
 CREATE TABLE ours (id int PRIMARY KEY, a int, b int8, v text, UNIQUE (a, b)) USING leanstore;
 CREATE TABLE twin (id int PRIMARY KEY, a int, b int8, v text, UNIQUE (a, b)) USING heap;
-CREATE VIEW kept AS SELECT command, rows_max, uses FROM leanstore_kept_plans WHERE relation = 'ours'::regclass;
+CREATE VIEW kept AS SELECT command, rows_max, uses FROM leanstore_plan_cache
+	WHERE relation = 'ours'::regclass;
 CREATE FUNCTION value_of(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	result text;
@@ -241,7 +256,8 @@ BEGIN
 EXCEPTION WHEN unique_violation OR numeric_value_out_of_range THEN
 	RETURN sqlstate;
 END $$;
-CREATE FUNCTION compare(rounds int, OUT compared int, OUT differ int, OUT used int) LANGUAGE plpgsql AS $$
+CREATE FUNCTION compare(rounds int, OUT compared int, OUT differ int, OUT used int)
+	LANGUAGE plpgsql AS $$
 DECLARE
 	forms text[] := ARRAY[
 		'SELECT t::text FROM %1$s t WHERE id = %2$s',
@@ -254,30 +270,37 @@ DECLARE
 		'SELECT sum(b)::text FROM %1$s WHERE a = %2$s AND b > %3$s AND b <= %4$s',
 		'SELECT count(DISTINCT a)::text FROM %1$s WHERE id IN (%2$s, %3$s, %4$s)',
 		'SELECT count(v)::text FROM %1$s WHERE (a, b) IN ((%2$s, %3$s), (%4$s, %2$s))',
-		'UPDATE %1$s t SET b = b - 1 WHERE (a, b) IN ((%2$s, %3$s), (NULL, %2$s)) RETURNING t::text',
-		'SELECT v FROM %1$s WHERE id BETWEEN %2$s AND %2$s + %3$s ORDER BY id DESC LIMIT 1 OFFSET %4$s + 1',
+		'UPDATE %1$s t SET b = b - 1 WHERE (a, b) IN ((%2$s, %3$s), (NULL, %2$s)) '
+		'RETURNING t::text',
+		'SELECT v FROM %1$s WHERE id BETWEEN %2$s AND %2$s + %3$s ORDER BY id DESC '
+		'LIMIT 1 OFFSET %4$s + 1',
 		'SELECT (id + %3$s)::text FROM %1$s WHERE id = %2$s::int8',
 		'SELECT (id + %3$s)::text FROM %1$s WHERE id = %2$s.0',
 		'INSERT INTO %1$s VALUES (%2$s, %3$s, %4$s, ''v%2$s'') RETURNING id::text',
 		'INSERT INTO %1$s VALUES (%2$s, NULL, %4$s, ''v%2$s'') RETURNING id::text',
-		'INSERT INTO %1$s AS t VALUES (%2$s, %3$s, %4$s) ON CONFLICT (id) DO UPDATE SET a = %4$s, v = t.v || %3$s WHERE t.b <> %2$s RETURNING t::text',
+		'INSERT INTO %1$s AS t VALUES (%2$s, %3$s, %4$s) ON CONFLICT (id) DO UPDATE '
+		'SET a = %4$s, v = t.v || %3$s WHERE t.b <> %2$s RETURNING t::text',
 		'INSERT INTO %1$s VALUES (%2$s, %3$s, %4$s) ON CONFLICT DO NOTHING RETURNING id::text',
 		'UPDATE %1$s t SET v = ''w'' || %3$s, b = b + %4$s WHERE id = %2$s RETURNING t::text',
 		'UPDATE %1$s t SET id = %4$s WHERE a = %2$s AND b = %3$s RETURNING t::text',
 		'UPDATE %1$s t SET a = NULL WHERE id = %2$s RETURNING t::text',
 		'UPDATE %1$s t SET b = id WHERE id IN (%2$s, %3$s - %3$s) AND a = %4$s RETURNING t::text',
 		'SELECT string_agg(v, '','' ORDER BY b) FROM %1$s WHERE a = %2$s',
-		'SELECT a || '':'' || sum(b) FROM %1$s WHERE a IN (%2$s, %3$s) GROUP BY a ORDER BY a LIMIT 1',
-		'SELECT (id %% 7 + %3$s::int8)::text FROM %1$s WHERE id BETWEEN %2$s AND %4$s GROUP BY id %% 7 + %3$s::int8 HAVING count(*) > %4$s - 18 ORDER BY 1 LIMIT 1',
+		'SELECT a || '':'' || sum(b) FROM %1$s WHERE a IN (%2$s, %3$s) GROUP BY a ORDER BY a '
+		'LIMIT 1',
+		'SELECT (id %% 7 + %3$s::int8)::text FROM %1$s WHERE id BETWEEN %2$s AND %4$s '
+		'GROUP BY id %% 7 + %3$s::int8 HAVING count(*) > %4$s - 18 ORDER BY 1 LIMIT 1',
 		'DELETE FROM %1$s t WHERE id = %2$s RETURNING t::text',
 		'DELETE FROM %1$s t WHERE a = %2$s AND b = %3$s RETURNING t::text'];
 	changes text[] := ARRAY[
-		'ANALYZE %1$s', 'ANALYZE %1$s', 'CREATE INDEX %1$s_v ON %1$s (v)', 'DROP INDEX IF EXISTS %1$s_v',
+		'ANALYZE %1$s', 'ANALYZE %1$s', 'CREATE INDEX %1$s_v ON %1$s (v)',
+		'DROP INDEX IF EXISTS %1$s_v',
 		'ALTER TABLE %1$s DROP CONSTRAINT %1$s_a_b_key', 'ALTER TABLE %1$s ADD UNIQUE (a, b)',
 		'ALTER TABLE %1$s ALTER COLUMN v TYPE varchar', 'ALTER TABLE %1$s ALTER COLUMN v TYPE text',
 		'ALTER TABLE %1$s ALTER COLUMN id TYPE int8', 'ALTER TABLE %1$s ALTER COLUMN id TYPE int4',
 		'CREATE UNIQUE INDEX ON %1$s (b, a) WHERE id > 50', 'TRUNCATE %1$s',
-		'SET enable_indexscan = off', 'RESET enable_indexscan', 'SET random_page_cost = 1', 'RESET random_page_cost'];
+		'SET enable_indexscan = off', 'RESET enable_indexscan', 'SET random_page_cost = 1',
+		'RESET random_page_cost'];
 	form text;
 	x int;
 	y int;
@@ -329,9 +352,9 @@ PREPARE told(int) AS SELECT v FROM told WHERE id = $1;
 EXPLAIN (COSTS off) EXECUTE told(5);
 EXPLAIN (COSTS off) EXECUTE told(6);
 EXPLAIN (COSTS off) EXECUTE told(7);
-SET leanstore_accel.reuse_plans = off;
+SET leanstore_accel.plan_cache = off;
 EXPLAIN (COSTS off) EXECUTE told(8);
-RESET leanstore_accel.reuse_plans;
+RESET leanstore_accel.plan_cache;
 EXPLAIN (COSTS off) EXECUTE told(9);
 DISCARD PLANS;
 EXPLAIN (COSTS off) EXECUTE told(10);

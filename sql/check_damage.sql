@@ -11,7 +11,8 @@ CREATE INDEX t_gist ON t USING gist (p);
 CREATE INDEX t_spgist ON t USING spgist (s);
 CREATE INDEX t_brin ON t USING brin (v);
 CREATE INDEX t_some ON t USING hash (s) WHERE v < 0;
-INSERT INTO t SELECT i, i % 7, ARRAY[i % 5, i % 3], point(i, i), 's' || i FROM generate_series(1, 300) i;
+INSERT INTO t SELECT i, i % 7, ARRAY[i % 5, i % 3], point(i, i), 's' || i
+	FROM generate_series(1, 300) i;
 UPDATE t SET v = v + 1, s = s || 'x' WHERE id % 10 = 0;
 DELETE FROM t WHERE id % 11 = 0;
 SELECT leanstore_check('t');
@@ -50,12 +51,13 @@ SELECT leanstore_check('t');
 CREATE FUNCTION liar(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 CREATE INDEX t_liar ON t (liar(v));
 SELECT leanstore_check('t');
-CREATE OR REPLACE FUNCTION liar(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 + 1; END';
+CREATE OR REPLACE FUNCTION liar(int) RETURNS int
+	LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 + 1; END';
 SELECT leanstore_check('t');
 REINDEX INDEX t_liar;
 SELECT leanstore_check('t');
 
--- Not for everybody.
+-- Not for every role.
 CREATE ROLE leanstore_check_stranger;
 GRANT USAGE ON SCHEMA check_damage TO leanstore_check_stranger;
 SET ROLE leanstore_check_stranger;

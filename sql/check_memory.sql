@@ -1,5 +1,5 @@
--- leanstore_check sorts what an index says of the rows: what maintenance_work_mem does not hold goes
--- to temporary files.
+-- leanstore_check sorts what an index says of the rows: what maintenance_work_mem does not hold
+-- goes to temporary files.
 CREATE TABLE check_memory (id int PRIMARY KEY, v int) USING leanstore;
 CREATE INDEX check_memory_hash ON check_memory USING hash (v);
 INSERT INTO check_memory SELECT i, i FROM generate_series(1, 30000) i;

@@ -17,18 +17,23 @@ CREATE TABLE pt_c_low PARTITION OF pt_c FOR VALUES FROM (0) TO (100);
 CREATE TABLE pt_c_high PARTITION OF pt_c FOR VALUES FROM (100) TO (1000);
 CREATE TABLE pt_rest PARTITION OF pt DEFAULT;
 CREATE INDEX ON pt USING btree (v);
-SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE relnamespace = current_schema::regnamespace AND relkind = 'r' ORDER BY relname;
+SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam
+	WHERE relnamespace = current_schema::regnamespace AND relkind = 'r' ORDER BY relname;
 INSERT INTO pt SELECT i, substr('abcd', i % 4 + 1, 1), i % 10 FROM generate_series(1, 200) i;
 \set where_they_are 'SELECT tableoid::regclass, count(*), sum(id), sum(v) FROM pt GROUP BY tableoid ORDER BY tableoid::regclass::text;'
 :where_they_are
 
 -- Rows move: to a sibling, to another access method and back, two levels down.
-WITH moved AS (UPDATE pt SET region = 'b' WHERE region = 'a' AND v = 4 RETURNING id, tableoid::regclass AS now) SELECT now, count(*), sum(id) FROM moved GROUP BY now;
-WITH moved AS (UPDATE pt SET region = 'a' WHERE region = 'b' AND v = 5 RETURNING id, tableoid::regclass AS now) SELECT now, count(*), sum(id) FROM moved GROUP BY now;
+WITH moved AS (UPDATE pt SET region = 'b' WHERE region = 'a' AND v = 4
+	RETURNING id, tableoid::regclass AS now) SELECT now, count(*), sum(id) FROM moved GROUP BY now;
+WITH moved AS (UPDATE pt SET region = 'a' WHERE region = 'b' AND v = 5
+	RETURNING id, tableoid::regclass AS now) SELECT now, count(*), sum(id) FROM moved GROUP BY now;
 UPDATE pt SET id = id + 500 WHERE region = 'c' AND id < 50;
 UPDATE pt SET region = 'zzz' WHERE region = 'd' AND id > 150;
 :where_they_are
-BEGIN; UPDATE pt SET region = CASE region WHEN 'a' THEN 'b' WHEN 'b' THEN 'c' ELSE 'a' END; :where_they_are ROLLBACK;
+BEGIN;
+UPDATE pt SET region = CASE region WHEN 'a' THEN 'b' WHEN 'b' THEN 'c' ELSE 'a' END;
+:where_they_are ROLLBACK;
 :where_they_are
 UPDATE pt SET id = 2000 WHERE region = 'c' AND id = 102;
 INSERT INTO pt VALUES (4, 'a', 0);
@@ -37,7 +42,8 @@ SET enable_seqscan = off;
 SELECT id, region FROM pt WHERE v = 7 AND id < 50 ORDER BY id;
 SELECT region, v FROM pt WHERE id = 77;
 RESET enable_seqscan;
-INSERT INTO pt VALUES (4, 'a', 9), (5000, 'a', 9) ON CONFLICT (id, region) DO UPDATE SET v = excluded.v + 100 RETURNING *;
+INSERT INTO pt VALUES (4, 'a', 9), (5000, 'a', 9)
+	ON CONFLICT (id, region) DO UPDATE SET v = excluded.v + 100 RETURNING *;
 DELETE FROM pt WHERE v > 100;
 MERGE INTO pt USING (VALUES (8, 'a'), (9000, 'b')) s (id, region) ON pt.id = s.id
 WHEN MATCHED THEN UPDATE SET region = 'c' WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.region, 1);
@@ -70,11 +76,14 @@ ALTER TABLE pt SET ACCESS METHOD heap;
 CREATE TABLE pt_f PARTITION OF pt FOR VALUES IN ('f');
 ALTER TABLE pt SET ACCESS METHOD leanstore;
 CREATE TABLE pt_g PARTITION OF pt FOR VALUES IN ('g');
-SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE c.oid IN ('pt'::regclass, 'pt_f'::regclass, 'pt_g'::regclass) ORDER BY relname;
+SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam
+	WHERE c.oid IN ('pt'::regclass, 'pt_f'::regclass, 'pt_g'::regclass) ORDER BY relname;
 DROP TABLE pt_b;
 -- COPY spreads over many partitions.
 CREATE TABLE spread (k int, v int) PARTITION BY HASH (k);
-SELECT format('CREATE TABLE spread_%s PARTITION OF spread FOR VALUES WITH (MODULUS 8, REMAINDER %s)', i, i) FROM generate_series(0, 7) i \gexec
+SELECT format(
+	'CREATE TABLE spread_%s PARTITION OF spread FOR VALUES WITH (MODULUS 8, REMAINDER %s)', i, i)
+	FROM generate_series(0, 7) i \gexec
 COPY spread FROM PROGRAM 'seq 1 2000 | sed "s/.*/&	&/"';
 SELECT count(*), sum(v), count(DISTINCT tableoid) FROM spread;
 UPDATE spread SET k = k + 1;
@@ -97,7 +106,8 @@ SELECT * FROM ONLY base;
 UPDATE base SET v = upper(v) WHERE id > 1;
 DELETE FROM base WHERE id = 3;
 UPDATE ONLY base SET v = v || ' only';
-WITH u AS (UPDATE derived SET extra = extra + 1 RETURNING tableoid::regclass AS t, *) SELECT * FROM u ORDER BY id;
+WITH u AS (UPDATE derived SET extra = extra + 1 RETURNING tableoid::regclass AS t, *)
+	SELECT * FROM u ORDER BY id;
 ALTER TABLE base ADD COLUMN added int DEFAULT 7;
 SELECT tableoid::regclass, * FROM base ORDER BY id;
 SELECT b.id FROM base b WHERE b.id = ANY (SELECT id FROM derived) ORDER BY 1;
@@ -109,4 +119,6 @@ SELECT * FROM deeper;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -7,14 +7,24 @@ CREATE TABLE t (id int PRIMARY KEY, v int, note text);
 CREATE TABLE log (n serial, what text);
 CREATE FUNCTION log_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO log (what) VALUES (concat_ws(' ', TG_ARGV[0], TG_WHEN, TG_OP, CASE WHEN TG_OP <> 'INSERT' THEN OLD::text END, CASE WHEN TG_OP <> 'DELETE' THEN NEW::text END));
+	INSERT INTO log (what)
+		VALUES (concat_ws(' ', TG_ARGV[0], TG_WHEN, TG_OP,
+			CASE WHEN TG_OP <> 'INSERT' THEN OLD::text END,
+			CASE WHEN TG_OP <> 'DELETE' THEN NEW::text END));
 	RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
 END $$;
 CREATE FUNCTION log_statement() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN INSERT INTO log (what) VALUES (concat_ws(' ', TG_WHEN, TG_OP, 'statement', (SELECT count(*) FROM t))); RETURN NULL; END $$;
-CREATE TRIGGER a_before BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION log_row('row');
-CREATE TRIGGER b_after AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION log_row('row');
-CREATE TRIGGER c_of AFTER UPDATE OF v ON t FOR EACH ROW WHEN (OLD.v IS DISTINCT FROM NEW.v) EXECUTE FUNCTION log_row('of v');
+BEGIN
+	INSERT INTO log (what)
+		VALUES (concat_ws(' ', TG_WHEN, TG_OP, 'statement', (SELECT count(*) FROM t)));
+	RETURN NULL;
+END $$;
+CREATE TRIGGER a_before BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH ROW
+	EXECUTE FUNCTION log_row('row');
+CREATE TRIGGER b_after AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW
+	EXECUTE FUNCTION log_row('row');
+CREATE TRIGGER c_of AFTER UPDATE OF v ON t FOR EACH ROW WHEN (OLD.v IS DISTINCT FROM NEW.v)
+	EXECUTE FUNCTION log_row('of v');
 CREATE TRIGGER d_before BEFORE INSERT OR UPDATE OR DELETE ON t EXECUTE FUNCTION log_statement();
 CREATE TRIGGER e_after AFTER INSERT OR UPDATE OR DELETE ON t EXECUTE FUNCTION log_statement();
 INSERT INTO t VALUES (1, 10, 'one');
@@ -28,7 +38,11 @@ TRUNCATE log;
 BEGIN; INSERT INTO t VALUES (5, 5); SAVEPOINT s; UPDATE t SET v = 6; ROLLBACK TO s; COMMIT;
 SELECT what FROM log ORDER BY n;
 DELETE FROM t;
-DROP TRIGGER a_before ON t; DROP TRIGGER b_after ON t; DROP TRIGGER c_of ON t; DROP TRIGGER d_before ON t; DROP TRIGGER e_after ON t;
+DROP TRIGGER a_before ON t;
+DROP TRIGGER b_after ON t;
+DROP TRIGGER c_of ON t;
+DROP TRIGGER d_before ON t;
+DROP TRIGGER e_after ON t;
 TRUNCATE log;
 
 -- A BEFORE trigger changes the row, its key, or skips it.
@@ -40,7 +54,8 @@ BEGIN
 	NEW.v := coalesce(NEW.v, 0) + 1;
 	RETURN NEW;
 END $$;
-CREATE TRIGGER change BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION change_row();
+CREATE TRIGGER change BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH ROW
+	EXECUTE FUNCTION change_row();
 INSERT INTO t VALUES (1, 1, ''), (2, 2, 'skip'), (3, 3, 'move'), (4, 4, 'locked');
 SELECT * FROM t ORDER BY id;
 UPDATE t SET note = 'move' WHERE id = 1 RETURNING *;
@@ -57,14 +72,20 @@ BEGIN
 	IF NEW.note = 'delete' THEN DELETE FROM t WHERE id = NEW.id; END IF;
 	RETURN NEW;
 END $$;
-CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION touch_self();
+CREATE TRIGGER touch BEFORE UPDATE ON t FOR EACH ROW WHEN (pg_trigger_depth() = 0)
+	EXECUTE FUNCTION touch_self();
 UPDATE t SET note = 'before' WHERE id = 4;
 UPDATE t SET note = 'delete' WHERE id = 4;
 SELECT * FROM t WHERE id = 4;
 DROP TRIGGER touch ON t;
 CREATE FUNCTION touch_others() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN UPDATE t SET v = v + 1 WHERE id <> NEW.id; INSERT INTO t VALUES (NEW.id + 1000, 0, 'child') ON CONFLICT DO NOTHING; RETURN NULL; END $$;
-CREATE TRIGGER touch AFTER UPDATE ON t FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION touch_others();
+BEGIN
+	UPDATE t SET v = v + 1 WHERE id <> NEW.id;
+	INSERT INTO t VALUES (NEW.id + 1000, 0, 'child') ON CONFLICT DO NOTHING;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER touch AFTER UPDATE ON t FOR EACH ROW WHEN (pg_trigger_depth() = 0)
+	EXECUTE FUNCTION touch_others();
 UPDATE t SET v = 0 WHERE id = 4;
 SELECT id, v, note FROM t ORDER BY id;
 DROP TRIGGER touch ON t;
@@ -74,26 +95,35 @@ TRUNCATE t;
 CREATE FUNCTION log_tables() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE o text; n text;
 BEGIN
-	IF TG_OP <> 'INSERT' THEN SELECT count(*) || ' old, ids ' || sum(id) || ', v ' || sum(v) INTO o FROM old_rows; END IF;
-	IF TG_OP <> 'DELETE' THEN SELECT count(*) || ' new, ids ' || sum(id) || ', v ' || sum(v) INTO n FROM new_rows; END IF;
+	IF TG_OP <> 'INSERT' THEN
+		SELECT count(*) || ' old, ids ' || sum(id) || ', v ' || sum(v) INTO o FROM old_rows;
+	END IF;
+	IF TG_OP <> 'DELETE' THEN
+		SELECT count(*) || ' new, ids ' || sum(id) || ', v ' || sum(v) INTO n FROM new_rows;
+	END IF;
 	INSERT INTO log (what) VALUES (concat_ws(' ', TG_OP, o, n));
 	RETURN NULL;
 END $$;
-CREATE TRIGGER ins AFTER INSERT ON t REFERENCING NEW TABLE AS new_rows EXECUTE FUNCTION log_tables();
-CREATE TRIGGER upd AFTER UPDATE ON t REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows EXECUTE FUNCTION log_tables();
-CREATE TRIGGER del AFTER DELETE ON t REFERENCING OLD TABLE AS old_rows EXECUTE FUNCTION log_tables();
+CREATE TRIGGER ins AFTER INSERT ON t REFERENCING NEW TABLE AS new_rows
+	EXECUTE FUNCTION log_tables();
+CREATE TRIGGER upd AFTER UPDATE ON t REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+	EXECUTE FUNCTION log_tables();
+CREATE TRIGGER del AFTER DELETE ON t REFERENCING OLD TABLE AS old_rows
+	EXECUTE FUNCTION log_tables();
 INSERT INTO t SELECT i, i, 'n' FROM generate_series(1, 100) i;
 UPDATE t SET v = v + 1;
 UPDATE t SET id = id + 1000 WHERE id > 90;
 UPDATE t SET note = repeat('wide', 1000) WHERE id < 10;
 INSERT INTO t VALUES (1, 7), (500, 7) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
-MERGE INTO t USING generate_series(1, 4) s ON t.id = s WHEN MATCHED AND s < 3 THEN DELETE WHEN MATCHED THEN UPDATE SET v = 0;
+MERGE INTO t USING generate_series(1, 4) s ON t.id = s WHEN MATCHED AND s < 3 THEN DELETE
+	WHEN MATCHED THEN UPDATE SET v = 0;
 DELETE FROM t WHERE id > 50;
 DELETE FROM t WHERE id < 0;
 SELECT what FROM log ORDER BY n;
 TRUNCATE log;
 -- Deferred constraint triggers see the row as it was changed.
-CREATE CONSTRAINT TRIGGER deferred AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION log_row('deferred');
+CREATE CONSTRAINT TRIGGER deferred AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+	EXECUTE FUNCTION log_row('deferred');
 BEGIN;
 UPDATE t SET v = 1 WHERE id = 20;
 UPDATE t SET v = 2 WHERE id = 20;
@@ -134,11 +164,17 @@ DELETE FROM small WHERE id = 2;
 SELECT * FROM small ORDER BY id;
 SELECT id FROM small WHERE id = 3 FOR UPDATE;
 CREATE VIEW joined AS SELECT a.id, a.v, b.v AS prior FROM t a JOIN t b ON b.id = a.id - 1;
-CREATE FUNCTION change_joined() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET v = NEW.v WHERE id = OLD.id; UPDATE t SET v = NEW.prior WHERE id = OLD.id - 1; RETURN NEW; END $$;
+CREATE FUNCTION change_joined() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE t SET v = NEW.v WHERE id = OLD.id;
+	UPDATE t SET v = NEW.prior WHERE id = OLD.id - 1;
+	RETURN NEW;
+END $$;
 CREATE TRIGGER instead INSTEAD OF UPDATE ON joined FOR EACH ROW EXECUTE FUNCTION change_joined();
 UPDATE joined SET prior = -1 WHERE id = 4;
 SELECT * FROM joined ORDER BY id;
-CREATE RULE also AS ON UPDATE TO t DO ALSO INSERT INTO log (what) VALUES ('rule ' || OLD.id || ' ' || NEW.v);
+CREATE RULE also AS ON UPDATE TO t DO ALSO INSERT INTO log (what)
+	VALUES ('rule ' || OLD.id || ' ' || NEW.v);
 CREATE RULE instead AS ON DELETE TO t DO INSTEAD UPDATE t SET note = 'deleted' WHERE id = OLD.id;
 DELETE FROM t WHERE id = 3;
 UPDATE t SET v = v + 1 WHERE id = 4;
@@ -147,4 +183,6 @@ SELECT what FROM log WHERE what LIKE 'rule%' ORDER BY n;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -69,7 +69,8 @@ COPY copy_frozen FROM PROGRAM 'seq 1 20';
 SELECT array_agg(a ORDER BY a) FROM copy_frozen;
 -- Binary there and back.
 CREATE TABLE copy_wide (a int, b bytea, c text[], d timestamptz, e float8);
-INSERT INTO copy_wide SELECT i, sha256(i::text::bytea), ARRAY[i::text, NULL], timestamptz '2024-01-01 00:00Z' + i * interval '1 hour', i / 3.0::float8
+INSERT INTO copy_wide SELECT i, sha256(i::text::bytea), ARRAY[i::text, NULL],
+	timestamptz '2024-01-01 00:00Z' + i * interval '1 hour', i / 3.0::float8
 FROM generate_series(1, 500) i;
 CREATE TABLE copy_back (LIKE copy_wide);
 \getenv builddir PG_ABS_BUILDDIR
@@ -77,7 +78,9 @@ CREATE TABLE copy_back (LIKE copy_wide);
 COPY copy_wide TO :'file' WITH (FORMAT binary);
 COPY copy_back FROM :'file' WITH (FORMAT binary);
 SELECT count(*) FROM copy_back;
-SELECT count(*) AS different FROM ((TABLE copy_wide EXCEPT ALL TABLE copy_back) UNION ALL (TABLE copy_back EXCEPT ALL TABLE copy_wide)) d;
+SELECT count(*) AS different
+	FROM ((TABLE copy_wide EXCEPT ALL TABLE copy_back)
+		UNION ALL (TABLE copy_back EXCEPT ALL TABLE copy_wide)) d;
 
 -- NULLs in every place of a row, and rows of nothing but NULLs.
 CREATE TABLE null_places (a int, b text, c int8, d text, e bool, f int, g text, h int, i text);
@@ -91,7 +94,8 @@ SELECT * FROM null_places ORDER BY a, b;
 UPDATE null_places SET b = NULL, i = 'set' WHERE a IS NULL;
 UPDATE null_places SET (a, c) = (4, 5) WHERE a IS NULL AND d IS NULL;
 SELECT * FROM null_places ORDER BY a NULLS LAST;
-SELECT count(*) FILTER (WHERE null_places IS NULL) AS all_null, count(*) FILTER (WHERE null_places IS NOT NULL) AS none_null FROM null_places;
+SELECT count(*) FILTER (WHERE null_places IS NULL) AS all_null,
+	count(*) FILTER (WHERE null_places IS NOT NULL) AS none_null FROM null_places;
 CREATE TABLE no_columns ();
 INSERT INTO no_columns DEFAULT VALUES;
 INSERT INTO no_columns DEFAULT VALUES;
@@ -109,7 +113,8 @@ UPDATE ident SET id = DEFAULT WHERE id = 10 RETURNING id;
 SELECT * FROM ident ORDER BY id;
 
 -- Generated columns, stored and virtual.
-CREATE TABLE gen (a int, twice int GENERATED ALWAYS AS (a * 2) STORED, square int GENERATED ALWAYS AS (a * a), note text DEFAULT upper('dflt'));
+CREATE TABLE gen (a int, twice int GENERATED ALWAYS AS (a * 2) STORED,
+	square int GENERATED ALWAYS AS (a * a), note text DEFAULT upper('dflt'));
 INSERT INTO gen (a) VALUES (1), (2), (NULL);
 INSERT INTO gen (a, twice) VALUES (3, 7);
 UPDATE gen SET a = 10 WHERE a = 2 RETURNING *;
@@ -161,4 +166,6 @@ SELECT (r).n FROM holder;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

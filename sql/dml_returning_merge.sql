@@ -10,10 +10,12 @@ SELECT a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = 'd
 
 -- INSERT returns what was stored, defaults included.
 INSERT INTO dml_item (id, name) VALUES (1, 'one') RETURNING *;
-INSERT INTO dml_item VALUES (2, 'two', 2, NULL), (3, 'three', 3, 'x') RETURNING id, qty + 1 AS more, note;
+INSERT INTO dml_item VALUES (2, 'two', 2, NULL), (3, 'three', 3, 'x')
+	RETURNING id, qty + 1 AS more, note;
 INSERT INTO dml_item DEFAULT VALUES RETURNING *;
 DELETE FROM dml_item WHERE id IS NULL RETURNING id IS NULL AS was_null, qty;
-INSERT INTO dml_item SELECT i, 'n' || i, i, CASE WHEN i % 2 = 0 THEN 'even' END FROM generate_series(4, 10) i;
+INSERT INTO dml_item SELECT i, 'n' || i, i, CASE WHEN i % 2 = 0 THEN 'even' END
+	FROM generate_series(4, 10) i;
 SELECT * FROM dml_item ORDER BY id;
 
 -- UPDATE: none, one, many, self-assignment, NULL, from another table.
@@ -22,10 +24,12 @@ UPDATE dml_item SET qty = qty * 10 WHERE id = 3 RETURNING *;
 UPDATE dml_item SET name = name WHERE id = 3 RETURNING name;
 UPDATE dml_item SET note = NULL WHERE id = 3 RETURNING note IS NULL AS is_null;
 UPDATE dml_item SET (name, note) = (SELECT 'sub', 'select') WHERE id = 4 RETURNING *;
-WITH u AS (UPDATE dml_item SET qty = qty + 100 WHERE id > 5 RETURNING id, qty) SELECT * FROM u ORDER BY id;
+WITH u AS (UPDATE dml_item SET qty = qty + 100 WHERE id > 5 RETURNING id, qty)
+	SELECT * FROM u ORDER BY id;
 CREATE TABLE dml_price (id int, price numeric(10, 2));
 INSERT INTO dml_price SELECT i, i * 1.5 FROM generate_series(1, 5) i;
-WITH u AS (UPDATE dml_item i SET note = p.price::text FROM dml_price p WHERE p.id = i.id RETURNING i.id, i.note, p.price)
+WITH u AS (UPDATE dml_item i SET note = p.price::text FROM dml_price p WHERE p.id = i.id
+	RETURNING i.id, i.note, p.price)
 SELECT * FROM u ORDER BY id;
 
 -- A row joined twice is updated once.
@@ -53,7 +57,8 @@ COMMIT;
 SELECT * FROM dml_item WHERE id = 20;
 
 -- DELETE: USING, sub-select, everything, and again.
-WITH d AS (DELETE FROM dml_item i USING dml_price p WHERE p.id = i.id AND p.price > 5 RETURNING i.id, p.price)
+WITH d AS (DELETE FROM dml_item i USING dml_price p WHERE p.id = i.id AND p.price > 5
+	RETURNING i.id, p.price)
 SELECT * FROM d ORDER BY id;
 DELETE FROM dml_item WHERE id = (SELECT max(id) FROM dml_item) RETURNING id;
 SELECT id, name, qty, note FROM dml_item ORDER BY id;
@@ -84,7 +89,8 @@ WITH ins AS (INSERT INTO dml_double VALUES (999) RETURNING i),
 SELECT (SELECT i FROM ins) AS inserted, (SELECT i FROM del) AS deleted,
        (SELECT count(*) FROM dml_double WHERE i IN (1, 999)) AS seen;
 SELECT count(*) FROM dml_double WHERE i IN (1, 999);
-WITH moved AS (DELETE FROM dml_double WHERE i < 100 RETURNING i), back AS (INSERT INTO dml_twice SELECT i, -i FROM moved RETURNING *)
+WITH moved AS (DELETE FROM dml_double WHERE i < 100 RETURNING i),
+	back AS (INSERT INTO dml_twice SELECT i, -i FROM moved RETURNING *)
 SELECT count(*), sum(v) FROM back;
 SELECT id, v FROM dml_twice ORDER BY id, v;
 
@@ -138,4 +144,6 @@ SELECT v, count(*), sum(id) FROM dml_many GROUP BY v ORDER BY v;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

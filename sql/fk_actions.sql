@@ -25,10 +25,13 @@ DROP TABLE child;
 
 -- RESTRICT, CASCADE, SET NULL, SET DEFAULT on delete and on update.
 CREATE TABLE restrict_child (id int, p int REFERENCES parent ON DELETE RESTRICT ON UPDATE RESTRICT);
-CREATE TABLE cascade_child (id int PRIMARY KEY, p int REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE, note text DEFAULT 'n');
-CREATE TABLE grandchild (id int, c int REFERENCES cascade_child ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE cascade_child (id int PRIMARY KEY, p int REFERENCES parent ON DELETE CASCADE
+	ON UPDATE CASCADE, note text DEFAULT 'n');
+CREATE TABLE grandchild (id int, c int REFERENCES cascade_child ON DELETE CASCADE
+	ON UPDATE CASCADE);
 CREATE TABLE null_child (id int, p int REFERENCES parent ON DELETE SET NULL ON UPDATE SET NULL);
-CREATE TABLE default_child (id int, p int DEFAULT 10 REFERENCES parent ON DELETE SET DEFAULT ON UPDATE SET DEFAULT);
+CREATE TABLE default_child (id int, p int DEFAULT 10 REFERENCES parent
+	ON DELETE SET DEFAULT ON UPDATE SET DEFAULT);
 INSERT INTO parent VALUES (10, 'p10');
 INSERT INTO restrict_child VALUES (1, 2);
 INSERT INTO cascade_child VALUES (1, 3), (2, 3), (3, 4), (4, 5);
@@ -53,13 +56,18 @@ SELECT * FROM grandchild ORDER BY id;
 SELECT * FROM null_child ORDER BY id;
 SELECT * FROM default_child ORDER BY id;
 -- Cascades that roll back.
-BEGIN; DELETE FROM parent WHERE id = 5; SELECT count(*) FROM cascade_child; SELECT count(*) FROM grandchild; ROLLBACK;
+BEGIN;
+DELETE FROM parent WHERE id = 5;
+SELECT count(*) FROM cascade_child;
+SELECT count(*) FROM grandchild;
+ROLLBACK;
 SELECT count(*) FROM cascade_child;
 SELECT count(*) FROM grandchild;
 -- SET NULL of some columns only, of a key of two columns, MATCH FULL.
 CREATE TABLE two_keys (a int, b int, PRIMARY KEY (a, b));
 INSERT INTO two_keys VALUES (1, 1), (1, 2), (2, 1);
-CREATE TABLE two_child (id int, a int, b int, FOREIGN KEY (a, b) REFERENCES two_keys ON DELETE SET NULL (b) ON UPDATE CASCADE);
+CREATE TABLE two_child (id int, a int, b int, FOREIGN KEY (a, b) REFERENCES two_keys
+	ON DELETE SET NULL (b) ON UPDATE CASCADE);
 CREATE TABLE full_child (id int, a int, b int, FOREIGN KEY (a, b) REFERENCES two_keys MATCH FULL);
 INSERT INTO two_child VALUES (1, 1, 1), (2, 1, 2), (3, NULL, 7);
 INSERT INTO full_child VALUES (1, 2, 1), (2, NULL, NULL);
@@ -75,7 +83,13 @@ BEGIN; INSERT INTO later VALUES (2, 201); COMMIT;
 BEGIN; INSERT INTO later VALUES (3, 202); UPDATE later SET p = 200 WHERE id = 3; COMMIT;
 BEGIN; INSERT INTO later VALUES (4, 203); DELETE FROM later WHERE id = 4; COMMIT;
 BEGIN; DELETE FROM parent WHERE id = 200; INSERT INTO parent VALUES (200, 'again'); COMMIT;
-BEGIN; INSERT INTO later VALUES (5, 204); SAVEPOINT s; INSERT INTO later VALUES (6, 205); ROLLBACK TO s; INSERT INTO parent VALUES (204, 'p204'); COMMIT;
+BEGIN;
+INSERT INTO later VALUES (5, 204);
+SAVEPOINT s;
+INSERT INTO later VALUES (6, 205);
+ROLLBACK TO s;
+INSERT INTO parent VALUES (204, 'p204');
+COMMIT;
 BEGIN; INSERT INTO later VALUES (7, 206); SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK;
 SELECT * FROM later ORDER BY id;
 
@@ -125,7 +139,8 @@ SELECT (SELECT count(*) FROM lean_child) AS lean, (SELECT count(*) FROM heap_chi
 CREATE TABLE part_parent (id int PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE part_parent_low PARTITION OF part_parent FOR VALUES FROM (0) TO (100);
 CREATE TABLE part_parent_high PARTITION OF part_parent FOR VALUES FROM (100) TO (200);
-CREATE TABLE part_child (id int, p int REFERENCES part_parent ON UPDATE CASCADE ON DELETE SET NULL) PARTITION BY LIST (id);
+CREATE TABLE part_child (id int, p int REFERENCES part_parent ON UPDATE CASCADE ON DELETE SET NULL)
+	PARTITION BY LIST (id);
 CREATE TABLE part_child_1 PARTITION OF part_child FOR VALUES IN (1);
 CREATE TABLE part_child_rest PARTITION OF part_child DEFAULT;
 INSERT INTO part_parent VALUES (1), (2), (101);
@@ -138,4 +153,6 @@ SELECT * FROM part_child ORDER BY id, p;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

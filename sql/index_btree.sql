@@ -1,12 +1,13 @@
--- btree: unique, multicolumn, partial, expression; every way to scan it; rows
--- whose indexed and other columns change; deletion and VACUUM.
+-- btree: unique, multicolumn, partial, expression; every way to scan it; changes of
+-- indexed and other columns; deletion and VACUUM.
 SET default_table_access_method = leanstore;
 CREATE SCHEMA index_btree;
 SET search_path = index_btree, public;
 
 -- ways(QUERY): the plan node by which QUERY is answered when only one way of
 -- scanning is allowed, and whether the answer is that of the sequential scan.
-CREATE FUNCTION pg_temp.ways(query text, modes text[] DEFAULT '{index,indexonly,bitmap}') RETURNS TABLE (node text, rows int, same bool) LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.ways(query text, modes text[] DEFAULT '{index,indexonly,bitmap}')
+	RETURNS TABLE (node text, rows int, same bool) LANGUAGE plpgsql AS $$
 DECLARE
 	mode text;
 	plan jsonb;
@@ -14,19 +15,25 @@ DECLARE
 	expected text[];
 BEGIN
 	FOREACH mode IN ARRAY 'seq'::text || modes LOOP
-		PERFORM set_config('enable_seqscan', (mode = 'seq')::text, true), set_config('enable_indexscan', (mode IN ('index', 'indexonly'))::text, true),
-			set_config('enable_indexonlyscan', (mode = 'indexonly')::text, true), set_config('enable_bitmapscan', (mode = 'bitmap')::text, true);
+		PERFORM set_config('enable_seqscan', (mode = 'seq')::text, true),
+			set_config('enable_indexscan', (mode IN ('index', 'indexonly'))::text, true),
+			set_config('enable_indexonlyscan', (mode = 'indexonly')::text, true),
+			set_config('enable_bitmapscan', (mode = 'bitmap')::text, true);
 		EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
-		EXECUTE format('SELECT coalesce(array_agg(q::text ORDER BY q::text), ''{}'') FROM (%s OFFSET 0) q', query) INTO answer;
+		EXECUTE format(
+			'SELECT coalesce(array_agg(q::text ORDER BY q::text), ''{}'') FROM (%s OFFSET 0) q',
+			query) INTO answer;
 		expected := coalesce(expected, answer);
 		IF mode <> 'seq' THEN
-			RETURN QUERY SELECT plan -> 0 -> 'Plan' ->> 'Node Type', cardinality(answer), answer = expected;
+			RETURN QUERY SELECT plan -> 0 -> 'Plan' ->> 'Node Type', cardinality(answer),
+				answer = expected;
 		END IF;
 	END LOOP;
 END $$;
 
 CREATE TABLE bt (id int, a int, b text, c int, pad text);
-INSERT INTO bt SELECT i, i % 100, 'b' || i % 37, CASE WHEN i % 10 > 0 THEN i END, repeat('.', i % 90) FROM generate_series(1, 3000) i;
+INSERT INTO bt SELECT i, i % 100, 'b' || i % 37, CASE WHEN i % 10 > 0 THEN i END,
+	repeat('.', i % 90) FROM generate_series(1, 3000) i;
 CREATE UNIQUE INDEX bt_id ON bt USING btree (id);
 CREATE INDEX bt_a ON bt USING btree (a);
 CREATE INDEX bt_ba ON bt USING btree (b, a DESC);
@@ -42,10 +49,14 @@ SELECT * FROM pg_temp.ways('SELECT a, b FROM bt WHERE b = ''b12'' AND a > 40');
 SELECT * FROM pg_temp.ways('SELECT c, id FROM bt WHERE c IS NULL');
 SELECT * FROM pg_temp.ways('SELECT c, id FROM bt WHERE c IS NOT NULL AND c < 50');
 SELECT * FROM pg_temp.ways('SELECT id FROM bt WHERE a = 7 AND id > 1000', '{index,bitmap}');
-SELECT * FROM pg_temp.ways('SELECT id FROM bt WHERE a * 2 + 1 = 21 AND lower(b) < ''b2''', '{index,bitmap}');
+SELECT *
+	FROM pg_temp.ways('SELECT id FROM bt WHERE a * 2 + 1 = 21 AND lower(b) < ''b2''',
+		'{index,bitmap}');
 -- AND and OR of bitmaps; more rows than work_mem holds exactly.
-SELECT * FROM pg_temp.ways('SELECT id, pad FROM bt WHERE a = 33 OR id < 40 OR b = ''b5''', '{bitmap}');
-SELECT * FROM pg_temp.ways('SELECT id, pad FROM bt WHERE a = 33 AND b = ''b5'' AND c > 0', '{bitmap}');
+SELECT *
+	FROM pg_temp.ways('SELECT id, pad FROM bt WHERE a = 33 OR id < 40 OR b = ''b5''', '{bitmap}');
+SELECT *
+	FROM pg_temp.ways('SELECT id, pad FROM bt WHERE a = 33 AND b = ''b5'' AND c > 0', '{bitmap}');
 SET work_mem = '64kB';
 SELECT * FROM pg_temp.ways('SELECT id, pad FROM bt WHERE a >= 0 OR b > ''''', '{bitmap}');
 RESET work_mem;
@@ -86,7 +97,13 @@ UPDATE bt SET a = a - 1000 WHERE id % 3 = 0;
 UPDATE bt SET a = a + 0;
 SELECT * FROM pg_temp.ways('SELECT id FROM bt WHERE a = 33');
 SELECT * FROM pg_temp.ways('SELECT id FROM bt WHERE a > 1000');
-DO $$ BEGIN FOR i IN 1..20 LOOP UPDATE bt SET a = i WHERE id <= 100; UPDATE bt SET id = id WHERE id <= 50; END LOOP; END $$;
+DO $$
+BEGIN
+	FOR i IN 1..20 LOOP
+		UPDATE bt SET a = i WHERE id <= 100;
+		UPDATE bt SET id = id WHERE id <= 50;
+	END LOOP;
+END $$;
 SELECT * FROM pg_temp.ways('SELECT id, a FROM bt WHERE a = 20');
 SELECT * FROM pg_temp.ways('SELECT id, a FROM bt WHERE a = 19');
 SELECT * FROM pg_temp.ways('SELECT id, a FROM bt WHERE id <= 100');
@@ -125,7 +142,11 @@ UPDATE uq SET b = 'x' WHERE id = 2;
 UPDATE uq SET b = 'y' WHERE id = 2;
 DELETE FROM uq WHERE id = 1;
 INSERT INTO uq VALUES (6, 1, 'x');
-BEGIN; DELETE FROM uq WHERE id = 6; INSERT INTO uq VALUES (7, 1, 'x'); INSERT INTO uq VALUES (8, 1, 'x'); ROLLBACK;
+BEGIN;
+DELETE FROM uq WHERE id = 6;
+INSERT INTO uq VALUES (7, 1, 'x');
+INSERT INTO uq VALUES (8, 1, 'x');
+ROLLBACK;
 INSERT INTO uq VALUES (9, 1, 'x');
 BEGIN; INSERT INTO uq VALUES (10, 9, 'z'); ROLLBACK; INSERT INTO uq VALUES (11, 9, 'z');
 DROP INDEX uq_ab;
@@ -152,7 +173,8 @@ UPDATE uq SET id = 5 - id WHERE id IN (2, 3);
 -- Keys of near maximum length, with a long common prefix.
 CREATE TABLE wide_keys (id int, k text);
 CREATE INDEX wide_k ON wide_keys USING btree (k);
-INSERT INTO wide_keys SELECT i, repeat('prefix', 100) || md5(i::text) || repeat('s', i % 1500) FROM generate_series(1, 300) i;
+INSERT INTO wide_keys SELECT i, repeat('prefix', 100) || md5(i::text) || repeat('s', i % 1500)
+	FROM generate_series(1, 300) i;
 SELECT * FROM pg_temp.ways('SELECT id FROM wide_keys WHERE k > repeat(''prefix'', 100) || ''8''');
 UPDATE wide_keys SET k = reverse(k) WHERE id % 2 = 0;
 SELECT * FROM pg_temp.ways('SELECT id FROM wide_keys WHERE k > repeat(''prefix'', 100) || ''8''');
@@ -160,4 +182,6 @@ SELECT * FROM pg_temp.ways('SELECT id FROM wide_keys WHERE k < ''p''');
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -5,7 +5,8 @@ SET search_path = index_build_reindex, public;
 
 -- ways(QUERY): the plan node by which QUERY is answered when only one way of
 -- scanning is allowed, and whether the answer is that of the sequential scan.
-CREATE FUNCTION pg_temp.ways(query text, modes text[] DEFAULT '{index,indexonly,bitmap}') RETURNS TABLE (node text, rows int, same bool) LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.ways(query text, modes text[] DEFAULT '{index,indexonly,bitmap}')
+	RETURNS TABLE (node text, rows int, same bool) LANGUAGE plpgsql AS $$
 DECLARE
 	mode text;
 	plan jsonb;
@@ -13,13 +14,18 @@ DECLARE
 	expected text[];
 BEGIN
 	FOREACH mode IN ARRAY 'seq'::text || modes LOOP
-		PERFORM set_config('enable_seqscan', (mode = 'seq')::text, true), set_config('enable_indexscan', (mode IN ('index', 'indexonly'))::text, true),
-			set_config('enable_indexonlyscan', (mode = 'indexonly')::text, true), set_config('enable_bitmapscan', (mode = 'bitmap')::text, true);
+		PERFORM set_config('enable_seqscan', (mode = 'seq')::text, true),
+			set_config('enable_indexscan', (mode IN ('index', 'indexonly'))::text, true),
+			set_config('enable_indexonlyscan', (mode = 'indexonly')::text, true),
+			set_config('enable_bitmapscan', (mode = 'bitmap')::text, true);
 		EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
-		EXECUTE format('SELECT coalesce(array_agg(q::text ORDER BY q::text), ''{}'') FROM (%s OFFSET 0) q', query) INTO answer;
+		EXECUTE format(
+			'SELECT coalesce(array_agg(q::text ORDER BY q::text), ''{}'') FROM (%s OFFSET 0) q',
+			query) INTO answer;
 		expected := coalesce(expected, answer);
 		IF mode <> 'seq' THEN
-			RETURN QUERY SELECT plan -> 0 -> 'Plan' ->> 'Node Type', cardinality(answer), answer = expected;
+			RETURN QUERY SELECT plan -> 0 -> 'Plan' ->> 'Node Type', cardinality(answer),
+				answer = expected;
 		END IF;
 	END LOOP;
 END $$;
@@ -30,7 +36,10 @@ INSERT INTO past SELECT i, i, 't' || i FROM generate_series(1, 2000) i;
 UPDATE past SET v = v + 10000 WHERE id % 3 = 0;
 UPDATE past SET v = v + 10000 WHERE id % 9 = 0;
 DELETE FROM past WHERE id % 7 = 0;
-BEGIN; UPDATE past SET v = -1; INSERT INTO past SELECT i, i, 'lost' FROM generate_series(1, 500) i; ROLLBACK;
+BEGIN;
+UPDATE past SET v = -1;
+INSERT INTO past SELECT i, i, 'lost' FROM generate_series(1, 500) i;
+ROLLBACK;
 CREATE INDEX past_v ON past USING btree (v);
 CREATE UNIQUE INDEX past_id ON past USING btree (id);
 CREATE INDEX past_t ON past USING hash (t);
@@ -86,7 +95,8 @@ REINDEX INDEX CONCURRENTLY past_v;
 REINDEX TABLE CONCURRENTLY past;
 SELECT * FROM pg_temp.ways('SELECT id, v, t FROM past WHERE v BETWEEN 100 AND 300');
 SELECT * FROM pg_temp.ways('SELECT t FROM past WHERE t < ''t2''');
-SELECT count(*) AS indexes, bool_and(indisvalid) AS valid FROM pg_index WHERE indrelid = 'past'::regclass;
+SELECT count(*) AS indexes, bool_and(indisvalid) AS valid FROM pg_index
+	WHERE indrelid = 'past'::regclass;
 BEGIN; REINDEX TABLE past; UPDATE past SET v = 0 WHERE id = 2; ROLLBACK;
 SELECT * FROM pg_temp.ways('SELECT id FROM past WHERE v = 0', '{index,bitmap}');
 
@@ -107,7 +117,8 @@ SELECT * FROM pg_temp.ways('SELECT k FROM big WHERE k < ''1''');
 SELECT * FROM pg_temp.ways('SELECT id FROM big WHERE id BETWEEN 5000 AND 5999');
 
 -- The expression may read the same table's function of the row, or fail.
-CREATE FUNCTION divide(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN a / b; END $$;
+CREATE FUNCTION divide(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql
+	AS $$ BEGIN RETURN a / b; END $$;
 CREATE INDEX past_fails ON past USING btree (divide(10, v - 5));
 CREATE INDEX past_divide ON past USING btree (divide(v, id));
 SELECT * FROM pg_temp.ways('SELECT id FROM past WHERE divide(v, id) = 11', '{index,bitmap}');
@@ -115,4 +126,6 @@ SELECT count(*) FROM past;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -14,10 +14,14 @@ INSERT INTO oc VALUES (1, 'x') ON CONFLICT ON CONSTRAINT oc_pkey DO NOTHING;
 SELECT * FROM oc ORDER BY id;
 
 -- DO UPDATE: with excluded, with WHERE, of the key itself, with RETURNING of both versions.
-INSERT INTO oc VALUES (1, 'ignored', 5), (5, 'e', 5) ON CONFLICT (id) DO UPDATE SET n = oc.n + excluded.n;
-INSERT INTO oc VALUES (1, 'ignored', 5) ON CONFLICT (id) DO UPDATE SET n = oc.n + excluded.n WHERE oc.n < 3 RETURNING *;
-INSERT INTO oc VALUES (1, 'ignored', 5) ON CONFLICT (id) DO UPDATE SET n = oc.n + excluded.n RETURNING old.n, new.n;
-INSERT INTO oc VALUES (9, 'b', 1) ON CONFLICT (k) DO UPDATE SET id = excluded.id, n = -1 RETURNING *;
+INSERT INTO oc VALUES (1, 'ignored', 5), (5, 'e', 5)
+	ON CONFLICT (id) DO UPDATE SET n = oc.n + excluded.n;
+INSERT INTO oc VALUES (1, 'ignored', 5) ON CONFLICT (id) DO UPDATE SET n = oc.n + excluded.n
+	WHERE oc.n < 3 RETURNING *;
+INSERT INTO oc VALUES (1, 'ignored', 5) ON CONFLICT (id) DO UPDATE SET n = oc.n + excluded.n
+	RETURNING old.n, new.n;
+INSERT INTO oc VALUES (9, 'b', 1)
+	ON CONFLICT (k) DO UPDATE SET id = excluded.id, n = -1 RETURNING *;
 INSERT INTO oc VALUES (9, 'z', 1) ON CONFLICT (id) DO UPDATE SET k = 'a';
 SELECT * FROM oc ORDER BY id;
 -- The same row twice in one statement is an error, and nothing of it stays.
@@ -27,8 +31,10 @@ SELECT count(*) FROM oc WHERE id = 7;
 BEGIN;
 DELETE FROM oc WHERE id = 1;
 UPDATE oc SET id = 12 WHERE id = 5;
-INSERT INTO oc VALUES (1, 'a', 100), (5, 'five', 100) ON CONFLICT (id) DO UPDATE SET n = -100 RETURNING *;
-INSERT INTO oc VALUES (1, 'a', 100), (5, 'five', 100) ON CONFLICT (id) DO UPDATE SET n = -100 RETURNING *;
+INSERT INTO oc VALUES (1, 'a', 100), (5, 'five', 100)
+	ON CONFLICT (id) DO UPDATE SET n = -100 RETURNING *;
+INSERT INTO oc VALUES (1, 'a', 100), (5, 'five', 100)
+	ON CONFLICT (id) DO UPDATE SET n = -100 RETURNING *;
 ROLLBACK;
 SELECT * FROM oc ORDER BY id;
 -- Partial and expression indexes as arbiters.
@@ -36,17 +42,27 @@ CREATE TABLE arb (id int, v text, live bool);
 CREATE UNIQUE INDEX ON arb USING btree (id) WHERE live;
 CREATE UNIQUE INDEX ON arb USING btree (lower(v));
 INSERT INTO arb VALUES (1, 'One', true), (1, 'uno', false);
-INSERT INTO arb VALUES (1, 'eins', true) ON CONFLICT (id) WHERE live DO UPDATE SET v = excluded.v RETURNING *;
-INSERT INTO arb VALUES (1, 'UNO', false) ON CONFLICT (lower(v)) DO UPDATE SET v = excluded.v, live = NULL RETURNING *;
-INSERT INTO arb VALUES (2, 'zwei', false), (2, 'deux', false) ON CONFLICT (id) WHERE live DO NOTHING;
+INSERT INTO arb VALUES (1, 'eins', true)
+	ON CONFLICT (id) WHERE live DO UPDATE SET v = excluded.v RETURNING *;
+INSERT INTO arb VALUES (1, 'UNO', false)
+	ON CONFLICT (lower(v)) DO UPDATE SET v = excluded.v, live = NULL RETURNING *;
+INSERT INTO arb VALUES (2, 'zwei', false), (2, 'deux', false)
+	ON CONFLICT (id) WHERE live DO NOTHING;
 SELECT * FROM arb ORDER BY id, v;
 -- Counting up by upsert, many times.
 CREATE TABLE counters (k int PRIMARY KEY, n int);
-DO $$ BEGIN FOR i IN 1..1000 LOOP INSERT INTO counters VALUES (i % 10, 1) ON CONFLICT (k) DO UPDATE SET n = counters.n + 1; END LOOP; END $$;
-INSERT INTO counters SELECT i, 1 FROM generate_series(0, 99) i ON CONFLICT (k) DO UPDATE SET n = counters.n + 1;
+DO $$
+BEGIN
+	FOR i IN 1..1000 LOOP
+		INSERT INTO counters VALUES (i % 10, 1) ON CONFLICT (k) DO UPDATE SET n = counters.n + 1;
+	END LOOP;
+END $$;
+INSERT INTO counters SELECT i, 1 FROM generate_series(0, 99) i
+	ON CONFLICT (k) DO UPDATE SET n = counters.n + 1;
 SELECT n, count(*), min(k), max(k) FROM counters GROUP BY n ORDER BY n;
 -- Triggers see what became of an insertion.
-CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% % %', TG_WHEN, TG_OP, NEW; RETURN NEW; END $$;
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% % %', TG_WHEN, TG_OP, NEW; RETURN NEW; END $$;
 CREATE TRIGGER before_row BEFORE INSERT OR UPDATE ON counters FOR EACH ROW EXECUTE FUNCTION tell();
 CREATE TRIGGER after_row AFTER INSERT OR UPDATE ON counters FOR EACH ROW EXECUTE FUNCTION tell();
 INSERT INTO counters VALUES (1, 7) ON CONFLICT DO NOTHING;
@@ -54,7 +70,8 @@ INSERT INTO counters VALUES (1, 7) ON CONFLICT (k) DO UPDATE SET n = excluded.n;
 INSERT INTO counters VALUES (1000, 7) ON CONFLICT (k) DO UPDATE SET n = 0;
 
 -- Exclusion constraints.
-CREATE TABLE ex (id int PRIMARY KEY, during int4range, room box, EXCLUDE USING gist (during WITH &&));
+CREATE TABLE ex (id int PRIMARY KEY, during int4range, room box,
+	EXCLUDE USING gist (during WITH &&));
 INSERT INTO ex VALUES (1, '[1,5)'), (2, '[5,9)'), (3, NULL), (4, 'empty');
 INSERT INTO ex VALUES (5, '[4,6)');
 INSERT INTO ex VALUES (5, '[4,6)') ON CONFLICT DO NOTHING RETURNING id;
@@ -115,4 +132,6 @@ INSERT INTO df VALUES (1, 1) ON CONFLICT (id) DO NOTHING;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -2,24 +2,30 @@
 CREATE SCHEMA index_ls_access_method;
 SET search_path = index_ls_access_method, public;
 CREATE VIEW ams AS
-    SELECT c.relname AS index, a.amname AS am, i.indrelid::regclass AS "table", k.contype AS key, i.indisvalid AS valid
-    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype <> 'f'
+    SELECT c.relname AS index, a.amname AS am, i.indrelid::regclass AS "table", k.contype AS key,
+    	i.indisvalid AS valid
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+    LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype <> 'f'
     WHERE c.relnamespace = 'index_ls_access_method'::regnamespace ORDER BY c.relname COLLATE "C";
 \set of 'SELECT index, am FROM ams WHERE "table" ='
 
--- Keys and indexes of a leanstore table for which nobody names one.
-CREATE TABLE keys (id bigint PRIMARY KEY, email text UNIQUE, a int, b int, UNIQUE NULLS NOT DISTINCT (a), UNIQUE (b, a) DEFERRABLE) USING leanstore;
+-- Keys and indexes of a leanstore table where the statement names none.
+CREATE TABLE keys (id bigint PRIMARY KEY, email text UNIQUE, a int, b int,
+	UNIQUE NULLS NOT DISTINCT (a), UNIQUE (b, a) DEFERRABLE) USING leanstore;
 CREATE INDEX keys_plain ON keys (a);
 CREATE INDEX keys_named ON keys USING leanstore (a);
 CREATE INDEX keys_by_name ON keys USING leanstore_index (a);
 CREATE INDEX keys_btree ON keys USING btree (a);
 CREATE INDEX keys_hash ON keys USING hash (a);
-create /* using */ index "using" on keys (a); CREATE INDEX "on" ON index_ls_access_method.keys /* btree */ USING BTREE (b);
-CREATE INDEX keys_expression ON keys (lower(email), (a + b) DESC NULLS LAST) INCLUDE (id) WHERE a > 0;
+create /* using */ index "using" on keys (a);
+CREATE INDEX "on" ON index_ls_access_method.keys /* btree */ USING BTREE (b);
+CREATE INDEX keys_expression ON keys (lower(email), (a + b) DESC NULLS LAST)
+	INCLUDE (id) WHERE a > 0;
 ALTER TABLE keys ADD c int UNIQUE, ADD d serial, ADD UNIQUE (d, c);
 ALTER TABLE keys ADD CONSTRAINT keys_excluded EXCLUDE USING leanstore (a WITH =);
 :of 'keys'::regclass;
-SELECT pg_get_indexdef('keys_plain'::regclass), pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'keys_pkey';
+SELECT pg_get_indexdef('keys_plain'::regclass), pg_get_constraintdef(oid) FROM pg_constraint
+	WHERE conname = 'keys_pkey';
 SELECT leanstore_check('keys');
 -- Not on heap.
 CREATE TABLE on_heap (id int PRIMARY KEY, v int) USING heap;
@@ -37,7 +43,9 @@ CREATE INDEX ON by_setting USING leanstore (v);
 RESET leanstore.default_index;
 SET leanstore.default_index = hash;
 :of 'by_setting'::regclass;
-CREATE TABLE no_encoding (id int, v text COLLATE "POSIX", UNIQUE (id) WITH (deduplicate_items = off), UNIQUE (id, v) WITH (fillfactor = 50)) USING leanstore;
+CREATE TABLE no_encoding (id int, v text COLLATE "POSIX",
+	UNIQUE (id) WITH (deduplicate_items = off),
+	UNIQUE (id, v) WITH (fillfactor = 50)) USING leanstore;
 CREATE TYPE pair AS (a int, b int);
 CREATE TABLE no_class (id pair PRIMARY KEY, d tsvector UNIQUE) USING leanstore;
 CREATE INDEX ON no_class (d, (d::text) text_pattern_ops);
@@ -55,14 +63,18 @@ CREATE TABLE like_heap (LIKE keys INCLUDING INDEXES) USING heap;
 CREATE TABLE heap_like (LIKE on_heap INCLUDING INDEXES) USING leanstore;
 :of 'heap_like'::regclass;
 -- CREATE SCHEMA.
-CREATE SCHEMA index_ls_schema CREATE TABLE t (id int PRIMARY KEY) CREATE INDEX i1 ON t (id) CREATE INDEX i2 ON t USING btree (id) CREATE UNIQUE INDEX i3 ON t (id);
-SELECT indexrelid::regclass, amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid = 'index_ls_schema.t'::regclass ORDER BY 1;
+CREATE SCHEMA index_ls_schema CREATE TABLE t (id int PRIMARY KEY) CREATE INDEX i1 ON t (id)
+	CREATE INDEX i2 ON t USING btree (id) CREATE UNIQUE INDEX i3 ON t (id);
+SELECT indexrelid::regclass, amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+	JOIN pg_am a ON a.oid = relam WHERE indrelid = 'index_ls_schema.t'::regclass ORDER BY 1;
 DROP TABLE index_ls_schema.t;
 SET default_table_access_method = leanstore;
 CREATE TABLE index_ls_schema.t (id int PRIMARY KEY);
 DROP SCHEMA index_ls_schema CASCADE;
-CREATE SCHEMA index_ls_schema CREATE INDEX i1 ON t (id) CREATE INDEX i2 ON t USING btree (id) CREATE TABLE t (id int PRIMARY KEY, v text UNIQUE) CREATE UNIQUE INDEX i3 ON t (id);
-SELECT indexrelid::regclass, amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid = 'index_ls_schema.t'::regclass ORDER BY 1;
+CREATE SCHEMA index_ls_schema CREATE INDEX i1 ON t (id) CREATE INDEX i2 ON t USING btree (id)
+	CREATE TABLE t (id int PRIMARY KEY, v text UNIQUE) CREATE UNIQUE INDEX i3 ON t (id);
+SELECT indexrelid::regclass, amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+	JOIN pg_am a ON a.oid = relam WHERE indrelid = 'index_ls_schema.t'::regclass ORDER BY 1;
 DROP SCHEMA index_ls_schema CASCADE;
 
 -- Partitions.
@@ -78,7 +90,8 @@ INSERT INTO parts SELECT i, i FROM generate_series(0, 29) i;
 INSERT INTO parts VALUES (25, 1);
 INSERT INTO parts VALUES (25, 1) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING *;
 SELECT index, am, "table" FROM ams WHERE "table"::text LIKE 'parts%';
-SELECT count(*) FROM pg_inherits WHERE inhparent IN ('parts_pkey'::regclass, 'parts_v'::regclass, 'parts_v_id_key'::regclass);
+SELECT count(*) FROM pg_inherits
+	WHERE inhparent IN ('parts_pkey'::regclass, 'parts_v'::regclass, 'parts_v_id_key'::regclass);
 SET default_table_access_method = heap;
 CREATE TABLE parts_named (id int PRIMARY KEY, v int UNIQUE) PARTITION BY RANGE (id) USING leanstore;
 CREATE TABLE parts_named (id int PRIMARY KEY, v int) PARTITION BY RANGE (id) USING leanstore;
@@ -111,7 +124,8 @@ BEGIN; INSERT INTO using_index VALUES (11, '1', 11); COMMIT;
 -- With a new type, which makes another index of it.
 CREATE TABLE using_index_2 (id int, v int);
 CREATE UNIQUE INDEX using_index_2_id ON using_index_2 (id);
-ALTER TABLE using_index_2 ADD PRIMARY KEY USING INDEX using_index_2_id, ALTER id TYPE bigint, ALTER v TYPE text;
+ALTER TABLE using_index_2 ADD PRIMARY KEY USING INDEX using_index_2_id, ALTER id TYPE bigint,
+	ALTER v TYPE text;
 \d using_index_2
 -- Of a partitioned table: not, as with btree.
 CREATE UNIQUE INDEX parts_id ON parts (id);
@@ -146,13 +160,19 @@ CREATE TEMP TABLE retyped_temp (v varchar(10) UNIQUE) USING leanstore;
 INSERT INTO retyped_temp SELECT i FROM generate_series(1, 1000) i;
 CREATE INDEX retyped_temp_v ON retyped_temp (v);
 -- A plain index keeps its file.
-SELECT pg_relation_filenode('retyped_v') AS file, pg_relation_filenode('retyped_temp_v') AS temp_file \gset
-BEGIN; ALTER TABLE retyped ALTER v TYPE varchar; ALTER TABLE retyped_temp ALTER v TYPE varchar(20); ROLLBACK;
+SELECT pg_relation_filenode('retyped_v') AS file,
+	pg_relation_filenode('retyped_temp_v') AS temp_file \gset
+BEGIN;
+ALTER TABLE retyped ALTER v TYPE varchar;
+ALTER TABLE retyped_temp ALTER v TYPE varchar(20);
+ROLLBACK;
 SELECT leanstore_check('retyped'), leanstore_check('retyped_temp');
 ALTER TABLE retyped ALTER v TYPE varchar;
 ALTER TABLE retyped_temp ALTER v TYPE varchar(20);
-SELECT pg_relation_filenode('retyped_v') = :file, pg_relation_filenode('retyped_temp_v') = :temp_file;
-SELECT leanstore_check('retyped'), leanstore_check('retyped_temp'), (SELECT count(*) FROM retyped_temp WHERE v = '500');
+SELECT pg_relation_filenode('retyped_v') = :file,
+	pg_relation_filenode('retyped_temp_v') = :temp_file;
+SELECT leanstore_check('retyped'), leanstore_check('retyped_temp'),
+	(SELECT count(*) FROM retyped_temp WHERE v = '500');
 BEGIN; ALTER TABLE retyped_temp ALTER v TYPE text; ROLLBACK;
 REINDEX TABLE retyped_temp;
 INSERT INTO retyped_temp VALUES ('500');
@@ -160,7 +180,8 @@ SELECT leanstore_check('retyped_temp');
 
 -- A table changes its access method: so do its keys, and what can not stay.
 CREATE TABLE moved (id int PRIMARY KEY, v text, w int UNIQUE DEFERRABLE) WITH (fillfactor = 80);
-CREATE INDEX moved_v ON moved (v DESC, lower(v) text_pattern_ops) INCLUDE (w) WITH (fillfactor = 70) WHERE v IS NOT NULL;
+CREATE INDEX moved_v ON moved (v DESC, lower(v) text_pattern_ops) INCLUDE (w) WITH (fillfactor = 70)
+	WHERE v IS NOT NULL;
 CREATE INDEX moved_btree ON moved USING btree (v);
 ALTER TABLE moved CLUSTER ON moved_pkey;
 ALTER TABLE moved REPLICA IDENTITY USING INDEX moved_pkey;
@@ -189,12 +210,16 @@ ALTER TABLE parts_1 SET ACCESS METHOD heap;
 -- Operator classes and families by either name.
 CREATE OPERATOR FAMILY some_family USING leanstore;
 CREATE OPERATOR CLASS some_class FOR TYPE int USING leanstore FAMILY some_family AS
-    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
-ALTER OPERATOR FAMILY some_family USING leanstore ADD OPERATOR 1 < (int, bigint), FUNCTION 1 (int, bigint) btint48cmp(int, bigint);
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 btint4cmp(int, int);
+ALTER OPERATOR FAMILY some_family USING leanstore ADD OPERATOR 1 < (int, bigint),
+	FUNCTION 1 (int, bigint) btint48cmp(int, bigint);
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'some_class';
-ALTER OPERATOR FAMILY some_family USING leanstore DROP OPERATOR 1 (int, bigint), FUNCTION 1 (int, bigint);
+ALTER OPERATOR FAMILY some_family USING leanstore DROP OPERATOR 1 (int, bigint),
+	FUNCTION 1 (int, bigint);
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'some_class';
-ALTER OPERATOR FAMILY some_family USING leanstore ADD FUNCTION 2 (int, int) btint4sortsupport(internal);
+ALTER OPERATOR FAMILY some_family USING leanstore
+	ADD FUNCTION 2 (int, int) btint4sortsupport(internal);
 COMMENT ON OPERATOR CLASS some_class USING leanstore IS 'some class';
 ALTER OPERATOR CLASS some_class USING leanstore RENAME TO other_class;
 ALTER OPERATOR CLASS other_class USING leanstore_index SET SCHEMA index_ls_access_method;

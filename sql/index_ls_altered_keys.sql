@@ -13,7 +13,8 @@ CREATE VIEW keys AS
 	WHERE relnamespace = 'index_ls_altered_keys'::regnamespace
 	GROUP BY c.oid, amname, i.indexrelid ORDER BY 1;
 
-CREATE TABLE t (id int PRIMARY KEY, code varchar(10) UNIQUE, v int, w int, UNIQUE (v, w) INCLUDE (code),
+CREATE TABLE t (id int PRIMARY KEY, code varchar(10) UNIQUE, v int, w int,
+	UNIQUE (v, w) INCLUDE (code),
 	EXCLUDE USING leanstore (w WITH =), UNIQUE (w) DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE referring (id int REFERENCES t, code varchar(10) REFERENCES t (code));
 INSERT INTO t SELECT i, 'code' || i, i, i FROM generate_series(1, 1000) i;
@@ -23,10 +24,12 @@ COMMENT ON INDEX t_pkey IS 'commented';
 -- The server tells of each build; the table is written anew, or only the index made.  Its caches
 -- have what they need after the first time, and nothing has a TOAST table: neither is told of.
 CREATE TABLE first (LIKE t INCLUDING ALL);
-ALTER TABLE first ALTER COLUMN id TYPE bigint, ALTER COLUMN v TYPE numeric(10, 2), ALTER COLUMN w TYPE bigint;
+ALTER TABLE first ALTER COLUMN id TYPE bigint, ALTER COLUMN v TYPE numeric(10, 2),
+	ALTER COLUMN w TYPE bigint;
 DROP TABLE first;
 SET client_min_messages = debug1;
-ALTER TABLE t ALTER COLUMN id TYPE bigint, ALTER COLUMN v TYPE numeric(10, 2), ALTER COLUMN w TYPE bigint;
+ALTER TABLE t ALTER COLUMN id TYPE bigint, ALTER COLUMN v TYPE numeric(10, 2),
+	ALTER COLUMN w TYPE bigint;
 ALTER TABLE t ALTER COLUMN code TYPE varchar(20);
 ALTER TABLE t ALTER COLUMN code TYPE varchar(30) USING code || '!';
 RESET client_min_messages;
@@ -81,11 +84,15 @@ INSERT INTO p VALUES (700, 1);
 
 -- What is said of a key stays with it, as for a heap table.
 CREATE VIEW said AS
-	SELECT indrelid::regclass::text AS of, replace(c.relname, 'on_heap', 'ours') AS index, amname, condeferrable,
+	SELECT indrelid::regclass::text AS of, replace(c.relname, 'on_heap', 'ours') AS index, amname,
+		condeferrable,
 		condeferred, indisreplident, indisclustered, indnullsnotdistinct, c.reloptions,
-		obj_description(c.oid, 'pg_class') AS of_index, obj_description(k.oid, 'pg_constraint') AS of_constraint,
-		ARRAY(SELECT attstattarget FROM pg_attribute WHERE attrelid = c.oid ORDER BY attnum) AS targets,
-		(SELECT count(*) FROM pg_constraint f WHERE f.conindid = c.oid AND contype = 'f') AS referring
+		obj_description(c.oid, 'pg_class') AS of_index,
+		obj_description(k.oid, 'pg_constraint') AS of_constraint,
+		ARRAY(SELECT attstattarget FROM pg_attribute WHERE attrelid = c.oid
+			ORDER BY attnum) AS targets,
+		(SELECT count(*) FROM pg_constraint f
+			WHERE f.conindid = c.oid AND contype = 'f') AS referring
 	FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
 		LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype <> 'f'
 	WHERE indrelid::regclass::text IN ('ours', 'on_heap');
@@ -96,7 +103,8 @@ BEGIN
 		am := CASE name WHEN 'ours' THEN 'leanstore' ELSE 'heap' END;
 		using_am := CASE name WHEN 'ours' THEN 'leanstore' ELSE 'btree' END;
 		EXECUTE format($f$
-			CREATE TABLE %1$I (id int NOT NULL, v int NOT NULL, w int, x int, PRIMARY KEY (id) WITH (fillfactor = 70),
+			CREATE TABLE %1$I (id int NOT NULL, v int NOT NULL, w int, x int,
+				PRIMARY KEY (id) WITH (fillfactor = 70),
 				UNIQUE (v), UNIQUE NULLS NOT DISTINCT (w), UNIQUE (x) DEFERRABLE INITIALLY DEFERRED,
 				EXCLUDE USING %3$s ((id + v) WITH =)) USING %2$s;
 			CREATE TABLE %4$I (id int REFERENCES %1$I, v int REFERENCES %1$I (v)) USING %2$s;
@@ -109,10 +117,12 @@ BEGIN
 			ALTER INDEX %8$I ALTER COLUMN 1 SET STATISTICS 60;
 			COMMENT ON INDEX %7$I IS 'the key''s index';
 			COMMENT ON CONSTRAINT %7$I ON %1$I IS 'the key';
-			$f$, name, am, using_am, name || '_ref', name || '_twice', name || '_v_key', name || '_pkey', name || '_expr_excl');
+			$f$, name, am, using_am, name || '_ref', name || '_twice', name || '_v_key',
+				name || '_pkey', name || '_expr_excl');
 	END LOOP;
 	FOREACH name IN ARRAY '{ours,on_heap}'::text[] LOOP
-		EXECUTE format('ALTER TABLE %I ALTER id TYPE bigint, ALTER v TYPE bigint, ALTER w TYPE bigint, ALTER x TYPE bigint', name);
+		EXECUTE format('ALTER TABLE %I ALTER id TYPE bigint, ALTER v TYPE bigint, '
+			'ALTER w TYPE bigint, ALTER x TYPE bigint', name);
 	END LOOP;
 END $$;
 SELECT * FROM said WHERE of = 'ours' ORDER BY index;

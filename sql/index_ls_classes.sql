@@ -1,4 +1,5 @@
--- Types whose order is not that of the type they are coercible to (citext): keys compare as btree's do.
+-- Types with another order than the type they are coercible to (citext): keys compare as btree's
+-- do.
 CREATE SCHEMA index_ls_classes;
 SET search_path = index_ls_classes, public;
 SET client_min_messages = warning;
@@ -17,9 +18,12 @@ CREATE EXTENSION seg SCHEMA index_ls_classes;
 CREATE EXTENSION isn SCHEMA index_ls_classes;
 SELECT leanstore_add_operator_classes();
 SELECT opcname, opcintype::regtype, opcdefault, amvalidate(oid) FROM pg_opclass o
-WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index') AND opcintype::regtype::text ~ 'index_ls_classes|citext|hstore|ltree|cube|seg|isbn|ean13'
+WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index')
+	AND opcintype::regtype::text ~ 'index_ls_classes|citext|hstore|ltree|cube|seg|isbn|ean13'
 ORDER BY 1;
-SELECT count(*) FROM pg_amop WHERE amopmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index') AND amoplefttype::regtype::text ~ 'isbn';
+SELECT count(*) FROM pg_amop
+	WHERE amopmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index')
+	AND amoplefttype::regtype::text ~ 'isbn';
 
 CREATE TABLE ci (v citext UNIQUE, n int DEFAULT 0) USING leanstore;
 INSERT INTO ci VALUES ('Ann');
@@ -72,23 +76,38 @@ REINDEX TABLE ci;
 REINDEX TABLE CONCURRENTLY ci;
 INSERT INTO ci VALUES ('aNn');
 SELECT * FROM classes;
-SELECT leanstore_check(oid::regclass) FROM pg_class WHERE relnamespace = 'index_ls_classes'::regnamespace AND relkind = 'r' AND relam = (SELECT oid FROM pg_am WHERE amname = 'leanstore');
+SELECT leanstore_check(oid::regclass) FROM pg_class
+	WHERE relnamespace = 'index_ls_classes'::regnamespace AND relkind = 'r'
+	AND relam = (SELECT oid FROM pg_am WHERE amname = 'leanstore');
 DROP TABLE ci, cp, ck, dom, arr, part, copied, altered;
 
 -- The other types beside heap's answers.
 CREATE TABLE h (i int, h hstore, l ltree, c cube, s seg, e ean13, b isbn) USING heap;
-INSERT INTO h SELECT i, hstore('k' || i % 17, i::text), ('a' || i % 13 || '.b' || i % 7)::ltree, cube(i % 29, i % 3), (i % 31)::text::seg,
-	((979000000000 + i * 37 % 101)::text || '?')::ean13, ((978000000000 + i * 31 % 97)::text || '?')::isbn FROM generate_series(1, 200) i;
+INSERT INTO h SELECT i, hstore('k' || i % 17, i::text), ('a' || i % 13 || '.b' || i % 7)::ltree,
+	cube(i % 29, i % 3), (i % 31)::text::seg,
+	((979000000000 + i * 37 % 101)::text || '?')::ean13,
+	((978000000000 + i * 31 % 97)::text || '?')::isbn FROM generate_series(1, 200) i;
 CREATE TABLE o USING leanstore AS TABLE h;
-CREATE INDEX o_h ON o (h); CREATE INDEX o_l ON o (l); CREATE INDEX o_c ON o (c DESC); CREATE INDEX o_s ON o (s); CREATE INDEX o_e ON o (e); CREATE INDEX o_b ON o (b NULLS FIRST);
+CREATE INDEX o_h ON o (h);
+CREATE INDEX o_l ON o (l);
+CREATE INDEX o_c ON o (c DESC);
+CREATE INDEX o_s ON o (s);
+CREATE INDEX o_e ON o (e);
+CREATE INDEX o_b ON o (b NULLS FIRST);
 SELECT * FROM classes;
 SET enable_seqscan = off; SET enable_sort = off;
-SELECT bool_and(a.h = b.h) FROM (SELECT h, row_number() OVER (ORDER BY h) n FROM h) a JOIN (SELECT h, row_number() OVER (ORDER BY h) n FROM o) b USING (n);
-SELECT bool_and(a.l = b.l) FROM (SELECT l, row_number() OVER (ORDER BY l) n FROM h) a JOIN (SELECT l, row_number() OVER (ORDER BY l) n FROM o) b USING (n);
-SELECT bool_and(a.c = b.c) FROM (SELECT c, row_number() OVER (ORDER BY c) n FROM h) a JOIN (SELECT c, row_number() OVER (ORDER BY c) n FROM o) b USING (n);
-SELECT bool_and(a.s = b.s) FROM (SELECT s, row_number() OVER (ORDER BY s) n FROM h) a JOIN (SELECT s, row_number() OVER (ORDER BY s) n FROM o) b USING (n);
-SELECT bool_and(a.e = b.e) FROM (SELECT e, row_number() OVER (ORDER BY e) n FROM h) a JOIN (SELECT e, row_number() OVER (ORDER BY e) n FROM o) b USING (n);
-SELECT (SELECT count(*) FROM o WHERE b > '978000000050?'::ean13), (SELECT count(*) FROM h WHERE b > '978000000050?'::ean13);
+SELECT bool_and(a.h = b.h) FROM (SELECT h, row_number() OVER (ORDER BY h) n FROM h) a
+	JOIN (SELECT h, row_number() OVER (ORDER BY h) n FROM o) b USING (n);
+SELECT bool_and(a.l = b.l) FROM (SELECT l, row_number() OVER (ORDER BY l) n FROM h) a
+	JOIN (SELECT l, row_number() OVER (ORDER BY l) n FROM o) b USING (n);
+SELECT bool_and(a.c = b.c) FROM (SELECT c, row_number() OVER (ORDER BY c) n FROM h) a
+	JOIN (SELECT c, row_number() OVER (ORDER BY c) n FROM o) b USING (n);
+SELECT bool_and(a.s = b.s) FROM (SELECT s, row_number() OVER (ORDER BY s) n FROM h) a
+	JOIN (SELECT s, row_number() OVER (ORDER BY s) n FROM o) b USING (n);
+SELECT bool_and(a.e = b.e) FROM (SELECT e, row_number() OVER (ORDER BY e) n FROM h) a
+	JOIN (SELECT e, row_number() OVER (ORDER BY e) n FROM o) b USING (n);
+SELECT (SELECT count(*) FROM o WHERE b > '978000000050?'::ean13),
+	(SELECT count(*) FROM h WHERE b > '978000000050?'::ean13);
 RESET enable_seqscan; RESET enable_sort;
 SELECT leanstore_check('o');
 DROP TABLE h, o;
@@ -103,28 +122,38 @@ DROP TABLE pattern;
 
 -- A type of a user, coercible to text.
 CREATE TYPE shout;
-CREATE FUNCTION shout_in(cstring) RETURNS shout AS 'textin' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION shout_out(shout) RETURNS cstring AS 'textout' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
-CREATE TYPE shout (INPUT = shout_in, OUTPUT = shout_out, LIKE = text, CATEGORY = 'S', COLLATABLE = true);
+CREATE FUNCTION shout_in(cstring) RETURNS shout AS 'textin'
+	LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION shout_out(shout) RETURNS cstring AS 'textout'
+	LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE TYPE shout (INPUT = shout_in, OUTPUT = shout_out, LIKE = text, CATEGORY = 'S',
+	COLLATABLE = true);
 CREATE CAST (shout AS text) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (text AS shout) WITHOUT FUNCTION AS ASSIGNMENT;
 -- It has text's order so far.
 CREATE TABLE plain (v shout UNIQUE) USING leanstore;
 INSERT INTO plain VALUES ('ab'), ('AB');
 DROP TABLE plain;
-CREATE FUNCTION shout_cmp(shout, shout) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT bttextcmp(upper($1::text), upper($2::text))';
-CREATE FUNCTION shout_lt(shout, shout) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) < 0';
-CREATE FUNCTION shout_le(shout, shout) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) <= 0';
-CREATE FUNCTION shout_eq(shout, shout) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) = 0';
-CREATE FUNCTION shout_ge(shout, shout) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) >= 0';
-CREATE FUNCTION shout_gt(shout, shout) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) > 0';
+CREATE FUNCTION shout_cmp(shout, shout) RETURNS int
+	LANGUAGE sql IMMUTABLE STRICT AS 'SELECT bttextcmp(upper($1::text), upper($2::text))';
+CREATE FUNCTION shout_lt(shout, shout) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) < 0';
+CREATE FUNCTION shout_le(shout, shout) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) <= 0';
+CREATE FUNCTION shout_eq(shout, shout) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) = 0';
+CREATE FUNCTION shout_ge(shout, shout) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) >= 0';
+CREATE FUNCTION shout_gt(shout, shout) RETURNS bool
+	LANGUAGE sql IMMUTABLE STRICT AS 'SELECT shout_cmp($1, $2) > 0';
 CREATE OPERATOR < (FUNCTION = shout_lt, LEFTARG = shout, RIGHTARG = shout, COMMUTATOR = >);
 CREATE OPERATOR <= (FUNCTION = shout_le, LEFTARG = shout, RIGHTARG = shout, COMMUTATOR = >=);
 CREATE OPERATOR = (FUNCTION = shout_eq, LEFTARG = shout, RIGHTARG = shout, COMMUTATOR = =);
 CREATE OPERATOR >= (FUNCTION = shout_ge, LEFTARG = shout, RIGHTARG = shout, COMMUTATOR = <=);
 CREATE OPERATOR > (FUNCTION = shout_gt, LEFTARG = shout, RIGHTARG = shout, COMMUTATOR = <);
 CREATE OPERATOR CLASS shout_ops DEFAULT FOR TYPE shout USING btree AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 shout_cmp(shout, shout);
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 shout_cmp(shout, shout);
 CREATE TABLE loud (v shout UNIQUE, w text) USING leanstore;
 INSERT INTO loud VALUES ('ab'), ('AB');
 CREATE INDEX loud_w ON loud USING leanstore (w);
@@ -133,7 +162,7 @@ DROP OPERATOR CLASS shout_ops USING leanstore;
 DROP INDEX loud_w;
 ALTER TABLE loud DROP CONSTRAINT loud_v_key;
 DROP OPERATOR CLASS shout_ops USING leanstore;
--- Without a class of ours: btree, or an error for who wants leanstore.
+-- Without a class of ours: btree, or an error if the statement names leanstore.
 CREATE UNIQUE INDEX loud_default ON loud (v);
 CREATE INDEX loud_w ON loud USING leanstore (w);
 CREATE INDEX loud_named ON loud USING leanstore (v);
@@ -148,7 +177,8 @@ SELECT * FROM classes;
 -- A class of the user's takes the place of ours, and drops with the type.
 SELECT leanstore_add_operator_classes();
 CREATE OPERATOR CLASS shout_own_ops DEFAULT FOR TYPE shout USING leanstore AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 shout_cmp(shout, shout);
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 shout_cmp(shout, shout);
 CREATE INDEX loud_own ON loud (v);
 ALTER TABLE loud ALTER w TYPE shout;
 INSERT INTO loud VALUES ('ab', 'w');
@@ -161,7 +191,8 @@ DROP EXTENSION hstore;
 DROP EXTENSION isn;
 SET client_min_messages = error;
 DROP SCHEMA index_ls_classes CASCADE;
-SELECT opcname FROM pg_opclass WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index') AND oid NOT IN
+SELECT opcname FROM pg_opclass
+	WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index') AND oid NOT IN
 	(SELECT objid FROM pg_depend WHERE classid = 'pg_opclass'::regclass AND deptype = 'e');
 -- The order in which the two extensions are created does not matter.
 CREATE DATABASE index_ls_classes TEMPLATE template0;
@@ -175,6 +206,8 @@ DROP TABLE ci;
 DROP EXTENSION leanstore_am;
 CREATE EXTENSION leanstore_am;
 DROP EXTENSION citext;
-SELECT opcname FROM pg_opclass WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index') AND opcnamespace = 'pg_catalog'::regnamespace;
+SELECT opcname FROM pg_opclass
+	WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index')
+	AND opcnamespace = 'pg_catalog'::regnamespace;
 \c leanstore_regression
 DROP DATABASE index_ls_classes;

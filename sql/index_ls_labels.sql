@@ -1,5 +1,5 @@
--- Columns of leanstore indexes that are compared by their operator class' procedure: text under a libc collation, and
--- operator classes of users.
+-- Columns of leanstore indexes that are compared by their operator class' procedure: text under a
+-- libc collation, and operator classes of users.
 CREATE SCHEMA index_ls_labels;
 SET search_path = index_ls_labels, public;
 CREATE COLLATION libc (provider = libc, locale = 'C.utf8');
@@ -7,39 +7,61 @@ CREATE COLLATION libc (provider = libc, locale = 'C.utf8');
 -- Integers by their distance from 50, so that some that differ are equal.
 CREATE FUNCTION away_cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 	AS 'BEGIN RETURN sign(abs($1 - 50) - abs($2 - 50))::int; END';
-CREATE FUNCTION away_lt(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS 'BEGIN RETURN abs($1 - 50) < abs($2 - 50); END';
-CREATE FUNCTION away_le(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS 'BEGIN RETURN abs($1 - 50) <= abs($2 - 50); END';
-CREATE FUNCTION away_eq(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS 'BEGIN RETURN abs($1 - 50) = abs($2 - 50); END';
-CREATE FUNCTION away_ge(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS 'BEGIN RETURN abs($1 - 50) >= abs($2 - 50); END';
-CREATE FUNCTION away_gt(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS 'BEGIN RETURN abs($1 - 50) > abs($2 - 50); END';
-CREATE OPERATOR <| (FUNCTION = away_lt, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |>, RESTRICT = scalarltsel);
-CREATE OPERATOR <=| (FUNCTION = away_le, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |>=, RESTRICT = scalarlesel);
-CREATE OPERATOR =| (FUNCTION = away_eq, LEFTARG = int, RIGHTARG = int, COMMUTATOR = =|, RESTRICT = eqsel, MERGES);
-CREATE OPERATOR |>= (FUNCTION = away_ge, LEFTARG = int, RIGHTARG = int, COMMUTATOR = <=|, RESTRICT = scalargesel);
-CREATE OPERATOR |> (FUNCTION = away_gt, LEFTARG = int, RIGHTARG = int, COMMUTATOR = <|, RESTRICT = scalargtsel);
+CREATE FUNCTION away_lt(int, int) RETURNS bool
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+	AS 'BEGIN RETURN abs($1 - 50) < abs($2 - 50); END';
+CREATE FUNCTION away_le(int, int) RETURNS bool
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+	AS 'BEGIN RETURN abs($1 - 50) <= abs($2 - 50); END';
+CREATE FUNCTION away_eq(int, int) RETURNS bool
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+	AS 'BEGIN RETURN abs($1 - 50) = abs($2 - 50); END';
+CREATE FUNCTION away_ge(int, int) RETURNS bool
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+	AS 'BEGIN RETURN abs($1 - 50) >= abs($2 - 50); END';
+CREATE FUNCTION away_gt(int, int) RETURNS bool
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+	AS 'BEGIN RETURN abs($1 - 50) > abs($2 - 50); END';
+CREATE OPERATOR <| (FUNCTION = away_lt, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |>,
+	RESTRICT = scalarltsel);
+CREATE OPERATOR <=| (FUNCTION = away_le, LEFTARG = int, RIGHTARG = int, COMMUTATOR = |>=,
+	RESTRICT = scalarlesel);
+CREATE OPERATOR =| (FUNCTION = away_eq, LEFTARG = int, RIGHTARG = int, COMMUTATOR = =|,
+	RESTRICT = eqsel, MERGES);
+CREATE OPERATOR |>= (FUNCTION = away_ge, LEFTARG = int, RIGHTARG = int, COMMUTATOR = <=|,
+	RESTRICT = scalargesel);
+CREATE OPERATOR |> (FUNCTION = away_gt, LEFTARG = int, RIGHTARG = int, COMMUTATOR = <|,
+	RESTRICT = scalargtsel);
 CREATE OPERATOR CLASS away_ops FOR TYPE int USING leanstore AS
-	OPERATOR 1 <|, OPERATOR 2 <=|, OPERATOR 3 =|, OPERATOR 4 |>=, OPERATOR 5 |>, FUNCTION 1 away_cmp(int, int);
+	OPERATOR 1 <|, OPERATOR 2 <=|, OPERATOR 3 =|, OPERATOR 4 |>=, OPERATOR 5 |>,
+	FUNCTION 1 away_cmp(int, int);
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'away_ops';
 
--- What such indexes are: leanstore, also when nobody says so.
-CREATE TABLE t (id int PRIMARY KEY, name text COLLATE libc UNIQUE, n int, tags text[] COLLATE libc) USING leanstore;
+-- What such indexes are: leanstore, also when the statement does not say so.
+CREATE TABLE t (id int PRIMARY KEY, name text COLLATE libc UNIQUE, n int, tags text[] COLLATE libc)
+	USING leanstore;
 CREATE INDEX t_n ON t (n away_ops);
 CREATE INDEX t_tags ON t USING leanstore (tags DESC, id);
-SELECT c.relname, amname FROM pg_class c JOIN pg_index i ON indexrelid = c.oid JOIN pg_am a ON relam = a.oid
+SELECT c.relname, amname FROM pg_class c JOIN pg_index i ON indexrelid = c.oid
+	JOIN pg_am a ON relam = a.oid
 WHERE indrelid = 't'::regclass ORDER BY 1;
 -- a class of btree that this one stands for
 CREATE OPERATOR CLASS away_btree_ops FOR TYPE int USING btree AS
-	OPERATOR 1 <|, OPERATOR 2 <=|, OPERATOR 3 =|, OPERATOR 4 |>=, OPERATOR 5 |>, FUNCTION 1 away_cmp(int, int);
+	OPERATOR 1 <|, OPERATOR 2 <=|, OPERATOR 3 =|, OPERATOR 4 |>=, OPERATOR 5 |>,
+	FUNCTION 1 away_cmp(int, int);
 CREATE INDEX t_n_btree ON t (n away_btree_ops);
 SELECT amname FROM pg_class c JOIN pg_am a ON relam = a.oid WHERE c.relname = 't_n_btree';
 DROP INDEX t_n_btree;
 
 -- Insertion in any order, up and down, into gaps; equal values that differ.
 SELECT setseed(0.5);
-INSERT INTO t SELECT i, 'r' || md5(i::text), i % 101, ARRAY['x', (i % 7)::text] FROM generate_series(1, 2000) i;
+INSERT INTO t SELECT i, 'r' || md5(i::text), i % 101, ARRAY['x', (i % 7)::text]
+	FROM generate_series(1, 2000) i;
 INSERT INTO t SELECT i, 'a' || to_char(i, '00000'), i % 13, NULL FROM generate_series(2001, 4000) i;
-INSERT INTO t SELECT i, 'z' || to_char(10000 - i, '00000'), NULL, '{}' FROM generate_series(4001, 6000) i;
-INSERT INTO t SELECT i, 'r5' || to_char(i, '00000'), -i, ARRAY[NULL] FROM generate_series(6001, 6500) i;
+INSERT INTO t SELECT i, 'z' || to_char(10000 - i, '00000'), NULL, '{}'
+	FROM generate_series(4001, 6000) i;
+INSERT INTO t SELECT i, 'r5' || to_char(i, '00000'), -i, ARRAY[NULL]
+	FROM generate_series(6001, 6500) i;
 SELECT leanstore_check('t');
 
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -54,15 +76,20 @@ SELECT plan('SELECT name FROM t WHERE name >= ''r0'' AND name < ''r1'' ORDER BY 
 SELECT plan('SELECT n FROM t WHERE n <=| 51 ORDER BY n USING <|');
 
 -- The order is that of a sort of a sequential scan.
-CREATE FUNCTION same_as_sort(columns text, condition text, ordering text) RETURNS bool LANGUAGE plpgsql AS $$
+CREATE FUNCTION same_as_sort(columns text, condition text, ordering text) RETURNS bool
+	LANGUAGE plpgsql AS $$
 DECLARE
 	by_index text;
 	by_sort text;
-	query text := format('SELECT md5(string_agg(s::text, '','')) FROM (SELECT %s FROM t WHERE %s ORDER BY %s) AS s', columns, condition, ordering);
+	query text := format('SELECT md5(string_agg(s::text, '','')) '
+		'FROM (SELECT %s FROM t WHERE %s ORDER BY %s) AS s', columns, condition, ordering);
 BEGIN
 	SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off;
 	EXECUTE query INTO by_index;
-	SET LOCAL enable_sort = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off;
+	SET LOCAL enable_sort = on;
+	SET LOCAL enable_seqscan = on;
+	SET LOCAL enable_indexscan = off;
+	SET LOCAL enable_indexonlyscan = off;
 	EXECUTE query INTO by_sort;
 	SET LOCAL enable_indexscan = on; SET LOCAL enable_indexonlyscan = on;
 	RETURN by_index IS NOT DISTINCT FROM by_sort;
@@ -70,8 +97,10 @@ END $$;
 SELECT same_as_sort('name', 'true', 'name'), same_as_sort('name', 'true', 'name DESC'),
 	same_as_sort('name', 'name > ''r7'' AND name <= ''r99''', 'name'),
 	same_as_sort('name', 'name BETWEEN ''a 02500'' AND ''a 02600''', 'name DESC'),
-	same_as_sort('name', 'name = ANY (ARRAY[''a 02500'', ''nobody'', NULL, ''z 05000'', ''a 02001''])', 'name'),
-	same_as_sort('name', 'name >= ''a 02500''::name COLLATE libc AND ''a 02600''::name COLLATE libc > name', 'name'),
+	same_as_sort('name',
+		'name = ANY (ARRAY[''a 02500'', ''nobody'', NULL, ''z 05000'', ''a 02001''])', 'name'),
+	same_as_sort('name',
+		'name >= ''a 02500''::name COLLATE libc AND ''a 02600''::name COLLATE libc > name', 'name'),
 	same_as_sort('abs(n - 50)', 'n |>= 60', 'n USING <|'),
 	same_as_sort('abs(n - 50)', 'n <| 40', 'n USING |>'),
 	same_as_sort('tags, id', 'true', 'tags DESC, id'),
@@ -124,7 +153,8 @@ INSERT INTO u VALUES (48), (30);
 SELECT n FROM u ORDER BY n USING <|;
 SELECT leanstore_check('u');
 DROP TABLE u;
-CREATE TABLE u (n int, m text COLLATE libc, o int, UNIQUE (m, o) DEFERRABLE INITIALLY DEFERRED, EXCLUDE USING leanstore (m WITH =, n WITH =)) USING leanstore;
+CREATE TABLE u (n int, m text COLLATE libc, o int, UNIQUE (m, o) DEFERRABLE INITIALLY DEFERRED,
+	EXCLUDE USING leanstore (m WITH =, n WITH =)) USING leanstore;
 INSERT INTO u SELECT i, 'm' || i % 10, i FROM generate_series(1, 100) i;
 UPDATE u SET o = o + 10;
 INSERT INTO u VALUES (1000, 'm5', 15);
@@ -132,7 +162,8 @@ INSERT INTO u VALUES (15, 'm5', 1000);
 SELECT leanstore_check('u');
 
 -- A foreign key.
-CREATE TABLE child (name text COLLATE libc REFERENCES t (name) ON UPDATE CASCADE ON DELETE CASCADE) USING leanstore;
+CREATE TABLE child (name text COLLATE libc REFERENCES t (name) ON UPDATE CASCADE ON DELETE CASCADE)
+	USING leanstore;
 CREATE INDEX ON child (name) INCLUDE (name);
 INSERT INTO child SELECT name FROM t WHERE name < 'b' AND id % 100 = 0;
 INSERT INTO child VALUES ('nobody');
@@ -145,18 +176,21 @@ SELECT leanstore_check('child'), leanstore_check('t');
 CREATE TABLE m (a text COLLATE libc, b int, c text COLLATE libc, d text) USING leanstore;
 CREATE INDEX m_1 ON m USING leanstore (a DESC, b, c DESC NULLS LAST) INCLUDE (d);
 CREATE INDEX m_2 ON m USING leanstore (b, c, a NULLS FIRST);
-INSERT INTO m SELECT CASE WHEN i % 11 > 0 THEN 'a' || i % 11 END, i % 5, CASE WHEN i % 17 > 0 THEN md5((i % 333)::text) END, 'd' || i
+INSERT INTO m SELECT CASE WHEN i % 11 > 0 THEN 'a' || i % 11 END, i % 5,
+	CASE WHEN i % 17 > 0 THEN md5((i % 333)::text) END, 'd' || i
 	FROM generate_series(1, 3000) i;
 SELECT leanstore_check('m');
 REINDEX TABLE m;
 SELECT leanstore_check('m');
 DELETE FROM m WHERE b = 3;
 VACUUM m;
-INSERT INTO m SELECT 'a' || i % 11, 3, md5((i % 333)::text), 'e' || i FROM generate_series(1, 1000) i;
+INSERT INTO m SELECT 'a' || i % 11, 3, md5((i % 333)::text), 'e' || i
+	FROM generate_series(1, 1000) i;
 SELECT leanstore_check('m');
 
 -- Damage: the function says something else than when the index was built.
-CREATE OR REPLACE FUNCTION away_cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+CREATE OR REPLACE FUNCTION away_cmp(int, int) RETURNS int
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 	AS 'BEGIN RETURN sign(abs($1 - 40) - abs($2 - 40)); END';
 SELECT leanstore_check('t');
 REINDEX INDEX t_n;
@@ -166,7 +200,8 @@ SELECT leanstore_check('t');
 \c -
 SET search_path = index_ls_labels, public;
 SET enable_seqscan = off;
-CREATE OR REPLACE FUNCTION away_cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+CREATE OR REPLACE FUNCTION away_cmp(int, int) RETURNS int
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 	AS $$ BEGIN
 		IF $2 = 4711 THEN RAISE EXCEPTION 'no comparison with %', $2; END IF;
 		RETURN sign(abs($1 - 40) - abs($2 - 40));
@@ -182,7 +217,8 @@ COMMIT;
 SELECT n FROM t WHERE n =| 4712;
 SELECT leanstore_check('t');
 
--- A value between the last two, again and again: labels grow until there is no room, and REINDEX makes some.
+-- A value between the last two, again and again: labels grow until there is no room, and REINDEX
+-- makes some.
 CREATE TABLE worst (v text COLLATE libc) USING leanstore;
 CREATE INDEX worst_v ON worst (v);
 CREATE FUNCTION insert_between(n int) RETURNS text LANGUAGE plpgsql AS $$

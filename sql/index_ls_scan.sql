@@ -8,21 +8,28 @@ SET max_parallel_workers_per_gather = 0;
 SELECT count(*) AS classes, bool_and(amvalidate(oid)) AS valid FROM pg_opclass
 	WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'leanstore_index');
 CREATE VIEW member AS
-	SELECT amname, opfname, amoplefttype::regtype, amoprighttype::regtype, amopstrategy AS place, amopopr::regoperator::text AS member
+	SELECT amname, opfname, amoplefttype::regtype, amoprighttype::regtype, amopstrategy AS place,
+		amopopr::regoperator::text AS member
 	FROM pg_amop JOIN pg_opfamily f ON f.oid = amopfamily JOIN pg_am a ON a.oid = opfmethod
 	UNION ALL
-	SELECT amname, opfname, amproclefttype::regtype, amprocrighttype::regtype, amprocnum, amproc::regprocedure::text
-	FROM pg_amproc JOIN pg_opfamily f ON f.oid = amprocfamily JOIN pg_am a ON a.oid = opfmethod WHERE amprocnum = 1
+	SELECT amname, opfname, amproclefttype::regtype, amprocrighttype::regtype, amprocnum,
+		amproc::regprocedure::text
+	FROM pg_amproc JOIN pg_opfamily f ON f.oid = amprocfamily JOIN pg_am a ON a.oid = opfmethod
+	WHERE amprocnum = 1
 	UNION ALL
 	SELECT amname, opfname, opcintype::regtype, NULL, NULL, opcname || opcdefault FROM pg_opclass
 	JOIN pg_opfamily f ON f.oid = opcfamily JOIN pg_am a ON a.oid = opcmethod;
 SELECT 'missing', opfname, amoplefttype, amoprighttype, place, member
-	FROM (TABLE member EXCEPT SELECT 'btree', opfname, amoplefttype, amoprighttype, place, member FROM member WHERE amname = 'leanstore_index') m
+	FROM (TABLE member EXCEPT SELECT 'btree', opfname, amoplefttype, amoprighttype, place, member
+		FROM member WHERE amname = 'leanstore_index') m
 	WHERE amname = 'btree';
 
-CREATE TABLE t (id int, a int, b int2, c text COLLATE "C", n name, d date, pad text) USING leanstore;
-INSERT INTO t SELECT i, i % 5, i % 1000, 'c' || i % 50, 'n' || i, date '2026-01-01' + i, repeat('.', 50) FROM generate_series(1, 10000) i;
-INSERT INTO t (id, a, b, c, n, d) VALUES (10001, NULL, NULL, NULL, NULL, NULL), (10002, 6, 7, 'c7', 'n7', 'infinity');
+CREATE TABLE t (id int, a int, b int2, c text COLLATE "C", n name, d date, pad text)
+	USING leanstore;
+INSERT INTO t SELECT i, i % 5, i % 1000, 'c' || i % 50, 'n' || i, date '2026-01-01' + i,
+	repeat('.', 50) FROM generate_series(1, 10000) i;
+INSERT INTO t (id, a, b, c, n, d) VALUES (10001, NULL, NULL, NULL, NULL, NULL),
+	(10002, 6, 7, 'c7', 'n7', 'infinity');
 CREATE UNIQUE INDEX t_id ON t USING leanstore_index (id);
 CREATE INDEX t_ab ON t USING leanstore_index (a, b DESC) INCLUDE (id);
 CREATE INDEX t_c ON t USING leanstore_index (c);
@@ -35,7 +42,8 @@ CREATE FUNCTION did(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off, BUFFERS off) ' || query LOOP
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off, BUFFERS off) '
+		|| query LOOP
 		RETURN NEXT line;
 	END LOOP;
 END $$;
@@ -49,7 +57,9 @@ SELECT did('SELECT id FROM t WHERE id > 5 AND id < 3');
 SELECT did('SELECT id FROM t WHERE id = (SELECT NULL::int)');
 SELECT did('SELECT a, b, id FROM t WHERE b = 500');
 SELECT did('SELECT a, b, id FROM t WHERE a >= 0 AND b = 500 ORDER BY a DESC, b');
-SELECT did('SELECT a, b, id FROM t WHERE (a, b) IN ((2, 7), (4, 504), (3, 3)) AND a IN (2, 3, 4) AND b IN (3, 7, 504) ORDER BY a, b DESC');
+SELECT
+	did('SELECT a, b, id FROM t WHERE (a, b) IN ((2, 7), (4, 504), (3, 3)) AND a IN (2, 3, 4) '
+		'AND b IN (3, 7, 504) ORDER BY a, b DESC');
 SELECT did('SELECT a, b, id FROM t WHERE (a, id) > (3, 9990)');
 RESET enable_bitmapscan;
 SET enable_indexscan = off;
@@ -78,14 +88,15 @@ SELECT n FROM t WHERE n = 'n77'::text OR n = 'n78';
 SELECT n FROM t WHERE n LIKE 'n777_' ORDER BY n;
 SELECT min(d), max(d), min(b), max(b), min(n), max(n) FROM t;
 
--- Marks: duplicates on both sides of a merge join whose inner side is a bare index scan.
+-- Marks: duplicates on both sides of a merge join that has a bare index scan as its inner side.
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_sort = off;
 SET enable_material = off;
 EXPLAIN (COSTS off) SELECT count(*), sum(x.id - y.id) FROM t x JOIN t y ON x.b = y.b WHERE x.b < 20;
 SELECT count(*), sum(x.id - y.id) FROM t x JOIN t y ON x.b = y.b WHERE x.b < 20;
-SELECT count(*), sum(x.id + y.id) FROM t x JOIN t y ON x.a = y.a AND x.b = y.b WHERE y.a IN (1, 3) AND x.b BETWEEN 10 AND 40;
+SELECT count(*), sum(x.id + y.id) FROM t x JOIN t y ON x.a = y.a AND x.b = y.b
+	WHERE y.a IN (1, 3) AND x.b BETWEEN 10 AND 40;
 RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_sort;
@@ -93,8 +104,10 @@ RESET enable_material;
 
 -- Cursors: across savepoints, with changes by the same transaction in between.
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT id FROM t WHERE id IN (10, 20, 30, 40) OR id BETWEEN 35 AND 38 ORDER BY id;
-DECLARE r SCROLL CURSOR FOR SELECT a, b, id FROM t WHERE a IN (0, 4) AND b = ANY ('{4,5,999,1000,100}') ORDER BY a DESC, b;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t
+	WHERE id IN (10, 20, 30, 40) OR id BETWEEN 35 AND 38 ORDER BY id;
+DECLARE r SCROLL CURSOR FOR SELECT a, b, id FROM t
+	WHERE a IN (0, 4) AND b = ANY ('{4,5,999,1000,100}') ORDER BY a DESC, b;
 FETCH 2 FROM r;
 SAVEPOINT s;
 FETCH 3 FROM c;

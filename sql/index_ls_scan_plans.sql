@@ -10,19 +10,25 @@ SET max_parallel_workers_per_gather = 0;
 CREATE FUNCTION on_both(command text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE replace(replace(command, '?am', 'heap'), '?', 'h');
-	EXECUTE replace(replace(replace(command, '?am', 'leanstore'), 'USING btree', 'USING leanstore_index'), '?', 'l');
+	EXECUTE replace(replace(replace(command, '?am', 'leanstore'), 'USING btree',
+		'USING leanstore_index'), '?', 'l');
 END $$;
 
-SELECT on_both($$ CREATE TABLE ?_fact (id int NOT NULL, a int, b int, c text COLLATE "C", d bigint NOT NULL, pad text) USING ?am WITH (autovacuum_enabled = off) $$);
-SELECT on_both($$ INSERT INTO ?_fact SELECT i, i % 100, CASE WHEN i % 11 > 0 THEN i % 1000 END, 'name' || i % 5000, i * 3, repeat('x', 60) FROM generate_series(1, 20000) i $$);
+SELECT on_both(
+	$$ CREATE TABLE ?_fact (id int NOT NULL, a int, b int, c text COLLATE "C", d bigint NOT NULL,
+		pad text) USING ?am WITH (autovacuum_enabled = off) $$);
+SELECT on_both($$ INSERT INTO ?_fact SELECT i, i % 100, CASE WHEN i % 11 > 0 THEN i % 1000 END,
+	'name' || i % 5000, i * 3, repeat('x', 60) FROM generate_series(1, 20000) i $$);
 SELECT on_both($$ CREATE UNIQUE INDEX ?_fact_id ON ?_fact USING btree (id) $$);
 SELECT on_both($$ CREATE INDEX ?_fact_ab ON ?_fact USING btree (a, b DESC) $$);
 SELECT on_both($$ CREATE INDEX ?_fact_b ON ?_fact USING btree (b NULLS FIRST) INCLUDE (d) $$);
 SELECT on_both($$ CREATE INDEX ?_fact_c ON ?_fact USING btree (c) $$);
 SELECT on_both($$ CREATE INDEX ?_fact_expr ON ?_fact USING btree ((a + b), id) $$);
 SELECT on_both($$ CREATE INDEX ?_fact_part ON ?_fact USING btree (d) WHERE a = 7 $$);
-SELECT on_both($$ CREATE TABLE ?_dim (id int NOT NULL, code text, big bigint) USING ?am WITH (autovacuum_enabled = off) $$);
-SELECT on_both($$ INSERT INTO ?_dim SELECT i, 'Code' || i, i * 5 FROM generate_series(1, 3000) i $$);
+SELECT on_both($$ CREATE TABLE ?_dim (id int NOT NULL, code text, big bigint)
+	USING ?am WITH (autovacuum_enabled = off) $$);
+SELECT on_both($$ INSERT INTO ?_dim SELECT i, 'Code' || i, i * 5
+	FROM generate_series(1, 3000) i $$);
 SELECT on_both($$ CREATE UNIQUE INDEX ?_dim_id ON ?_dim USING btree (id) $$);
 SELECT on_both($$ CREATE INDEX ?_dim_code ON ?_dim USING btree (code text_pattern_ops) $$);
 SELECT on_both($$ CREATE UNIQUE INDEX ?_dim_big ON ?_dim USING btree (big) $$);
@@ -97,28 +103,59 @@ INSERT INTO query (kind, text) VALUES
 	('join', 'SELECT * FROM ?_dim x JOIN ?_fact y ON y.id = x.id WHERE x.big = 50'),
 	('join', 'SELECT * FROM ?_dim x JOIN ?_fact y ON y.d = x.id WHERE y.a = 7 AND x.id < 9'),
 	('join', 'SELECT * FROM ?_dim x, ?_fact y WHERE y.id = x.big'),
-	('join', 'SELECT * FROM ?_fact x WHERE id IN (SELECT big FROM ?_dim WHERE code LIKE ''Code29%'')'),
-	('join', 'SELECT * FROM ?_fact x WHERE NOT EXISTS (SELECT FROM ?_dim y WHERE y.id = x.id) ORDER BY id LIMIT 8'),
-	('merge join', 'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_dim x JOIN ?_fact y USING (id)'),
-	('merge join', 'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_dim x JOIN ?_fact y ON x.big = y.id'),
-	('merge join', 'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_fact x JOIN ?_fact y USING (a) WHERE x.id < 100'),
-	('merge join', 'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_dim x FULL JOIN ?_dim y USING (id)'),
+	('join',
+		'SELECT * FROM ?_fact x WHERE id IN (SELECT big FROM ?_dim WHERE code LIKE ''Code29%'')'),
+	('join',
+		'SELECT * FROM ?_fact x WHERE NOT EXISTS (SELECT FROM ?_dim y WHERE y.id = x.id) '
+		'ORDER BY id LIMIT 8'),
+	('merge join',
+		'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_dim x JOIN ?_fact y '
+		'USING (id)'),
+	('merge join',
+		'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_dim x JOIN ?_fact y '
+		'ON x.big = y.id'),
+	('merge join',
+		'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_fact x '
+		'JOIN ?_fact y USING (a) WHERE x.id < 100'),
+	('merge join',
+		'SET enable_hashjoin = off; SET enable_nestloop = off; SELECT * FROM ?_dim x '
+		'FULL JOIN ?_dim y USING (id)'),
 	('join removal', 'SELECT y.* FROM ?_fact y LEFT JOIN ?_dim x ON x.id = y.a'),
 	('join removal', 'SELECT y.* FROM ?_fact y LEFT JOIN ?_dim x ON x.big = y.a'),
 	('self join', 'SELECT x.* FROM ?_dim x JOIN ?_dim y ON x.id = y.id WHERE y.code > ''x'''),
 	('window', 'SELECT id, rank() OVER (ORDER BY id) FROM ?_fact LIMIT 5'),
-	('window', 'SELECT a, b, row_number() OVER (PARTITION BY a ORDER BY b DESC) FROM ?_fact LIMIT 5'),
-	('window', 'SELECT id, sum(b) OVER (ORDER BY id RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING) FROM ?_fact LIMIT 5'),
+	('window',
+		'SELECT a, b, row_number() OVER (PARTITION BY a ORDER BY b DESC) FROM ?_fact LIMIT 5'),
+	('window',
+		'SELECT id, sum(b) OVER (ORDER BY id RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING) '
+		'FROM ?_fact LIMIT 5'),
 	('append', 'SELECT id FROM ?_fact UNION ALL SELECT id FROM ?_dim ORDER BY id LIMIT 5'),
 	('append', 'SELECT id FROM ?_dim UNION SELECT big FROM ?_dim ORDER BY 1 LIMIT 5'),
 	('lock', 'SELECT * FROM ?_dim WHERE id = 8 FOR UPDATE'),
 	('change', 'UPDATE ?_dim SET code = ''x'' WHERE id = 8'),
 	('change', 'DELETE FROM ?_dim WHERE big < 20'),
-	('change', 'INSERT INTO ?_dim VALUES (1, '''', 0) ON CONFLICT (id) DO UPDATE SET code = excluded.code'),
-	('change', 'MERGE INTO ?_dim x USING (VALUES (1, ''a'')) v (id, code) ON x.id = v.id WHEN MATCHED THEN UPDATE SET code = v.code'),
-	('parallel', 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; SET enable_seqscan = off; SELECT count(pad) FROM ?_fact WHERE id > 5000'),
-	('parallel', 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; SET enable_seqscan = off; SELECT count(*) FROM ?_fact WHERE id > 5000'),
-	('parallel', 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; SET enable_bitmapscan = off; SET enable_seqscan = off; SELECT a, count(pad) FROM ?_fact WHERE a > 50 GROUP BY a ORDER BY a');
+	('change',
+		'INSERT INTO ?_dim VALUES (1, '''', 0) ON CONFLICT (id) DO UPDATE '
+		'SET code = excluded.code'),
+	('change',
+		'MERGE INTO ?_dim x USING (VALUES (1, ''a'')) v (id, code) ON x.id = v.id '
+		'WHEN MATCHED THEN UPDATE SET code = v.code'),
+	('parallel',
+		'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; '
+		'SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; '
+		'SET min_parallel_table_scan_size = 0; SET enable_seqscan = off; SELECT count(pad) '
+		'FROM ?_fact WHERE id > 5000'),
+	('parallel',
+		'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; '
+		'SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; '
+		'SET min_parallel_table_scan_size = 0; SET enable_seqscan = off; SELECT count(*) '
+		'FROM ?_fact WHERE id > 5000'),
+	('parallel',
+		'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; '
+		'SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; '
+		'SET min_parallel_table_scan_size = 0; SET enable_bitmapscan = off; '
+		'SET enable_seqscan = off; SELECT a, count(pad) FROM ?_fact WHERE a > 50 GROUP BY a '
+		'ORDER BY a');
 
 CREATE FUNCTION shape(query text, tables text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -140,7 +177,8 @@ BEGIN
 	RETURN array_to_string(lines, E'\n');
 END $$;
 
-CREATE FUNCTION compare_plans() RETURNS TABLE (kind text, query text, btree text, leanstore text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION compare_plans() RETURNS TABLE (kind text, query text, btree text, leanstore text)
+	LANGUAGE plpgsql AS $$
 DECLARE
 	q query;
 BEGIN
@@ -159,14 +197,16 @@ BEGIN
 	END LOOP;
 END $$;
 
-SELECT count(*) AS queries, count(*) FILTER (WHERE shape(text, 'l') ~ 'Index.* using|Bitmap Index Scan') > 60 AS most_use_an_index
+SELECT count(*) AS queries,
+	count(*) FILTER (WHERE shape(text, 'l') ~ 'Index.* using|Bitmap Index Scan')
+	> 60 AS most_use_an_index
 	FROM query WHERE text NOT LIKE 'SET%';
 \x on
 SELECT * FROM compare_plans();
 \x off
 
--- At SERIALIZABLE a look-up in a small table takes the index, for a sequential scan locks the whole table; READ ONLY
--- transactions lock nothing.
+-- At SERIALIZABLE a look-up in a small table takes the index, for a sequential scan locks the whole
+-- table; READ ONLY transactions lock nothing.
 CREATE TABLE small (id int PRIMARY KEY, v int) USING leanstore;
 INSERT INTO small SELECT i, i FROM generate_series(1, 20) i;
 ANALYZE small;

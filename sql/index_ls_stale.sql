@@ -1,10 +1,12 @@
--- An update of an indexed column leaves the row where it is, if only plain leanstore indexes have the column.
+-- An update of an indexed column leaves the row where it is, if only plain leanstore indexes have
+-- the column.
 CREATE EXTENSION IF NOT EXISTS leanstore_am;
 SET default_table_access_method = leanstore;
 -- leanstore_accel may be loaded, and EXPLAIN tells of it
-SET leanstore_accel.reuse_plans = off;
+SET leanstore_accel.plan_cache = off;
 
-CREATE TABLE st (id int PRIMARY KEY, a int, b text COLLATE "C", c int, d numeric, e int, f int, g int, h int[], i text COLLATE "und-x-icu", j int) WITH (fillfactor = 100);
+CREATE TABLE st (id int PRIMARY KEY, a int, b text COLLATE "C", c int, d numeric, e int, f int,
+	g int, h int[], i text COLLATE "und-x-icu", j int) WITH (fillfactor = 100);
 CREATE INDEX ON st (a);
 CREATE INDEX ON st (b DESC NULLS FIRST, a);
 CREATE UNIQUE INDEX ON st (c);
@@ -15,18 +17,25 @@ CREATE INDEX ON st USING btree (g);
 CREATE INDEX ON st USING gin (h);
 CREATE INDEX ON st (i);
 CREATE INDEX ON st USING brin (j);
-INSERT INTO st SELECT n, n, 'b' || n, n, n, n, n, n, ARRAY[n], 'i' || n, n FROM generate_series(1, 100) n;
+INSERT INTO st SELECT n, n, 'b' || n, n, n, n, n, n, ARRAY[n], 'i' || n, n
+	FROM generate_series(1, 100) n;
 
 -- these stay
-UPDATE st SET a = 1000 WHERE id = 1 RETURNING old.ctid = new.ctid AS stays, 'a, of two indexes' AS what;
-UPDATE st SET b = NULL WHERE id = 2 RETURNING old.ctid = new.ctid AS stays, 'b becomes null' AS what;
-UPDATE st SET a = a + 1000, b = 'x', j = 500 WHERE id = 3 RETURNING old.ctid = new.ctid AS stays, 'and a summarizing index' AS what;
+UPDATE st SET a = 1000 WHERE id = 1 RETURNING old.ctid = new.ctid AS stays,
+	'a, of two indexes' AS what;
+UPDATE st SET b = NULL WHERE id = 2 RETURNING old.ctid = new.ctid AS stays,
+	'b becomes null' AS what;
+UPDATE st SET a = a + 1000, b = 'x', j = 500 WHERE id = 3 RETURNING old.ctid = new.ctid AS stays,
+	'and a summarizing index' AS what;
 UPDATE st SET i = 'y' WHERE id = 18 RETURNING old.ctid = new.ctid AS stays, 'ICU' AS what;
-UPDATE st SET a = a, c = c WHERE id = 4 RETURNING old.ctid = new.ctid AS stays, 'nothing changes' AS what;
+UPDATE st SET a = a, c = c WHERE id = 4 RETURNING old.ctid = new.ctid AS stays,
+	'nothing changes' AS what;
 -- these move
 UPDATE st SET c = 1000 WHERE id = 11 RETURNING old.ctid = new.ctid AS stays, 'unique' AS what;
-UPDATE st SET a = 1001, c = 1001 WHERE id = 12 RETURNING old.ctid = new.ctid AS stays, 'both' AS what;
-UPDATE st SET d = 1000 WHERE id = 13 RETURNING old.ctid = new.ctid AS stays, 'entries that have more than the key' AS what;
+UPDATE st SET a = 1001, c = 1001 WHERE id = 12
+	RETURNING old.ctid = new.ctid AS stays, 'both' AS what;
+UPDATE st SET d = 1000 WHERE id = 13 RETURNING old.ctid = new.ctid AS stays,
+	'entries that have more than the key' AS what;
 UPDATE st SET e = 1000 WHERE id = 14 RETURNING old.ctid = new.ctid AS stays, 'expression' AS what;
 UPDATE st SET f = 1000 WHERE id = 15 RETURNING old.ctid = new.ctid AS stays, 'predicate' AS what;
 UPDATE st SET g = 1000 WHERE id = 16 RETURNING old.ctid = new.ctid AS stays, 'btree' AS what;

@@ -30,8 +30,21 @@ INSERT INTO u VALUES (9, NULL, 'x', 7);
 ROLLBACK TO s;
 INSERT INTO u VALUES (9, NULL, 'x', 7);
 ROLLBACK;
-DO $$ BEGIN FOR i IN 1..500 LOOP UPDATE u SET c = 8 WHERE c = 7; UPDATE u SET c = 7 WHERE c = 8; END LOOP; END $$;
-DO $$ BEGIN FOR i IN 1..100 LOOP DELETE FROM u WHERE c = 7; INSERT INTO u VALUES (7, NULL, 'x', 7); COMMIT; END LOOP; END $$;
+DO $$
+BEGIN
+	FOR i IN 1..500 LOOP
+		UPDATE u SET c = 8 WHERE c = 7;
+		UPDATE u SET c = 7 WHERE c = 8;
+	END LOOP;
+END $$;
+DO $$
+BEGIN
+	FOR i IN 1..100 LOOP
+		DELETE FROM u WHERE c = 7;
+		INSERT INTO u VALUES (7, NULL, 'x', 7);
+		COMMIT;
+	END LOOP;
+END $$;
 SELECT * FROM u ORDER BY id;
 SELECT leanstore_check('u');
 -- The old row of an update does not count, but another one that is given its row id later does.
@@ -49,7 +62,8 @@ INSERT INTO again VALUES (3, 3);
 UPDATE again SET k = 2 WHERE k = 1;
 ROLLBACK;
 -- Deferred.
-CREATE TABLE d (id int PRIMARY KEY DEFERRABLE, k int UNIQUE DEFERRABLE INITIALLY DEFERRED, n int UNIQUE NULLS NOT DISTINCT DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE d (id int PRIMARY KEY DEFERRABLE, k int UNIQUE DEFERRABLE INITIALLY DEFERRED,
+	n int UNIQUE NULLS NOT DISTINCT DEFERRABLE INITIALLY DEFERRED);
 INSERT INTO d SELECT i, i, i FROM generate_series(1, 10) i;
 UPDATE d SET id = id + 1;
 UPDATE d SET k = 11 - k, n = NULLIF(n, 5);
@@ -63,7 +77,15 @@ SELECT leanstore_check('d');
 DELETE FROM d WHERE id = 12;
 UPDATE d SET n = 13 WHERE id = 13;
 COMMIT;
-BEGIN; SET CONSTRAINTS ALL DEFERRED; UPDATE d SET id = 5; SAVEPOINT s; DELETE FROM d WHERE k > 1; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK TO s; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK;
+BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
+UPDATE d SET id = 5;
+SAVEPOINT s;
+DELETE FROM d WHERE k > 1;
+SET CONSTRAINTS ALL IMMEDIATE;
+ROLLBACK TO s;
+SET CONSTRAINTS ALL IMMEDIATE;
+ROLLBACK;
 INSERT INTO d VALUES (5, 0, 0) ON CONFLICT (id) DO NOTHING;
 INSERT INTO d VALUES (5, 0, 0) ON CONFLICT DO NOTHING RETURNING id;
 SELECT leanstore_check('d'), count(*), sum(id), sum(k), sum(n) FROM d;
@@ -74,7 +96,8 @@ INSERT INTO e VALUES (1, 'b');
 INSERT INTO e VALUES (1, 'b') ON CONFLICT DO NOTHING;
 -- Foreign keys, and what is too long.
 CREATE TABLE p (a int, b text, PRIMARY KEY (b, a) INCLUDE (b));
-CREATE TABLE f (id int PRIMARY KEY, b text, a int, FOREIGN KEY (a, b) REFERENCES p (a, b) ON UPDATE CASCADE ON DELETE SET NULL);
+CREATE TABLE f (id int PRIMARY KEY, b text, a int, FOREIGN KEY (a, b) REFERENCES p (a, b)
+	ON UPDATE CASCADE ON DELETE SET NULL);
 INSERT INTO p VALUES (1, 'one'), (2, 'two');
 INSERT INTO f VALUES (1, 'one', 1), (2, 'two', 2);
 INSERT INTO f VALUES (3, 'two', 1);
@@ -93,7 +116,9 @@ SELECT leanstore_check('p'), leanstore_check('f'), leanstore_check('long');
 
 -- Building: what is in order, what is not, with NULLs at both ends, in little memory.
 CREATE TABLE b (i bigint, s text, n int, f bool);
-INSERT INTO b SELECT (i * 7919) % 100003, 'k' || (i * 31) % 7000, CASE WHEN i % 10 = 0 THEN NULL WHEN i = 11 THEN -2147483648 WHEN i = 12 THEN 2147483647 ELSE (i * 17) % 500 - 250 END, i % 3 = 0
+INSERT INTO b SELECT (i * 7919) % 100003, 'k' || (i * 31) % 7000,
+	CASE WHEN i % 10 = 0 THEN NULL WHEN i = 11 THEN -2147483648 WHEN i = 12 THEN 2147483647
+		ELSE (i * 17) % 500 - 250 END, i % 3 = 0
     FROM generate_series(1, 20000) i;
 SET maintenance_work_mem = '64kB';
 CREATE UNIQUE INDEX b_i ON b (i);
@@ -111,9 +136,12 @@ RESET maintenance_work_mem;
 SELECT leanstore_check('b');
 SELECT pg_relation_size('b_i_desc') > 2 * pg_relation_size('b_i');
 SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;
-SELECT count(*) FILTER (WHERE i < before), count(*), max(i) FROM (SELECT i, lag(i) OVER () AS before FROM (SELECT i FROM b ORDER BY i) x) y;
-SELECT count(*) FILTER (WHERE before IS NULL AND n IS NOT NULL), count(n), count(*) FROM (SELECT n, lag(n, 1, 0) OVER () AS before FROM (SELECT n FROM b ORDER BY n) x) y;
-SELECT count(*) FILTER (WHERE before IS NOT NULL AND n IS NULL), count(n), count(*) FROM (SELECT n, lag(n) OVER () AS before FROM (SELECT n FROM b ORDER BY n NULLS FIRST) x) y;
+SELECT count(*) FILTER (WHERE i < before), count(*), max(i)
+	FROM (SELECT i, lag(i) OVER () AS before FROM (SELECT i FROM b ORDER BY i) x) y;
+SELECT count(*) FILTER (WHERE before IS NULL AND n IS NOT NULL), count(n), count(*)
+	FROM (SELECT n, lag(n, 1, 0) OVER () AS before FROM (SELECT n FROM b ORDER BY n) x) y;
+SELECT count(*) FILTER (WHERE before IS NOT NULL AND n IS NULL), count(n), count(*)
+	FROM (SELECT n, lag(n) OVER () AS before FROM (SELECT n FROM b ORDER BY n NULLS FIRST) x) y;
 RESET enable_seqscan; RESET enable_sort; RESET enable_bitmapscan;
 REINDEX TABLE b;
 REINDEX INDEX CONCURRENTLY b_s;
@@ -128,7 +156,8 @@ REINDEX INDEX b_failed;
 SELECT indisvalid FROM pg_index WHERE indexrelid = 'b_failed'::regclass;
 DROP INDEX CONCURRENTLY b_s_u;
 SELECT leanstore_check('b'), count(*) < 7000 FROM b;
--- In a transaction that changed the table: old versions are for older snapshots, dead rows for nobody.
+-- In a transaction that changed the table: old versions are for older snapshots, dead rows for
+-- none.
 BEGIN;
 CREATE TABLE t (id int, v int);
 INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i;
@@ -159,17 +188,40 @@ CREATE MATERIALIZED VIEW mv USING leanstore AS SELECT * FROM t;
 CREATE UNIQUE INDEX mv_id ON mv (id);
 INSERT INTO t VALUES (2, 2);
 REFRESH MATERIALIZED VIEW CONCURRENTLY mv;
-SELECT leanstore_check('mv'), count(*), (SELECT amname FROM pg_am a JOIN pg_class c ON a.oid = relam WHERE c.oid = 'mv_id'::regclass) FROM mv;
+SELECT leanstore_check('mv'), count(*), (SELECT amname FROM pg_am a JOIN pg_class c ON a.oid = relam
+	WHERE c.oid = 'mv_id'::regclass) FROM mv;
 
 -- Temporary and unlogged.
 CREATE TEMP TABLE tt (id int PRIMARY KEY, v text UNIQUE) ON COMMIT DELETE ROWS;
-BEGIN; INSERT INTO tt SELECT i, i FROM generate_series(1, 1000) i; INSERT INTO tt VALUES (1, 'x') ON CONFLICT DO NOTHING; SELECT count(*) FROM tt WHERE v = '7'; COMMIT;
+BEGIN;
+INSERT INTO tt SELECT i, i FROM generate_series(1, 1000) i;
+INSERT INTO tt VALUES (1, 'x') ON CONFLICT DO NOTHING;
+SELECT count(*) FROM tt WHERE v = '7';
+COMMIT;
 INSERT INTO tt VALUES (1, '1');
-BEGIN; INSERT INTO tt VALUES (1, '1'); REINDEX TABLE tt; INSERT INTO tt VALUES (2, '2'); SELECT leanstore_check('tt'); ROLLBACK;
-BEGIN; INSERT INTO tt VALUES (1, '1'); SAVEPOINT s; TRUNCATE tt; INSERT INTO tt VALUES (1, '2'); ROLLBACK TO s; SELECT leanstore_check('tt'), * FROM tt; COMMIT;
+BEGIN;
+INSERT INTO tt VALUES (1, '1');
+REINDEX TABLE tt;
+INSERT INTO tt VALUES (2, '2');
+SELECT leanstore_check('tt');
+ROLLBACK;
+BEGIN;
+INSERT INTO tt VALUES (1, '1');
+SAVEPOINT s;
+TRUNCATE tt;
+INSERT INTO tt VALUES (1, '2');
+ROLLBACK TO s;
+SELECT leanstore_check('tt'), * FROM tt;
+COMMIT;
 CREATE TEMP TABLE tk (id int PRIMARY KEY);
 INSERT INTO tk SELECT generate_series(1, 1000);
-BEGIN; REINDEX TABLE tk; ROLLBACK; REINDEX TABLE tk; TRUNCATE tk; INSERT INTO tk VALUES (1); VACUUM tk;
+BEGIN;
+REINDEX TABLE tk;
+ROLLBACK;
+REINDEX TABLE tk;
+TRUNCATE tk;
+INSERT INTO tk VALUES (1);
+VACUUM tk;
 SELECT leanstore_check('tk'), leanstore_check('tt'), count(*) FROM tk;
 DROP TABLE tt, tk;
 CREATE UNLOGGED TABLE ul (id int PRIMARY KEY);
@@ -192,11 +244,20 @@ SELECT leanstore_check('v');
 VACUUM v;
 SELECT leanstore_check('v');
 ANALYZE v;
-SELECT relname, reltuples < 60000, relpages > 0 FROM pg_class WHERE oid IN ('v_pkey'::regclass, 'v_k'::regclass) ORDER BY relname;
+SELECT relname, reltuples < 60000, relpages > 0 FROM pg_class
+	WHERE oid IN ('v_pkey'::regclass, 'v_k'::regclass) ORDER BY relname;
 SELECT phase FROM pg_stat_progress_create_index;
-SELECT pg_indexam_progress_phasename(oid, n) FROM pg_am, generate_series(1, 5) n WHERE amname = 'leanstore_index';
-SELECT amname, pg_index_column_has_property('v_pkey', 1, p), p FROM pg_am, unnest(ARRAY['asc', 'nulls_last', 'orderable', 'returnable', 'search_array', 'search_nulls', 'distance_orderable']) p WHERE amname = 'leanstore_index';
-SELECT p, pg_index_has_property('v_pkey', p) FROM unnest(ARRAY['clusterable', 'index_scan', 'bitmap_scan', 'backward_scan']) p;
-SELECT p, pg_indexam_has_property(oid, p) FROM pg_am, unnest(ARRAY['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p WHERE amname = 'leanstore_index';
+SELECT pg_indexam_progress_phasename(oid, n) FROM pg_am, generate_series(1, 5) n
+	WHERE amname = 'leanstore_index';
+SELECT amname, pg_index_column_has_property('v_pkey', 1, p), p
+	FROM pg_am,
+	unnest(ARRAY['asc', 'nulls_last', 'orderable', 'returnable', 'search_array', 'search_nulls',
+		'distance_orderable']) p WHERE amname = 'leanstore_index';
+SELECT p, pg_index_has_property('v_pkey', p)
+	FROM unnest(ARRAY['clusterable', 'index_scan', 'bitmap_scan', 'backward_scan']) p;
+SELECT p, pg_indexam_has_property(oid, p)
+	FROM pg_am,
+	unnest(ARRAY['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p
+	WHERE amname = 'leanstore_index';
 SET client_min_messages = warning;
 DROP SCHEMA index_ls_unique_build CASCADE;

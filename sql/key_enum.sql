@@ -1,7 +1,9 @@
--- Enums in leanstore indexes: values keep their place when others are added, and get no new ones as long as an index depends on it.
+-- Enums in leanstore indexes: values keep their place when others are added, and get no new ones as
+-- long as an index depends on it.
 CREATE TYPE key_color AS ENUM ('red', 'green', 'blue');
 CREATE TABLE key_enum (id int, c key_color, list key_color[]) USING leanstore;
-INSERT INTO key_enum VALUES (1, 'blue', '{red,blue}'), (2, 'red', '{}'), (3, 'green', '{red}'), (4, NULL, '{green}');
+INSERT INTO key_enum VALUES (1, 'blue', '{red,blue}'), (2, 'red', '{}'), (3, 'green', '{red}'),
+	(4, NULL, '{green}');
 CREATE INDEX key_enum_c ON key_enum USING leanstore (c);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -30,7 +32,8 @@ DROP INDEX key_enum_c;
 CREATE DOMAIN key_shade AS key_color;
 CREATE TYPE key_paint AS (name text, shade key_shade);
 CREATE TYPE key_color_range AS RANGE (subtype = key_color);
-CREATE TABLE key_enum_within (p key_paint, r key_color_range, m key_color_multirange, s key_shade[], v text) USING leanstore;
+CREATE TABLE key_enum_within (p key_paint, r key_color_range, m key_color_multirange, s key_shade[],
+	v text) USING leanstore;
 CREATE INDEX within_array ON key_enum USING leanstore (list);
 CREATE INDEX within_row ON key_enum_within USING leanstore (p);
 CREATE INDEX within_range ON key_enum_within USING leanstore (v, r);

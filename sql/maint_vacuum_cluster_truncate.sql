@@ -10,13 +10,16 @@ INSERT INTO m SELECT i, i % 100, repeat('m', i % 200) FROM generate_series(1, 50
 -- ANALYZE: the number of rows is right, statistics exist and are right.
 ANALYZE m;
 SELECT reltuples FROM pg_class WHERE oid = 'm'::regclass;
-SELECT attname, n_distinct, null_frac, array_length(histogram_bounds, 1) > 10 AS histogram FROM pg_stats WHERE schemaname = current_schema AND tablename = 'm' AND attname IN ('id', 'v') ORDER BY attname;
+SELECT attname, n_distinct, null_frac, array_length(histogram_bounds, 1) > 10 AS histogram
+	FROM pg_stats WHERE schemaname = current_schema AND tablename = 'm' AND attname IN ('id', 'v')
+	ORDER BY attname;
 DELETE FROM m WHERE id > 4000;
 UPDATE m SET v = NULL WHERE id % 4 = 0;
 UPDATE m SET id = -id WHERE id % 10 = 0;
 ANALYZE m;
 SELECT reltuples FROM pg_class WHERE oid = 'm'::regclass;
-SELECT attname, n_distinct, null_frac FROM pg_stats WHERE schemaname = current_schema AND tablename = 'm' AND attname IN ('id', 'v') ORDER BY attname;
+SELECT attname, n_distinct, null_frac FROM pg_stats WHERE schemaname = current_schema
+	AND tablename = 'm' AND attname IN ('id', 'v') ORDER BY attname;
 ANALYZE m (t);
 -- More rows than the sample holds: the estimate is near.
 CREATE TABLE many (id int, filler text);
@@ -33,8 +36,14 @@ ANALYZE many;
 SELECT reltuples FROM pg_class WHERE oid = 'many'::regclass;
 -- The planner uses it.
 CREATE FUNCTION estimate(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE plan jsonb; BEGIN EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan; RETURN (plan -> 0 -> 'Plan' ->> 'Plan Rows')::int; END $$;
-SELECT abs(estimate('SELECT * FROM m WHERE v = 5') - 40) < 20 AS near, abs(estimate('SELECT * FROM m') - 4000) < 100 AS all_near;
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN (plan -> 0 -> 'Plan' ->> 'Plan Rows')::int;
+END $$;
+SELECT abs(estimate('SELECT * FROM m WHERE v = 5') - 40) < 20 AS near,
+	abs(estimate('SELECT * FROM m') - 4000) < 100 AS all_near;
 -- Before ANALYZE it goes by the ids that were used: a rewrite gives back those it did not need.
 CREATE TABLE rewritten AS SELECT i FROM generate_series(1, 5000) i;
 SELECT estimate('SELECT * FROM rewritten');
@@ -113,14 +122,23 @@ INSERT INTO tr (t) VALUES ('restarts') RETURNING *;
 BEGIN; TRUNCATE tr, tr_child RESTART IDENTITY; INSERT INTO tr (t) VALUES ('in vain'); ROLLBACK;
 INSERT INTO tr (t) VALUES ('second') RETURNING *;
 SELECT * FROM tr ORDER BY id;
-CREATE FUNCTION on_truncate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% % of %', TG_WHEN, TG_OP, TG_TABLE_NAME; RETURN NULL; END $$;
+CREATE FUNCTION on_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% % of %', TG_WHEN, TG_OP, TG_TABLE_NAME; RETURN NULL; END $$;
 CREATE TRIGGER before_truncate BEFORE TRUNCATE ON tr EXECUTE FUNCTION on_truncate();
 CREATE TRIGGER after_truncate AFTER TRUNCATE ON tr EXECUTE FUNCTION on_truncate();
 TRUNCATE tr, tr_child;
 SELECT count(*) FROM tr;
-DO $$ BEGIN FOR i IN 1..20 LOOP TRUNCATE many; INSERT INTO many SELECT g, 'x' FROM generate_series(1, 100) g; END LOOP; END $$;
+DO $$
+BEGIN
+	FOR i IN 1..20 LOOP
+		TRUNCATE many;
+		INSERT INTO many SELECT g, 'x' FROM generate_series(1, 100) g;
+	END LOOP;
+END $$;
 SELECT count(*), sum(id) FROM many;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -9,9 +9,12 @@ BEGIN
 END $$;
 CREATE FUNCTION blocks(name text, OUT heap bigint, OUT leanstore bigint) LANGUAGE sql
 AS $$ SELECT pg_relation_size('h_' || name) / 8192, pg_relation_size('l_' || name) / 8192 $$;
-SELECT on_both('CREATE TABLE ?_t (id int PRIMARY KEY, v text) USING ?am WITH (autovacuum_enabled = off)');
+SELECT on_both(
+	'CREATE TABLE ?_t (id int PRIMARY KEY, v text) USING ?am WITH (autovacuum_enabled = off)');
 CREATE FUNCTION fill() RETURNS void LANGUAGE sql
-AS $$ SELECT on_both('INSERT INTO ?_t SELECT i, repeat(''v'', 200) FROM generate_series(1, 20000) i') $$;
+AS $$
+	SELECT on_both('INSERT INTO ?_t SELECT i, repeat(''v'', 200) FROM generate_series(1, 20000) i')
+	$$;
 
 -- All rows deleted: both are empty.
 SELECT fill() \g /dev/null
@@ -30,7 +33,8 @@ SELECT leanstore_check('l_t'), count(*), sum(id) FROM l_t;
 SELECT on_both('DELETE FROM ?_t WHERE id > 10000') \g /dev/null
 CREATE TABLE before AS SELECT * FROM blocks('t');
 VACUUM h_t, l_t;
-SELECT round(b.heap / a.heap::numeric, 1) AS heap, round(b.leanstore / a.leanstore::numeric, 1) AS leanstore FROM before b, blocks('t') a;
+SELECT round(b.heap / a.heap::numeric, 1) AS heap,
+	round(b.leanstore / a.leanstore::numeric, 1) AS leanstore FROM before b, blocks('t') a;
 SELECT leanstore_check('l_t'), count(*), sum(id) FROM l_t;
 -- The first half deleted: the last one stays where it is.
 SELECT on_both('DELETE FROM ?_t WHERE id < 5000') \g /dev/null
@@ -56,7 +60,8 @@ SELECT * FROM blocks('t');
 
 -- Temporary and unlogged tables.
 SELECT on_both('CREATE TEMPORARY TABLE ?_temp (id int PRIMARY KEY, v text) USING ?am');
-SELECT on_both('CREATE UNLOGGED TABLE ?_unlogged (id int PRIMARY KEY, v text) USING ?am WITH (autovacuum_enabled = off)');
+SELECT on_both('CREATE UNLOGGED TABLE ?_unlogged (id int PRIMARY KEY, v text) '
+	'USING ?am WITH (autovacuum_enabled = off)');
 SELECT on_both('INSERT INTO ?_temp SELECT i, repeat(''v'', 200) FROM generate_series(1, 5000) i'),
 	on_both('INSERT INTO ?_unlogged SELECT i, repeat(''v'', 200) FROM generate_series(1, 5000) i');
 SELECT on_both('DELETE FROM ?_temp'), on_both('DELETE FROM ?_unlogged');

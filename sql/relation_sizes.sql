@@ -2,7 +2,8 @@
 CREATE SCHEMA relation_sizes;
 SET search_path = relation_sizes, public;
 
-CREATE FUNCTION blocks(relation regclass) RETURNS bigint LANGUAGE sql AS 'SELECT pg_relation_size(relation) / 8192';
+CREATE FUNCTION blocks(relation regclass) RETURNS bigint
+	LANGUAGE sql AS 'SELECT pg_relation_size(relation) / 8192';
 -- "?" stands for h (heap) or l (leanstore)
 CREATE FUNCTION on_both(command text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -26,14 +27,18 @@ CREATE TEMPORARY TABLE l_temporary (id int PRIMARY KEY) USING leanstore;
 CREATE UNLOGGED TABLE l_unlogged (id int PRIMARY KEY) USING leanstore;
 INSERT INTO l_temporary VALUES (1);
 INSERT INTO l_unlogged VALUES (1);
-SELECT blocks('l_temporary'), blocks('l_temporary_pkey'), blocks('l_unlogged'), blocks('l_unlogged_pkey');
+SELECT blocks('l_temporary'), blocks('l_temporary_pkey'), blocks('l_unlogged'),
+	blocks('l_unlogged_pkey');
 
 SELECT on_both('CREATE TABLE ?_parts (id int PRIMARY KEY, v int) PARTITION BY RANGE (id)');
-SELECT on_both(format('CREATE TABLE ?_part_%s PARTITION OF ?_parts FOR VALUES FROM (%s) TO (%s) USING ?am', i, i * 10, i * 10 + 10))
+SELECT on_both(
+	format('CREATE TABLE ?_part_%s PARTITION OF ?_parts FOR VALUES FROM (%s) TO (%s) USING ?am', i,
+		i * 10, i * 10 + 10))
 FROM generate_series(0, 49) i \g /dev/null
 SELECT on_both('INSERT INTO ?_parts SELECT i, 0 FROM generate_series(0, 499) i');
 SELECT left(relname, 1) AS am, count(*) AS files, sum(blocks(oid)) AS blocks FROM pg_class
-WHERE relnamespace = 'relation_sizes'::regnamespace AND relname LIKE '__part\_%' GROUP BY 1 ORDER BY 1;
+WHERE relnamespace = 'relation_sizes'::regnamespace AND relname LIKE '__part\_%'
+	GROUP BY 1 ORDER BY 1;
 
 -- A large one has a few percent to spare.
 SELECT on_both('INSERT INTO ?_small SELECT i, ''v'' || i FROM generate_series(1, 50000) i');

@@ -19,8 +19,10 @@ SET enable_bitmapscan = off;
 SET enable_sort = off;
 EXPLAIN (COSTS off) SELECT id, k, v FROM ours WHERE k BETWEEN 5 AND 3000 ORDER BY k;
 
--- Each row has three numbers to itself.  Returns how many rows were compared, and how many of them differ.
-CREATE FUNCTION compare(rounds int, column_read text, changes float, OUT compared int, OUT differ int) LANGUAGE plpgsql AS $$
+-- Each row has three numbers to itself.  Returns how many rows were compared, and how many of them
+-- differ.
+CREATE FUNCTION compare(rounds int, column_read text, changes float, OUT compared int,
+	OUT differ int) LANGUAGE plpgsql AS $$
 DECLARE
 	a refcursor;
 	b refcursor;
@@ -36,13 +38,17 @@ BEGIN
 	compared := 0;
 	differ := 0;
 	FOR round IN 1 .. rounds LOOP
-		-- An index with stale entries is read one by one, but nobody knows before there are some.
+		-- An index with stale entries is read one by one, but no scan knows before there are some.
 		IF round % 2 = 1 THEN
 			REINDEX INDEX ours_k;
 		END IF;
 		low := floor(random() * 6000);
-		OPEN a SCROLL FOR EXECUTE format('SELECT %s FROM ours WHERE k BETWEEN $1 AND $2 ORDER BY k', column_read) USING low, low + 2500;
-		OPEN b SCROLL FOR EXECUTE format('SELECT %s FROM twin WHERE k BETWEEN $1 AND $2 ORDER BY k', column_read) USING low, low + 2500;
+		OPEN a SCROLL
+			FOR EXECUTE format('SELECT %s FROM ours WHERE k BETWEEN $1 AND $2 ORDER BY k',
+				column_read) USING low, low + 2500;
+		OPEN b SCROLL
+			FOR EXECUTE format('SELECT %s FROM twin WHERE k BETWEEN $1 AND $2 ORDER BY k',
+				column_read) USING low, low + 2500;
 		FOR turn IN 1 .. 60 LOOP
 			-- some steps, then a jump
 			steps := 0;
@@ -69,7 +75,8 @@ BEGIN
 			END LOOP;
 			CONTINUE WHEN random() > changes;
 			-- near where the cursors are, where that is known
-			target := CASE WHEN ra.id IS NULL THEN 1 + floor(random() * 3000) ELSE ra.id + floor(random() * 60) - 20 END;
+			target := CASE WHEN ra.id IS NULL THEN 1 + floor(random() * 3000)
+				ELSE ra.id + floor(random() * 60) - 20 END;
 			BEGIN
 				CASE floor(random() * 4)::int
 					WHEN 0 THEN
@@ -114,7 +121,8 @@ SET enable_nestloop = off;
 SET enable_material = off;
 EXPLAIN (COSTS off) SELECT count(*) FROM few JOIN many USING (k);
 SELECT count(*), sum(few.n * many.n) FROM few JOIN many USING (k);
-SELECT count(*), sum(few.n * many.n) FROM (SELECT i / 3 AS k, i AS n FROM generate_series(0, 23) i) few
+SELECT count(*), sum(few.n * many.n)
+	FROM (SELECT i / 3 AS k, i AS n FROM generate_series(0, 23) i) few
 	JOIN (SELECT i / 150 AS k, i AS n FROM generate_series(0, 1199) i) many ON few.k = many.k;
 RESET enable_hashjoin;
 RESET enable_nestloop;

@@ -1,11 +1,12 @@
--- A scan takes all rows of a leaf at once, a slot fills in system columns when they are wanted, and COPY fills a leaf at a time: what
--- is seen must not tell.
+-- A scan takes all rows of a leaf at once, a slot fills in system columns when they are wanted, and
+-- COPY fills a leaf at a time: what is seen must not tell.
 SET default_table_access_method = leanstore;
 CREATE SCHEMA scan_rows;
 SET search_path = scan_rows, public;
 
 CREATE TABLE wide (id int PRIMARY KEY, v int, t text, big bigint[]);
-INSERT INTO wide SELECT i, i % 7, repeat(chr(97 + i % 26), i % 90), ARRAY[i, i + 1] FROM generate_series(1, 1500) i;
+INSERT INTO wide SELECT i, i % 7, repeat(chr(97 + i % 26), i % 90), ARRAY[i, i + 1]
+	FROM generate_series(1, 1500) i;
 
 -- Cursors: to and fro over leaves, over rows with older versions, behind the ends
 BEGIN;
@@ -50,8 +51,11 @@ SET enable_mergejoin = off;
 SET enable_indexscan = off;
 SET enable_bitmapscan = off;
 SET enable_material = off;
-SELECT count(*), sum(a.id), sum(b.v), min(a.t || b.t) FROM wide a JOIN wide b ON b.id = a.id + 40 AND b.id < 300 WHERE a.id < 250;
-SELECT a.id, b.id, a.xmin = b.xmin, a.ctid, b.ctid FROM wide a, LATERAL (SELECT id, xmin, ctid FROM wide b WHERE b.id > a.id LIMIT 1) b WHERE a.id IN (50, 100, 700);
+SELECT count(*), sum(a.id), sum(b.v), min(a.t || b.t) FROM wide a
+	JOIN wide b ON b.id = a.id + 40 AND b.id < 300 WHERE a.id < 250;
+SELECT a.id, b.id, a.xmin = b.xmin, a.ctid, b.ctid
+	FROM wide a, LATERAL (SELECT id, xmin, ctid FROM wide b WHERE b.id > a.id LIMIT 1) b
+	WHERE a.id IN (50, 100, 700);
 SET enable_material = on;
 SET enable_mergejoin = on;
 SET enable_nestloop = off;
@@ -60,18 +64,22 @@ RESET enable_hashjoin;
 RESET enable_indexscan;
 RESET enable_bitmapscan;
 RESET enable_nestloop;
-SELECT array_agg(w.id), array_agg(w.big), (array_agg(w))[2] FROM (SELECT * FROM wide WHERE id % 250 = 0) w;
+SELECT array_agg(w.id), array_agg(w.big), (array_agg(w))[2]
+	FROM (SELECT * FROM wide WHERE id % 250 = 0) w;
 
 -- System columns of rows that were read, stored, changed, copied
 CREATE TABLE sys (id int, t text);
-INSERT INTO sys VALUES (1, 'a'), (2, NULL) RETURNING ctid, xmin::text = pg_current_xact_id()::xid::text AS own, xmax, tableoid::regclass;
+INSERT INTO sys VALUES (1, 'a'), (2, NULL)
+	RETURNING ctid, xmin::text = pg_current_xact_id()::xid::text AS own, xmax, tableoid::regclass;
 SELECT ctid, xmin <> '0' AS has_xmin, xmax, cmin, tableoid::regclass, sys FROM sys;
 UPDATE sys SET t = 'b' RETURNING ctid, xmin::text = pg_current_xact_id()::xid::text AS own, t;
 BEGIN;
-DELETE FROM sys WHERE id = 1 RETURNING ctid, xmin <> '0' AS has_xmin, xmax::text = pg_current_xact_id()::xid::text AS own, t;
+DELETE FROM sys WHERE id = 1 RETURNING ctid, xmin <> '0' AS has_xmin,
+	xmax::text = pg_current_xact_id()::xid::text AS own, t;
 SELECT ctid, xmax FROM sys ORDER BY ctid;
 ROLLBACK;
-SELECT s.ctid, s.xmin = z.xmin AS same FROM sys s CROSS JOIN (SELECT xmin FROM sys LIMIT 1) z ORDER BY s.t, s.ctid;
+SELECT s.ctid, s.xmin = z.xmin AS same FROM sys s CROSS JOIN (SELECT xmin FROM sys LIMIT 1) z
+	ORDER BY s.t, s.ctid;
 CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE NOTICE '% old % new %', tg_op, OLD, NEW;
@@ -90,7 +98,8 @@ SELECT count(*), sum(added), count(v), count(big) FROM wide;
 SELECT * FROM wide WHERE id IN (1, 2, 2001);
 
 -- COPY: many leaves, rows of any size, and back
-CREATE TABLE loaded (id int, u int DEFAULT 1, t text GENERATED ALWAYS AS (CASE WHEN id % 5 > 0 THEN repeat('x', id * id % 3500) END) STORED);
+CREATE TABLE loaded (id int, u int DEFAULT 1,
+	t text GENERATED ALWAYS AS (CASE WHEN id % 5 > 0 THEN repeat('x', id * id % 3500) END) STORED);
 BEGIN;
 SAVEPOINT s;
 COPY loaded (id) FROM PROGRAM 'seq 1 2000';

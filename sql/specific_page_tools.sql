@@ -1,4 +1,5 @@
--- Tools that read pages of the server's format say that leanstore relations have others; they work on heap tables.
+-- Tools that read pages of the server's format say that leanstore relations have others; they work
+-- on heap tables.
 CREATE SCHEMA page_tools;
 SET search_path = page_tools, public;
 CREATE EXTENSION pageinspect;

@@ -6,11 +6,19 @@ SET search_path = temp_unlogged, public;
 -- Temporary: every change, index, large value, rollback.
 CREATE TEMP TABLE tmp (id int PRIMARY KEY, v int, t text);
 SELECT amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE c.oid = 'tmp'::regclass;
-INSERT INTO tmp SELECT i, i % 10, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 300) END FROM generate_series(1, 2000) i;
+INSERT INTO tmp SELECT i, i % 10, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 300) END
+	FROM generate_series(1, 2000) i;
 CREATE INDEX tmp_v ON tmp USING btree (v);
 UPDATE tmp SET v = v + 1 WHERE id % 3 = 0;
 DELETE FROM tmp WHERE id % 7 = 0;
-BEGIN; UPDATE tmp SET v = 0; DELETE FROM tmp WHERE id < 1000; SAVEPOINT s; TRUNCATE tmp; ROLLBACK TO s; SELECT count(*) FROM tmp; ROLLBACK;
+BEGIN;
+UPDATE tmp SET v = 0;
+DELETE FROM tmp WHERE id < 1000;
+SAVEPOINT s;
+TRUNCATE tmp;
+ROLLBACK TO s;
+SELECT count(*) FROM tmp;
+ROLLBACK;
 SELECT count(*), sum(id), sum(v), sum(length(t)) FROM tmp;
 SET enable_seqscan = off;
 SELECT count(*), sum(id) FROM tmp WHERE v = 5;
@@ -42,8 +50,21 @@ INSERT INTO del SELECT i, repeat('d', 5000) FROM generate_series(1, 50) i;
 SELECT count(*) FROM del;
 COMMIT;
 SELECT count(*) FROM del;
-BEGIN; INSERT INTO del VALUES (1); SAVEPOINT s; INSERT INTO del VALUES (2); ROLLBACK TO s; SELECT count(*) FROM del; ROLLBACK;
-DO $$ BEGIN FOR i IN 1..10 LOOP INSERT INTO del VALUES (1, i::text); ASSERT (SELECT t FROM del) = i::text; COMMIT; END LOOP; END $$;
+BEGIN;
+INSERT INTO del VALUES (1);
+SAVEPOINT s;
+INSERT INTO del VALUES (2);
+ROLLBACK TO s;
+SELECT count(*) FROM del;
+ROLLBACK;
+DO $$
+BEGIN
+	FOR i IN 1..10 LOOP
+		INSERT INTO del VALUES (1, i::text);
+		ASSERT (SELECT t FROM del) = i::text;
+		COMMIT;
+	END LOOP;
+END $$;
 BEGIN;
 CREATE TEMP TABLE dropped ON COMMIT DROP AS SELECT generate_series(1, 100) AS id;
 CREATE TEMP TABLE kept ON COMMIT PRESERVE ROWS AS SELECT generate_series(1, 100) AS id;
@@ -68,9 +89,20 @@ DROP TABLE kept;
 ROLLBACK;
 SELECT count(*) FROM kept;
 -- Many of them, and rows copied to and from permanent tables.
-DO $$ BEGIN FOR i IN 1..20 LOOP EXECUTE format('CREATE TEMP TABLE many_%s AS SELECT g AS id FROM generate_series(1, %s) g', i, i); END LOOP; END $$;
+DO $$
+BEGIN
+	FOR i IN 1..20 LOOP
+		EXECUTE format('CREATE TEMP TABLE many_%s AS SELECT g AS id FROM generate_series(1, %s) g',
+			i, i);
+	END LOOP;
+END $$;
 CREATE TABLE collected (n int, id int);
-DO $$ BEGIN FOR i IN 1..20 LOOP EXECUTE format('INSERT INTO collected SELECT %s, id FROM many_%s', i, i); END LOOP; END $$;
+DO $$
+BEGIN
+	FOR i IN 1..20 LOOP
+		EXECUTE format('INSERT INTO collected SELECT %s, id FROM many_%s', i, i);
+	END LOOP;
+END $$;
 SELECT count(*), sum(id) FROM collected;
 DISCARD TEMP;
 SELECT to_regclass('kept'), to_regclass('tmp'), (SELECT count(*) FROM collected);
@@ -87,7 +119,8 @@ SELECT * FROM tmp;
 -- Unlogged: every change, index, large value, rollback, truncation.
 CREATE UNLOGGED TABLE un (id int PRIMARY KEY, v int, t text);
 CREATE INDEX un_v ON un USING btree (v);
-INSERT INTO un SELECT i, i % 10, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 300) END FROM generate_series(1, 2000) i;
+INSERT INTO un SELECT i, i % 10, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 300) END
+	FROM generate_series(1, 2000) i;
 UPDATE un SET v = v + 1 WHERE id % 3 = 0;
 DELETE FROM un WHERE id % 7 = 0;
 BEGIN; UPDATE un SET v = 0; DELETE FROM un WHERE id < 1000; ROLLBACK;
@@ -115,4 +148,6 @@ SELECT (SELECT array_agg(id ORDER BY id) FROM logged), (SELECT array_agg(id ORDE
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

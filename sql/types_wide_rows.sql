@@ -1,10 +1,12 @@
--- Rows as large as heap takes them (8,160 bytes) whose columns TOAST cannot shrink: storage PLAIN, many columns of fixed width.
+-- Rows as large as heap takes them (8,160 bytes) with columns that TOAST cannot shrink: storage
+-- PLAIN, many columns of fixed width.
 SET default_table_access_method = leanstore;
 
 CREATE TABLE wide (id int PRIMARY KEY, v int, body text, tail text);
 ALTER TABLE wide ALTER body SET STORAGE PLAIN;
 
-INSERT INTO wide SELECT i, i, repeat(chr(97 + i % 26), i * 400), 'tail ' || i FROM generate_series(1, 20) i;
+INSERT INTO wide SELECT i, i, repeat(chr(97 + i % 26), i * 400), 'tail ' || i
+	FROM generate_series(1, 20) i;
 SELECT id, v, length(body), md5(body), tail FROM wide ORDER BY id;
 INSERT INTO wide VALUES (21, 21, repeat('x', 8200), 'too large');
 
@@ -28,8 +30,10 @@ ROLLBACK;
 SELECT count(*), sum(length(body)), sum(v), sum(hashtext(body)) FROM wide;
 UPDATE wide SET body = 'small' WHERE id = 16;
 UPDATE wide SET body = repeat('again', 1500) WHERE id = 16;
-UPDATE wide SET body = body || '!' WHERE id = 16 RETURNING old.v, length(old.body), length(new.body);
-INSERT INTO wide VALUES (16, 0, repeat('conflict', 900), '') ON CONFLICT (id) DO UPDATE SET body = excluded.body, v = wide.v + 1 RETURNING length(body), v;
+UPDATE wide SET body = body || '!' WHERE id = 16
+	RETURNING old.v, length(old.body), length(new.body);
+INSERT INTO wide VALUES (16, 0, repeat('conflict', 900), '')
+	ON CONFLICT (id) DO UPDATE SET body = excluded.body, v = wide.v + 1 RETURNING length(body), v;
 MERGE INTO wide USING (VALUES (17), (200)) AS s(id) ON wide.id = s.id
 	WHEN MATCHED THEN UPDATE SET body = repeat('merged', 1200)
 	WHEN NOT MATCHED THEN INSERT VALUES (s.id, 0, repeat('new', 2000), '');
@@ -58,14 +62,16 @@ DO $$ BEGIN PERFORM leanstore_check('wide'); END $$;
 CREATE FUNCTION chunks(rel regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE n bigint;
 BEGIN
-	EXECUTE format('SELECT count(*) FROM %s', (SELECT reltoastrelid::regclass FROM pg_class WHERE oid = rel)) INTO n;
+	EXECUTE format('SELECT count(*) FROM %s',
+		(SELECT reltoastrelid::regclass FROM pg_class WHERE oid = rel)) INTO n;
 	RETURN n;
 END $$;
 DELETE FROM wide;
 SELECT chunks('wide');
 
 -- columns of fixed width alone
-SELECT format('CREATE TABLE many (%s)', string_agg(format('c%s bigint DEFAULT %s', i, i), ', ')) FROM generate_series(1, 990) i \gexec
+SELECT format('CREATE TABLE many (%s)', string_agg(format('c%s bigint DEFAULT %s', i, i), ', '))
+	FROM generate_series(1, 990) i \gexec
 INSERT INTO many DEFAULT VALUES;
 INSERT INTO many (c990) VALUES (-1);
 UPDATE many SET c500 = -500 WHERE c990 = -1;

@@ -37,12 +37,15 @@ FETCH c;
 COMMIT;
 
 -- Each statement sees the ones before it, a function's own query too.
-CREATE FUNCTION count_now() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$ BEGIN RETURN (SELECT count(*) FROM cur); END $$;
-CREATE FUNCTION count_then() RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT count(*) FROM cur); END $$;
+CREATE FUNCTION count_now() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+BEGIN RETURN (SELECT count(*) FROM cur); END $$;
+CREATE FUNCTION count_then() RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN RETURN (SELECT count(*) FROM cur); END $$;
 CREATE TABLE counts (n int, now bigint, statement bigint);
 INSERT INTO counts SELECT i, count_now(), count_then() FROM generate_series(1, 3) i;
 BEGIN;
-WITH del AS (DELETE FROM cur WHERE id = 60 RETURNING id) SELECT id, (SELECT count(*) FROM cur) AS same_statement FROM del;
+WITH del AS (DELETE FROM cur WHERE id = 60 RETURNING id)
+	SELECT id, (SELECT count(*) FROM cur) AS same_statement FROM del;
 SELECT count_now(), count_then();
 ROLLBACK;
 SELECT * FROM counts ORDER BY n;
@@ -60,7 +63,8 @@ BEGIN
 	OPEN c;
 	LOOP FETCH NEXT FROM c INTO i; EXIT WHEN NOT FOUND; forth := forth || i; END LOOP;
 	LOOP FETCH PRIOR FROM c INTO i; EXIT WHEN NOT FOUND; back := i || back; END LOOP;
-	ASSERT (SELECT array_agg(x ORDER BY x) FROM unnest(forth) x) = (SELECT array_agg(x) FROM generate_series(1, 60) x), 'all rows';
+	ASSERT (SELECT array_agg(x ORDER BY x) FROM unnest(forth) x)
+		= (SELECT array_agg(x) FROM generate_series(1, 60) x), 'all rows';
 	ASSERT forth = back, 'both directions';
 	FETCH NEXT FROM c INTO i;
 	ASSERT i = forth[1], 'first after turning round';
@@ -174,7 +178,8 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT count(*), sum(v), count(*) FILTER (WHERE pad = 'copy') AS copies FROM cur;
-SELECT count(*) AS wrong FROM cur WHERE (v = CASE WHEN pad = 'copy' THEN id - 1000 ELSE id + 1 END) IS NOT TRUE;
+SELECT count(*) AS wrong FROM cur
+	WHERE (v = CASE WHEN pad = 'copy' THEN id - 1000 ELSE id + 1 END) IS NOT TRUE;
 
 -- Several cursors at different places of one table, interleaved.
 BEGIN;
@@ -195,4 +200,6 @@ ROLLBACK;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -36,7 +36,8 @@ CREATE TABLE as_copy AS SELECT * FROM kept WHERE id <= 10;
 SELECT id, v INTO into_copy FROM kept WHERE id > 90;
 CREATE MATERIALIZED VIEW as_view AS SELECT id % 10 AS d, count(*) FROM kept GROUP BY 1;
 COMMIT;
-SELECT (SELECT count(*) FROM as_copy), (SELECT sum(id) FROM into_copy), (SELECT sum(count) FROM as_view);
+SELECT (SELECT count(*) FROM as_copy), (SELECT sum(id) FROM into_copy),
+	(SELECT sum(count) FROM as_view);
 CREATE UNIQUE INDEX ON as_view (d);
 DELETE FROM kept WHERE id = 100;
 BEGIN; REFRESH MATERIALIZED VIEW as_view; SELECT count FROM as_view WHERE d = 0; ROLLBACK;
@@ -59,7 +60,13 @@ SET enable_seqscan = off;
 SELECT * FROM kept WHERE id = 77;
 RESET enable_seqscan;
 INSERT INTO kept VALUES (77, 'duplicate');
-BEGIN; SAVEPOINT s; DROP VIEW kept_view; DROP TABLE kept; ROLLBACK TO s; UPDATE kept SET v = 'v1' WHERE id = 1; COMMIT;
+BEGIN;
+SAVEPOINT s;
+DROP VIEW kept_view;
+DROP TABLE kept;
+ROLLBACK TO s;
+UPDATE kept SET v = 'v1' WHERE id = 1;
+COMMIT;
 :state
 
 -- TRUNCATE: rolled back, committed, twice, with changes before and after it.
@@ -73,7 +80,13 @@ TRUNCATE kept;
 INSERT INTO kept VALUES (2, 'after again');
 ROLLBACK;
 :state
-BEGIN; DELETE FROM kept WHERE id = 50; SAVEPOINT s; TRUNCATE kept; INSERT INTO kept VALUES (1, 'x'); ROLLBACK TO s; :state ROLLBACK;
+BEGIN;
+DELETE FROM kept WHERE id = 50;
+SAVEPOINT s;
+TRUNCATE kept;
+INSERT INTO kept VALUES (1, 'x');
+ROLLBACK TO s;
+:state ROLLBACK;
 :state
 BEGIN; TRUNCATE fresh; INSERT INTO fresh VALUES (1, 'third'), (2, 'third'); COMMIT;
 SELECT * FROM fresh ORDER BY id;
@@ -96,17 +109,27 @@ SELECT * FROM made_and_truncated;
 -- ALTER TABLE that rewrites, rolled back.
 DROP VIEW kept_view;
 BEGIN;
-ALTER TABLE kept ADD COLUMN n int DEFAULT 5, ADD COLUMN r float8 DEFAULT random(), ALTER COLUMN v TYPE varchar(10);
+ALTER TABLE kept ADD COLUMN n int DEFAULT 5, ADD COLUMN r float8 DEFAULT random(),
+	ALTER COLUMN v TYPE varchar(10);
 UPDATE kept SET n = 6 WHERE id = 1;
 SELECT sum(n), count(r) FROM kept;
 ROLLBACK;
 :state
 SELECT * FROM kept WHERE id = 1;
-BEGIN; ALTER TABLE kept ALTER COLUMN id TYPE text USING 'k' || id; SELECT max(id) FROM kept; ROLLBACK;
+BEGIN;
+ALTER TABLE kept ALTER COLUMN id TYPE text USING 'k' || id;
+SELECT max(id) FROM kept;
+ROLLBACK;
 SELECT max(id) FROM kept;
 BEGIN; ALTER TABLE kept DROP COLUMN v; INSERT INTO kept VALUES (200); ROLLBACK;
 SELECT count(*), count(v) FROM kept;
-BEGIN; SAVEPOINT s; ALTER TABLE kept ALTER COLUMN id TYPE bigint; UPDATE kept SET v = 'big'; ROLLBACK TO s; UPDATE kept SET v = 'small' WHERE id = 1; COMMIT;
+BEGIN;
+SAVEPOINT s;
+ALTER TABLE kept ALTER COLUMN id TYPE bigint;
+UPDATE kept SET v = 'big';
+ROLLBACK TO s;
+UPDATE kept SET v = 'small' WHERE id = 1;
+COMMIT;
 SELECT v, count(*) FROM kept GROUP BY v HAVING count(*) > 1 OR v = 'small';
 SELECT pg_typeof(id) FROM kept LIMIT 1;
 
@@ -114,14 +137,22 @@ SELECT pg_typeof(id) FROM kept LIMIT 1;
 BEGIN; CREATE UNIQUE INDEX kept_v ON kept (v); INSERT INTO kept VALUES (300, 'v300'); ROLLBACK;
 SELECT to_regclass('kept_v'), (SELECT count(*) FROM kept WHERE id = 300);
 CREATE INDEX kept_v ON kept (v);
-BEGIN; DROP INDEX kept_v; UPDATE kept SET v = 'w' || id WHERE id <= 50; INSERT INTO kept VALUES (301, 'w301'); ROLLBACK;
+BEGIN;
+DROP INDEX kept_v;
+UPDATE kept SET v = 'w' || id WHERE id <= 50;
+INSERT INTO kept VALUES (301, 'w301');
+ROLLBACK;
 SET enable_seqscan = off;
 SELECT count(*) FROM kept WHERE v LIKE 'w%' AND v > 'w';
 SELECT id FROM kept WHERE v = 'v33';
 RESET enable_seqscan;
 BEGIN; ALTER TABLE kept DROP CONSTRAINT kept_pkey; INSERT INTO kept VALUES (1, 'twice'); ROLLBACK;
 INSERT INTO kept VALUES (1, 'twice');
-BEGIN; DROP INDEX kept_v; UPDATE kept SET v = 'w' || id WHERE id <= 50; CREATE INDEX kept_v ON kept (v); COMMIT;
+BEGIN;
+DROP INDEX kept_v;
+UPDATE kept SET v = 'w' || id WHERE id <= 50;
+CREATE INDEX kept_v ON kept (v);
+COMMIT;
 SET enable_seqscan = off;
 SELECT count(*) FROM kept WHERE v > 'w';
 RESET enable_seqscan;
@@ -136,7 +167,8 @@ CREATE TABLE fresh (different text);
 INSERT INTO fresh SELECT id FROM made;
 ALTER TABLE made RENAME TO renamed;
 ROLLBACK;
-SELECT to_regclass('made'), to_regclass('renamed'), (SELECT count(*) FROM kept), (SELECT t FROM fresh);
+SELECT to_regclass('made'), to_regclass('renamed'), (SELECT count(*) FROM kept),
+	(SELECT t FROM fresh);
 BEGIN;
 CREATE TABLE made (id int);
 INSERT INTO made SELECT id FROM kept;
@@ -145,7 +177,8 @@ CREATE TABLE fresh (different text);
 INSERT INTO fresh SELECT id FROM made;
 ALTER TABLE made RENAME TO renamed;
 COMMIT;
-SELECT to_regclass('made'), to_regclass('renamed'), (SELECT count(*) FROM renamed), (SELECT count(*) FROM fresh);
+SELECT to_regclass('made'), to_regclass('renamed'), (SELECT count(*) FROM renamed),
+	(SELECT count(*) FROM fresh);
 
 -- Many tables made and dropped: names and files are free again each time.
 DO $$
@@ -194,4 +227,6 @@ RESET client_min_messages;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

@@ -151,7 +151,8 @@ BEGIN
 EXCEPTION WHEN raise_exception THEN NULL;
 END $$;
 SELECT nest(1);
-SELECT v, (SELECT count(*) FROM blocks WHERE id > 2000) AS left, (SELECT max(id) FROM blocks) AS max FROM blocks WHERE id = 1;
+SELECT v, (SELECT count(*) FROM blocks WHERE id > 2000) AS left, (SELECT max(id) FROM blocks) AS max
+	FROM blocks WHERE id = 1;
 
 -- Procedures that commit and roll back as they go.
 CREATE PROCEDURE steps() LANGUAGE plpgsql AS $$
@@ -200,9 +201,19 @@ CREATE TABLE on_heap (id int) USING heap;
 CREATE TABLE on_leanstore (id int) USING leanstore;
 BEGIN; INSERT INTO on_heap VALUES (1); INSERT INTO on_leanstore VALUES (1); COMMIT;
 BEGIN; INSERT INTO on_leanstore VALUES (2); INSERT INTO on_heap VALUES (2); ROLLBACK;
-BEGIN; INSERT INTO on_heap VALUES (3); SAVEPOINT s; INSERT INTO on_leanstore VALUES (4); INSERT INTO on_heap VALUES (4); ROLLBACK TO s; INSERT INTO on_leanstore VALUES (3); COMMIT;
-SELECT (SELECT array_agg(id ORDER BY id) FROM on_heap) AS heap, (SELECT array_agg(id ORDER BY id) FROM on_leanstore) AS leanstore;
+BEGIN;
+INSERT INTO on_heap VALUES (3);
+SAVEPOINT s;
+INSERT INTO on_leanstore VALUES (4);
+INSERT INTO on_heap VALUES (4);
+ROLLBACK TO s;
+INSERT INTO on_leanstore VALUES (3);
+COMMIT;
+SELECT (SELECT array_agg(id ORDER BY id) FROM on_heap) AS heap,
+	(SELECT array_agg(id ORDER BY id) FROM on_leanstore) AS leanstore;
 
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't') AND NOT pg_is_other_temp_schema(c.relnamespace); END $$;
+WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')
+	AND NOT pg_is_other_temp_schema(c.relnamespace);
+END $$;

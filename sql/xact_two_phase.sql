@@ -45,7 +45,20 @@ UPDATE tp SET v = -1;
 ROLLBACK TO b;
 UPDATE tp SET v = -2 WHERE id = 1;
 RELEASE a;
-DO $$ BEGIN FOR i IN 1..60 LOOP BEGIN INSERT INTO tp VALUES (20 + i, 0, 'loop'); IF i % 2 = 0 THEN RAISE division_by_zero; END IF; EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$;
+DO $$
+BEGIN
+	FOR i IN 1..60 LOOP
+		BEGIN
+			INSERT INTO tp VALUES (20 + i, 0, 'loop');
+			IF i % 2 = 0 THEN
+				RAISE division_by_zero;
+			END IF;
+		EXCEPTION
+			WHEN division_by_zero THEN
+				NULL;
+		END;
+	END LOOP;
+END $$;
 PREPARE TRANSACTION 'regress_tp_1';
 SELECT count(*), min(v) FROM tp;
 COMMIT PREPARED 'regress_tp_1';
@@ -68,7 +81,9 @@ COMMIT PREPARED 'regress_tp_2';
 SELECT id, v FROM tp ORDER BY id;
 
 -- Row locks alone.
-BEGIN; SELECT id FROM tp WHERE id IN (1, 2) ORDER BY id FOR SHARE; PREPARE TRANSACTION 'regress_tp_1';
+BEGIN;
+SELECT id FROM tp WHERE id IN (1, 2) ORDER BY id FOR SHARE;
+PREPARE TRANSACTION 'regress_tp_1';
 SELECT id FROM tp ORDER BY id FOR UPDATE SKIP LOCKED;
 COMMIT PREPARED 'regress_tp_1';
 SELECT id FROM tp ORDER BY id FOR UPDATE SKIP LOCKED;
@@ -76,7 +91,10 @@ SELECT id FROM tp ORDER BY id FOR UPDATE SKIP LOCKED;
 -- Only read; nothing at all; an unlogged table.
 BEGIN; SELECT count(*) FROM tp; PREPARE TRANSACTION 'regress_tp_1';
 COMMIT PREPARED 'regress_tp_1';
-BEGIN; SELECT count(*) FROM tp; INSERT INTO tp_heap VALUES (2, 2); PREPARE TRANSACTION 'regress_tp_1';
+BEGIN;
+SELECT count(*) FROM tp;
+INSERT INTO tp_heap VALUES (2, 2);
+PREPARE TRANSACTION 'regress_tp_1';
 ROLLBACK PREPARED 'regress_tp_1';
 BEGIN; SAVEPOINT a; UPDATE tp SET v = 0; ROLLBACK TO a; PREPARE TRANSACTION 'regress_tp_1';
 COMMIT PREPARED 'regress_tp_1';
@@ -90,7 +108,10 @@ SELECT * FROM tp_unlogged;
 BEGIN; UPDATE tp SET v = 77 WHERE id = 5; PREPARE TRANSACTION 'regress_tp_1';
 BEGIN; UPDATE tp SET v = 88 WHERE id = 10; PREPARE TRANSACTION 'regress_tp_1';
 ROLLBACK PREPARED 'regress_tp_1';
-BEGIN; CREATE TEMP TABLE tp_temp (id int) USING leanstore; INSERT INTO tp VALUES (30); PREPARE TRANSACTION 'regress_tp_1';
+BEGIN;
+CREATE TEMP TABLE tp_temp (id int) USING leanstore;
+INSERT INTO tp VALUES (30);
+PREPARE TRANSACTION 'regress_tp_1';
 COMMIT PREPARED 'regress_tp_1';
 BEGIN; INSERT INTO tp VALUES (1); PREPARE TRANSACTION 'regress_tp_1';
 SELECT count(*) FROM pg_prepared_xacts;
@@ -106,14 +127,21 @@ BEGIN; CREATE INDEX ON tp (v, id); PREPARE TRANSACTION 'regress_tp_1';
 BEGIN; ALTER TABLE tp ALTER v TYPE bigint; PREPARE TRANSACTION 'regress_tp_1';
 \set VERBOSITY default
 SELECT count(*), to_regclass('tp_new') FROM tp;
-BEGIN; CREATE TABLE tp_new (id int) USING heap; INSERT INTO tp_new SELECT id FROM tp; UPDATE tp SET v = 0; ALTER TABLE tp RENAME v TO w; PREPARE TRANSACTION 'regress_tp_1';
+BEGIN;
+CREATE TABLE tp_new (id int) USING heap;
+INSERT INTO tp_new SELECT id FROM tp;
+UPDATE tp SET v = 0;
+ALTER TABLE tp RENAME v TO w;
+PREPARE TRANSACTION 'regress_tp_1';
 COMMIT PREPARED 'regress_tp_1';
 SELECT count(*) FROM tp_new;
 SELECT sum(w) FROM tp;
 ALTER TABLE tp RENAME w TO v;
 
 -- VACUUM FULL waits for the end, and finds nothing of what was rolled back.
-BEGIN; INSERT INTO tp SELECT i, i, 'rolled back' FROM generate_series(100, 300) i; PREPARE TRANSACTION 'regress_tp_1';
+BEGIN;
+INSERT INTO tp SELECT i, i, 'rolled back' FROM generate_series(100, 300) i;
+PREPARE TRANSACTION 'regress_tp_1';
 ROLLBACK PREPARED 'regress_tp_1';
 VACUUM FULL tp;
 SELECT count(*) FROM tp;

@@ -14,8 +14,9 @@
 
 namespace ls::bench {
 
-// What a run is divided by (setting CLOCK).  On a machine that others use, too, time on the wall says little: then the processor time
-// of the whole process, background threads and all, or that of the threads that play alone.
+// What a run is divided by (setting CLOCK).  On a machine that others use, too, time on the wall
+// says little: then the processor time of the whole process, background threads and all, or that of
+// the threads that play alone.
 enum class Clock { kWall, kProcess, kWorkers };
 inline Clock chosen_clock() {
   const char *name = std::getenv("CLOCK");
@@ -28,8 +29,9 @@ inline u64 read_clock_us(clockid_t clock) {
   return static_cast<u64>(t.tv_sec) * 1'000'000 + static_cast<u64>(t.tv_nsec) / 1000;
 }
 
-// body(thread, stop, begin) on each, which calls begin() when it is prepared; duration_us 0: until all have come to their end by
-// themselves.  Returns the microseconds, by the clock chosen, from the common begin to the end.
+// body(thread, stop, begin) on each, which calls begin() when it is prepared; duration_us 0: until
+// all have come to their end by themselves.  Returns the microseconds, by the clock chosen, from
+// the common begin to the end.
 template <typename Body>
 u64 run_crew(u32 threads, u64 duration_us, const Body &body) {
   const Clock clock = chosen_clock();

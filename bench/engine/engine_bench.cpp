@@ -1,10 +1,11 @@
-// engine_bench.cpp - which store is measured with what, when: peers take turns, and another one begins each round.
+// engine_bench.cpp - which store is measured with what, when: peers take turns, and another one
+// begins each round.
 //
 //   engine_bench DIRECTORY OUT.tsv      settings are environment variables
 // (bench/workloads/engine.toml).
 //
-// A line of the output: workload, threads, store, then the rounds in millions of operations per second; TPC-C: in thousands of
-// transactions.
+// A line of the output: workload, threads, store, then the rounds in millions of operations per
+// second; TPC-C: in thousands of transactions.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -48,7 +49,9 @@ std::string setting(const char *name, const std::string &otherwise) {
   const char *value = std::getenv(name);
   return value && *value ? value : otherwise;
 }
-u64 number(const char *name, u64 otherwise) { return std::stoull(setting(name, std::to_string(otherwise))); }
+u64 number(const char *name, u64 otherwise) {
+  return std::stoull(setting(name, std::to_string(otherwise)));
+}
 
 std::vector<std::string> list(const char *name, const std::string &otherwise) {
   std::vector<std::string> items;
@@ -68,24 +71,40 @@ struct Settings {
   std::string label = setting("LABEL", "");
   std::vector<u32> threads;
   Settings() {
-    for (const std::string &text : list("THREADS", "1,2,4,8")) threads.push_back(static_cast<u32>(std::stoul(text)));
+    for (const std::string &text : list("THREADS", "1,2,4,8"))
+      threads.push_back(static_cast<u32>(std::stoul(text)));
     for (const u32 n : threads)
       if (n == 0 || n > kMaxThreads) give_up("THREADS", "1 to " + std::to_string(kMaxThreads));
-    if (tpcc.warehouses == 0 || tpcc.warehouses > kMaxWarehouses) give_up("WAREHOUSES", "1 to " + std::to_string(kMaxWarehouses));
+    if (tpcc.warehouses == 0 || tpcc.warehouses > kMaxWarehouses)
+      give_up("WAREHOUSES", "1 to " + std::to_string(kMaxWarehouses));
   }
-  bool wants(const char *family) const { return std::find(work.begin(), work.end(), family) != work.end(); }
+  bool wants(const char *family) const {
+    return std::find(work.begin(), work.end(), family) != work.end();
+  }
   bool takes_part(const Peer &peer) const {
     if (stores.empty()) return true;
-    return std::any_of(stores.begin(), stores.end(), [&](const std::string &s) { return std::strstr(peer.name, s.c_str()); });
+    return std::any_of(stores.begin(), stores.end(),
+                       [&](const std::string &s) { return std::strstr(peer.name, s.c_str()); });
   }
 };
 
-// A store in a process of its own, forked from this one, and a directory that goes with it.  What it is asked to do is described by
-// pointers to what was there before the fork.  Meanwhile the others are stopped: some have threads that look for work all the time.
+// A store in a process of its own, forked from this one, and a directory that goes with it.  What
+// it is asked to do is described by pointers to what was there before the fork.  Meanwhile the
+// others are stopped: some have threads that look for work all the time.
 class Stall {
  public:
   struct Task {
-    enum Kind : u32 { kFill, kWarm, kSettle, kPlay, kFillTpcc, kWarmTpcc, kPlayTpcc, kCheckTpcc, kSize } kind;
+    enum Kind : u32 {
+      kFill,
+      kWarm,
+      kSettle,
+      kPlay,
+      kFillTpcc,
+      kWarmTpcc,
+      kPlayTpcc,
+      kCheckTpcc,
+      kSize
+    } kind;
     u32 threads = 2;
     const std::vector<u32> *order = nullptr;   // kFill
     const Mix *mix = nullptr;                  // kPlay
@@ -98,8 +117,10 @@ class Stall {
     u64 bytes = 0;   // kSize
   };
 
-  Stall(const Peer &peer, const std::string &directory, const KeySet &keys, u64 memory, bool direct_io)
-      : Stall(peer, {directory, memory, keys.most(), keys.is_integers(), direct_io, false}, &keys) {}
+  Stall(const Peer &peer, const std::string &directory, const KeySet &keys, u64 memory,
+        bool direct_io)
+      : Stall(peer, {directory, memory, keys.most(), keys.is_integers(), direct_io, false}, &keys) {
+  }
   // The store's directory is made in the one of the options.
   Stall(const Peer &peer, StoreOptions options, const KeySet *keys)
       : peer_(peer), path_(options.directory + "/" + std::to_string(next_++)) {
@@ -111,10 +132,11 @@ class Stall {
     pid_ = fork();
     if (pid_ < 0) give_up(peer.name, "no process");
     if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);   // who is stopped would not see the end of its tasks
+      prctl(PR_SET_PDEATHSIG, SIGKILL);   // a stopped child would not see the end of its tasks
       close(down[1]);
       close(up[0]);
-      for (const Stall *other : all_) close(other->tasks_);   // they would not see the end of their tasks
+      // they would not see the end of their tasks
+      for (const Stall *other : all_) close(other->tasks_);
       serve(down[0], up[1], options, keys);
     }
     close(down[0]);
@@ -139,7 +161,8 @@ class Stall {
   Answer ask(const Task &task) {
     Answer answer;
     for (const Stall *stall : all_) kill(stall->pid_, stall == this ? SIGCONT : SIGSTOP);
-    if (write(tasks_, &task, sizeof task) != sizeof task || read(answers_, &answer, sizeof answer) != sizeof answer) {
+    if (write(tasks_, &task, sizeof task) != sizeof task ||
+        read(answers_, &answer, sizeof answer) != sizeof answer) {
       std::filesystem::remove_all(path_);
       give_up(peer_.name, "has failed");
     }
@@ -155,10 +178,15 @@ class Stall {
       while (read(tasks, &task, sizeof task) == sizeof task) {
         Answer answer;
         switch (task.kind) {
-          case Task::kFill: answer.rate = measure_inserts(*store, *keys, *task.order, task.threads); break;
+          case Task::kFill:
+            answer.rate = measure_inserts(*store, *keys, *task.order, task.threads);
+            break;
           case Task::kWarm: warm(filled, task.threads); break;
           case Task::kSettle: store->settle(); break;
-          case Task::kPlay: answer.rate = measure_mix(filled, *task.mix, *task.zipf, task.threads, task.duration_us); break;
+          case Task::kPlay:
+            answer.rate =
+                measure_mix(filled, *task.mix, *task.zipf, task.threads, task.duration_us);
+            break;
           case Task::kFillTpcc: load_tpcc(*store, *task.tpcc, task.threads); break;
           case Task::kWarmTpcc: warm_tpcc(*store); break;
           case Task::kPlayTpcc: {
@@ -185,13 +213,15 @@ class Stall {
 
 class Results {
  public:
-  Results(const char *path, std::string label) : out_(std::fopen(path, "w")), label_(std::move(label)) {
+  Results(const char *path, std::string label)
+      : out_(std::fopen(path, "w")), label_(std::move(label)) {
     if (!out_) give_up(path, "cannot be written");
   }
   ~Results() { std::fclose(out_); }
   void add(const std::string &workload, u32 threads, const Peer &peer, double value) {
     // Written at once: a run that is cut short leaves what it has.
-    std::fprintf(out_, "%s\t%u\t%s\t%.4f\n", workload.c_str(), threads, label_.empty() ? peer.name : label_.c_str(), value);
+    std::fprintf(out_, "%s\t%u\t%s\t%.4f\n", workload.c_str(), threads,
+                 label_.empty() ? peer.name : label_.c_str(), value);
     std::fflush(out_);
   }
 
@@ -202,7 +232,8 @@ class Results {
 
 class Bench {
  public:
-  Bench(std::string directory, const char *out) : directory_(std::move(directory)), results_(out, settings_.label) {}
+  Bench(std::string directory, const char *out)
+      : directory_(std::move(directory)), results_(out, settings_.label) {}
 
   void run() {
     for (const Peer *peer : kPeers)
@@ -214,9 +245,13 @@ class Bench {
       if (settings_.wants("out")) out_of_memory(keys);
       if (settings_.wants("space")) space(keys);
     }
-    if (settings_.urls != 0) in_memory("URLs", KeySet::urls(settings_.urls, settings_.urls), 63, false);
-    if (settings_.wants("tpcc")) tpcc(settings_.tpcc.affinity ? "TPC-C, own warehouses" : "TPC-C", u64{1} << 30, kWarehouseBytes * 4, false);
-    if (settings_.wants("tpcc_out")) tpcc("TPC-C, four times the pool", 0, kWarehouseBytes / 4, true);
+    if (settings_.urls != 0)
+      in_memory("URLs", KeySet::urls(settings_.urls, settings_.urls), 63, false);
+    if (settings_.wants("tpcc"))
+      tpcc(settings_.tpcc.affinity ? "TPC-C, own warehouses" : "TPC-C", u64{1} << 30,
+           kWarehouseBytes * 4, false);
+    if (settings_.wants("tpcc_out"))
+      tpcc("TPC-C, four times the pool", 0, kWarehouseBytes / 4, true);
   }
 
  private:
@@ -236,7 +271,7 @@ class Bench {
   }
 
   void in_memory(const std::string &data, const KeySet &keys, u64 key_bytes, bool ycsb) {
-    // Room for more than twice the bytes of the largest store, so that nobody evicts.
+    // Room for more than twice the bytes of the largest store, so that no store evicts.
     const u64 memory = std::max<u64>(u64{256} << 20, keys.most() * (key_bytes + kValueBytes) * 3);
     if (settings_.wants("inserts")) inserts(data, keys, memory);
     ycsb = ycsb && settings_.wants("ycsb");
@@ -244,15 +279,23 @@ class Bench {
     const Zipf zipf(keys.count());
     const std::vector<u32> order = insertion_order(keys.count(), true);
     Field field;
-    for (const Peer *peer : peers(keys.is_integers())) field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, false));
+    for (const Peer *peer : peers(keys.is_integers()))
+      field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, false));
     fill(field, order);
-    if (settings_.wants("points")) for (const Mix &mix : kPointMixes) play(field, data + ", " + mix.name, mix, zipf);
-    if (settings_.wants("scans")) for (const Mix &mix : kScanMixes) play(field, data + ", " + mix.name, mix, zipf);
+    if (settings_.wants("points"))
+      for (const Mix &mix : kPointMixes)
+        play(field, data + ", " + mix.name, mix, zipf);
+    if (settings_.wants("scans"))
+      for (const Mix &mix : kScanMixes)
+        play(field, data + ", " + mix.name, mix, zipf);
     if (ycsb) for (const Mix &mix : kYcsbMixes) play(field, mix.name, mix, zipf);
   }
 
-  // Of integers.  A page is about nine tenths full after ascending insertions; an entry has 10 bytes beside key and value.
-  static u64 quarter(const KeySet &keys) { return std::max<u64>(u64{16} << 20, keys.count() * (8 + kValueBytes + 10) * 10 / 9 / 4); }
+  // Of integers.  A page is about nine tenths full after ascending insertions; an entry has 10
+  // bytes beside key and value.
+  static u64 quarter(const KeySet &keys) {
+    return std::max<u64>(u64{16} << 20, keys.count() * (8 + kValueBytes + 10) * 10 / 9 / 4);
+  }
 
   void out_of_memory(const KeySet &keys) {
     const u64 memory = quarter(keys);
@@ -260,12 +303,14 @@ class Bench {
     const std::vector<u32> order = insertion_order(keys.count(), false);
     Field field;
     for (const Peer *peer : peers(true))
-      if (peer->limits_memory) field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, true));
+      if (peer->limits_memory)
+        field.push_back(std::make_unique<Stall>(*peer, directory_, keys, memory, true));
     fill(field, order);
     for (const Mix &mix : kOutOfMemoryMixes) play(field, mix.name, mix, zipf);
   }
 
-  // Insertions in random order where memory is short: how fast, and how much room they leave in the pages.
+  // Insertions in random order where memory is short: how fast, and how much room they leave in the
+  // pages.
   void space(const KeySet &keys) {
     const std::vector<u32> order = insertion_order(keys.count(), true);
     std::vector<const Peer *> chosen = peers(true);
@@ -273,18 +318,23 @@ class Bench {
     for (const u32 threads : settings_.threads)
       take_turns(chosen.size(), [&](size_t i) {
         Stall stall(*chosen[i], directory_, keys, quarter(keys), true);
-        const double rate = stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order}).rate;
+        const double rate =
+            stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order}).rate;
         results_.add("four times the pool, random inserts", threads, *chosen[i], rate);
         stall.ask({.kind = Stall::Task::kSettle});
         const double bytes = static_cast<double>(stall.ask({.kind = Stall::Task::kSize}).bytes);
-        if (bytes != 0) results_.add("Space after random inserts", threads, *chosen[i], bytes / static_cast<double>(keys.count() * (8 + kValueBytes)));
+        if (bytes != 0)
+          results_.add("Space after random inserts", threads, *chosen[i],
+                       bytes / static_cast<double>(keys.count() * (8 + kValueBytes)));
       });
   }
 
-  // A virtual machine has given what it did not use back to its host, and gets it again page by page, at several times the cost of
-  // an insertion each: that would be charged to whoever fills memory first.  All begin with memory that the machine has.
+  // A virtual machine has given what it did not use back to its host, and gets it again page by
+  // page, at several times the cost of an insertion each: that would be charged to the store that
+  // fills memory first.  All begin with memory that the machine has.
   static void claim_memory(u64 bytes) {
-    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) give_up("the machine", "no memory");
     madvise(memory, bytes, MADV_HUGEPAGE);
     for (u64 at = 0; at < bytes; at += 4096) static_cast<volatile u8 *>(memory)[at] = 1;
@@ -299,8 +349,10 @@ class Bench {
         take_turns(chosen.size(), [&](size_t i) {
           claim_memory(memory);
           Stall stall(*chosen[i], directory_, keys, memory, false);
-          const double rate = stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order}).rate;
-          results_.add(data + (random ? ", random inserts" : ", ascending inserts"), threads, *chosen[i], rate);
+          const double rate =
+              stall.ask({.kind = Stall::Task::kFill, .threads = threads, .order = &order}).rate;
+          results_.add(data + (random ? ", random inserts" : ", ascending inserts"), threads,
+                       *chosen[i], rate);
         });
     }
   }
@@ -311,7 +363,10 @@ class Bench {
     for (const Peer *peer : peers(true))
       if (peer->has_transactions && (peer->limits_memory || !direct_io))
         field.push_back(std::make_unique<Stall>(
-            *peer, StoreOptions{directory_, memory + settings_.tpcc.warehouses * memory_each, kMostRows, false, direct_io, true}, nullptr));
+            *peer,
+            StoreOptions{directory_, memory + settings_.tpcc.warehouses * memory_each, kMostRows,
+                         false, direct_io, true},
+            nullptr));
     for (auto &stall : field) {
       stall->ask({.kind = Stall::Task::kFillTpcc, .tpcc = &settings_.tpcc});
       stall->ask({.kind = Stall::Task::kSettle});
@@ -320,15 +375,18 @@ class Bench {
       for (auto &stall : field) stall->ask({.kind = Stall::Task::kWarmTpcc});
     for (const u32 threads : settings_.threads)
       take_turns(field.size(), [&](size_t i) {
-        const Stall::Answer answer = field[i]->ask(
-            {.kind = Stall::Task::kPlayTpcc, .threads = threads, .tpcc = &settings_.tpcc, .duration_us = settings_.duration_us});
+        const Stall::Answer answer = field[i]->ask({.kind = Stall::Task::kPlayTpcc,
+                                                    .threads = threads,
+                                                    .tpcc = &settings_.tpcc,
+                                                    .duration_us = settings_.duration_us});
         results_.add(name, threads, field[i]->peer(), answer.rate);
-        std::printf("%s, %u threads, %s: %.2f of 100 transactions made again\n", name.c_str(), threads, field[i]->peer().name,
-                    100 * answer.retries);
+        std::printf("%s, %u threads, %s: %.2f of 100 transactions made again\n", name.c_str(),
+                    threads, field[i]->peer().name, 100 * answer.retries);
         std::fflush(stdout);
         field[i]->ask({.kind = Stall::Task::kSettle});
       });
-    for (auto &stall : field) stall->ask({.kind = Stall::Task::kCheckTpcc, .tpcc = &settings_.tpcc});
+    for (auto &stall : field)
+      stall->ask({.kind = Stall::Task::kCheckTpcc, .tpcc = &settings_.tpcc});
   }
 
   void fill(Field &field, const std::vector<u32> &order) {
@@ -341,10 +399,14 @@ class Bench {
   void play(Field &field, const std::string &name, const Mix &mix, const Zipf &zipf) {
     for (const u32 threads : settings_.threads)
       take_turns(field.size(), [&](size_t i) {
-        const Stall::Answer answer = field[i]->ask(
-            {.kind = Stall::Task::kPlay, .threads = threads, .mix = &mix, .zipf = &zipf, .duration_us = settings_.duration_us});
+        const Stall::Answer answer = field[i]->ask({.kind = Stall::Task::kPlay,
+                                                    .threads = threads,
+                                                    .mix = &mix,
+                                                    .zipf = &zipf,
+                                                    .duration_us = settings_.duration_us});
         results_.add(name, threads, field[i]->peer(), answer.rate);
-        if (mix.updates + mix.inserts + mix.modifications != 0) field[i]->ask({.kind = Stall::Task::kSettle});
+        if (mix.updates + mix.inserts + mix.modifications != 0)
+          field[i]->ask({.kind = Stall::Task::kSettle});
       });
   }
 

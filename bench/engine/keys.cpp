@@ -13,7 +13,8 @@ namespace ls::bench {
 
 namespace {
 
-// Room for n elements in huge pages where they can be had: what is measured are the stores' misses, not those of the list of keys.
+// Room for n elements in huge pages where they can be had: what is measured are the stores' misses,
+// not those of the list of keys.
 template <typename T>
 void reserve_huge(std::vector<T> &list, u64 n) {
   list.reserve(n);
@@ -27,11 +28,14 @@ void reserve_huge(std::vector<T> &list, u64 n) {
 KeySet KeySet::integers(u64 count, u64 most) { return KeySet(count, most); }
 
 KeySet KeySet::urls(u64 count, u64 most) {
-  static const char *const kHosts[] = {"archive", "blog", "books", "cinema", "data", "forum", "garden", "journal",
-                                       "library", "maps", "museum", "music", "news", "photos", "shop", "travel"};
-  static const char *const kFolders[] = {"about", "articles", "catalogue", "comments", "editions", "gallery", "items", "pages"};
-  static const char *const kWords[] = {"autumn", "bridge", "castle", "desert", "forest", "harbour", "island", "lantern",
-                                       "meadow", "mountain", "orchard", "river", "summer", "valley", "winter", "yellow"};
+  static const char *const kHosts[] = {"archive", "blog",    "books",   "cinema", "data",   "forum",
+                                       "garden",  "journal", "library", "maps",   "museum", "music",
+                                       "news",    "photos",  "shop",    "travel"};
+  static const char *const kFolders[] = {"about",    "articles", "catalogue", "comments",
+                                         "editions", "gallery",  "items",     "pages"};
+  static const char *const kWords[] = {
+      "autumn", "bridge",   "castle",  "desert", "forest", "harbour", "island", "lantern",
+      "meadow", "mountain", "orchard", "river",  "summer", "valley",  "winter", "yellow"};
   std::vector<std::string> all(most);
   u64 random = 88172645463325252;
   auto pick = [&](const auto &list) { return list[next_random(random) % std::size(list)]; };
@@ -39,8 +43,10 @@ KeySet KeySet::urls(u64 count, u64 most) {
     char text[kMaxKeyBytes];
     // The number makes it unique; few hosts have many pages.
     const u32 host = next_random(random) % (1 + next_random(random) % 2000);
-    std::snprintf(text, sizeof text, "https://www.%s%u.example.com/%s/%s-%s/%08llx.html", kHosts[host % std::size(kHosts)], host,
-                  pick(kFolders), pick(kWords), pick(kWords), static_cast<unsigned long long>(scramble(i, ~0ull) << 32 | i) & 0xffffffffffull);
+    std::snprintf(text, sizeof text, "https://www.%s%u.example.com/%s/%s-%s/%08llx.html",
+                  kHosts[host % std::size(kHosts)], host, pick(kFolders), pick(kWords),
+                  pick(kWords),
+                  static_cast<unsigned long long>(scramble(i, ~0ull) << 32 | i) & 0xffffffffffull);
     all[i] = text;
   }
   std::sort(all.begin(), all.end());
@@ -73,7 +79,8 @@ Zipf::Zipf(u64 items) : items_(items) {
   zeta_ = 0;
   for (u64 i = 1; i <= items; i++) zeta_ += 1 / std::pow(static_cast<double>(i), kTheta);
   alpha_ = 1 / (1 - kTheta);
-  eta_ = (1 - std::pow(2.0 / static_cast<double>(items), 1 - kTheta)) / (1 - (1 + std::pow(0.5, kTheta)) / zeta_);
+  eta_ = (1 - std::pow(2.0 / static_cast<double>(items), 1 - kTheta)) /
+         (1 - (1 + std::pow(0.5, kTheta)) / zeta_);
 }
 
 u64 Zipf::draw(u64 &random) const {

@@ -9,7 +9,8 @@
 
 namespace ls::bench {
 
-// Keys 0 .. most() - 1 in ascending order; `count` of them are loaded, the others are there to be inserted later.
+// Keys 0 .. most() - 1 in ascending order; `count` of them are loaded, the others are there to be
+// inserted later.
 class KeySet {
  public:
   static KeySet integers(u64 count, u64 most);
@@ -39,7 +40,8 @@ class KeySet {
 // All of 0 .. count - 1 in the order in which they are inserted.
 std::vector<u32> insertion_order(u64 count, bool random);
 
-// The skewed choice of YCSB: item 0 most often (theta 0.99; "Quickly generating billion-record synthetic databases").
+// The skewed choice of YCSB: item 0 most often (theta 0.99; "Quickly generating billion-record
+// synthetic databases").
 class Zipf {
  public:
   explicit Zipf(u64 items);

@@ -14,7 +14,11 @@ constexpr u32 kFixedScan = 100;
 class Player {
  public:
   Player(Filled &filled, const Mix &mix, const Zipf &zipf, u32 thread)
-      : filled_(filled), mix_(mix), zipf_(zipf), session_(filled.store->session(thread)), random_(0x9e3779b97f4a7c15 * (thread + 1)) {}
+      : filled_(filled),
+        mix_(mix),
+        zipf_(zipf),
+        session_(filled.store->session(thread)),
+        random_(0x9e3779b97f4a7c15 * (thread + 1)) {}
 
   void play() {
     u32 choice = next_random(random_) % 100;
@@ -54,11 +58,13 @@ class Player {
   }
   void insert() {
     const u64 i = filled_.next_key.fetch_add(1);
-    if (i >= filled_.keys->most()) give_up(mix_.name, "no more keys to insert: a larger GROWTH is needed");
+    if (i >= filled_.keys->most())
+      give_up(mix_.name, "no more keys to insert: a larger GROWTH is needed");
     session_->insert(filled_.keys->key(i, buffer_), value_);
   }
   void scan(u64 i) {
-    const u32 count = mix_.scan_length == 0 ? kFixedScan : 1 + next_random(random_) % mix_.scan_length;
+    const u32 count =
+        mix_.scan_length == 0 ? kFixedScan : 1 + next_random(random_) % mix_.scan_length;
     session_->scan(filled_.keys->key(i, buffer_), count, &sum_);
   }
 
@@ -75,16 +81,17 @@ class Player {
 
 double measure_mix(Filled &filled, const Mix &mix, const Zipf &zipf, u32 threads, u64 duration_us) {
   std::atomic<u64> done{0};
-  const u64 us = run_crew(threads, duration_us, [&](u32 thread, const std::atomic<bool> &stop, const auto &begin) {
-    Player player(filled, mix, zipf, thread);
-    u64 mine = 0;
-    begin();
-    while (!stop.load(std::memory_order_relaxed)) {
-      player.play();
-      mine++;
-    }
-    done += mine;
-  });
+  const u64 us = run_crew(threads, duration_us,
+                          [&](u32 thread, const std::atomic<bool> &stop, const auto &begin) {
+                            Player player(filled, mix, zipf, thread);
+                            u64 mine = 0;
+                            begin();
+                            while (!stop.load(std::memory_order_relaxed)) {
+                              player.play();
+                              mine++;
+                            }
+                            done += mine;
+                          });
   return static_cast<double>(done.load()) / static_cast<double>(us);
 }
 
@@ -96,7 +103,8 @@ void warm(Filled &filled, u32 threads) {
     Value value;
     begin();
     for (u64 i = n * thread / threads, end = n * (thread + 1) / threads; i < end; i++)
-      if (!session->lookup(filled.keys->key(i, buffer), &value)) give_up("warming", "a key is not found");
+      if (!session->lookup(filled.keys->key(i, buffer), &value))
+        give_up("warming", "a key is not found");
   });
 }
 

@@ -1,9 +1,11 @@
 // peer_lmdb.cpp - LMDB: a map of the whole file, one writer at a time, no log.
 //
-// Without a log a transaction for each change would copy a path of pages each time, which is not what it is made for: a session
-// collects its changes and writes a batch of them in one transaction, without sync.  What is collected is lost in a crash.
+// Without a log a transaction for each change would copy a path of pages each time, which is not
+// what it is made for: a session collects its changes and writes a batch of them in one
+// transaction, without sync.  What is collected is lost in a crash.
 //
-// Transactions are not collected: the next that writes waits until the one before has committed, so nobody meets a conflict.
+// Transactions are not collected: the next that writes waits until the one before has committed, so
+// no session meets a conflict.
 #include <lmdb.h>
 
 #include <vector>
@@ -75,7 +77,8 @@ class LmdbSession : public Session {
     MDB_txn *txn;
     check(mdb_txn_begin(env_, nullptr, 0, &txn), "begin");
     for (const Change &change : batch_) {
-      MDB_val k = val(change.key.data(), change.key.size()), v = val(change.value.bytes, kValueBytes);
+      MDB_val k = val(change.key.data(), change.key.size()),
+              v = val(change.value.bytes, kValueBytes);
       check(mdb_put(txn, dbi_, &k, &v, 0), "put");
     }
     check(mdb_txn_commit(txn), "commit");
@@ -163,15 +166,21 @@ class LmdbStore : public Store {
     check(mdb_env_create(&env_), "create");
     const u64 most_bytes = options.most_keys * (kValueBytes + kMaxKeyBytes) * 3 + (u64{1} << 30);
     check(mdb_env_set_mapsize(env_, most_bytes), "size");
-    check(mdb_env_open(env_, options.directory.c_str(), MDB_NOSYNC | MDB_WRITEMAP | MDB_NOTLS | MDB_NORDAHEAD, 0600), "open");
+    check(mdb_env_open(env_, options.directory.c_str(),
+                       MDB_NOSYNC | MDB_WRITEMAP | MDB_NOTLS | MDB_NORDAHEAD, 0600),
+          "open");
     MDB_txn *txn;
     check(mdb_txn_begin(env_, nullptr, 0, &txn), "begin");
     check(mdb_dbi_open(txn, nullptr, 0, &dbi_), "open");
     check(mdb_txn_commit(txn), "commit");
   }
   ~LmdbStore() override { mdb_env_close(env_); }
-  std::unique_ptr<Session> session(u32) override { return std::make_unique<LmdbSession>(env_, dbi_); }
-  std::unique_ptr<Transactions> transactions(u32) override { return std::make_unique<LmdbTransactions>(env_, dbi_); }
+  std::unique_ptr<Session> session(u32) override {
+    return std::make_unique<LmdbSession>(env_, dbi_);
+  }
+  std::unique_ptr<Transactions> transactions(u32) override {
+    return std::make_unique<LmdbTransactions>(env_, dbi_);
+  }
   void settle() override { check(mdb_env_sync(env_, 1), "sync"); }
 
  private:
@@ -181,7 +190,13 @@ class LmdbStore : public Store {
 
 }  // namespace
 
-const Peer kLmdb{"LMDB", "no log (MDB_NOSYNC, MDB_WRITEMAP), 100 changes a transaction", true, false, false,
-                 [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<LmdbStore>(options); }};
+const Peer kLmdb{"LMDB",
+                 "no log (MDB_NOSYNC, MDB_WRITEMAP), 100 changes a transaction",
+                 true,
+                 false,
+                 false,
+                 [](const StoreOptions &options) -> std::unique_ptr<Store> {
+                   return std::make_unique<LmdbStore>(options);
+                 }};
 
 }  // namespace ls::bench

@@ -1,8 +1,10 @@
-// peer_original.cpp - the original LeanStore (public repository leanstore/leanstore), built by the caller (-D original=FOLDER).
+// peer_original.cpp - the original LeanStore (public repository leanstore/leanstore), built by the
+// caller (-D original=FOLDER).
 //
-// Its plain B-tree (BTreeLL), with the log on and really written, which it is not by default (wal_pwrite), and not synced; contention
-// split on, XMerge off, as by default.  A change is a transaction at its lowest level of isolation; look-ups and scans are none.
-// Its workers' state belongs to threads that it starts itself: ours put theirs on.
+// Its plain B-tree (BTreeLL), with the log on and really written, which it is not by default
+// (wal_pwrite), and not synced; contention split on, XMerge off, as by default.  A change is a
+// transaction at its lowest level of isolation; look-ups and scans are none.  Its workers' state
+// belongs to threads that it starts itself: ours put theirs on.
 #ifdef WITH_ORIGINAL
 #include <leanstore/Config.hpp>
 #include <leanstore/LeanStore.hpp>
@@ -32,7 +34,9 @@ class OriginalSession : public Session {
   ~OriginalSession() override { Worker::tls_ptr = nullptr; }
   void insert(Key key, const Value &value) override {
     begin();
-    expect(tree_->insert(bytes_of(key.data()), static_cast<u16>(key.size()), bytes_of(value.bytes), kValueBytes), "insert");
+    expect(tree_->insert(bytes_of(key.data()), static_cast<u16>(key.size()), bytes_of(value.bytes),
+                         kValueBytes),
+           "insert");
     worker_->commitTX();
   }
   void update(Key key, const Value &value) override {
@@ -44,9 +48,10 @@ class OriginalSession : public Session {
     worker_->commitTX();
   }
   bool lookup(Key key, Value *value) override {
-    return tree_->lookup(bytes_of(key.data()), static_cast<u16>(key.size()), [&](const u8 *found, u16) {
-      __builtin_memcpy(value->bytes, found, kValueBytes);
-    }) == OP_RESULT::OK;
+    return tree_->lookup(bytes_of(key.data()), static_cast<u16>(key.size()),
+                         [&](const u8 *found, u16) {
+                           __builtin_memcpy(value->bytes, found, kValueBytes);
+                         }) == OP_RESULT::OK;
   }
   u32 scan(Key from, u32 count, u64 *sum) override {
     u32 seen = 0;
@@ -61,15 +66,19 @@ class OriginalSession : public Session {
   }
 
  private:
-  void begin() { worker_->startTX(leanstore::TX_MODE::OLTP, leanstore::TX_ISOLATION_LEVEL::READ_UNCOMMITTED); }
+  void begin() {
+    worker_->startTX(leanstore::TX_MODE::OLTP, leanstore::TX_ISOLATION_LEVEL::READ_UNCOMMITTED);
+  }
   static void expect(OP_RESULT result, const char *what) {
     if (result != OP_RESULT::OK) give_up(kOriginal.name, what);
   }
 
   leanstore::KVInterface *tree_;
   Worker *worker_;
-  alignas(8) u8 update_bytes_[sizeof(leanstore::UpdateSameSizeInPlaceDescriptor) + sizeof(leanstore::UpdateSameSizeInPlaceDescriptor::Slot)]{};
-  leanstore::UpdateSameSizeInPlaceDescriptor *update_ = reinterpret_cast<leanstore::UpdateSameSizeInPlaceDescriptor *>(update_bytes_);
+  alignas(8) u8 update_bytes_[sizeof(leanstore::UpdateSameSizeInPlaceDescriptor) +
+                              sizeof(leanstore::UpdateSameSizeInPlaceDescriptor::Slot)]{};
+  leanstore::UpdateSameSizeInPlaceDescriptor *update_ =
+      reinterpret_cast<leanstore::UpdateSameSizeInPlaceDescriptor *>(update_bytes_);
 };
 
 class OriginalStore : public Store {
@@ -88,7 +97,9 @@ class OriginalStore : public Store {
     FLAGS_print_tx_console = false;
     std::signal(SIGTRAP, SIG_IGN);   // raised for keys that are not found
     engine_ = new leanstore::LeanStore;
-    engine_->getCRManager().scheduleJobSync(0, [this] { tree_ = &engine_->registerBTreeLL("data", {.enable_wal = true, .use_bulk_insert = false}); });
+    engine_->getCRManager().scheduleJobSync(0, [this] {
+      tree_ = &engine_->registerBTreeLL("data", {.enable_wal = true, .use_bulk_insert = false});
+    });
   }
   // Its threads, and its file, go with the process.
   std::unique_ptr<Session> session(u32 thread) override {
@@ -102,8 +113,14 @@ class OriginalStore : public Store {
 
 }  // namespace
 
-const Peer kOriginal{"original LeanStore", "log written without pause (wal_pwrite), not synced, nobody waits", false, false, true,
-                     [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<OriginalStore>(options); }};
+const Peer kOriginal{"original LeanStore",
+                     "log written without pause (wal_pwrite), not synced, nobody waits",
+                     false,
+                     false,
+                     true,
+                     [](const StoreOptions &options) -> std::unique_ptr<Store> {
+                       return std::make_unique<OriginalStore>(options);
+                     }};
 
 }  // namespace ls::bench
 #endif

@@ -1,10 +1,11 @@
 // peer_rocksdb.cpp - RocksDB: no compression, bloom filters, one column family.
 //
-// Its log is collected in memory and written by a thread every 5 ms, as ours is: with a system call for each change it would be
-// measured with a stronger promise than the others.
+// Its log is collected in memory and written by a thread every 5 ms, as ours is: with a system call
+// for each change it would be measured with a stronger promise than the others.
 //
-// Its transactions are those of TransactionDB: they lock what they change, and with a snapshot set at the beginning they meet a
-// conflict where a key has changed since.  A deadlock is a conflict, too.
+// Its transactions are those of TransactionDB: they lock what they change, and with a snapshot set
+// at the beginning they meet a conflict where a key has changed since.  A deadlock is a conflict,
+// too.
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
@@ -35,15 +36,20 @@ void check_conflict(const rocksdb::Status &status, const char *what) {
 }
 
 rocksdb::Slice slice(Key key) { return {reinterpret_cast<const char *>(key.data()), key.size()}; }
-rocksdb::Slice slice(const Value &value) { return {reinterpret_cast<const char *>(value.bytes), kValueBytes}; }
+rocksdb::Slice slice(const Value &value) {
+  return {reinterpret_cast<const char *>(value.bytes), kValueBytes};
+}
 
 class RocksDbSession : public Session {
  public:
   explicit RocksDbSession(rocksdb::DB *db) : db_(db) {}
-  void insert(Key key, const Value &value) override { check(db_->Put(rocksdb::WriteOptions(), slice(key), slice(value)), "put"); }
+  void insert(Key key, const Value &value) override {
+    check(db_->Put(rocksdb::WriteOptions(), slice(key), slice(value)), "put");
+  }
   void update(Key key, const Value &value) override { insert(key, value); }
   bool lookup(Key key, Value *value) override {
-    const rocksdb::Status status = db_->Get(read_, db_->DefaultColumnFamily(), slice(key), &pinned_);
+    const rocksdb::Status status =
+        db_->Get(read_, db_->DefaultColumnFamily(), slice(key), &pinned_);
     if (status.IsNotFound()) return false;
     check(status, "get");
     __builtin_memcpy(value->bytes, pinned_.data(), kValueBytes);
@@ -53,7 +59,8 @@ class RocksDbSession : public Session {
   u32 scan(Key from, u32 count, u64 *sum) override {
     std::unique_ptr<rocksdb::Iterator> at(db_->NewIterator(read_));
     u32 seen = 0;
-    for (at->Seek(slice(from)); at->Valid() && seen < count; at->Next(), seen++) *sum += static_cast<u8>(at->value()[0]);
+    for (at->Seek(slice(from)); at->Valid() && seen < count; at->Next(), seen++)
+      *sum += static_cast<u8>(at->value()[0]);
     check(at->status(), "scan");
     return seen;
   }
@@ -71,27 +78,34 @@ class RocksDbTransactions : public Transactions {
     options_.deadlock_detect = true;
   }
   void begin(bool) override {
-    transaction_.reset(db_->BeginTransaction(rocksdb::WriteOptions(), options_, transaction_.release()));
+    transaction_.reset(
+        db_->BeginTransaction(rocksdb::WriteOptions(), options_, transaction_.release()));
     read_.snapshot = transaction_->GetSnapshot();
   }
   void commit() override { check(transaction_->Commit(), "commit"); }
   void rollback() override { check(transaction_->Rollback(), "rollback"); }
-  // Untracked: whether somebody else has inserted it, too, is not asked.
-  void insert(Key key, Row row) override { check_conflict(transaction_->PutUntracked(slice(key), slice(row)), "put"); }
+  // Untracked: whether another transaction has inserted it, too, is not asked.
+  void insert(Key key, Row row) override {
+    check_conflict(transaction_->PutUntracked(slice(key), slice(row)), "put");
+  }
   void remove(Key key) override { check_conflict(transaction_->Delete(slice(key)), "delete"); }
   bool lookup(Key key, std::span<u8> row) override {
-    const rocksdb::Status status = transaction_->Get(read_, db_->DefaultColumnFamily(), slice(key), &pinned_);
+    const rocksdb::Status status =
+        transaction_->Get(read_, db_->DefaultColumnFamily(), slice(key), &pinned_);
     if (status.IsNotFound()) return false;
     check(status, "get");
     take_pinned(row);
     return true;
   }
   void update(Key key, std::span<u8> row, const Change &change) override {
-    check_conflict(transaction_->GetForUpdate(read_, db_->DefaultColumnFamily(), slice(key), &pinned_), "get for update");
+    check_conflict(
+        transaction_->GetForUpdate(read_, db_->DefaultColumnFamily(), slice(key), &pinned_),
+        "get for update");
     take_pinned(row);
     change();
     constexpr bool kIsLocked = true;
-    check_conflict(transaction_->Put(db_->DefaultColumnFamily(), slice(key), slice(row), kIsLocked), "put");
+    check_conflict(transaction_->Put(db_->DefaultColumnFamily(), slice(key), slice(row), kIsLocked),
+                   "put");
   }
   void scan(Key from, Key to, const Visit &visit) override {
     const rocksdb::Slice end = slice(to);
@@ -104,7 +118,9 @@ class RocksDbTransactions : public Transactions {
   }
 
  private:
-  static Key bytes(const rocksdb::Slice &slice) { return {reinterpret_cast<const u8 *>(slice.data()), slice.size()}; }
+  static Key bytes(const rocksdb::Slice &slice) {
+    return {reinterpret_cast<const u8 *>(slice.data()), slice.size()};
+  }
   void take_pinned(std::span<u8> row) {
     copy_row(kRocksDb.name, pinned_.data(), pinned_.size(), row);
     pinned_.Reset();
@@ -161,8 +177,12 @@ class RocksDbStore : public Store {
     log_writer_.join();
     check(db_->Close(), "close");
   }
-  std::unique_ptr<Session> session(u32) override { return std::make_unique<RocksDbSession>(db_.get()); }
-  std::unique_ptr<Transactions> transactions(u32) override { return std::make_unique<RocksDbTransactions>(transaction_db_); }
+  std::unique_ptr<Session> session(u32) override {
+    return std::make_unique<RocksDbSession>(db_.get());
+  }
+  std::unique_ptr<Transactions> transactions(u32) override {
+    return std::make_unique<RocksDbTransactions>(transaction_db_);
+  }
   u64 data_bytes() override {
     uint64_t bytes = 0;
     db_->GetIntProperty("rocksdb.live-sst-files-size", &bytes);
@@ -173,8 +193,9 @@ class RocksDbStore : public Store {
     u64 busy = 1;
     while (busy != 0) {
       busy = 0;
-      for (const char *property : {"rocksdb.compaction-pending", "rocksdb.num-running-compactions", "rocksdb.mem-table-flush-pending",
-                                   "rocksdb.num-running-flushes"}) {
+      for (const char *property :
+           {"rocksdb.compaction-pending", "rocksdb.num-running-compactions",
+            "rocksdb.mem-table-flush-pending", "rocksdb.num-running-flushes"}) {
         uint64_t value = 0;
         db_->GetIntProperty(property, &value);
         busy += value;
@@ -192,7 +213,13 @@ class RocksDbStore : public Store {
 
 }  // namespace
 
-const Peer kRocksDb{"RocksDB", "log written every 5 ms (manual_wal_flush), not synced", true, false, true,
-                    [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<RocksDbStore>(options); }};
+const Peer kRocksDb{"RocksDB",
+                    "log written every 5 ms (manual_wal_flush), not synced",
+                    true,
+                    false,
+                    true,
+                    [](const StoreOptions &options) -> std::unique_ptr<Store> {
+                      return std::make_unique<RocksDbStore>(options);
+                    }};
 
 }  // namespace ls::bench

@@ -1,8 +1,10 @@
-// peer_rows.cpp - our tables through engine.h: a row id is the key, a look-up takes a snapshot, a change is a transaction.  Longer
-// transactions have keys of any kind in an index beside the table, as SQL has them.
+// peer_rows.cpp - our tables through engine.h: a row id is the key, a look-up takes a snapshot, a
+// change is a transaction.  Longer transactions have keys of any kind in an index beside the table,
+// as SQL has them.
 //
-// The host here is the smallest that keeps the contract: it hands out transaction numbers, takes snapshots and publishes what they
-// need (PostgreSQL's process array).  Transactions commit without waiting for the log (synchronous_commit = off).
+// The host here is the smallest that keeps the contract: it hands out transaction numbers, takes
+// snapshots and publishes what they need (PostgreSQL's process array).  Transactions commit without
+// waiting for the log (synchronous_commit = off).
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -56,7 +58,7 @@ class Host {
   }
   void end(u32 thread) { seats_[thread].tn = 0; }
 
-  // By somebody who has no transaction.
+  // By a session that has no transaction.
   void wait_for_end_of(u64 tn) const {
     for (const Seat &seat : seats_)
       while (seat.tn == tn) sched_yield();
@@ -71,15 +73,17 @@ class Host {
     s->curcid = 1;
     seats_[thread].xmin = s->xmin;
   }
-  // For several operations, each transaction's snapshot being taken before its number is drawn.  The seats are looked at one after
-  // the other: when two looks see the same, nobody has begun or ended in between, and the snapshot is that of one moment.
+  // For several operations, each transaction's snapshot being taken before its number is drawn.
+  // The seats are looked at one after the other: when two looks see the same, no transaction has
+  // begun or ended in between, and the snapshot is that of one moment.
   void take_at_once(u32 thread, u64 *running, ls_snapshot *s) {
     u64 before[kMaxThreads];
     ls_snapshot first;
     do {
       take(thread, 0, before, &first);
       take(thread, 0, running, s);
-    } while (first.xmax != s->xmax || !std::equal(before, before + first.n_running, running, running + s->n_running));
+    } while (first.xmax != s->xmax ||
+             !std::equal(before, before + first.n_running, running, running + s->n_running));
   }
   void release(u32 thread) { seats_[thread].xmin.store(0, std::memory_order_release); }
 
@@ -123,7 +127,8 @@ class RowsStore : public Store {
   explicit RowsStore(const StoreOptions &options) {
     mkdir((options.directory + "/leanstore").c_str(), 0700);
     mkdir((options.directory + "/base").c_str(), 0700);
-    for (const char *path : {kTablePath, kIndexPath}) std::ofstream(options.directory + "/" + path, std::ios::app);
+    for (const char *path : {kTablePath, kIndexPath})
+      std::ofstream(options.directory + "/" + path, std::ios::app);
     ls_config c{};
     c.buffer_pool_bytes = options.memory;
     c.worker_slots = kMaxThreads + 1;
@@ -138,7 +143,8 @@ class RowsStore : public Store {
     std::snprintf(c.root_dir, sizeof c.root_dir, "%s", options.directory.c_str());
     std::snprintf(c.data_dir, sizeof c.data_dir, "%s/leanstore", options.directory.c_str());
     bytes_ = ls_store_size(&c);
-    arena_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    arena_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (arena_ == MAP_FAILED) give_up(kRows.name, "no memory for the arena");
     madvise(arena_, bytes_, MADV_HUGEPAGE);   // as in peer_tree.cpp
     ls_error err;
@@ -154,9 +160,11 @@ class RowsStore : public Store {
     check(ls_worker_attach(store_, kMaxThreads, &worker, &err), err, "attach");
     check(ls_rel_open(worker, &kTable, kTablePath, LS_REL_TABLE, true, &rel_, &err), err, "table");
     if (options.transactions)
-      check(ls_rel_open(worker, &kIndex, kIndexPath, LS_REL_INDEX, true, &index_, &err), err, "index");
+      check(ls_rel_open(worker, &kIndex, kIndexPath, LS_REL_INDEX, true, &index_, &err), err,
+            "index");
     else
-      check(ls_row_ids(worker, &rel_, static_cast<u32>(options.most_keys), &first_row_, &err), err, "row ids");
+      check(ls_row_ids(worker, &rel_, static_cast<u32>(options.most_keys), &first_row_, &err), err,
+            "row ids");
     ls_worker_detach(worker);
   }
   ~RowsStore() override {
@@ -202,7 +210,8 @@ class RowsSession : public Session {
 
   void insert(Key key, const Value &value) override {
     begin();
-    check(ls_row_insert(worker_, &rel_, row_id(key), 0, 0, value.bytes, kValueBytes, &err_), err_, "insert");
+    check(ls_row_insert(worker_, &rel_, row_id(key), 0, 0, value.bytes, kValueBytes, &err_), err_,
+          "insert");
     commit();
   }
   void update(Key key, const Value &value) override {
@@ -211,7 +220,8 @@ class RowsSession : public Session {
     for (;;) {
       host_.take(thread_, tn, running_, &snapshot_);
       ls_conflict conflict;
-      const ls_status status = ls_row_update(worker_, &rel_, &change, value.bytes, kValueBytes, &conflict, &err_);
+      const ls_status status =
+          ls_row_update(worker_, &rel_, &change, value.bytes, kValueBytes, &conflict, &err_);
       host_.release(thread_);
       if (status == LS_OK) break;
       if (status == LS_BEING_MODIFIED) {
@@ -225,7 +235,8 @@ class RowsSession : public Session {
   bool lookup(Key key, Value *value) override {
     host_.take(thread_, 0, running_, &snapshot_);
     ls_row row;
-    const ls_status status = ls_row_fetch(worker_, &rel_, row_id(key), &snapshot_, buffer_, &row, nullptr, &err_);
+    const ls_status status =
+        ls_row_fetch(worker_, &rel_, row_id(key), &snapshot_, buffer_, &row, nullptr, &err_);
     host_.release(thread_);
     if (status == LS_NOT_FOUND) return false;
     check(status, err_, "look-up");
@@ -235,7 +246,9 @@ class RowsSession : public Session {
   u32 scan(Key from, u32 count, u64 *sum) override {
     host_.take(thread_, 0, running_, &snapshot_);
     ls_scan *scan;
-    check(ls_scan_open(worker_, &rel_, &snapshot_, row_id(from), LS_MAX_ROW_ID, false, &scan, &err_), err_, "scan");
+    check(
+        ls_scan_open(worker_, &rel_, &snapshot_, row_id(from), LS_MAX_ROW_ID, false, &scan, &err_),
+        err_, "scan");
     u32 seen = 0;
     while (seen < count) {
       const ls_row *rows;
@@ -280,7 +293,8 @@ class RowsSession : public Session {
 
 class RowsTransactions : public Transactions {
  public:
-  RowsTransactions(RowsStore &store, u32 thread) : rel_(store.rel_), index_(store.index_), host_(*store.host_), thread_(thread) {
+  RowsTransactions(RowsStore &store, u32 thread)
+      : rel_(store.rel_), index_(store.index_), host_(*store.host_), thread_(thread) {
     check(ls_worker_attach(store.store_, thread, &worker_, &err_), err_, "attach");
     check(ls_index_scan_open(worker_, &index_, &scan_, &err_), err_, "index scan");
   }
@@ -310,7 +324,7 @@ class RowsTransactions : public Transactions {
       host_.end(thread_);
     }
     host_.release(thread_);
-    // Who is in the way would be so again.
+    // The transaction in the way would be so again.
     if (met_ != 0) host_.wait_for_end_of(met_);
     met_ = 0;
   }
@@ -321,8 +335,11 @@ class RowsTransactions : public Transactions {
       end_of_rows_ = next_row_ + kRowIds;
     }
     const u64 row_id = next_row_++;
-    check(ls_row_insert(worker_, &rel_, row_id, command(), 0, row.data(), static_cast<u32>(row.size()), &err_), err_, "insert");
-    check(ls_index_insert(worker_, &index_, &rel_, bytes(key), row_id, {}, &err_), err_, "index entry");
+    check(ls_row_insert(worker_, &rel_, row_id, command(), 0, row.data(),
+                        static_cast<u32>(row.size()), &err_),
+          err_, "insert");
+    check(ls_index_insert(worker_, &index_, &rel_, bytes(key), row_id, {}, &err_), err_,
+          "index entry");
   }
   void remove(Key key) override {
     const ls_change change = change_of(present(key), LS_LOCK_UPDATE);
@@ -341,8 +358,9 @@ class RowsTransactions : public Transactions {
     change();
     const ls_change request = change_of(found, LS_LOCK_NO_KEY_UPDATE);
     ls_conflict conflict;
-    check_conflict(ls_row_update(worker_, &rel_, &request, row.data(), static_cast<u32>(row.size()), &conflict, &err_), conflict,
-                   "update");
+    check_conflict(ls_row_update(worker_, &rel_, &request, row.data(), static_cast<u32>(row.size()),
+                                 &conflict, &err_),
+                   conflict, "update");
   }
   void scan(Key from, Key to, const Visit &visit) override {
     check(ls_index_scan_range(scan_, bytes(from), bytes(to), false, &err_), err_, "scan");
@@ -358,7 +376,9 @@ class RowsTransactions : public Transactions {
   static ls_bytes bytes(Key key) { return {key.data(), static_cast<u32>(key.size())}; }
   // What a command changes is seen by those after it.
   u32 command() { return snapshot_.curcid++; }
-  ls_change change_of(const ls_row &row, ls_lock_mode mode) { return {row.row_id, &snapshot_, nullptr, command(), mode}; }
+  ls_change change_of(const ls_row &row, ls_lock_mode mode) {
+    return {row.row_id, &snapshot_, nullptr, command(), mode};
+  }
   void check_conflict(ls_status status, const ls_conflict &conflict, const char *what) {
     if (status == LS_UPDATED || status == LS_DELETED) throw Conflict{};
     if (status == LS_BEING_MODIFIED) {
@@ -373,24 +393,30 @@ class RowsTransactions : public Transactions {
     return row;
   }
   bool find(Key key, ls_row *row) {
-    u8 end[kMaxKeyBytes + LS_ENTRY_ROW_ID_BYTES];   // behind the key's entries, whatever their row ids
+    // behind the key's entries, whatever their row ids
+    u8 end[kMaxKeyBytes + LS_ENTRY_ROW_ID_BYTES];
     __builtin_memcpy(end, key.data(), key.size());
     __builtin_memset(end + key.size(), 0xff, LS_ENTRY_ROW_ID_BYTES);
-    check(ls_index_scan_range(scan_, bytes(key), bytes({end, key.size() + LS_ENTRY_ROW_ID_BYTES}), false, &err_), err_, "search");
+    check(ls_index_scan_range(scan_, bytes(key), bytes({end, key.size() + LS_ENTRY_ROW_ID_BYTES}),
+                              false, &err_),
+          err_, "search");
     ls_index_entry entry;
     return next(&entry, row);
   }
-  // The next entry of the range whose row the snapshot sees.
+  // The next entry of the range that leads to a row which the snapshot sees.
   bool next(ls_index_entry *entry, ls_row *row) {
     for (;;) {
       ls_status status = ls_index_scan_next(scan_, entry, &err_);
       if (status == LS_END) return false;
       check(status, err_, "next entry");
       bool all_dead = false;
-      status = ls_row_fetch(worker_, &rel_, entry->row_id, &snapshot_, buffer_, row, &all_dead, &err_);
+      status =
+          ls_row_fetch(worker_, &rel_, entry->row_id, &snapshot_, buffer_, row, &all_dead, &err_);
       if (status == LS_OK) return true;
       if (status != LS_NOT_FOUND) check(status, err_, "fetch");
-      if (all_dead) check(ls_index_remove(worker_, &index_, entry->key, entry->row_id, &err_), err_, "dead entry");
+      if (all_dead)
+        check(ls_index_remove(worker_, &index_, entry->key, entry->row_id, &err_), err_,
+              "dead entry");
     }
   }
 
@@ -407,12 +433,23 @@ class RowsTransactions : public Transactions {
   alignas(8) u8 buffer_[LS_ROW_BUFFER_BYTES];
 };
 
-std::unique_ptr<Transactions> RowsStore::transactions(u32 thread) { return std::make_unique<RowsTransactions>(*this, thread); }
-std::unique_ptr<Session> RowsStore::session(u32 thread) { return std::make_unique<RowsSession>(*this, thread); }
+std::unique_ptr<Transactions> RowsStore::transactions(u32 thread) {
+  return std::make_unique<RowsTransactions>(*this, thread);
+}
+std::unique_ptr<Session> RowsStore::session(u32 thread) {
+  return std::make_unique<RowsSession>(*this, thread);
+}
 
 }  // namespace
 
-const Peer kRows{"leanstore rows", "a transaction each, commit not waited for: log written by group commit, not synced", true, true, true,
-                 [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<RowsStore>(options); }};
+const Peer kRows{
+    "leanstore rows",
+    "a transaction each, commit not waited for: log written by group commit, not synced",
+    true,
+    true,
+    true,
+    [](const StoreOptions &options) -> std::unique_ptr<Store> {
+      return std::make_unique<RowsStore>(options);
+    }};
 
 }  // namespace ls::bench

@@ -1,7 +1,8 @@
-// peer_tree.cpp - our B+-tree below transactions: arena, log, pool, page providers and committer in this process.
+// peer_tree.cpp - the engine's B+-tree below transactions: arena, log, pool, page providers and
+// committer in this process.
 //
-// A change is a record in the log buffer of its thread (page, key, new value), written to the log's files by group commits that
-// nobody waits for.
+// A change is a record in the log buffer of its thread (page, key, new value), written to the log's
+// files by group commits that no session waits for.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -42,10 +43,12 @@ class TreeStore : public Store {
     pool_config.bytes = options.memory;
     pool_config.max_files = 8;
     pool_config.io_partitions = 64;
-    copy_path(pool_config.tear_guard_path, sizeof pool_config.tear_guard_path, options.directory + "/tear");
+    copy_path(pool_config.doublewrite_path, sizeof pool_config.doublewrite_path,
+              options.directory + "/tear");
     const size_t log_bytes = (Log::arena_bytes(log_config) + kPageSize - 1) / kPageSize * kPageSize;
     arena_bytes_ = log_bytes + BufferPool::arena_bytes(pool_config);
-    arena_ = mmap(nullptr, arena_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    arena_ = mmap(nullptr, arena_bytes_, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (arena_ == MAP_FAILED) give_up(kTree.name, "no memory for the arena");
     // As a server has it (PostgreSQL's huge_pages = try; buffer/huge_pages.hpp).
     madvise(arena_, arena_bytes_, MADV_HUGEPAGE);
@@ -55,14 +58,21 @@ class TreeStore : public Store {
     void *pool_arena = static_cast<u8 *>(arena_) + log_bytes;
     BufferPool::create(pool_arena, pool_config);
     pool_.emplace(BufferPool::attach(pool_arena, *log_));
-    check(committer_.start("committer", [this] { check(log_->run_committer(kCommitEveryMs), "committer"); }), "committer");
-    check(provider_.start("provider", [this] { check(PageProvider(*pool_, 0).run(stop_), "page provider"); }), "page provider");
+    check(committer_.start("committer",
+                           [this] { check(log_->run_committer(kCommitEveryMs), "committer"); }),
+          "committer");
+    check(provider_.start("provider",
+                          [this] { check(PageProvider(*pool_, 0).run(stop_), "page provider"); }),
+          "page provider");
 
     std::ofstream(options.directory + "/tree", std::ios::app);
     own_.emplace(*this, kFlushSlot);
-    check(pool_->open_file(own_->ctx, {1663, 5, 1, -1}, "tree", LS_REL_INDEX, true, 0, BTree::format, &file_), "tree");
-    // The log's first file is made now, not in somebody's turn.
-    if (!own_->log.wait_hardened(log_->last_gsn(), nullptr)) give_up(kTree.name, "the log has ended");
+    check(pool_->open_file(own_->ctx, {1663, 5, 1, -1}, "tree", LS_REL_INDEX, true, 0,
+                           BTree::format, &file_),
+          "tree");
+    // The log's first file is made now, not in a measured turn.
+    if (!own_->log.wait_hardened(log_->last_gsn(), nullptr))
+      give_up(kTree.name, "the log has ended");
   }
   ~TreeStore() override {
     own_.reset();
@@ -83,7 +93,8 @@ class TreeStore : public Store {
     if (!own_->log.wait_hardened(all, nullptr)) give_up(kTree.name, "the log has ended");
     check(pool_->flush(own_->ctx, ~Gsn{0}, true), "flush");
     const Gsn hardened = log_->hardened();
-    check(log_->truncate(log_->position_of(std::min(hardened + 1, pool_->oldest_dirty()))), "truncate");
+    check(log_->truncate(log_->position_of(std::min(hardened + 1, pool_->oldest_dirty()))),
+          "truncate");
   }
 
   struct Worker {
@@ -117,22 +128,27 @@ class TreeStore : public Store {
 
 class TreeSession : public Session {
  public:
-  TreeSession(TreeStore &store, u32 thread) : worker_(store, thread), tree_(worker_.ctx, *store.file_) {}
+  TreeSession(TreeStore &store, u32 thread)
+      : worker_(store, thread), tree_(worker_.ctx, *store.file_) {}
 
   void insert(Key key, const Value &value) override {
     const Bytes bytes(value.bytes, kValueBytes);
     check(worker_.log.reserve(record_room(key), nullptr), "log space");
     ExclusiveGuard leaf;
-    check(tree_.leaf_exclusive(key, Node::most_entry_bytes(static_cast<u32>(key.size()), kValueBytes), leaf, appended_), "insert");
+    check(
+        tree_.leaf_exclusive(key, Node::most_entry_bytes(static_cast<u32>(key.size()), kValueBytes),
+                             leaf, appended_),
+        "insert");
     const u16 pos = node(leaf)->insert(key, bytes);
-    appended_ = pos + 1 == node(leaf)->count ? leaf.frame() : nullptr;   // as index/index_insert.cpp
+    // as index/index_insert.cpp
+    appended_ = pos + 1 == node(leaf)->count ? leaf.frame() : nullptr;
     log_put(leaf, key, bytes);
   }
   void update(Key key, const Value &value) override {
     check(worker_.log.reserve(record_room(key), nullptr), "log space");
     ExclusiveGuard leaf;
     // The key is there: its leaf need not be, as RocksDB's need not.
-    BlindChange change{BlindChange::Kind::kOverwrite, Bytes(value.bytes, kValueBytes)};
+    BlindWrite change{BlindWrite::Kind::kOverwrite, Bytes(value.bytes, kValueBytes)};
     check(tree_.leaf_exclusive(key, 0, leaf, nullptr, &change), "update");
     if (change.done) return;
     bool found;
@@ -170,26 +186,36 @@ class TreeSession : public Session {
  private:
   static Node *node(const ExclusiveGuard &leaf) { return reinterpret_cast<Node *>(leaf.page()); }
   static u32 record_room(Key key) {
-    return kMaxRecordHeadBytes + kMaxOpHeadBytes + static_cast<u32>(sizeof(u16) + key.size()) + kValueBytes;
+    return kMaxRecordHeadBytes + kMaxOpHeadBytes + static_cast<u32>(sizeof(u16) + key.size()) +
+           kValueBytes;
   }
   void log_put(const ExclusiveGuard &leaf, Key key, Bytes value) {
     const u16 key_bytes = static_cast<u16>(key.size());
     worker_.log.start(RecordKind::kSystem);
-    worker_.log.op(tree_.file().file_no.load(std::memory_order_relaxed), node(leaf)->header.page_no, kPut,
-                   Bytes(reinterpret_cast<const u8 *>(&key_bytes), sizeof key_bytes), key, value);
+    worker_.log.op(tree_.file().file_no.load(std::memory_order_relaxed), node(leaf)->header.page_no,
+                   kPut, Bytes(reinterpret_cast<const u8 *>(&key_bytes), sizeof key_bytes), key,
+                   value);
     worker_.ctx.pool->mark_dirty(leaf.frame(), worker_.log.finish());
   }
 
   TreeStore::Worker worker_;
   BTree tree_;
-  Frame *appended_ = nullptr;   // a leaf whose last entry we have inserted last
+  Frame *appended_ = nullptr;   // a leaf: its last entry is this session's last insertion
 };
 
-std::unique_ptr<Session> TreeStore::session(u32 thread) { return std::make_unique<TreeSession>(*this, thread); }
+std::unique_ptr<Session> TreeStore::session(u32 thread) {
+  return std::make_unique<TreeSession>(*this, thread);
+}
 
 }  // namespace
 
-const Peer kTree{"leanstore tree", "log written by group commit within 5 ms, not synced, nobody waits", false, false, true,
-                 [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<TreeStore>(options); }};
+const Peer kTree{"leanstore tree",
+                 "log written by group commit within 5 ms, not synced, nobody waits",
+                 false,
+                 false,
+                 true,
+                 [](const StoreOptions &options) -> std::unique_ptr<Store> {
+                   return std::make_unique<TreeStore>(options);
+                 }};
 
 }  // namespace ls::bench

@@ -1,5 +1,6 @@
-// peer_wiredtiger.cpp - WiredTiger: B-tree table, raw keys and values, a transaction for each operation, or longer ones at snapshot
-// isolation: who would change what another one has changed since is told to roll back at once.
+// peer_wiredtiger.cpp - WiredTiger: B-tree table, raw keys and values, a transaction for each
+// operation, or longer ones at snapshot isolation: one that would change what another one has
+// changed since is told to roll back at once.
 #include <wiredtiger.h>
 
 #include <algorithm>
@@ -90,7 +91,8 @@ class WiredTigerSession : public Session {
 class WiredTigerTransactions : public Transactions {
  public:
   explicit WiredTigerTransactions(WT_CONNECTION *connection) {
-    check(connection->open_session(connection, nullptr, "isolation=snapshot", &session_), "session");
+    check(connection->open_session(connection, nullptr, "isolation=snapshot", &session_),
+          "session");
     check(session_->open_cursor(session_, kTable, nullptr, "overwrite=true", &cursor_), "cursor");
   }
   ~WiredTigerTransactions() override { session_->close(session_, nullptr); }
@@ -134,7 +136,9 @@ class WiredTigerTransactions : public Transactions {
       WT_ITEM at;
       check(cursor_->get_key(cursor_, &at), "key");
       const Key key = bytes(at);
-      if (!std::lexicographical_compare(key.begin(), key.end(), to.begin(), to.end()) || !visit(key, value())) break;
+      if (!std::lexicographical_compare(key.begin(), key.end(), to.begin(), to.end()) ||
+          !visit(key, value()))
+        break;
     }
     if (error != WT_NOTFOUND) check_conflict(error, "scan");
     check(cursor_->reset(cursor_), "reset");
@@ -165,18 +169,28 @@ class WiredTigerTransactions : public Transactions {
 
 class WiredTigerStore : public Store {
  public:
-  explicit WiredTigerStore(const StoreOptions &options) : data_path_(options.directory + "/data.wt") {
-    std::string config = "create,cache_size=" + std::to_string(options.memory) +
-                         ",log=(enabled=true,file_max=256MB),transaction_sync=(enabled=false),session_max=64,"
-                         "eviction=(threads_min=1,threads_max=2),statistics=(none)";
+  explicit WiredTigerStore(const StoreOptions &options)
+      : data_path_(options.directory + "/data.wt") {
+    std::string config =
+        "create,cache_size=" + std::to_string(options.memory) +
+        ",log=(enabled=true,file_max=256MB),transaction_sync=(enabled=false),session_max=64,"
+        "eviction=(threads_min=1,threads_max=2),statistics=(none)";
     if (options.direct_io) config += ",direct_io=[data]";
-    check(wiredtiger_open(options.directory.c_str(), nullptr, config.c_str(), &connection_), "open");
+    check(wiredtiger_open(options.directory.c_str(), nullptr, config.c_str(), &connection_),
+          "open");
     check(connection_->open_session(connection_, nullptr, nullptr, &session_), "session");
-    check(session_->create(session_, kTable, "key_format=u,value_format=u,type=file,leaf_page_max=16KB,internal_page_max=16KB"), "create");
+    check(session_->create(
+              session_, kTable,
+              "key_format=u,value_format=u,type=file,leaf_page_max=16KB,internal_page_max=16KB"),
+          "create");
   }
   ~WiredTigerStore() override { check(connection_->close(connection_, "leak_memory"), "close"); }
-  std::unique_ptr<Session> session(u32) override { return std::make_unique<WiredTigerSession>(connection_); }
-  std::unique_ptr<Transactions> transactions(u32) override { return std::make_unique<WiredTigerTransactions>(connection_); }
+  std::unique_ptr<Session> session(u32) override {
+    return std::make_unique<WiredTigerSession>(connection_);
+  }
+  std::unique_ptr<Transactions> transactions(u32) override {
+    return std::make_unique<WiredTigerTransactions>(connection_);
+  }
   void settle() override { check(session_->checkpoint(session_, nullptr), "checkpoint"); }
   u64 data_bytes() override { return std::filesystem::file_size(data_path_); }
 
@@ -188,7 +202,14 @@ class WiredTigerStore : public Store {
 
 }  // namespace
 
-const Peer kWiredTiger{"WiredTiger", "log enabled, transaction_sync off: written when its buffer is full, not synced", true, false, true,
-                       [](const StoreOptions &options) -> std::unique_ptr<Store> { return std::make_unique<WiredTigerStore>(options); }};
+const Peer kWiredTiger{
+    "WiredTiger",
+    "log enabled, transaction_sync off: written when its buffer is full, not synced",
+    true,
+    false,
+    true,
+    [](const StoreOptions &options) -> std::unique_ptr<Store> {
+      return std::make_unique<WiredTigerStore>(options);
+    }};
 
 }  // namespace ls::bench

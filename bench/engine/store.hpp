@@ -1,8 +1,9 @@
-// store.hpp - what every store of the comparison offers: one ordered map from byte strings to values of one size; and most of them
-// transactions on such a map whose values, the rows, are of any size.
+// store.hpp - what every store of the comparison offers: one ordered map from byte strings to
+// values of one size.  Most of them offer transactions, too, on such a map with values of any size,
+// the rows.
 //
-// Threads work through a session of their own.  Whatever fails ends the program: a benchmark that goes on after an error measures
-// the error.
+// Threads work through a session of their own.  Whatever fails ends the program: a benchmark that
+// goes on after an error measures the error.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -32,19 +33,23 @@ class Session {
   virtual void insert(Key key, const Value &value) = 0;   // absent before
   virtual void update(Key key, const Value &value) = 0;   // present
   virtual bool lookup(Key key, Value *value) = 0;
-  // Up to `count` entries from `from` on, each value looked at (its first byte goes into *sum); how many there were.
+  // Up to `count` entries from `from` on, each value looked at (its first byte goes into *sum); how
+  // many there were.
   virtual u32 scan(Key from, u32 count, u64 *sum) = 0;
 };
 
-// Thrown by an operation that has met another transaction: its own is to be rolled back and made again.
+// Thrown by an operation that has met another transaction: its own is to be rolled back and made
+// again.
 struct Conflict {};
 
-// One transaction after the other.  Each sees what had been committed when it began, and its own changes; of two at a time that change
-// the same row one goes on and the other one meets a Conflict.
+// One transaction after the other.  Each sees what had been committed when it began, and its own
+// changes; of two at a time that change the same row one goes on and the other one meets a
+// Conflict.
 class Transactions {
  public:
   using Change = std::function<void()>;
-  using Visit = std::function<bool(Key key, Row row)>;   // calls no operation; false: that was enough
+  // calls no operation; false: that was enough
+  using Visit = std::function<bool(Key key, Row row)>;
 
   virtual ~Transactions() = default;
   virtual void begin(bool writes) = 0;
@@ -76,7 +81,8 @@ class Store {
   virtual ~Store() = default;
   virtual std::unique_ptr<Session> session(u32 thread) = 0;
   virtual std::unique_ptr<Transactions> transactions(u32 /*thread*/) { return nullptr; }
-  // Work put off so far is done now, so that it is not done during somebody else's turn.  No session works.
+  // Work put off so far is done now, so that it is not done during another store's turn.  No
+  // session works.
   virtual void settle() {}
   // What its files take after settle(), log apart; 0: not known.
   virtual u64 data_bytes() { return 0; }

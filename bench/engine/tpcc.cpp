@@ -1,6 +1,7 @@
 // tpcc.cpp - TPC-C's five transactions, as threads without think time play them.
 //
-// What a transaction is to do is drawn before it begins, so that it does the same when it is made again after a conflict.
+// What a transaction is to do is drawn before it begins, so that it does the same when it is made
+// again after a conflict.
 #include <sched.h>
 
 #include <algorithm>
@@ -22,7 +23,12 @@ std::atomic<u32> g_writers{0};   // of history; 0 has loaded
 class Terminal {
  public:
   Terminal(Store &store, const Tpcc &tpcc, u32 thread, u32 threads)
-      : tables_(store, thread), chance_(thread), tpcc_(tpcc), thread_(thread), threads_(threads), writer_(++g_writers) {}
+      : tables_(store, thread),
+        chance_(thread),
+        tpcc_(tpcc),
+        thread_(thread),
+        threads_(threads),
+        writer_(++g_writers) {}
 
   u64 retries() const { return retries_; }
 
@@ -54,8 +60,10 @@ class Terminal {
 
   Warehouse home_warehouse() {
     if (!tpcc_.affinity) return static_cast<Warehouse>(chance_.between(1, tpcc_.warehouses));
-    // Its own are those that leave the same remainder; with more threads than warehouses some share one.
-    const u32 first = thread_ % tpcc_.warehouses, own = (tpcc_.warehouses - 1 - first) / threads_ + 1;
+    // Its own are those that leave the same remainder; with more threads than warehouses some share
+    // one.
+    const u32 first = thread_ % tpcc_.warehouses,
+              own = (tpcc_.warehouses - 1 - first) / threads_ + 1;
     return static_cast<Warehouse>(1 + first + chance_.between(0, own - 1) * threads_);
   }
   Warehouse other_warehouse(Warehouse home) {
@@ -110,13 +118,15 @@ class Terminal {
     bool all_local = true;
     for (u8 i = 0; i < n; i++) {
       const bool remote = tpcc_.warehouses > 1 && chance_.percent(1);
-      lines[i] = {chance_.item(), remote ? other_warehouse(w) : w, static_cast<u8>(chance_.between(1, 10))};
+      lines[i] = {chance_.item(), remote ? other_warehouse(w) : w,
+                  static_cast<u8>(chance_.between(1, 10))};
       all_local = all_local && !remote;
     }
     if (chance_.percent(1)) lines[n - 1].item = kNoItem;   // the user has mistyped it
     transact(true, [&] {
       const u32 tax = tables_.get<WarehouseRow>(warehouse_key(w)).tax;
-      const DistrictRow at = tables_.update<DistrictRow>(district_key(w, d), [](DistrictRow &row) { row.next_order++; });
+      const DistrictRow at = tables_.update<DistrictRow>(
+          district_key(w, d), [](DistrictRow &row) { row.next_order++; });
       const u32 order = at.next_order - 1;
       const CustomerRow buyer = tables_.get<CustomerRow>(customer_key(w, d, customer));
       tables_.insert(order_key(w, d, order), OrderRow{customer, now(), 0, n, all_local});
@@ -135,13 +145,14 @@ class Terminal {
     });
   }
   void order_line(Warehouse w, District d, u32 order, u8 number, const Line &line, Money amount) {
-    const StockRow stock = tables_.update<StockRow>(stock_key(line.supplier, line.item), [&](StockRow &row) {
-      row.quantity -= line.quantity;
-      if (row.quantity < 10) row.quantity += 91;
-      row.ytd += line.quantity;
-      row.orders++;
-      if (line.supplier != w) row.remote_orders++;
-    });
+    const StockRow stock =
+        tables_.update<StockRow>(stock_key(line.supplier, line.item), [&](StockRow &row) {
+          row.quantity -= line.quantity;
+          if (row.quantity < 10) row.quantity += 91;
+          row.ytd += line.quantity;
+          row.orders++;
+          if (line.supplier != w) row.remote_orders++;
+        });
     OrderLineRow row{line.item, line.supplier, 0, line.quantity, amount, {}};
     std::memcpy(row.district_info, stock.district_info[d - 1], sizeof row.district_info);
     tables_.insert(order_line_key(w, d, order, number), row);
@@ -154,8 +165,10 @@ class Terminal {
     const Money amount = chance_.between(1'00, 5000'00);
     const u32 number = payments_++;
     transact(true, [&] {
-      const WarehouseRow warehouse = tables_.update<WarehouseRow>(warehouse_key(w), [&](WarehouseRow &row) { row.ytd += amount; });
-      const DistrictRow at = tables_.update<DistrictRow>(district_key(w, d), [&](DistrictRow &row) { row.ytd += amount; });
+      const WarehouseRow warehouse = tables_.update<WarehouseRow>(
+          warehouse_key(w), [&](WarehouseRow &row) { row.ytd += amount; });
+      const DistrictRow at = tables_.update<DistrictRow>(
+          district_key(w, d), [&](DistrictRow &row) { row.ytd += amount; });
       u32 payer;
       const RowKey key = customer(who, &payer);
       tables_.update<CustomerRow>(key, [&](CustomerRow &row) {
@@ -171,10 +184,12 @@ class Terminal {
       return true;
     });
   }
-  static void note_bad_credit(CustomerRow &row, u32 payer, const Who &who, Warehouse w, District d, Money amount) {
+  static void note_bad_credit(CustomerRow &row, u32 payer, const Who &who, Warehouse w, District d,
+                              Money amount) {
     char note[80];
-    const int length = std::snprintf(note, sizeof note, "%u %u %u %u %u %lld|", payer, unsigned{who.district}, unsigned{who.warehouse},
-                                     unsigned{d}, unsigned{w}, static_cast<long long>(amount));
+    const int length = std::snprintf(note, sizeof note, "%u %u %u %u %u %lld|", payer,
+                                     unsigned{who.district}, unsigned{who.warehouse}, unsigned{d},
+                                     unsigned{w}, static_cast<long long>(amount));
     std::memmove(row.data + length, row.data, sizeof row.data - static_cast<size_t>(length));
     std::memcpy(row.data, note, static_cast<size_t>(length));
   }
@@ -216,10 +231,14 @@ class Terminal {
   }
   void deliver_one(Warehouse w, District d, u32 order, u8 carrier) {
     tables_.remove(new_order_key(w, d, order));
-    const OrderRow delivered = tables_.update<OrderRow>(order_key(w, d, order), [&](OrderRow &row) { row.carrier = carrier; });
+    const OrderRow delivered = tables_.update<OrderRow>(
+        order_key(w, d, order), [&](OrderRow &row) { row.carrier = carrier; });
     Money total = 0;
     for (u8 line = 1; line <= delivered.lines; line++)
-      total += tables_.update<OrderLineRow>(order_line_key(w, d, order, line), [](OrderLineRow &row) { row.delivery = now(); }).amount;
+      total += tables_
+                   .update<OrderLineRow>(order_line_key(w, d, order, line),
+                                         [](OrderLineRow &row) { row.delivery = now(); })
+                   .amount;
     tables_.update<CustomerRow>(customer_key(w, d, delivered.customer), [&](CustomerRow &row) {
       row.balance += total;
       row.deliveries++;
@@ -233,14 +252,16 @@ class Terminal {
     transact(false, [&] {
       const u32 next = tables_.get<DistrictRow>(district_key(w, d)).next_order;
       std::vector<u32> items;
-      tables_.scan<OrderLineRow>(RowKey(Table::kOrderLine, w, d, next - kLastOrders), RowKey(Table::kOrderLine, w, d, next),
+      tables_.scan<OrderLineRow>(RowKey(Table::kOrderLine, w, d, next - kLastOrders),
+                                 RowKey(Table::kOrderLine, w, d, next),
                                  [&](Key, const OrderLineRow &row) {
                                    items.push_back(row.item);
                                    return true;
                                  });
       std::sort(items.begin(), items.end());
       items.erase(std::unique(items.begin(), items.end()), items.end());
-      for (const u32 item : items) total_ += tables_.get<StockRow>(stock_key(w, item)).quantity < threshold;
+      for (const u32 item : items)
+        total_ += tables_.get<StockRow>(stock_key(w, item)).quantity < threshold;
       return true;
     });
   }
@@ -259,19 +280,21 @@ class Terminal {
 
 TpccRate measure_tpcc(Store &store, const Tpcc &tpcc, u32 threads, u64 duration_us) {
   std::atomic<u64> done{0}, retries{0};
-  const u64 us = run_crew(threads, duration_us, [&](u32 thread, const std::atomic<bool> &stop, const auto &begin) {
-    tpcc::Terminal terminal(store, tpcc, thread, threads);
-    u64 mine = 0;
-    begin();
-    while (!stop.load(std::memory_order_relaxed)) {
-      terminal.play();
-      mine++;
-    }
-    done += mine;
-    retries += terminal.retries();
-  });
+  const u64 us = run_crew(threads, duration_us,
+                          [&](u32 thread, const std::atomic<bool> &stop, const auto &begin) {
+                            tpcc::Terminal terminal(store, tpcc, thread, threads);
+                            u64 mine = 0;
+                            begin();
+                            while (!stop.load(std::memory_order_relaxed)) {
+                              terminal.play();
+                              mine++;
+                            }
+                            done += mine;
+                            retries += terminal.retries();
+                          });
   const double transactions = static_cast<double>(done.load());
-  return {1000 * transactions / static_cast<double>(us), static_cast<double>(retries.load()) / std::max(1.0, transactions)};
+  return {1000 * transactions / static_cast<double>(us),
+          static_cast<double>(retries.load()) / std::max(1.0, transactions)};
 }
 
 }  // namespace ls::bench

@@ -1,4 +1,5 @@
-// tpcc_check.cpp - TPC-C's consistency conditions 1 to 10 (clause 3.3.2), counted anew from all rows in one transaction.
+// tpcc_check.cpp - TPC-C's consistency conditions 1 to 10 (clause 3.3.2), counted anew from all
+// rows in one transaction.
 #include <unordered_map>
 #include <vector>
 
@@ -14,16 +15,20 @@ namespace {
 class Check {
  public:
   Check(Store &store, u32 warehouses, const char *name)
-      : tables_(store, 0), warehouses_(warehouses), name_(name), customers_(warehouses * kDistricts * kCustomers) {}
+      : tables_(store, 0),
+        warehouses_(warehouses),
+        name_(name),
+        customers_(warehouses * kDistricts * kCustomers) {}
 
   void run() {
     tables_.begin(false);
     std::vector<Money> paid(warehouses_ * kDistricts);
-    tables_.scan<HistoryRow>(RowKey(Table::kHistory), RowKey(Table::kHistory).end(), [&](Key, const HistoryRow &row) {
-      paid[district_index(row.warehouse, row.district)] += row.amount;
-      customer(row.customer_warehouse, row.customer_district, row.customer).paid += row.amount;
-      return true;
-    });
+    tables_.scan<HistoryRow>(
+        RowKey(Table::kHistory), RowKey(Table::kHistory).end(), [&](Key, const HistoryRow &row) {
+          paid[district_index(row.warehouse, row.district)] += row.amount;
+          customer(row.customer_warehouse, row.customer_district, row.customer).paid += row.amount;
+          return true;
+        });
     for (u32 i = 1; i <= warehouses_; i++) {
       const Warehouse w = static_cast<Warehouse>(i);
       Money ytd = 0, paid_here = 0;
@@ -41,7 +46,8 @@ class Check {
       expect(all == paid_here, 8, "W_YTD is the sum of H_AMOUNT", w, 0);
     }
     tables_.commit();
-    std::printf("%s: TPC-C's conditions 1 to 10 hold for %llu orders\n", name_, static_cast<unsigned long long>(orders_));
+    std::printf("%s: TPC-C's conditions 1 to 10 hold for %llu orders\n", name_,
+                static_cast<unsigned long long>(orders_));
     std::fflush(stdout);
   }
 
@@ -56,12 +62,15 @@ class Check {
   };
 
   static u32 district_index(Warehouse w, District d) { return (w - 1u) * kDistricts + d - 1u; }
-  Account &customer(Warehouse w, District d, u32 number) { return customers_[district_index(w, d) * kCustomers + number - 1]; }
+  Account &customer(Warehouse w, District d, u32 number) {
+    return customers_[district_index(w, d) * kCustomers + number - 1];
+  }
 
   void orders(Warehouse w, District d, u32 next) {
     std::unordered_map<u32, Order> orders;
     u32 highest = 0, lowest_new = 0, highest_new = 0, new_orders = 0;
-    const RowKey all(Table::kOrder, w, d), waiting(Table::kNewOrder, w, d), lines(Table::kOrderLine, w, d);
+    const RowKey all(Table::kOrder, w, d), waiting(Table::kNewOrder, w, d),
+        lines(Table::kOrderLine, w, d);
     tables_.scan<OrderRow>(all, all.end(), [&](Key key, const OrderRow &row) {
       highest = last_column<u32>(key);
       orders[highest].row = row;
@@ -80,17 +89,21 @@ class Check {
       const auto order = orders.find(last_column<u32>(key.first(key.size() - 1)));
       expect(order != orders.end(), 6, "a line belongs to an order", w, d);
       const bool delivered = order->second.row.carrier != 0;
-      expect(delivered == (row.delivery != 0), 7, "OL_DELIVERY_D is set where O_CARRIER_ID is", w, d);
+      expect(delivered == (row.delivery != 0), 7, "OL_DELIVERY_D is set where O_CARRIER_ID is", w,
+             d);
       if (delivered) customer(w, d, order->second.row.customer).bought += row.amount;
       order->second.lines++;
       all_lines++;
       return true;
     });
     expect(highest == next - 1, 2, "D_NEXT_O_ID - 1 is the highest O_ID", w, d);
-    expect(new_orders == 0 || highest_new == highest, 2, "the highest O_ID is the highest NO_O_ID", w, d);
-    expect(new_orders == 0 || highest_new - lowest_new + 1 == new_orders, 3, "NO_O_ID has no gaps", w, d);
+    expect(new_orders == 0 || highest_new == highest, 2, "the highest O_ID is the highest NO_O_ID",
+           w, d);
+    expect(new_orders == 0 || highest_new - lowest_new + 1 == new_orders, 3, "NO_O_ID has no gaps",
+           w, d);
     for (const auto &[number, order] : orders) {
-      expect(order.is_new == (order.row.carrier == 0), 5, "a new order has no O_CARRIER_ID, and no other", w, d);
+      expect(order.is_new == (order.row.carrier == 0), 5,
+             "a new order has no O_CARRIER_ID, and no other", w, d);
       expect(order.lines == order.row.lines, 6, "an order has O_OL_CNT lines", w, d);
       lines_expected += order.row.lines;
     }
@@ -104,7 +117,8 @@ class Check {
     tables_.scan<CustomerRow>(all, all.end(), [&](Key key, const CustomerRow &row) {
       const Account &account = customer(w, d, last_column<u32>(key));
       number++;
-      expect(row.balance == account.bought - account.paid, 10, "C_BALANCE is what was delivered less what was paid", w, d);
+      expect(row.balance == account.bought - account.paid, 10,
+             "C_BALANCE is what was delivered less what was paid", w, d);
       return true;
     });
     expect(number == kCustomers, 10, "all customers are there", w, d);
@@ -112,8 +126,9 @@ class Check {
 
   void expect(bool holds, u32 condition, const char *what, Warehouse w, District d) const {
     if (holds) return;
-    give_up(name_, "TPC-C's condition " + std::to_string(condition) + " does not hold: " + what + " (warehouse " + std::to_string(w) +
-                       ", district " + std::to_string(d) + ")");
+    give_up(name_, "TPC-C's condition " + std::to_string(condition) + " does not hold: " + what +
+                       " (warehouse " + std::to_string(w) + ", district " + std::to_string(d) +
+                       ")");
   }
 
   Tables tables_;
@@ -126,6 +141,8 @@ class Check {
 }  // namespace
 }  // namespace tpcc
 
-void check_tpcc(Store &store, const Tpcc &tpcc, const char *name) { tpcc::Check(store, tpcc.warehouses, name).run(); }
+void check_tpcc(Store &store, const Tpcc &tpcc, const char *name) {
+  tpcc::Check(store, tpcc.warehouses, name).run();
+}
 
 }  // namespace ls::bench

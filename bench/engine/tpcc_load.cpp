@@ -29,7 +29,9 @@ class Loader {
     }
   }
   void warehouse(Warehouse w) {
-    WarehouseRow row{.ytd = kDistricts * kCustomers * kFirstPayment, .tax = chance_.between(0, 2000), .address = chance_.address()};
+    WarehouseRow row{.ytd = kDistricts * kCustomers * kFirstPayment,
+                     .tax = chance_.between(0, 2000),
+                     .address = chance_.address()};
     chance_.text(row.name, 6);
     put(warehouse_key(w), row);
     stock(w);
@@ -50,15 +52,22 @@ class Loader {
     }
   }
   void district(Warehouse w, District d) {
-    DistrictRow row{.ytd = kCustomers * kFirstPayment, .tax = chance_.between(0, 2000), .next_order = kLoadedOrders + 1,
+    DistrictRow row{.ytd = kCustomers * kFirstPayment,
+                    .tax = chance_.between(0, 2000),
+                    .next_order = kLoadedOrders + 1,
                     .address = chance_.address()};
     chance_.text(row.name, 6);
     put(district_key(w, d), row);
   }
   void customers(Warehouse w, District d) {
     for (u32 customer = 1; customer <= kCustomers; customer++) {
-      CustomerRow row{.balance = -kFirstPayment, .ytd_payment = kFirstPayment, .credit_limit = 50'000'00,
-                      .discount = chance_.between(0, 5000), .payments = 1, .since = now(), .middle = {'O', 'E'},
+      CustomerRow row{.balance = -kFirstPayment,
+                      .ytd_payment = kFirstPayment,
+                      .credit_limit = 50'000'00,
+                      .discount = chance_.between(0, 5000),
+                      .payments = 1,
+                      .since = now(),
+                      .middle = {'O', 'E'},
                       .address = chance_.address()};
       char first[16], last[16];
       chance_.text(first, 8);
@@ -78,10 +87,12 @@ class Loader {
   void orders(Warehouse w, District d) {
     std::vector<u32> customers(kLoadedOrders);
     std::iota(customers.begin(), customers.end(), 1u);
-    for (u32 i = kLoadedOrders - 1; i > 0; i--) std::swap(customers[i], customers[chance_.between(0, i)]);
+    for (u32 i = kLoadedOrders - 1; i > 0; i--)
+      std::swap(customers[i], customers[chance_.between(0, i)]);
     for (u32 order = 1; order <= kLoadedOrders; order++) {
       const bool delivered = order <= kLoadedOrders - kLoadedNewOrders;
-      const OrderRow row{customers[order - 1], now(), static_cast<u8>(delivered ? chance_.between(1, 10) : 0),
+      const OrderRow row{customers[order - 1], now(),
+                         static_cast<u8>(delivered ? chance_.between(1, 10) : 0),
                          static_cast<u8>(chance_.between(5, kMaxLines)), true};
       put(order_key(w, d, order), row);
       put(order_by_customer_key(w, d, row.customer, order));
@@ -118,7 +129,8 @@ void load_tpcc(Store &store, const Tpcc &tpcc, u32 threads) {
     begin();
     loader.start();   // not before: the first thread's may keep out the others
     if (thread == 0) loader.items();
-    for (u32 w = 1 + thread; w <= tpcc.warehouses; w += threads) loader.warehouse(static_cast<tpcc::Warehouse>(w));
+    for (u32 w = 1 + thread; w <= tpcc.warehouses; w += threads)
+      loader.warehouse(static_cast<tpcc::Warehouse>(w));
     loader.finish();
   });
 }
@@ -126,7 +138,8 @@ void load_tpcc(Store &store, const Tpcc &tpcc, u32 threads) {
 void warm_tpcc(Store &store) {
   tpcc::Tables tables(store, 0);
   tables.begin(false);
-  tables.scan_keys(tpcc::RowKey(tpcc::Table::kWarehouse), tpcc::RowKey(tpcc::Table::kEnd), [](Key) { return true; });
+  tables.scan_keys(tpcc::RowKey(tpcc::Table::kWarehouse), tpcc::RowKey(tpcc::Table::kEnd),
+                   [](Key) { return true; });
   tables.commit();
 }
 

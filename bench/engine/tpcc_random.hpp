@@ -12,7 +12,9 @@ class Chance {
  public:
   explicit Chance(u64 seed) : state_(0x9e3779b97f4a7c15 * (seed + 1)) {}
 
-  u32 between(u32 low, u32 high) { return low + static_cast<u32>(u64{next_random(state_)} * (high - low + 1) >> 32); }
+  u32 between(u32 low, u32 high) {
+    return low + static_cast<u32>(u64{next_random(state_)} * (high - low + 1) >> 32);
+  }
   bool percent(u32 share) { return between(1, 100) <= share; }
 
   u32 customer() { return uneven(1023, 1, kCustomers, 259); }
@@ -24,9 +26,11 @@ class Chance {
   // Letters and digits, the rest of the field zeros.
   template <size_t kLength>
   void text(char (&field)[kLength], u32 least, u32 most = kLength) {
-    static constexpr char kLetters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    static constexpr char kLetters[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     std::memset(field, 0, kLength);
-    for (u32 i = 0, length = between(least, most); i < length; i++) field[i] = kLetters[between(0, sizeof kLetters - 2)];
+    for (u32 i = 0, length = between(least, most); i < length; i++)
+      field[i] = kLetters[between(0, sizeof kLetters - 2)];
   }
   template <size_t kLength>
   void digits(char (&field)[kLength]) {
@@ -56,7 +60,8 @@ class Chance {
 };
 
 inline void last_name(u32 number, char (&name)[16]) {
-  static constexpr const char *kSyllables[] = {"BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"};
+  static constexpr const char *kSyllables[] = {"BAR", "OUGHT", "ABLE",  "PRI",   "PRES",
+                                               "ESE", "ANTI",  "CALLY", "ATION", "EING"};
   std::memset(name, 0, sizeof name);
   char *at = name;
   for (const u32 digit : {number / 100, number / 10 % 10, number % 10}) {

@@ -1,6 +1,8 @@
-// tpcc_schema.hpp - TPC-C's tables in one ordered map: a key is the table's number and the columns of its primary key, big endian.
+// tpcc_schema.hpp - TPC-C's tables in one ordered map: a key is the table's number and the columns
+// of its primary key, big endian.
 //
-// Rows are of one length for each table.  Secondary indexes are tables whose keys say it all: their rows are empty.
+// Rows are of one length for each table.  Secondary indexes are tables, too: their keys say it all,
+// and their rows are empty.
 #pragma once
 #include <concepts>
 
@@ -112,7 +114,8 @@ class RowKey {
  private:
   template <std::unsigned_integral Column>
   void add(Column column) {
-    for (u32 shift = 8 * sizeof column; shift != 0; shift -= 8) bytes_[bytes_count_++] = static_cast<u8>(column >> (shift - 8));
+    for (u32 shift = 8 * sizeof column; shift != 0; shift -= 8)
+      bytes_[bytes_count_++] = static_cast<u8>(column >> (shift - 8));
   }
   template <size_t kLength>
   void add(const char (&text)[kLength]) {
@@ -126,16 +129,27 @@ class RowKey {
 
 inline RowKey warehouse_key(Warehouse w) { return RowKey(Table::kWarehouse, w); }
 inline RowKey district_key(Warehouse w, District d) { return RowKey(Table::kDistrict, w, d); }
-inline RowKey customer_key(Warehouse w, District d, u32 customer) { return RowKey(Table::kCustomer, w, d, customer); }
-inline RowKey order_key(Warehouse w, District d, u32 order) { return RowKey(Table::kOrder, w, d, order); }
-inline RowKey new_order_key(Warehouse w, District d, u32 order) { return RowKey(Table::kNewOrder, w, d, order); }
-inline RowKey order_line_key(Warehouse w, District d, u32 order, u8 line) { return RowKey(Table::kOrderLine, w, d, order, line); }
+inline RowKey customer_key(Warehouse w, District d, u32 customer) {
+  return RowKey(Table::kCustomer, w, d, customer);
+}
+inline RowKey order_key(Warehouse w, District d, u32 order) {
+  return RowKey(Table::kOrder, w, d, order);
+}
+inline RowKey new_order_key(Warehouse w, District d, u32 order) {
+  return RowKey(Table::kNewOrder, w, d, order);
+}
+inline RowKey order_line_key(Warehouse w, District d, u32 order, u8 line) {
+  return RowKey(Table::kOrderLine, w, d, order, line);
+}
 inline RowKey item_key(u32 item) { return RowKey(Table::kItem, item); }
 inline RowKey stock_key(Warehouse w, u32 item) { return RowKey(Table::kStock, w, item); }
-// History has no primary key: its rows are numbered by who writes them.
-inline RowKey history_key(Warehouse w, u32 writer, u32 number) { return RowKey(Table::kHistory, w, writer, number); }
+// History has no primary key: each writer numbers the rows that it writes.
+inline RowKey history_key(Warehouse w, u32 writer, u32 number) {
+  return RowKey(Table::kHistory, w, writer, number);
+}
 // The last column, which is the one that is looked for.
-inline RowKey customer_by_name_key(Warehouse w, District d, const char (&last)[16], const char (&first)[16], u32 customer) {
+inline RowKey customer_by_name_key(Warehouse w, District d, const char (&last)[16],
+                                   const char (&first)[16], u32 customer) {
   return RowKey(Table::kCustomerByName, w, d, last, first, customer);
 }
 // A customer's last order stands first.

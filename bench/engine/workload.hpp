@@ -1,5 +1,5 @@
-// workload.hpp - what is measured.  inserts.cpp: filling an empty store; mixed.cpp: look-ups, changes and scans on a filled one;
-// tpcc*.cpp: TPC-C.
+// workload.hpp - what is measured.  inserts.cpp: filling an empty store; mixed.cpp: look-ups,
+// changes and scans on a filled one; tpcc*.cpp: TPC-C.
 #pragma once
 #include <atomic>
 
@@ -14,14 +14,17 @@ struct Filled {
   std::atomic<u64> next_key;   // keys below are there, or being inserted at this moment
 };
 
-// Every key of `order` inserted by `threads`, each a run of it of its own.  Operations per microsecond (millions per second).
-double measure_inserts(Store &store, const KeySet &keys, const std::vector<u32> &order, u32 threads);
+// Every key of `order` inserted by `threads`, each a run of it of its own.  Operations per
+// microsecond (millions per second).
+double measure_inserts(Store &store, const KeySet &keys, const std::vector<u32> &order,
+                       u32 threads);
 
 enum class Draw { kUniform, kZipf, kLatest };
 
 struct Mix {
   const char *name;
-  u32 lookups, updates, inserts, scans, modifications;   // in percent; a modification: look up, then update
+  // in percent; a modification: look up, then update
+  u32 lookups, updates, inserts, scans, modifications;
   Draw draw;
   u32 scan_length;                                       // at most; a scan's own is drawn
 };
@@ -42,7 +45,8 @@ inline constexpr Mix kYcsbMixes[] = {
 inline constexpr Mix kOutOfMemoryMixes[] = {
     {"four times the pool, look-ups", 100, 0, 0, 0, 0, Draw::kUniform, 0},
     {"four times the pool, 50/50", 50, 50, 0, 0, 0, Draw::kUniform, 0},
-    // An update that has to know whether the key is there: some stores change one without reading a page.
+    // An update that has to know whether the key is there: some stores change one without reading a
+    // page.
     {"four times the pool, 50/50, read first", 50, 0, 0, 0, 50, Draw::kUniform, 0},
 };
 
@@ -53,7 +57,8 @@ void warm(Filled &filled, u32 threads);
 
 struct Tpcc {
   u32 warehouses;
-  bool affinity;   // a thread has its own share of the warehouses; otherwise each transaction draws one of all
+  // a thread has its own share of the warehouses; otherwise each transaction draws one of all
+  bool affinity;
 };
 struct TpccRate {
   double transactions;   // thousands per second, all five kinds
@@ -63,7 +68,8 @@ void load_tpcc(Store &store, const Tpcc &tpcc, u32 threads);
 // Every row visited once.
 void warm_tpcc(Store &store);
 TpccRate measure_tpcc(Store &store, const Tpcc &tpcc, u32 threads, u64 duration_us);
-// Gives up unless the data is as transactions leave it (consistency conditions 1 to 10 of the standard).
+// Gives up unless the data is as transactions leave it (consistency conditions 1 to 10 of the
+// standard).
 void check_tpcc(Store &store, const Tpcc &tpcc, const char *name);
 
 }  // namespace ls::bench

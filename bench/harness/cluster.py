@@ -48,7 +48,7 @@ class Cluster:
         self.make_database(DATABASE)
 
     def make_database(self, name):
-        """Whose tables are the side's."""
+        """Creates a database; its tables are of the side's access method."""
         self.sql(f'CREATE DATABASE {name}', database='postgres')
         if self.side.libraries:
             self.sql('CREATE EXTENSION leanstore_am', database=name)

@@ -1,4 +1,4 @@
-"""The machine that measures, the tree that is measured, and who else uses the machine."""
+"""The machine that measures, the tree that is measured, and what else uses the machine."""
 import os
 import re
 import resource

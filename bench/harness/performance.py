@@ -17,7 +17,7 @@ it anew on a machine of your own: `bench/run WORKLOAD...`, as below or with more
 """
 NOT_QUIET = """
 **The machine was not quiet**: others took up to {} % of it. Ratios by the clock depend on
-what others did in whose turn; compare the CPU.
+what others did in the turn of which side; compare the CPU.
 """
 NOTHING = '\nNothing has been measured on a quiet machine yet.\n'
 

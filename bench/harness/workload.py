@@ -105,7 +105,7 @@ class Workload:
         return case.get('measure', self.measure)
 
     def pick(self, pattern):
-        """Leaves only the cases whose name the pattern matches."""
+        """Leaves only the cases that the pattern matches by name."""
         if pattern:
             self.cases = [case for case in self.cases if re.search(pattern, case['name'])]
 

@@ -1,9 +1,11 @@
-// The range lock beside others, in the two workloads of "Concurrent Range Locking", chapter 5.  `bench/run range_lock` builds
-// and runs it.  Threads write disjoint kilobytes of one object, each range under its lock:
+// The range lock beside others, in the two workloads of "Concurrent Range Locking", chapter 5.
+// `bench/run range_lock` builds and runs it.  Threads write disjoint kilobytes of one object, each
+// range under its lock:
 //   W1  lock one range, write, unlock
 //   W2  lock 16 ranges, write them, unlock them
-// One line per lock, workload and number of threads: the rounds, in millions of ranges per second; and into a file of its own the
-// processor time of each range, in nanoseconds, which a busy machine changes less.
+// One line per lock, workload and number of threads: the rounds, in millions of ranges per second;
+// and into a file of its own the processor time of each range, in nanoseconds, which a busy machine
+// changes less.
 #include <sys/mman.h>
 #include <time.h>
 
@@ -15,9 +17,9 @@
 #include <random>
 #include <thread>
 
+#include "baselines.hpp"
 #include "os/clock.hpp"
 #include "range/range_locks.hpp"
-#include "rivals.hpp"
 
 namespace ls::bench {
 namespace {
@@ -47,7 +49,8 @@ class Ours {
       u8 from[8], to[8];
       key(from, u64{range} * kRangeBytes);
       key(to, u64{range + 1} * kRangeBytes);
-      RangeRequest r{.tree = {1, 1}, .from = from, .to = to, .mode = kRangeExclusive, .owner = owner_};
+      RangeRequest r{
+          .tree = {1, 1}, .from = from, .to = to, .mode = kRangeExclusive, .owner = owner_};
       RangeOwner holder;
       while (!ok(locks_.lock(r, &holder))) sched_yield();
     }
@@ -77,7 +80,8 @@ struct Song {
   struct Session {
     Session(Song &song, u32 t) : list(song.list), thread(t) {}
     void lock(u32 range) {
-      while (!list.try_lock(thread, u64{range} * kRangeBytes, u64{range + 1} * kRangeBytes)) sched_yield();
+      while (!list.try_lock(thread, u64{range} * kRangeBytes, u64{range + 1} * kRangeBytes))
+        sched_yield();
       held[count++] = u64{range} * kRangeBytes;
     }
     void unlock_all() {
@@ -97,7 +101,8 @@ struct Kogan {
     Session(Kogan &kogan, u32 t) : list(kogan.list), thread(t) {}
     void lock(u32 range) {
       SortedList::Node *n;
-      while (!(n = list.try_lock(thread, u64{range} * kRangeBytes, u64{range + 1} * kRangeBytes))) sched_yield();
+      while (!(n = list.try_lock(thread, u64{range} * kRangeBytes, u64{range + 1} * kRangeBytes)))
+        sched_yield();
       held[count++] = n;
     }
     void unlock_all() {
@@ -160,7 +165,9 @@ Result measure(const Run &run) {
           batch[i] = queue[at++ % queue.size()];
           session.lock(batch[i]);
         }
-        for (u32 i = 0; i < run.batch; i++) std::memset(run.object + u64{batch[i]} * kRangeBytes, static_cast<int>(mine), kRangeBytes);
+        for (u32 i = 0; i < run.batch; i++)
+          std::memset(run.object + u64{batch[i]} * kRangeBytes, static_cast<int>(mine),
+                      kRangeBytes);
         session.unlock_all();
         mine += run.batch;
       }
@@ -184,23 +191,29 @@ struct Line {
   std::vector<Result> results;
 };
 
-void print(std::FILE *out, const char *workload, u32 threads, const Line &line, double Result::*what) {
+void print(std::FILE *out, const char *workload, u32 threads, const Line &line,
+           double Result::*what) {
   std::fprintf(out, "%s\t%u\t%s", workload, threads, line.name);
   for (const Result &result : line.results) std::fprintf(out, "\t%.3f", result.*what);
   std::fprintf(out, "\n");
   std::fflush(out);
 }
 
-void workload(const char *name, u32 batch, u32 rounds, u64 duration_us, u8 *object, std::FILE *cpu) {
+void workload(const char *name, u32 batch, u32 rounds, u64 duration_us, u8 *object,
+              std::FILE *cpu) {
   for (u32 threads = 1; threads <= kMaxThreads; threads *= 2) {
-    // Ranges dealt out by chance: neighbours belong to different threads, and no two threads want the same.
+    // Ranges dealt out by chance: neighbours belong to different threads, and no two threads want
+    // the same.
     std::vector<u32> all(kRanges);
     for (u32 i = 0; i < kRanges; i++) all[i] = i;
     std::shuffle(all.begin(), all.end(), std::mt19937(threads));
     std::vector<std::vector<u32>> queues(threads);
     for (u32 i = 0; i < kRanges; i++) queues[i % threads].push_back(all[i]);
     Run run{threads, batch, duration_us, object, &queues};
-    Line lines[] = {{Ours::kName, measure<Ours>, {}}, {Kogan::kName, measure<Kogan>, {}}, {Song::kName, measure<Song>, {}}, {Map::kName, measure<Map>, {}}};
+    Line lines[] = {{Ours::kName, measure<Ours>, {}},
+                    {Kogan::kName, measure<Kogan>, {}},
+                    {Song::kName, measure<Song>, {}},
+                    {Map::kName, measure<Map>, {}}};
     for (u32 round = 0; round < rounds; round++)   // taking turns
       for (u32 i = 0; i < 4; i++) {
         Line &line = lines[(i + round) % 4];

@@ -14,7 +14,8 @@ using AlignedPages = std::unique_ptr<u8, FreePages>;
 
 // Null when there is no memory.
 inline AlignedPages allocate_pages(size_t count) {
-  return AlignedPages(static_cast<u8 *>(::operator new(count * kPageSize, std::align_val_t{kPageSize}, std::nothrow)));
+  return AlignedPages(static_cast<u8 *>(
+      ::operator new(count * kPageSize, std::align_val_t{kPageSize}, std::nothrow)));
 }
 
 }  // namespace ls

@@ -1,5 +1,5 @@
-// check.hpp - assertions.  LS_CHECK: an own invariant, checked in every build, ends the process tree
-// (abort(): the host restarts and recovers).  LS_ASSERT: the same where LS_DEBUG_CHECKS is 1.
+// check.hpp - assertions.  LS_CHECK: an own invariant, checked in every build, ends the process
+// tree (abort(): the host restarts and recovers).  LS_ASSERT: the same where LS_DEBUG_CHECKS is 1.
 #pragma once
 
 namespace ls {

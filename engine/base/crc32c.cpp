@@ -70,8 +70,8 @@ u32 crc32c_portable(u32 seed, const void *data, size_t bytes) {
   for (; bytes >= 8; p += 8, bytes -= 8) {
     u64 v = load64(p) ^ crc;
     crc = kTables[7][v & 0xff] ^ kTables[6][(v >> 8) & 0xff] ^ kTables[5][(v >> 16) & 0xff] ^
-          kTables[4][(v >> 24) & 0xff] ^ kTables[3][(v >> 32) & 0xff] ^ kTables[2][(v >> 40) & 0xff] ^
-          kTables[1][(v >> 48) & 0xff] ^ kTables[0][v >> 56];
+          kTables[4][(v >> 24) & 0xff] ^ kTables[3][(v >> 32) & 0xff] ^
+          kTables[2][(v >> 40) & 0xff] ^ kTables[1][(v >> 48) & 0xff] ^ kTables[0][v >> 56];
   }
   for (; bytes > 0; p++, bytes--) crc = (crc >> 8) ^ kTables[0][(crc ^ *p) & 0xff];
   return ~crc;

@@ -1,7 +1,7 @@
-// failure.hpp - why a part that lies in shared memory cannot go on: who is first says so, everybody
-// may read it.
+// failure.hpp - why a part that lies in shared memory cannot go on: the first thread that notes a
+// failure says so, any process may read it.
 //
-// state: 0 -> 1 (who is first, writing `error`) -> 2 (readable).  Never reset: the host restarts
+// state: 0 -> 1 (the first thread writes `error`) -> 2 (readable).  Never reset: the host restarts
 // everything.
 #pragma once
 #include <atomic>

@@ -1,4 +1,5 @@
-// random.hpp - chance for decisions whose quality does not matter (xorshift); the state is private to a thread and not 0.
+// random.hpp - chance for decisions that need no good one (xorshift); the state is private to a
+// thread and not 0.
 #pragma once
 #include "base/types.hpp"
 

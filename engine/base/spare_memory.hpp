@@ -1,5 +1,6 @@
-// spare_memory.hpp - blocks that one thread takes and gives back again and again (scans: several per statement, of pages each).
-// To malloc they are large, and it tidies up all it has whenever one is asked for.
+// spare_memory.hpp - blocks that one thread takes and gives back again and again (scans: several
+// per statement, of pages each).  To malloc they are large, and it tidies up all it has whenever
+// one is asked for.
 #pragma once
 #include <new>
 

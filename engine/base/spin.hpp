@@ -1,4 +1,4 @@
-// spin.hpp - tell the CPU that we are waiting for another one.
+// spin.hpp - tell the CPU that its thread waits for that of another one.
 #pragma once
 
 namespace ls {

@@ -24,7 +24,8 @@ void store_path(const char *path) {
   tls_error.path[bytes] = '\0';
 }
 
-void store(ls_status status, int sys_errno, u32 page_no, const char *path, const char *format, va_list args) {
+void store(ls_status status, int sys_errno, u32 page_no, const char *path, const char *format,
+           va_list args) {
   tls_error.status = status;
   tls_error.sys_errno = sys_errno;
   tls_error.page_no = page_no;

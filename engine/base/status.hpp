@@ -1,7 +1,7 @@
 // status.hpp - how the engine reports: ls_status values, details in a thread-local record.
 //
-// A function that can fail returns Status ([[nodiscard]]).  Whoever detects the failure calls
-// fail(...), which stores the details once; everybody above only passes the value on.  capi/ copies the
+// A function that can fail returns Status ([[nodiscard]]).  The one that detects the failure calls
+// fail(...), which stores the details once; its callers only pass the value on.  capi/ copies the
 // details to the caller's ls_error.
 #pragma once
 #include <new>
@@ -20,10 +20,13 @@ constexpr ls_status code(Status s) { return static_cast<ls_status>(s); }
 
 // Record details for the calling thread and return the status.  printf-like.
 Status fail(ls_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The same with errno (ENOSPC/EDQUOT become LS_NO_SPACE, all else LS_IO_ERROR) and the path concerned.
-Status fail_errno(int sys_errno, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// The same with errno (ENOSPC/EDQUOT become LS_NO_SPACE, all else LS_IO_ERROR) and the path
+// concerned.
+Status fail_errno(int sys_errno, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 // The same about a page of a file (LS_CORRUPT).
-Status fail_page(const char *path, PageNo page_no, const char *format, ...) __attribute__((format(printf, 3, 4)));
+Status fail_page(const char *path, PageNo page_no, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 // The same about a file as a whole.
 Status fail_path(ls_status status, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -33,9 +36,8 @@ Status fail_as(ls_status status);
 const ls_error &last_error();
 void set_last_error(const ls_error &error);  // carry a failure from another thread
 
-// Run `body`, which returns Status; memory that it cannot have is LS_NO_MEMORY.  For where somebody
-// waits for the outcome, or others would
-// have to live with what is half done.
+// Run `body`, which returns Status; memory that it cannot have is LS_NO_MEMORY.  For where a caller
+// waits for the outcome, or other threads would have to live with what is half done.
 template <typename Body>
 Status with_memory(Body &&body) noexcept {
   try {

@@ -1,4 +1,5 @@
-// wait_report.hpp - tells the host what one of its workers sleeps for: a word of the host's holds a code of the host's meanwhile.
+// wait_report.hpp - tells the host what one of its workers sleeps for: a word of the host's holds a
+// code of the host's meanwhile.
 #pragma once
 #include "base/types.hpp"
 #include "leanstore/engine.h"
@@ -6,7 +7,7 @@
 namespace ls {
 
 struct HostWaits {
-  volatile u32 *word = nullptr;   // null: nobody wants to know
+  volatile u32 *word = nullptr;   // null: the host does not want to know
   u32 codes[LS_WAITS] = {};
 };
 

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "base/check.hpp"
+
 namespace ls {
 
 namespace {
@@ -44,8 +46,11 @@ ls_rel_key key_of(const u8 *bytes) {
 }
 
 BTree tree_of(Ctx &ctx) {
-  const u32 slot = ctx.pool->shared()->closed_tree.load(std::memory_order_acquire) - 1;
-  return BTree(ctx, ctx.pool->file(slot));
+  const u32 place = ctx.pool->shared()->closed_tree.load(std::memory_order_acquire);
+  LS_CHECK(place != 0, "there is no tree of closed files");
+  FileSlot &file = ctx.pool->file(place - 1);
+  LS_ASSERT(!file.logged);
+  return BTree(ctx, file);
 }
 
 Status fail_damaged() { return fail(LS_CORRUPT, "the name of a closed relation file is damaged"); }
@@ -110,6 +115,7 @@ Status by_key(Ctx &ctx, const ls_rel_key &key, ClosedFile *file) {
 }
 
 Status put(Ctx &ctx, const ClosedFile &file) {
+  LS_ASSERT(file.record.path_bytes < sizeof file.path);
   const Bytes value(reinterpret_cast<const u8 *>(&file), kHeadBytes + file.record.path_bytes);
   LS_TRY(put_entry(ctx, NumberKey(file.record.file), value));
   const Bytes number(reinterpret_cast<const u8 *>(&file.record.file), sizeof(FileNo));

@@ -8,12 +8,12 @@
 //   'k' key      ->  number
 // Numbers and keys are big endian, so the files of a database are neighbours.
 //
-// N1  The closer writes an entry while its file is kClosing.  The entry stays when the file is
-//     opened again, and goes when the file is dropped.
-//     Bound: one entry for each relation that exists and was closed once, on disk.
-// N2  An entry goes before the slot of a dropped file does (BufferPool::forget_file).  A worker
-//     that opens a file by its number looks here again while the slot is kOpening: it finds nothing,
-//     or it was earlier, and the drop finds the slot.
+// CLOSED-1  The closer writes an entry while its file is kClosing.  The entry stays when the file
+//           is opened again, and goes when the file is dropped.  Bound: one entry for each relation
+//           that exists and was closed once, on disk.
+// CLOSED-2  An entry goes before the slot of a dropped file does (BufferPool::forget_file).  A
+//           worker that opens a file by its number looks here again while the slot is kOpening: it
+//           finds nothing, or it was earlier, and the drop finds the slot.
 #pragma once
 #include <vector>
 

@@ -1,11 +1,12 @@
-// find_parent.cpp - how the buffer pool sees a tree: the swips of a page, and from a page in memory to the swip that refers to it.
+// find_parent.cpp - how the buffer pool sees a tree: the swips of a page, and from a page in memory
+// to the swip that refers to it.
 //
-// Frames have no parent pointers (LeanStore paper, section 6.2): the parent is found by descending with a key of the child.  The
-// caller may hold latches anywhere, so nothing here waits and nothing reads from disk: whatever is in the way means kRestart, and
-// the page provider tries another page.
+// Frames have no parent pointers (LeanStore paper, section 6.2): the parent is found by descending
+// with a key of the child.  The caller may hold latches anywhere, so nothing here waits and nothing
+// reads from disk: whatever is in the way means kRestart, and the page provider tries another page.
 #include "btree/closed_files.hpp"
 #include "btree/node_bytes.hpp"
-#include "btree/node_pack.hpp"
+#include "btree/node_shuffle.hpp"
 #include "btree/stored_page.hpp"
 #include "btree/tree.hpp"
 
@@ -19,8 +20,9 @@ constexpr u32 kMaxTrunks = 1 << 20;
 class TryRead {
  public:
   explicit TryRead(Frame *frame) : frame_(frame) {
-    held_ = kOptimisticIsShared ? frame->latch.try_lock_shared() && frame->latch.try_version(version_)
-                                : frame->latch.try_version(version_);
+    held_ = kOptimisticIsShared
+                ? frame->latch.try_lock_shared() && frame->latch.try_version(version_)
+                : frame->latch.try_version(version_);
   }
   ~TryRead() {
     if (kOptimisticIsShared && held_) frame_->latch.unlock_shared();
@@ -44,7 +46,8 @@ bool is_of(const Frame *frame, FileNo file_no) {
 
 // Latch the page exclusively and look at it again.
 template <typename Find>
-Step latch_and_check(BufferPool &pool, Frame *parent, FileNo file_no, Frame *child, Find find, Frame **out, Swip **swip) {
+Step latch_and_check(BufferPool &pool, Frame *parent, FileNo file_no, Frame *child, Find find,
+                     Frame **out, Swip **swip) {
   if (!parent->latch.try_lock_exclusive()) return Step::kRestart;
   Swip *found = is_of(parent, file_no) ? find(pool.page(parent)) : nullptr;
   if (found == nullptr || !found->is_swizzled() || found->frame() != child) {
@@ -63,8 +66,8 @@ MetaPage *as_meta(u8 *page) {
 
 Swip load_swip(const u64 *location) { return Swip{__atomic_load_n(location, __ATOMIC_RELAXED)}; }
 
-Step latch_node_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *child, const Node *child_node, Frame **out,
-                       Swip **swip) {
+Step latch_node_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *child,
+                       const Node *child_node, Frame **out, Swip **swip) {
   Bytes key = child_node->lower_fence();
   u8 level = child_node->level;
   Frame *parent = file.meta.load(std::memory_order_acquire);
@@ -79,7 +82,9 @@ Step latch_node_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *
   }
   if (!next.is_swizzled()) return Step::kRestart;
   if (next.frame() == child) {
-    auto root_of = [](u8 *page) { return as_meta(page) ? reinterpret_cast<Swip *>(&as_meta(page)->root) : nullptr; };
+    auto root_of = [](u8 *page) {
+      return as_meta(page) ? reinterpret_cast<Swip *>(&as_meta(page)->root) : nullptr;
+    };
     return latch_and_check(pool, parent, file_no, child, root_of, out, swip);
   }
   for (u32 depth = 0; depth < kMaxTreeHeight; depth++) {
@@ -99,18 +104,21 @@ Step latch_node_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *
   }
   auto child_of = [&](u8 *page) -> Swip * {
     Node *node = reinterpret_cast<Node *>(page);
-    if (node->header.kind != PageKind::kInner || node->level != level + 1 || !node->covers(key)) return nullptr;
+    if (node->header.kind != PageKind::kInner || node->level != level + 1 || !node->covers(key))
+      return nullptr;
     return node->child(node->child_index(key));
   };
   return latch_and_check(pool, parent, file_no, child, child_of, out, swip);
 }
 
 // Trunks are a list that begins in the meta page.
-Step latch_trunk_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *child, Frame **out, Swip **swip) {
+Step latch_trunk_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame *child, Frame **out,
+                        Swip **swip) {
   auto next_of = [](u8 *page) -> Swip * {
     if (MetaPage *meta = as_meta(page)) return reinterpret_cast<Swip *>(&meta->trunk);
     TrunkPage *trunk = reinterpret_cast<TrunkPage *>(page);
-    return trunk->header.kind == PageKind::kTrunk ? reinterpret_cast<Swip *>(&trunk->next) : nullptr;
+    return trunk->header.kind == PageKind::kTrunk ? reinterpret_cast<Swip *>(&trunk->next)
+                                                  : nullptr;
   };
   Frame *frame = file.meta.load(std::memory_order_acquire);
   for (u32 i = 0; i < kMaxTrunks; i++) {
@@ -125,7 +133,8 @@ Step latch_trunk_parent(BufferPool &pool, FileSlot &file, FileNo file_no, Frame 
   return latch_and_check(pool, frame, file_no, child, next_of, out, swip);
 }
 
-Step latch_parent(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page, Frame **parent, Swip **swip) {
+Step latch_parent(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page,
+                  Frame **parent, Swip **swip) {
   FileNo file_no = file.file_no.load(std::memory_order_acquire);
   const Node *node = reinterpret_cast<const Node *>(child_page);
   switch (node->header.kind) {
@@ -137,7 +146,9 @@ Step latch_parent(BufferPool &pool, FileSlot &file, Frame *child, const u8 *chil
 }
 
 void each_swip(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip)) {
-  auto visit = [&](u64 *location) { return *location == 0 || each(arg, reinterpret_cast<Swip *>(location)); };
+  auto visit = [&](u64 *location) {
+    return *location == 0 || each(arg, reinterpret_cast<Swip *>(location));
+  };
   switch (reinterpret_cast<PageHeader *>(page)->kind) {
     case PageKind::kMeta: {
       MetaPage *meta = reinterpret_cast<MetaPage *>(page);
@@ -162,9 +173,9 @@ TreeOps BTree::ops() {
   return TreeOps{.each_swip = each_swip,
                  .latch_parent = latch_parent,
                  .is_sparse = is_sparse,
-                 .leaf_room = leaf_room,
-                 .arrange = arrange_leaf,
-                 .restore = restore_leaf,
+                 .leaf_free_space = leaf_free_space,
+                 .shuffle = shuffle_leaf,
+                 .unshuffle = unshuffle_leaf,
                  .fault = stored_page_fault,
                  .child_fault = child_fault,
                  .redo = redo,

@@ -1,6 +1,8 @@
-// node.cpp - changing a node: its entries, one by one.  The caller holds the page exclusively or owns the bytes.
+// node.cpp - changing a node: its entries, one by one.  The caller holds the page exclusively or
+// owns the bytes.
 //
-// The reading half (lower_fence ... value) runs on moving bytes too and clamps; the changing half trusts the page.
+// The reading half (lower_fence ... value) runs on moving bytes too and clamps; the changing half
+// trusts the page.
 #include "btree/node.hpp"
 
 #include <algorithm>
@@ -16,7 +18,9 @@ namespace ls {
 namespace {
 
 // Both fences and one separator, all of the largest size, with alignment losses.
-static_assert(sizeof(Node) + 2 * kMaxKeyBytes + 8 + sizeof(Slot) + ((kMaxKeyBytes + 7) & ~7u) + sizeof(Swip) <= kPageSize);
+static_assert(sizeof(Node) + 2 * kMaxKeyBytes + 8 + sizeof(Slot) + ((kMaxKeyBytes + 7) & ~7u) +
+                  sizeof(Swip) <=
+              kPageSize);
 // A table row (16 + LS_MAX_ROW_BYTES behind an 8-byte key) fits a leaf with two 8-byte fences.
 static_assert(Node::max_value_bytes(8) >= 16 + LS_MAX_ROW_BYTES);
 
@@ -29,8 +33,10 @@ u32 common_prefix(Bytes a, Bytes b) {
 }
 
 u16 shortest_between(Bytes left, Bytes right, u8 *out) {
-  u32 bytes = kWithShortSeparators ? common_prefix(left, right) + 1 : static_cast<u32>(right.size());
-  LS_CHECK(bytes <= right.size() && bytes <= kMaxKeyBytes, "separator of keys that are out of order");
+  u32 bytes =
+      kWithShortSeparators ? common_prefix(left, right) + 1 : static_cast<u32>(right.size());
+  LS_CHECK(bytes <= right.size() && bytes <= kMaxKeyBytes,
+           "separator of keys that are out of order");
   std::memcpy(out, right.data(), bytes);
   return static_cast<u16>(bytes);
 }
@@ -53,11 +59,13 @@ Bytes Node::prefix() const {
 }
 
 bool Node::covers(Bytes key) const {
-  return compare_keys(lower_fence(), key) <= 0 && (!has_upper || compare_keys(key, upper_fence()) < 0);
+  return compare_keys(lower_fence(), key) <= 0 &&
+         (!has_upper || compare_keys(key, upper_fence()) < 0);
 }
 
 Swip *Node::child(u16 index) {
-  if (index >= std::min<u32>(load_once(count), kMaxSlots)) return reinterpret_cast<Swip *>(&upper_child);
+  if (index >= std::min<u32>(load_once(count), kMaxSlots))
+    return reinterpret_cast<Swip *>(&upper_child);
   const Slot &slot = slots[index];
   u32 offset = load_once(slot.offset) + align8(rest_after_head(load_once(slot.key_bytes)));
   offset = std::min<u32>(offset, kPageSize - sizeof(Swip)) & ~7u;
@@ -71,12 +79,15 @@ u16 Node::copy_key(u16 pos, u8 *out) const {
   return copy_key_behind(static_cast<u32>(common.size()), pos, out);
 }
 
-u16 Node::copy_key_behind_prefix(u16 pos, u8 *out) const { return copy_key_behind(static_cast<u32>(prefix().size()), pos, out); }
+u16 Node::copy_key_behind_prefix(u16 pos, u8 *out) const {
+  return copy_key_behind(static_cast<u32>(prefix().size()), pos, out);
+}
 
 u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
   return with_entries(*this, [&](const auto &entries) {
     const u32 at = std::min<u32>(pos, entries.kMost - 1);
-    const u32 bytes = entries.key_bytes(at), offset = entries.offset(at), stored = entries.key_room(at);
+    const u32 bytes = entries.key_bytes(at), offset = entries.offset(at),
+              stored = entries.key_room(at);
     if (shared + bytes > kMaxKeyBytes || offset + stored > kPageSize) return u16{0};  // torn read
     u8 *to = out + shared;
     if constexpr (kIsView<DenseEntries, decltype(entries)>) {
@@ -89,7 +100,8 @@ u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
       std::memcpy(to, &head, bytes);
     } else {
       std::memcpy(to, &head, kHeadBytes);
-      if (bytes > kHeadBytes) std::memcpy(to + kHeadBytes, page_bytes(this) + offset, bytes - kHeadBytes);
+      if (bytes > kHeadBytes)
+        std::memcpy(to + kHeadBytes, page_bytes(this) + offset, bytes - kHeadBytes);
     }
     return static_cast<u16>(shared + bytes);
   });
@@ -97,7 +109,10 @@ u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
 
 Bytes Node::value(u16 pos) const { return value_bytes(*this, pos); }
 
-u8 *Node::value_data(u16 pos) { return const_cast<u8 *>(value(pos).data()); }
+u8 *Node::value_data(u16 pos) {
+  LS_ASSERT(pos < count);
+  return const_cast<u8 *>(value(pos).data());
+}
 
 namespace {
 
@@ -126,7 +141,8 @@ void Node::copy_slice(u16 begin, u16 end, u8 *out) const {
     } else if (n > kFewEntries) {
       copy_heap(this, out, copy->heap_start, fences);
     } else {
-      for (u32 i = begin; i < last; i++) copy_heap(this, out, entries.offset(i), entries.offset(i) + entries.heap_room(i));
+      for (u32 i = begin; i < last; i++)
+        copy_heap(this, out, entries.offset(i), entries.offset(i) + entries.heap_room(i));
     }
   });
 }
@@ -159,7 +175,8 @@ u32 Node::slot_bytes() const {
 bool Node::is_near(u64 number) const {
   const DenseEntries entries(*this);
   if (number >= entries.base()) return number - entries.base() <= kMaxDenseDistance;
-  return entries.number(std::min<u32>(load_once(count), entries.kMost) - 1) - number <= kMaxDenseDistance;
+  return entries.number(std::min<u32>(load_once(count), entries.kMost) - 1) - number <=
+         kMaxDenseDistance;
 }
 
 NodeLayout Node::layout_with(Bytes rest, u32 value_bytes) const {
@@ -174,8 +191,11 @@ NodeLayout Node::layout_with(Bytes rest, u32 value_bytes) const {
     case NodeLayout::kDense:
       if (same_length && is_near(dense_number(rest))) return NodeLayout::kDense;
       // Its heap has values only.
-      return same_length && load_once(heap_used) == 0 && fits_uniform(bytes, value_bytes) ? NodeLayout::kUniform : NodeLayout::kSlots;
-    case NodeLayout::kUniform: return same_length && value_bytes == 0 ? NodeLayout::kUniform : NodeLayout::kSlots;
+      return same_length && load_once(heap_used) == 0 && fits_uniform(bytes, value_bytes)
+                 ? NodeLayout::kUniform
+                 : NodeLayout::kSlots;
+    case NodeLayout::kUniform:
+      return same_length && value_bytes == 0 ? NodeLayout::kUniform : NodeLayout::kSlots;
     default: return NodeLayout::kSlots;
   }
 }
@@ -196,7 +216,8 @@ u32 Node::entry_bytes(Bytes key, u32 value_bytes) const {
   switch (with) {
     case NodeLayout::kDense: return kDenseSlotBytes + value_bytes;
     case NodeLayout::kUniform: return kUniformSlotBytes + stored + growth_to(with);
-    default: return static_cast<u32>(sizeof(Slot)) + heap_bytes(stored, value_bytes) + growth_to(with);
+    default:
+      return static_cast<u32>(sizeof(Slot)) + heap_bytes(stored, value_bytes) + growth_to(with);
   }
 }
 
@@ -206,9 +227,12 @@ u32 Node::stored_bytes(u32 pos) const {
   });
 }
 
-bool Node::fits(Bytes key, u32 value_bytes) const { return entry_bytes(key, value_bytes) <= free_bytes(); }
+bool Node::fits(Bytes key, u32 value_bytes) const {
+  return entry_bytes(key, value_bytes) <= free_bytes();
+}
 
 bool Node::has_room(Bytes key, u32 need) const {
+  LS_ASSERT(covers(key));   // NODE-1
   const u32 key_bytes = static_cast<u32>(key.size()), separator = key_bytes + 1;
   const u32 fences = std::max<u32>(lower_bytes, separator) + std::max<u32>(upper_bytes, separator);
   if (need + fences > kNodeSpace) return false;
@@ -219,14 +243,20 @@ bool Node::has_room(Bytes key, u32 need) const {
   return free_bytes() >= need + enlarging_bytes();
 }
 
-u32 Node::used_bytes() const { return slots_end() - static_cast<u32>(sizeof(Node)) + load_once(heap_used); }
+u32 Node::used_bytes() const {
+  return slots_end() - static_cast<u32>(sizeof(Node)) + load_once(heap_used);
+}
 
 // ---------------------------------------------------------------- changing
 
 void Node::init(bool leaf, u8 new_level, Bytes lower, Bytes upper, bool upper_present) {
-  LS_CHECK(lower.size() <= kMaxKeyBytes && upper.size() <= kMaxKeyBytes, "fence longer than a key may be");
+  LS_CHECK(lower.size() <= kMaxKeyBytes && upper.size() <= kMaxKeyBytes,
+           "fence longer than a key may be");
+  LS_ASSERT(!upper_present || compare_keys(lower, upper) < 0);
+  LS_ASSERT(leaf == (new_level == 0));
   u8 fences[2 * kMaxKeyBytes];  // the arguments may lie in the page that is about to be cleared
-  u32 lower_size = static_cast<u32>(lower.size()), upper_size = upper_present ? static_cast<u32>(upper.size()) : 0;
+  u32 lower_size = static_cast<u32>(lower.size()),
+      upper_size = upper_present ? static_cast<u32>(upper.size()) : 0;
   u32 common = kWithPrefix && upper_present ? common_prefix(lower, upper) : 0;
   if (upper_size != 0) std::memcpy(fences, upper.data(), upper_size);
   if (lower_size != 0) std::memcpy(fences + upper_size, lower.data(), lower_size);
@@ -247,12 +277,13 @@ void Node::init(bool leaf, u8 new_level, Bytes lower, Bytes upper, bool upper_pr
   heap_start = static_cast<u16>(heap_end());
 }
 
-// Heap room for an entry whose slot is counted already.
+// Heap room for an entry that has its slot counted already.
 u32 Node::allocate(u32 bytes) {
   if (slots_end() + bytes > heap_start) compact();
   LS_CHECK(slots_end() + bytes <= heap_start, "node entry does not fit");
   heap_start = static_cast<u16>(heap_start - bytes);
   heap_used = static_cast<u16>(heap_used + bytes);
+  LS_ASSERT(is_leaf || heap_start % alignof(Swip) == 0);   // NODE-3
   return heap_start;
 }
 
@@ -263,6 +294,7 @@ void Node::prepare_for(Bytes rest, u32 value_bytes) {
   const NodeLayout with = layout_with(rest, value_bytes);
   const u64 number = with == NodeLayout::kDense ? dense_number(rest) : 0;
   if (count == 0) {
+    LS_ASSERT(heap_used == 0);   // NODE-2
     layout = with;
     key_bytes = with == NodeLayout::kSlots ? u8{0} : static_cast<u8>(rest.size());
     uniform_run = 0;
@@ -279,6 +311,7 @@ void Node::prepare_for(Bytes rest, u32 value_bytes) {
 // The entries are laid anew, in their order.
 void Node::change_layout(NodeLayout to) {
   LS_CHECK(free_bytes() >= growth_to(to), "the entries of a node do not fit in another layout");
+  LS_ASSERT(is_leaf && to != layout);
   const PageCopy copy(this);
   const Node &old = copy.node();
   layout = to;
@@ -288,11 +321,14 @@ void Node::change_layout(NodeLayout to) {
   count = heap_used = 0;
   heap_start = static_cast<u16>(heap_end());
   u8 key[kMaxKeyBytes];
-  for (u16 i = 0; i < old.count; i++) append_rest({key, old.copy_key_behind(0, i, key)}, old.value(i), {});
+  for (u16 i = 0; i < old.count; i++)
+    append_rest({key, old.copy_key_behind(0, i, key)}, old.value(i), {});
   rebuild_hints();
 }
 
 void Node::put_dense_slot(u32 pos, u32 distance, u32 value_bytes, u32 offset) {
+  LS_ASSERT(distance <= kMaxDenseDistance);
+  LS_ASSERT(value_bytes < kPageSize && offset + value_bytes <= kPageSize);
   const u32 slot = DenseEntries::make_slot(distance, value_bytes, offset);
   std::memcpy(page_bytes(this) + sizeof(Node) + pos * kDenseSlotBytes, &slot, sizeof slot);
 }
@@ -300,13 +336,17 @@ void Node::put_dense_slot(u32 pos, u32 distance, u32 value_bytes, u32 offset) {
 void Node::lower_base(u64 number) {
   const DenseEntries entries(*this);
   const u32 by = static_cast<u32>(dense_base - number);
-  for (u32 i = 0; i < count; i++) put_dense_slot(i, entries.distance(i) + by, entries.value_bytes(i), entries.offset(i));
+  for (u32 i = 0; i < count; i++)
+    put_dense_slot(i, entries.distance(i) + by, entries.value_bytes(i), entries.offset(i));
   dense_base = number;
 }
 
 // Not in uniform leaves, as the next one.
 void Node::set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes) {
-  if (layout == NodeLayout::kDense) return put_dense_slot(pos, static_cast<u32>(dense_number(rest) - dense_base), value_bytes, offset);
+  LS_ASSERT(layout != NodeLayout::kUniform && pos < count);
+  if (layout == NodeLayout::kDense)
+    return put_dense_slot(pos, static_cast<u32>(dense_number(rest) - dense_base), value_bytes,
+                          offset);
   Slot &slot = slots[pos];
   slot.offset = static_cast<u16>(offset);
   slot.key_bytes = static_cast<u16>(rest.size());
@@ -315,7 +355,9 @@ void Node::set_slot(u32 pos, u32 offset, Bytes rest, u32 value_bytes) {
 }
 
 void Node::set_place(u32 pos, u32 offset, u32 value_bytes) {
-  if (layout == NodeLayout::kDense) return put_dense_slot(pos, DenseEntries(*this).distance(pos), value_bytes, offset);
+  LS_ASSERT(layout != NodeLayout::kUniform && pos < count);
+  if (layout == NodeLayout::kDense)
+    return put_dense_slot(pos, DenseEntries(*this).distance(pos), value_bytes, offset);
   slots[pos].offset = static_cast<u16>(offset);
   slots[pos].value_bytes = static_cast<u16>(value_bytes);
 }
@@ -323,7 +365,10 @@ void Node::set_place(u32 pos, u32 offset, u32 value_bytes) {
 // Makes the place for an entry of the leaf's shape, with its head.
 u8 *Node::uniform_place(u32 pos, u32 head) {
   const u32 size = UniformEntries(*this).size();
-  u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes, *heap = page_bytes(this) + heap_start;
+  LS_CHECK(slots_end() + kUniformSlotBytes + size <= heap_start, "node entry does not fit");
+  LS_ASSERT(heap_start + heap_used == static_cast<int>(heap_end()));   // NODE-2
+  u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes,
+     *heap = page_bytes(this) + heap_start;
   std::memmove(slot + kUniformSlotBytes, slot, (count - pos) * kUniformSlotBytes);
   std::memcpy(slot, &head, sizeof head);
   if (size != 0) std::memmove(heap - size, heap, (count - pos) * size);
@@ -332,13 +377,16 @@ u8 *Node::uniform_place(u32 pos, u32 head) {
   count++;
   const u32 run = uniform_run % kRunUnit;
   const bool continues = run != 0 && uniform_run / kRunUnit + 1 == pos;
-  uniform_run = static_cast<u16>(pos * kRunUnit + (continues ? std::min(run + 1, kRunUnit - 1) : 1));
+  uniform_run =
+      static_cast<u16>(pos * kRunUnit + (continues ? std::min(run + 1, kRunUnit - 1) : 1));
   return page_bytes(this) + UniformEntries(*this).offset(pos);
 }
 
 void Node::remove_uniform(u32 pos, u32 n) {
   const u32 behind = count - pos - n, size = UniformEntries(*this).size(), bytes = n * size;
-  u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes, *heap = page_bytes(this) + heap_start;
+  LS_ASSERT(heap_used == count * size);   // NODE-2
+  u8 *slot = page_bytes(this) + sizeof(Node) + pos * kUniformSlotBytes,
+     *heap = page_bytes(this) + heap_start;
   std::memmove(slot, slot + n * kUniformSlotBytes, behind * kUniformSlotBytes);
   if (bytes != 0) std::memmove(heap + bytes, heap, behind * size);
   heap_start = static_cast<u16>(heap_start + bytes);
@@ -349,10 +397,16 @@ void Node::remove_uniform(u32 pos, u32 n) {
 
 // ---- entries
 
-u32 Node::stored_of(Bytes rest) const { return layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size())); }
+u32 Node::stored_of(Bytes rest) const {
+  return layout == NodeLayout::kDense ? 0 : rest_after_head(static_cast<u32>(rest.size()));
+}
 
 void Node::put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const {
   const u32 stored = stored_of(rest);
+  const u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
+  LS_ASSERT(at >= page_bytes(this) + heap_start);   // NODE-2
+  LS_ASSERT(at + heap_bytes(stored, value_bytes) <= page_bytes(this) + heap_end());   // NODE-2
+  LS_ASSERT(is_leaf || value_bytes == sizeof(Swip));   // NODE-3
   if (stored != 0) std::memcpy(at, rest.data() + kHeadBytes, stored);
   if (!is_leaf) std::memset(at + stored, 0, align8(stored) - stored);
   at += is_leaf ? stored : align8(stored);
@@ -382,6 +436,7 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
     set_slot(pos, offset, rest, value_bytes);
     put_entry(page_bytes(this) + offset, rest, value_a, value_b);
   }
+  LS_ASSERT(key_is(pos, key));   // NODE-1
   update_hints(pos, count - 1u);
   return static_cast<u16>(pos);
 }
@@ -393,6 +448,7 @@ void Node::remove(u16 pos) {
       remove_uniform(pos, 1);
     } else {
       const u32 bytes = entries.heap_room(pos);
+      LS_ASSERT(bytes <= heap_used);   // NODE-2
       if (entries.offset(pos) == heap_start) heap_start = static_cast<u16>(heap_start + bytes);
       heap_used = static_cast<u16>(heap_used - bytes);
       count--;
@@ -411,6 +467,7 @@ void Node::remove_front(u16 n) {
     } else {
       u32 bytes = 0;
       for (u32 i = 0; i < n; i++) bytes += entries.heap_room(i);
+      LS_ASSERT(n < count ? bytes <= heap_used : bytes == heap_used);   // NODE-2
       heap_used = static_cast<u16>(heap_used - bytes);
       count = static_cast<u16>(count - n);
       u8 *slots_at = page_bytes(this) + sizeof(Node);
@@ -440,6 +497,7 @@ bool Node::resize_value(u16 pos, u32 bytes) {
     return true;
   }
   if (bytes - old > free_bytes()) return false;
+  LS_ASSERT(stored + old <= heap_used);   // NODE-2
   u8 entry[kPageSize];
   std::memcpy(entry, page_bytes(this) + old_offset, stored + old);
   heap_used = static_cast<u16>(heap_used - (stored + old));
@@ -458,6 +516,7 @@ bool Node::resize_value(u16 pos, u32 bytes) {
 void Node::compact() {
   with_entries(*this, [&](const auto &entries) {
     if constexpr (!kIsView<UniformEntries, decltype(entries)>) {
+      LS_ASSERT(slots_end() + heap_used <= heap_end());   // NODE-2
       const PageCopy copy(this);
       u32 at = heap_end();
       for (u32 i = 0; i < count; i++) {
@@ -466,21 +525,36 @@ void Node::compact() {
         std::memcpy(page_bytes(this) + at, copy.bytes + entries.offset(i), bytes);
         set_place(i, at, entries.value_bytes(i));
       }
+      LS_ASSERT(at + heap_used == heap_end());   // NODE-2
       heap_start = static_cast<u16>(at);
     }
   });
 }
 
+namespace {
+
+// Without hints, which are made when the last entry has come.
+[[maybe_unused]] bool is_behind_all(const Node &node, Bytes key) {
+  u8 last[kMaxKeyBytes];
+  return node.count == 0 ||
+         compare_keys({last, node.copy_key(static_cast<u16>(node.count - 1), last)}, key) < 0;
+}
+
+}  // namespace
+
 void Node::append(Bytes key, Bytes value_a, Bytes value_b) {
   const Bytes rest = key.subspan(prefix_bytes);
   const u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
+  LS_ASSERT(covers(key));   // NODE-1
+  LS_ASSERT(is_behind_all(*this, key));
   LS_CHECK(fits(key, value_bytes), "node entry does not fit");
   prepare_for(rest, value_bytes);
   append_rest(rest, value_a, value_b);
 }
 
 void Node::append_rest(Bytes rest, Bytes value_a, Bytes value_b) {
-  if (layout == NodeLayout::kUniform) return put_entry(uniform_place(count, make_head(rest)), rest, value_a, value_b);
+  if (layout == NodeLayout::kUniform)
+    return put_entry(uniform_place(count, make_head(rest)), rest, value_a, value_b);
   const u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
   const u32 bytes = heap_bytes(stored_of(rest), value_bytes);
   count++;
@@ -492,16 +566,20 @@ void Node::append_rest(Bytes rest, Bytes value_a, Bytes value_b) {
 }
 
 void Node::append_compacting(Bytes key, Bytes value_a, Bytes value_b) {
-  if (slots_end() + entry_bytes(key, static_cast<u32>(value_a.size() + value_b.size())) > heap_start) compact();
+  if (slots_end() + entry_bytes(key, static_cast<u32>(value_a.size() + value_b.size())) >
+      heap_start)
+    compact();
   append(key, value_a, value_b);
 }
 
-// Entries of another node that all lie within this one's fences and after its present keys.  Hints are left to the caller.
+// Entries of another node that all lie within this one's fences and after its present keys.  Hints
+// are left to the caller.
 void Node::append_range(const Node &from, u32 begin, u32 end) {
   LS_CHECK(append_if_fits(from, begin, end), "node entries do not fit");
 }
 
 bool Node::append_if_fits(const Node &from, u32 begin, u32 end) {
+  LS_ASSERT(end <= from.count);
   u8 key[kMaxKeyBytes];
   for (u32 i = begin; i < end; i++) {
     Bytes whole{key, from.copy_key(static_cast<u16>(i), key)};

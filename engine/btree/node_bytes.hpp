@@ -32,7 +32,8 @@ struct alignas(64) PageCopy {
 inline u32 slot_head(const Slot &slot) {
   static_assert(offsetof(Slot, head_low) == offsetof(Slot, head_high) + sizeof slot.head_high);
   u32 halves;
-  std::memcpy(&halves, reinterpret_cast<const u8 *>(&slot) + offsetof(Slot, head_high), sizeof halves);
+  std::memcpy(&halves, reinterpret_cast<const u8 *>(&slot) + offsetof(Slot, head_high),
+              sizeof halves);
   return std::rotl(halves, 16);
 }
 inline void set_slot_head(Slot &slot, u32 head) {
@@ -53,16 +54,23 @@ inline u32 make_head(Bytes rest) {
   return head;
 }
 
-// Keys of dense leaves: as many bytes (at most eight) as a big-endian number, and that number's bytes in front of a word of zeros.
-inline u64 dense_word(u64 number, u32 key_bytes) { return key_bytes == 0 ? 0 : number << (64 - 8 * key_bytes); }
-inline u64 dense_number(u64 word, u32 key_bytes) { return key_bytes == 0 ? 0 : word >> (64 - 8 * key_bytes); }
+// Keys of dense leaves: as many bytes (at most eight) as a big-endian number, and that number's
+// bytes in front of a word of zeros.
+inline u64 dense_word(u64 number, u32 key_bytes) {
+  return key_bytes == 0 ? 0 : number << (64 - 8 * key_bytes);
+}
+inline u64 dense_number(u64 word, u32 key_bytes) {
+  return key_bytes == 0 ? 0 : word >> (64 - 8 * key_bytes);
+}
 inline u64 dense_number(Bytes rest) {
   u64 number = 0;
   for (u8 byte : rest) number = number << 8 | byte;
   return number;
 }
 
-inline u32 rest_after_head(u32 key_bytes) { return key_bytes > kHeadBytes ? key_bytes - kHeadBytes : 0; }
+inline u32 rest_after_head(u32 key_bytes) {
+  return key_bytes > kHeadBytes ? key_bytes - kHeadBytes : 0;
+}
 inline u32 align8(u32 bytes) { return (bytes + 7) & ~7u; }
 
 }  // namespace ls

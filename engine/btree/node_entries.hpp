@@ -1,5 +1,6 @@
-// node_entries.hpp - where the entries of a node are, in each layout (node.hpp).  Each view looks at the header once, so that on moving
-// bytes all that is computed from it is bounded alike: any position below kMost may be asked for.
+// node_entries.hpp - where the entries of a node are, in each layout (node.hpp).  Each view looks
+// at the header once, so that on moving bytes all that is computed from it is bounded alike: any
+// position below kMost may be asked for.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -18,8 +19,12 @@ class SlotEntries {
   u32 value_bytes(u32 pos) const { return load_once(slots_[pos].value_bytes); }
   u32 offset(u32 pos) const { return load_once(slots_[pos].offset); }
   // What its key has in the heap, before the value; and all that the entry has there.
-  u32 key_room(u32 pos) const { return is_leaf_ ? rest_after_head(key_bytes(pos)) : align8(rest_after_head(key_bytes(pos))); }
-  u32 heap_room(u32 pos) const { return key_room(pos) + (is_leaf_ ? value_bytes(pos) : align8(value_bytes(pos))); }
+  u32 key_room(u32 pos) const {
+    return is_leaf_ ? rest_after_head(key_bytes(pos)) : align8(rest_after_head(key_bytes(pos)));
+  }
+  u32 heap_room(u32 pos) const {
+    return key_room(pos) + (is_leaf_ ? value_bytes(pos) : align8(value_bytes(pos)));
+  }
   const u8 *slot(u32 pos) const { return reinterpret_cast<const u8 *>(slots_ + pos); }
 
  private:
@@ -78,7 +83,9 @@ class DenseEntries {
   const u8 *slot(u32 pos) const { return slots_ + size_t{pos} * kSlotBytes; }
 
   // What has no bytes may lie at the end of the page.
-  static u32 make_slot(u32 distance, u32 value_bytes, u32 offset) { return distance << 24 | value_bytes << 12 | (offset & kMask); }
+  static u32 make_slot(u32 distance, u32 value_bytes, u32 offset) {
+    return distance << 24 | value_bytes << 12 | (offset & kMask);
+  }
 
  private:
   static constexpr u32 kMask = (1u << 12) - 1;
@@ -114,7 +121,9 @@ constexpr u32 hint_distance(u32 count) {
 
 // How many entries may be looked at.
 template <typename View>
-inline u32 entry_count(const Node &node, const View &) { return std::min<u32>(load_once(node.count), View::kMost); }
+inline u32 entry_count(const Node &node, const View &) {
+  return std::min<u32>(load_once(node.count), View::kMost);
+}
 
 inline Bytes value_bytes(const Node &node, u32 pos) {
   return with_entries(node, [&](const auto &entries) -> Bytes {
@@ -124,7 +133,8 @@ inline Bytes value_bytes(const Node &node, u32 pos) {
   });
 }
 
-// The key at pos behind the node's prefix as a big-endian number, if it is `bytes` long (one to four).
+// The key at pos behind the node's prefix as a big-endian number, if it is `bytes` long (one to
+// four).
 inline bool short_rest(const Node &node, u32 pos, u32 bytes, u32 *rest) {
   return with_entries(node, [&](const auto &entries) {
     *rest = entries.head(pos) >> (8 * (kHeadBytes - bytes));

@@ -1,11 +1,14 @@
-// node_search.cpp - finding a key in a node: heads first, hints to narrow the range, rests only between equal heads.
+// node_search.cpp - finding a key in a node: heads first, hints to narrow the range, rests only
+// between equal heads.
 //
-// Everything here may run on bytes that change underneath: each field that bounds a loop or an address is loaded once and
-// clamped.  Integer keys differ in their heads as a rule: then the search is a loop of conditional moves.  In a dense leaf, where no number
-// is missing, the place is computed.
+// Everything here may run on bytes that change underneath: each field that bounds a loop or an
+// address is loaded once and clamped.  Integer keys differ in their heads as a rule: then the
+// search is a loop of conditional moves.  In a dense leaf, where no number is missing, the place is
+// computed.
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.hpp"
 #include "btree/node.hpp"
 #include "btree/node_entries.hpp"
 
@@ -37,7 +40,7 @@ u32 hints_below(const u32 *hints, u32 head) {
 }
 static_assert(kHintCount % 4 == 0);
 
-// Where the first slot whose head is not below `head` is among n.
+// Where the first slot with a head not below `head` is among n.
 Range hinted_range(const u32 *hints, u32 n, u32 head) {
   Range range{0, n};
   if (u32 distance = hint_distance(n)) {
@@ -51,8 +54,8 @@ Range hinted_range(const u32 *hints, u32 n, u32 head) {
   return range;
 }
 
-// First position in [low, high) whose head is not below `head`.  The last few are counted: their cache lines are then asked for
-// together, and none of the loads waits for the comparison before.
+// First position in [low, high) with a head not below `head`.  The last few are counted: their
+// cache lines are then asked for together, and none of the loads waits for the comparison before.
 template <typename View>
 u32 first_not_below(const View &entries, u32 low, u32 high, u32 head) {
   constexpr u32 kCounted = 16;
@@ -90,7 +93,8 @@ struct Node::Sought {
 
 namespace {
 
-// Where the first key at least `wanted` away from the base is: as many entries are before it, less the numbers that are missing.
+// Where the first key at least `wanted` away from the base is: as many entries are before it, less
+// the numbers that are missing.
 Range dense_range(const DenseEntries &entries, u32 n, u32 wanted) {
   const u32 high = std::min(n, wanted);
   if (n == 0) return {0, 0};
@@ -100,8 +104,8 @@ Range dense_range(const DenseEntries &entries, u32 n, u32 wanted) {
 
 }  // namespace
 
-// Order of the key at pos relative to the one sought: negative when it is smaller.  What is behind the head is compared a word at
-// first: that is all of an integer.
+// Order of the key at pos relative to the one sought: negative when it is smaller.  What is behind
+// the head is compared a word at first: that is all of an integer.
 template <typename View>
 int Node::compare_rest(const View &entries, u32 pos, const Sought &sought) const {
   if constexpr (kIsView<DenseEntries, View>) {
@@ -126,7 +130,8 @@ int Node::compare_rest(const View &entries, u32 pos, const Sought &sought) const
   if (word != sought.word) return word < sought.word ? -1 : 1;
   const size_t common = std::min<size_t>(stored, sought.rest.size());
   if (common > sizeof word) {
-    const int order = std::memcmp(bytes + sizeof word, sought.rest.data() + sizeof word, common - sizeof word);
+    const int order =
+        std::memcmp(bytes + sizeof word, sought.rest.data() + sizeof word, common - sizeof word);
     if (order != 0) return order;
   }
   return slot_bytes < sought.bytes ? -1 : slot_bytes > sought.bytes;
@@ -137,7 +142,8 @@ u16 Node::find(const DenseEntries &entries, const Sought &sought, bool *found) c
   const u64 number = sought.number(key_bytes);
   *found = false;
   if (number < entries.base()) return 0;
-  // A longer key is behind its own beginning; a shorter one, filled up with zeros, is below what it is the beginning of.
+  // A longer key is behind its own beginning; a shorter one, filled up with zeros, is below what it
+  // is the beginning of.
   u64 wanted = number - entries.base();
   if (sought.bytes > key_bytes) wanted++;
   if (wanted > kMaxDenseDistance) return static_cast<u16>(n);
@@ -166,11 +172,14 @@ u16 Node::find(const View &entries, const Sought &sought, bool *found) const {
     // Ascending insertions ask for the place behind the last key again and again.
     if (end == n && compare_rest(entries, n - 1, sought) < 0) return static_cast<u16>(n);
   }
-  const auto ask_for_rest = [&](u32 pos) { __builtin_prefetch(page_bytes(this) + std::min<u32>(entries.offset(pos), kPageSize - 1)); };
+  const auto ask_for_rest = [&](u32 pos) {
+    __builtin_prefetch(page_bytes(this) + std::min<u32>(entries.offset(pos), kPageSize - 1));
+  };
   for (u32 left = end - low; left > 1;) {
     const u32 half = left / 2;
-    // Each comparison misses a line: both that may come next are asked for meanwhile.  Six million URLs: 0.44 million look-ups a second
-    // without, 0.54 to 0.60 with it; to ask for all with this head, or for the next four, is not better.
+    // Each comparison misses a line: both that may come next are asked for meanwhile.  Six million
+    // URLs: 0.44 million look-ups a second without, 0.54 to 0.60 with it; to ask for all with this
+    // head, or for the next four, is not better.
     if (const u32 next = (left - half) / 2; next != 0) {
       ask_for_rest(low + next - 1);
       ask_for_rest(low + half + next - 1);
@@ -198,7 +207,8 @@ bool Node::key_is(u32 pos, Bytes key) const {
     return rest.size() <= kHeadBytes || compare_rest(entries, pos, Sought(rest)) == 0;
   });
   if (!same_rest) return false;
-  // From the end, where it differs first if it does.  Prefixes of row ids are too short to be worth a call.
+  // From the end, where it differs first if it does.  Prefixes of row ids are too short to be worth
+  // a call.
   const Bytes common = prefix();
   for (u32 i = shared; i-- > 0;) {
     if (i >= common.size() || common[i] != key[i]) return false;
@@ -211,7 +221,8 @@ Bytes Node::search_range(Bytes key) const {
   return with_entries(*this, [&](const auto &entries) -> Bytes {
     const u32 n = entry_count(*this, entries);
     Range range{0, n};
-    if constexpr (!kIsView<DenseEntries, decltype(entries)>) range = hinted_range(hints, n, make_head(rest));
+    if constexpr (!kIsView<DenseEntries, decltype(entries)>)
+      range = hinted_range(hints, n, make_head(rest));
     return {entries.slot(range.low), entries.slot(range.high)};
   });
 }
@@ -220,7 +231,8 @@ u16 Node::position_of(Bytes bound) const {
   if (compare_keys(bound, lower_fence()) <= 0) return 0;
   bool found;
   if (!has_upper || compare_keys(bound, upper_fence()) < 0) return lower_bound(bound, &found);
-  return with_entries(*this, [&](const auto &entries) { return static_cast<u16>(entry_count(*this, entries)); });
+  return with_entries(
+      *this, [&](const auto &entries) { return static_cast<u16>(entry_count(*this, entries)); });
 }
 
 u16 Node::position_behind(u16 pos, Bytes inside, Bytes bound) const {
@@ -229,7 +241,9 @@ u16 Node::position_behind(u16 pos, Bytes inside, Bytes bound) const {
   return with_entries(*this, [&](const auto &entries) {
     const u32 n = entry_count(*this, entries);
     // Not below `inside`, and without the prefix: above all keys.
-    if (bound.size() < shared || (shared != 0 && std::memcmp(bound.data(), inside.data(), shared) != 0)) return static_cast<u16>(n);
+    if (bound.size() < shared ||
+        (shared != 0 && std::memcmp(bound.data(), inside.data(), shared) != 0))
+      return static_cast<u16>(n);
     const Sought sought(bound.subspan(shared));
     for (u32 i = pos; i < pos + kSteps; i++) {
       if (i >= n || compare_rest(entries, i, sought) >= 0) return static_cast<u16>(std::min(i, n));
@@ -248,7 +262,8 @@ u16 Node::child_index(Bytes key) const {
 void Node::rebuild_hints() {
   const u32 distance = layout == NodeLayout::kDense ? 0 : hint_distance(count);
   with_entries(*this, [&](const auto &entries) {
-    for (u32 i = 0; i < kHintCount; i++) hints[i] = distance == 0 ? 0 : entries.head((i + 1) * distance);
+    for (u32 i = 0; i < kHintCount; i++)
+      hints[i] = distance == 0 ? 0 : entries.head((i + 1) * distance);
   });
 }
 
@@ -258,8 +273,11 @@ void Node::update_hints(u32 pos, u32 old_count) {
   const u32 distance = hint_distance(count);
   if (distance == 0 && hint_distance(old_count) == 0) return;
   if (distance != hint_distance(old_count)) return rebuild_hints();
+  LS_ASSERT(pos <= count);
+  const u32 first = std::min(kHintCount, pos / distance == 0 ? 0 : pos / distance - 1);
   with_entries(*this, [&](const auto &entries) {
-    for (u32 i = pos / distance == 0 ? 0 : pos / distance - 1; i < kHintCount; i++) hints[i] = entries.head((i + 1) * distance);
+    LS_ASSERT(first == 0 || hints[first - 1] == entries.head(first * distance));
+    for (u32 i = first; i < kHintCount; i++) hints[i] = entries.head((i + 1) * distance);
   });
 }
 

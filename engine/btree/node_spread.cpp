@@ -1,6 +1,7 @@
 // node_spread.cpp - several leaves beside each other into fewer pages (XMerge: tree_xmerge.cpp).
 #include <cstring>
 
+#include "base/check.hpp"
 #include "btree/node_bytes.hpp"
 
 namespace ls {
@@ -30,6 +31,7 @@ class Sequence {
   }
   // Where the entry is: its leaf, and the place in it.
   const Node &at(u32 place, u16 *pos) const {
+    LS_ASSERT(place < entries_);
     size_t i = 0;
     for (; place >= leaves_[i]->count; i++) place -= leaves_[i]->count;
     *pos = static_cast<u16>(place);
@@ -44,6 +46,7 @@ class Sequence {
 }  // namespace
 
 bool Node::spread(std::span<const Node *const> from, std::span<Node *const> to) {
+  LS_ASSERT(!to.empty() && to.size() < from.size());
   const Sequence all(from);
   const u32 parts = static_cast<u32>(to.size());
   u8 lower[kMaxKeyBytes], upper[kMaxKeyBytes];
@@ -60,7 +63,8 @@ bool Node::spread(std::span<const Node *const> from, std::span<Node *const> to) 
       u8 a[kMaxKeyBytes], b[kMaxKeyBytes];
       u16 left, right;
       const Node &left_leaf = all.at(end - 1, &left), &right_leaf = all.at(end, &right);
-      const Bytes left_key{a, left_leaf.copy_key(left, a)}, right_key{b, right_leaf.copy_key(right, b)};
+      const Bytes left_key{a, left_leaf.copy_key(left, a)},
+          right_key{b, right_leaf.copy_key(right, b)};
       upper_size = shortest_between(left_key, right_key, upper);
     }
     Node *node = to[part];
@@ -75,6 +79,7 @@ bool Node::spread(std::span<const Node *const> from, std::span<Node *const> to) 
     }
     if (!node->ends_fit()) return false;
     node->rebuild_hints();
+    LS_ASSERT(node->verify() == nullptr);   // NODE-2
     std::memcpy(lower, upper, upper_size);
     lower_size = upper_size;
     begin = end;

@@ -1,8 +1,9 @@
 // node_verify.cpp - the checker of a single node: every invariant that its bytes alone can show
-// (node.hpp, N1..N3). Runs on pages as they come from disk, so it believes nothing before it has
-// checked it; and on each of them, so it looks at an entry once.
+// (node.hpp, NODE-1 to NODE-3).  Runs on pages as they come from disk, so it believes nothing
+// before it has checked it; and on each of them, so it looks at an entry once.
 #include <cstring>
 
+#include "base/check.hpp"
 #include "btree/node.hpp"
 #include "btree/node_entries.hpp"
 
@@ -24,6 +25,7 @@ class TakenBytes {
  public:
   // [begin, end), not empty.  False: another entry has some of them.
   bool take(u32 begin, u32 end) {
+    LS_ASSERT(begin < end && end <= kPageSize);
     const u32 last = (end - 1) / kBits;
     for (u32 word = begin / kBits; word <= last; word++) {
       u64 bits = ~u64{0};
@@ -57,19 +59,26 @@ bool is_short_enough(const DenseEntries &entries, u32 last) {
 }  // namespace
 
 const char *Node::verify_layout() const {
-  if (header.kind != (is_leaf ? PageKind::kLeaf : PageKind::kInner)) return "page kind and leaf flag differ";
+  if (header.kind != (is_leaf ? PageKind::kLeaf : PageKind::kInner))
+    return "page kind and leaf flag differ";
   if (!is_page_format(header.format)) return "unknown page format";
   if (header.zero != 0) return "bytes 14..15 are not zero";
   if (is_leaf > 1 || has_upper > 1) return "flag is neither 0 nor 1";
   if ((level == 0) != (is_leaf == 1)) return "level and leaf flag differ";
-  if (layout > NodeLayout::kDense || (layout != NodeLayout::kSlots && !is_leaf)) return "layout of a leaf is wrong";
+  if (layout > NodeLayout::kDense || (layout != NodeLayout::kSlots && !is_leaf))
+    return "layout of a leaf is wrong";
   if (header.format < oldest_format(layout)) return "layout is newer than the page's format";
-  if (layout != NodeLayout::kUniform && uniform_run != 0) return "a node that is not uniform notes a run";
-  if (layout == NodeLayout::kSlots && key_bytes != 0) return "a node with slots says how long its keys are";
-  if (layout == NodeLayout::kUniform && key_bytes > kMaxUniformKeyBytes) return "keys of a uniform leaf too long";
-  if (layout == NodeLayout::kDense && key_bytes > kMaxDenseKeyBytes) return "keys of a dense leaf too long";
+  if (layout != NodeLayout::kUniform && uniform_run != 0)
+    return "a node that is not uniform notes a run";
+  if (layout == NodeLayout::kSlots && key_bytes != 0)
+    return "a node with slots says how long its keys are";
+  if (layout == NodeLayout::kUniform && key_bytes > kMaxUniformKeyBytes)
+    return "keys of a uniform leaf too long";
+  if (layout == NodeLayout::kDense && key_bytes > kMaxDenseKeyBytes)
+    return "keys of a dense leaf too long";
   if (reserved != 0) return "reserved byte is not zero";
-  if (count > with_entries(*this, [](const auto &entries) { return u32{entries.kMost}; })) return "too many slots";
+  if (count > with_entries(*this, [](const auto &entries) { return u32{entries.kMost}; }))
+    return "too many slots";
   if (lower_bytes > kMaxKeyBytes || upper_bytes > kMaxKeyBytes) return "fence too long";
   if (lower_offset + lower_bytes != static_cast<int>(kPageSize)) return "lower fence misplaced";
   if (upper_offset + upper_bytes != lower_offset) return "upper fence misplaced";
@@ -96,7 +105,8 @@ const char *Node::verify_entries(const View &entries) const {
     // What has no bytes may lie anywhere: heap_start may have passed it.
     if (room == 0 ? offset > heap_end() : offset < heap_start || offset + room > heap_end())
       return "entry outside of the heap";
-    if (!is_leaf && (offset % 8 != 0 || entries.value_bytes(i) != sizeof(Swip))) return "child reference misplaced";
+    if (!is_leaf && (offset % 8 != 0 || entries.value_bytes(i) != sizeof(Swip)))
+      return "child reference misplaced";
     // Uniform entries lie side by side.
     if (!kIsView<UniformEntries, View> && room != 0 && !taken.take(offset, offset + room))
       return "entries overlap";
@@ -159,7 +169,8 @@ const char *Node::verify() const {
           with_entries(*this, [&](const auto &entries) { return verify_entries(entries); }))
     return wrong;
   if (const char *wrong = verify_ends()) return wrong;
-  if (is_leaf) return layout == NodeLayout::kDense || upper_child == 0 ? nullptr : "leaf has a child";
+  if (is_leaf)
+    return layout == NodeLayout::kDense || upper_child == 0 ? nullptr : "leaf has a child";
   for (u16 i = 0; i <= count; i++)
     if (const_cast<Node *>(this)->child(i)->is_null()) return "child reference is null";
   return nullptr;

@@ -1,3 +1,4 @@
+// read_ahead.cpp - which leaves are asked for, and the copies that came.
 #include "btree/read_ahead.hpp"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace ls {
 
 namespace {
 
-// Leaves that were not in memory, one after the other read alone, before the next ones are read ahead.
+// Leaves that were not in memory, one after the other read alone, before the next ones are read
+// ahead.
 constexpr u32 kPatience = 2;
 constexpr u32 kFirstDepth = 8;
 
@@ -23,7 +25,7 @@ struct ReadAhead::Reads {
     PageNo page = 0;
     Parent parent{};
     State state = State::kFree;
-    bool packed = false;   // copied, not read
+    bool compressed = false;   // copied, not read
   };
 
   Reads() : ring(kMost) {}
@@ -33,9 +35,12 @@ struct ReadAhead::Reads {
     }
     return nullptr;
   }
-  u8 *buffer(const Entry &e) const { return pages.get() + static_cast<size_t>(&e - entries) * kPageSize; }
+  u8 *buffer(const Entry &e) const {
+    return pages.get() + static_cast<size_t>(&e - entries) * kPageSize;
+  }
   void collect(bool wait) {
     for (PageReads::Ended ended; ring.next(wait, &ended); wait = false) {
+      LS_ASSERT(ended.tag < kMost && entries[ended.tag].state == State::kReading);
       entries[ended.tag].state = ended.whole ? State::kRead : State::kFailed;
     }
   }
@@ -64,6 +69,8 @@ u32 ReadAhead::to_ask(PageNo now) {
 }
 
 void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
+  LS_ASSERT(!pages.empty() && pages.size() <= kMost);
+  LS_ASSERT(parent.version % 2 == 0);   // AHEAD-1
   if (!reads_) reads_ = std::make_unique<Reads>();
   if (!reads_->pages || !reads_->ring.possible()) return;
   reads_->collect(false);
@@ -71,7 +78,8 @@ void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
   for (Reads::Entry &e : reads_->entries) {
     if (e.state != Reads::State::kRead && e.state != Reads::State::kFailed) continue;
     const bool known = e.parent.writes == parent.writes || e.parent.is(parent);
-    if (!known || std::find(pages.begin(), pages.end(), e.page) == pages.end()) e.state = Reads::State::kFree;
+    if (!known || std::find(pages.begin(), pages.end(), e.page) == pages.end())
+      e.state = Reads::State::kFree;
   }
   u32 began = 0, place = 0;
   for (const PageNo page : pages) {
@@ -108,14 +116,15 @@ bool ReadAhead::take(PageNo page, const Parent &parent, u8 *out) {
   }
   const u8 *read = reads_->buffer(*e);
   const Gsn log_end = ctx_.pool->log().last_gsn();
-  bool good =
-      e->state == Reads::State::kRead && (e->packed || read_fault(read, page, log_end) == nullptr);
+  bool good = e->state == Reads::State::kRead &&
+              (e->compressed || read_fault(read, page, log_end) == nullptr);
   if (good) std::memcpy(out, read, kPageSize);
   // After the copy.  A slot that another file has got was emptied before: its pages' parents were.
   const bool unwritten = e->parent.writes == file_.page_writes.load(std::memory_order_acquire);
-  good = good && (unwritten || (e->parent.is(parent) && parent.frame->latch.validate(parent.version)));
+  good =
+      good && (unwritten || (e->parent.is(parent) && parent.frame->latch.validate(parent.version)));
   e->state = Reads::State::kFree;
-  if (good && !e->packed) ctx_.pages.read++;
+  if (good && !e->compressed) ctx_.pages.read++;
   return good;
 }
 

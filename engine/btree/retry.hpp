@@ -31,7 +31,8 @@ class Retry {
   }
 
  private:
-  static constexpr u32 kPatience = 6;   // 4 + 8 + ... + 128 pauses: about as long as a page latch is held
+  // 4 + 8 + ... + 128 pauses: about as long as a page latch is held
+  static constexpr u32 kPatience = 6;
   static constexpr u32 kYields = 64;
   Ctx &ctx_;
   u32 restarts_ = 0;

@@ -2,6 +2,7 @@
 // fences.
 #include "btree/stored_page.hpp"
 
+#include "base/check.hpp"
 #include "btree/node.hpp"
 
 namespace ls {
@@ -56,6 +57,7 @@ const char *stored_page_fault(const u8 *page, PageNo page_count) {
 }
 
 const char *child_fault(const u8 *parent, const Swip *location, const u8 *child) {
+  LS_ASSERT(reinterpret_cast<u64>(location) - reinterpret_cast<u64>(parent) < kPageSize);
   const PageHeader &above = *reinterpret_cast<const PageHeader *>(parent),
                    &header = *reinterpret_cast<const PageHeader *>(child);
   const MetaPage &meta = *reinterpret_cast<const MetaPage *>(parent);

@@ -5,17 +5,18 @@
 // are under a right one; so nothing that later decides about an address, a length or a loop is
 // taken from a page that has not been looked at here (docs/decisions/0033).
 //
-// P1  stored_page_fault() found nothing wrong with a page in a frame when it came; since then only
-//     code that keeps N1 to N5 has changed it.
-// P2  A page in a tree has the kind, the level and the fences that its parent says (child_fault).
+// STORED-1  stored_page_fault() found nothing wrong with a page in a frame when it came; since then
+//           only code that keeps NODE-1 to NODE-5 has changed it.
+// STORED-2  A page in a tree has the kind, the level and the fences that its parent says
+//           (child_fault).
 #pragma once
 #include "buffer/page.hpp"
 #include "buffer/swip.hpp"
 
 namespace ls {
 
-// What is wrong with the contents of a page, whose header is good; null: nothing.  page_count: of
-// its file, read after the page; kInvalidPageNo: not known.
+// What is wrong with the contents of a page with a good header; null: nothing.  page_count: of its
+// file, read after the page; kInvalidPageNo: not known.
 const char *stored_page_fault(const u8 *page, PageNo page_count);
 // Is `child`, without a fault of its own, what `location`, a swip in the page `parent`, refers to?
 // Null: it is.

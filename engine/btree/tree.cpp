@@ -1,7 +1,7 @@
 // tree.cpp - descending, handing out leaves and copies of them.
 //
-// A descent is optimistic: each child is followed by BufferPool::follow, which validates the parent.  What it ends with is a guess
-// until the node is validated or latched and checked (T2).
+// A descent is optimistic: each child is found by BufferPool::resolve, which validates the parent.
+// What it ends with is a guess until the node is validated or latched and checked (TREE-2).
 #include "btree/tree.hpp"
 
 #include <algorithm>
@@ -11,22 +11,25 @@
 #include "base/prefetch.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/retry.hpp"
+#include "btree/stored_page.hpp"
 #include "btree/tree_redo.hpp"
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 
 namespace ls {
 
 namespace {
 
-// A scan's descents to a leaf that it may read ahead, inner nodes being read; then the leaf is read alone.
+// A scan's descents to a leaf that it may read ahead, inner nodes being read; then the leaf is read
+// alone.
 constexpr u32 kDescentsAhead = 8;
 
 // Of a leaf that a scan will come to: all.
 constexpr u32 kAskedAhead = kPageSize;
 
-// A reference in a node whose bytes may be moving.
+// A reference in a node; its bytes may be moving.
 Swip child_at(const Node *node, i32 index) {
-  return Swip{__atomic_load_n(&const_cast<Node *>(node)->child(static_cast<u16>(index))->raw, __ATOMIC_RELAXED)};
+  return Swip{__atomic_load_n(&const_cast<Node *>(node)->child(static_cast<u16>(index))->raw,
+                              __ATOMIC_RELAXED)};
 }
 
 }  // namespace
@@ -35,10 +38,10 @@ Swip child_at(const Node *node, i32 index) {
 
 Step BTree::descend(Bytes key, Aim aim, u8 level, Path &path) {
   path.node.reset();
-  Step step = pool().follow_meta(file_, path.parent);
+  Step step = pool().resolve_meta(file_, path.parent);
   if (step != Step::kOk) return step;
   MetaPage *meta = reinterpret_cast<MetaPage *>(const_cast<u8 *>(path.parent.page()));
-  step = pool().follow(ctx_, path.parent, reinterpret_cast<Swip *>(&meta->root), file_, path.node);
+  step = pool().resolve(ctx_, path.parent, reinterpret_cast<Swip *>(&meta->root), file_, path.node);
   if (step != Step::kOk) return step;
   return descend_from(std::move(path.node), key, aim, level, path);
 }
@@ -48,14 +51,15 @@ Step BTree::descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, 
   if (&start != &path.node) path.node = std::move(start);
   for (u32 depth = 0; depth < kMaxTreeHeight; depth++) {
     Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(path.node.page()));
-    if (node->is_leaf || node->level <= level) return path.node.valid() ? Step::kOk : Step::kRestart;
+    if (node->is_leaf || node->level <= level)
+      return path.node.valid() ? Step::kOk : Step::kRestart;
     u16 index = UINT16_MAX;
     bool found;
     if (aim == Aim::kAt) index = node->child_index(key);
     else if (aim == Aim::kBefore) index = node->lower_bound(key, &found);
     path.parent = std::move(path.node);
     path.index = std::min(index, load_once(node->count));
-    Step step = pool().follow(ctx_, path.parent, node->child(index), file_, path.node);
+    Step step = pool().resolve(ctx_, path.parent, node->child(index), file_, path.node);
     if (step != Step::kOk) return step;
   }
   return Step::kRestart;
@@ -84,16 +88,22 @@ void BTree::LatchedPath::release_unchanged() {
 bool BTree::latch_meta(ExclusiveGuard &meta) {
   Frame *frame = file_.meta.load(std::memory_order_acquire);
   meta = ExclusiveGuard::lock(pool(), frame);
-  if (frame->in_tree() && frame->file_no.load(std::memory_order_relaxed) == file_no_) return true;
+  if (frame->in_tree() && frame->file_no.load(std::memory_order_relaxed) == file_no_) {
+    LS_ASSERT(meta_of(meta)->header.kind == PageKind::kMeta);
+    LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) == kMetaPageNo);
+    return true;
+  }
   meta.reset_unchanged();
   return false;
 }
 
-// A frame that was seen in the tree and that nothing holds there: empty when it is there no more.  Never a plain wait: the frame
-// may have become the new page of somebody (ourselves, too) who keeps it latched while waiting for the meta page that we hold.
+// A frame that was seen in the tree and that nothing holds there: empty when it is there no more.
+// Never a plain wait: the frame may have become the new page of a split, this worker's own, too.
+// The splitting worker keeps it latched while it waits for the meta page, which this one holds.
 ExclusiveGuard BTree::lock_in_tree(Frame *frame) {
   constexpr u32 kSpins = 64;  // about as long as a page latch is held
-  for (u32 i = 0; frame->in_tree() && frame->file_no.load(std::memory_order_relaxed) == file_no_; i++) {
+  for (u32 i = 0; frame->in_tree() && frame->file_no.load(std::memory_order_relaxed) == file_no_;
+       i++) {
     ExclusiveGuard guard = ExclusiveGuard::try_lock(pool(), frame);
     if (guard) return guard;
     if (i < kSpins) {
@@ -105,7 +115,8 @@ ExclusiveGuard BTree::lock_in_tree(Frame *frame) {
   return {};
 }
 
-// Latches meta, parent and node in this order, waiting for each, then sees whether they still are what the descent saw.
+// Latches meta, parent and node in this order, waiting for each, then sees whether they still are
+// what the descent saw.
 bool BTree::latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedPath &path) {
   bool good = latch_meta(path.meta);
   Swip *swip = nullptr;
@@ -120,6 +131,8 @@ bool BTree::latch_path(Bytes key, u8 level, Frame *parent, Frame *node, LatchedP
   if (good) {
     path.node = ExclusiveGuard::lock(pool(), node);
     good = node_is(node, key, Aim::kAt, level);
+    const u8 *above = path.parent ? path.parent.page() : path.meta.page();
+    LS_ASSERT(!good || child_fault(above, swip, path.node.page()) == nullptr);   // STORED-2
   }
   if (!good) path.release_unchanged();
   return good;
@@ -140,15 +153,19 @@ bool BTree::try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess) {
   return false;
 }
 
-Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess, BlindChange *blind) {
+Status BTree::leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess,
+                             BlindWrite *blind) {
   LS_TRY(latch_leaf(key, need, leaf, guess, blind));
   if (!leaf) return kOk;
+  LS_ASSERT(node_is(leaf.frame(), key, Aim::kAt, 0));   // TREE-2
   use_page(node_of(leaf.frame())->header.gsn);
   return kOk;
 }
 
-Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess, BlindChange *blind) {
-  if (key.size() > kMaxKeyBytes) return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
+Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess,
+                         BlindWrite *blind) {
+  if (key.size() > kMaxKeyBytes)
+    return fail(LS_TOO_LARGE, "key of %zu bytes exceeds %u", key.size(), kMaxKeyBytes);
   if (guess && try_leaf(key, need, leaf, guess)) return kOk;
   for (Retry retry(ctx_);; retry.again()) {
     Path path;
@@ -169,7 +186,8 @@ Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess
         continue;
       }
     }
-    if (const u16 place = kWithContentionSplit && contended ? noted_contention(frame, key) : u16{0}; place > 0) {
+    if (const u16 place = kWithContentionSplit && contended ? noted_contention(frame, key) : u16{0};
+        place > 0) {
       guard.reset_unchanged();
       // Without space, or a number, for another page they go on sharing this one.
       const Status status = split_at(key, place);
@@ -185,28 +203,31 @@ Status BTree::latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess
   }
 }
 
-ExclusiveGuard BTree::exclusive_at(const Seen &seen) {
+ExclusiveGuard BTree::exclusive_at(const PageStamp &seen) {
   if (!lock_exclusive_at(seen.frame->latch, seen.version)) return {};
   return ExclusiveGuard::adopt(pool(), seen.frame);
 }
 
-Status BTree::split_leaf(Bytes key, Bytes new_key) { return split(key, new_key, 0, kPageSize); }
-
-// The leaf beside the one at *hook under the same parent.  kRestart: there is none, or it is not known any more.
-Step BTree::copy_beside(Aim aim, Hook *hook, u8 *out) {
+// The leaf beside the one at *hook under the same parent.  kRestart: there is none, or it is not
+// known any more.
+Step BTree::copy_beside(Aim aim, ParentHint *hook, u8 *out) {
   OptimisticGuard parent(pool(), hook->parent.frame);
   Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(parent.page()));
   // The meta page is what a root hangs at.
-  if (parent.version() != hook->parent.version || node->header.kind != PageKind::kInner) return Step::kRestart;
+  if (parent.version() != hook->parent.version || node->header.kind != PageKind::kInner)
+    return Step::kRestart;
   const i32 step = aim == Aim::kAt ? 1 : -1;
   const i32 index = hook->index + step;
   const i32 last = node->count;
   if (index < 0 || index > last) return Step::kRestart;
-  if (hook->ahead && child_at(node, index).is_evicted() && hook->ahead->wanted()) return read_beside(parent, index, step, hook, out);
+  if (hook->ahead && child_at(node, index).is_evicted() && hook->ahead->wanted())
+    return read_beside(parent, index, step, hook, out);
   // That one's neighbour will be wanted when its rows have been looked at.
   const Swip next = index + step < 0 || index + step > last ? Swip{} : child_at(node, index + step);
   OptimisticGuard leaf;
-  if (const Step followed = pool().follow(ctx_, parent, node->child(static_cast<u16>(index)), file_, leaf); followed != Step::kOk) {
+  if (const Step followed =
+          pool().resolve(ctx_, parent, node->child(static_cast<u16>(index)), file_, leaf);
+      followed != Step::kOk) {
     return followed;
   }
   if (next.is_swizzled()) {
@@ -221,10 +242,11 @@ Step BTree::copy_beside(Aim aim, Hook *hook, u8 *out) {
 }
 
 // The same of a leaf that is not in memory: with those behind it, past the pool.
-Step BTree::read_beside(OptimisticGuard &parent, i32 index, i32 step, Hook *hook, u8 *out) {
+Step BTree::read_beside(OptimisticGuard &parent, i32 index, i32 step, ParentHint *hook, u8 *out) {
   if (!has_pages(file_)) return Step::kRestart;
   ReadAhead &ahead = *hook->ahead;
-  const u64 writes = file_.page_writes.load(std::memory_order_acquire);   // before the references are known to be evicted
+  // before the references are known to be evicted
+  const u64 writes = file_.page_writes.load(std::memory_order_acquire);
   Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(parent.page()));
   const Swip wanted = child_at(node, index);
   if (!wanted.is_evicted()) return Step::kRestart;
@@ -259,20 +281,24 @@ Status BTree::separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u
       Node *node = reinterpret_cast<Node *>(const_cast<u8 *>(path.node.page()));
       const bool leaf = node->is_leaf;
       const u16 first = leaf ? 0 : node->child_index(from);
-      const u16 last = leaf ? 0 : unbounded ? std::min<u16>(node->count, kMaxSlots) : node->position_of(to);
+      const u16 last = leaf        ? 0
+                       : unbounded ? std::min<u16>(node->count, kMaxSlots)
+                                   : node->position_of(to);
       *bytes = first < last ? node->copy_key(static_cast<u16>((first + last) / 2), out) : 0;
       if (leaf || *bytes != 0) {
-        if (path.node.valid()) return kOk;
-        break;
+        if (!path.node.valid()) break;
+        LS_ASSERT(*bytes == 0 || compare_keys(from, {out, *bytes}) < 0);
+        LS_ASSERT(*bytes == 0 || unbounded || compare_keys({out, *bytes}, to) < 0);
+        return kOk;
       }
       path.parent = std::move(path.node);
-      step = pool().follow(ctx_, path.parent, node->child(first), file_, path.node);
+      step = pool().resolve(ctx_, path.parent, node->child(first), file_, path.node);
     }
     if (step == Step::kError) return error();
   }
 }
 
-Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook) {
+Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, ParentHint *hook) {
   if (hook && hook->parent.frame) {
     const Step step = copy_beside(aim, hook, out);
     if (step == Step::kOk && is_aim(*reinterpret_cast<const Node *>(out), key, aim, level))
@@ -288,8 +314,12 @@ Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook) {
     const Node *parent = reinterpret_cast<const Node *>(path.node.page());
     if (descended == Step::kError || parent->is_leaf) break;
     bool found;
-    const u16 index = aim == Aim::kAt ? parent->child_index(key) : aim == Aim::kBefore ? parent->lower_bound(key, &found) : UINT16_MAX;
-    if (index > load_once(parent->count) || !child_at(parent, index).is_evicted() || !hook->ahead->wanted()) break;
+    const u16 index = aim == Aim::kAt       ? parent->child_index(key)
+                      : aim == Aim::kBefore ? parent->lower_bound(key, &found)
+                                            : UINT16_MAX;
+    if (index > load_once(parent->count) || !child_at(parent, index).is_evicted() ||
+        !hook->ahead->wanted())
+      break;
     path.parent.reset();
     hook->parent = {path.node.frame(), path.node.version()};
     const Step step = read_beside(path.node, index, aim == Aim::kAt ? 1 : -1, hook, out);
@@ -298,12 +328,16 @@ Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, Hook *hook) {
     hook->parent = {};
     break;
   }
-  return read_node(key, aim, level, [out](const Node &node) { std::memcpy(out, &node, kPageSize); }, nullptr, hook);
+  return read_node(
+      key, aim, level, [out](const Node &node) { std::memcpy(out, &node, kPageSize); }, nullptr,
+      hook);
 }
 
-Status BTree::leaf_copy(Bytes key, u8 *out, Hook *hook) { return node_copy(key, Aim::kAt, 0, out, hook); }
+Status BTree::leaf_copy(Bytes key, u8 *out, ParentHint *hook) {
+  return node_copy(key, Aim::kAt, 0, out, hook);
+}
 
-Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out, Hook *hook) {
+Status BTree::leaf_copy_before(Bytes key, bool unbounded, u8 *out, ParentHint *hook) {
   if (unbounded) return node_copy({}, Aim::kLast, 0, out, hook);
   if (key.empty()) return make_status(LS_END);
   return node_copy(key, Aim::kBefore, 0, out, hook);
@@ -314,7 +348,8 @@ namespace {
 // No more than `capacity` bytes; returns the value's length.
 u32 copy_value(const Node *node, u16 pos, u8 *out, u32 capacity) {
   const Bytes value = node->value(pos);
-  if (const size_t copied = std::min<size_t>(value.size(), capacity)) std::memcpy(out, value.data(), copied);
+  if (const size_t copied = std::min<size_t>(value.size(), capacity))
+    std::memcpy(out, value.data(), copied);
   return static_cast<u32>(value.size());
 }
 
@@ -329,11 +364,11 @@ bool BTree::value_at(const LeafHint &hint, u8 *out, u32 capacity, u32 *bytes) {
 }
 
 Status BTree::lookup(Bytes key, u8 *out, u32 capacity, u32 *bytes) {
-  Near nowhere;
+  LeafFinger nowhere;
   return lookup_near(key, &nowhere, out, capacity, bytes);
 }
 
-Status BTree::lookup_near(Bytes key, Near *last, u8 *out, u32 capacity, u32 *bytes) {
+Status BTree::lookup_near(Bytes key, LeafFinger *last, u8 *out, u32 capacity, u32 *bytes) {
   bool found = false;
   auto find = [&](const Node &node) {
     last->pos = node.lower_bound(key, &found);
@@ -363,6 +398,7 @@ Status BTree::lookup_near(Bytes key, Near *last, u8 *out, u32 capacity, u32 *byt
 // ---------------------------------------------------------------- logging
 
 Status BTree::reserve_log() {
+  LS_ASSERT(kOptimisticIsShared || latches_held() == 0);   // it may wait
   if (!logged()) return kOk;
   LS_CHECK(ctx_.log != nullptr, "a logged tree is changed without a log");
   return ctx_.log->reserve(kMaxRecordBytes, ctx_.interrupt);
@@ -381,13 +417,17 @@ void BTree::log_image(const Node *node) {
     }
     node = stored;
   }
+  LS_ASSERT(node->header.page_no != kInvalidPageNo);
+  LS_ASSERT(node->verify() == nullptr);   // STORED-1
   const u8 *page = page_bytes(node);
   u16 low = static_cast<u16>(node->slots_end() - sizeof(PageHeader));
-  ctx_.log->op(file_no_, node->header.page_no, kTreeImage, operand(low), {page + sizeof(PageHeader), low},
+  ctx_.log->op(file_no_, node->header.page_no, kTreeImage, operand(low),
+               {page + sizeof(PageHeader), low},
                {page + node->heap_start, kPageSize - node->heap_start});
 }
 
 void BTree::log_page_op(u8 code, Frame *page, Bytes a, Bytes b) {
+  LS_ASSERT(page->latch.is_exclusive());
   if (logged()) ctx_.log->op(file_no_, page->page_no.load(std::memory_order_relaxed), code, a, b);
 }
 
@@ -397,13 +437,14 @@ Status BTree::format(Ctx &ctx, FileSlot &file) {
   BufferPool &pool = *ctx.pool;
   constexpr PageNo kRootPageNo = kMetaPageNo + 1;
   BTree tree(ctx, file);
-  SpaceReservation space;
+  PageReservation space;
   LS_TRY(space.prepare(ctx, file, 2));
   LS_TRY(tree.reserve_log());
   Frame *meta_frame, *root_frame;
   LS_TRY(pool.new_frame(ctx, file, kMetaPageNo, PageKind::kMeta, &meta_frame));
   ExclusiveGuard meta = ExclusiveGuard::adopt(pool, meta_frame);
-  if (Status status = pool.new_frame(ctx, file, kRootPageNo, PageKind::kLeaf, &root_frame); !ok(status)) {
+  if (Status status = pool.new_frame(ctx, file, kRootPageNo, PageKind::kLeaf, &root_frame);
+      !ok(status)) {
     pool.free_frame(meta.detach());
     return status;
   }

@@ -1,30 +1,33 @@
-// tree_merge.cpp - giving pages back.  Merging two neighbours is one system transaction over: meta page (a page number comes back),
-// parent (loses a separator), the left page (holds both now) and the right page (free, or a trunk of the free list).  An inner root
-// that has kept a single child gives its place to it.
+// tree_merge.cpp - giving pages back.  Merging two neighbours is one system transaction over: meta
+// page (a page number comes back), parent (loses a separator), the left page (holds both now) and
+// the right page (free, or a trunk of the free list).  An inner root that has kept a single child
+// gives its place to it.
 //
-// All of it is best effort: neighbours that are not in memory are left alone, what does not fit is left alone.  First look without
-// latches whether it would pay, then latch and look again.
+// All of it is best effort: neighbours that are not in memory are left alone, what does not fit is
+// left alone.  First look without latches whether it would pay, then latch and look again.
 #include <array>
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "btree/retry.hpp"
+#include "btree/stored_page.hpp"
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 
 namespace ls {
 
 namespace {
 
-// A node below the first is small; neighbours are merged when the result stays below the second, so that the next insertions do
-// not split it again.
+// A node below the first is small; neighbours are merged when the result stays below the second, so
+// that the next insertions do not split it again.
 constexpr u32 kSmallBytes = kNodeSpace * 40 / 100;
 constexpr u32 kMergedBytes = kNodeSpace * 85 / 100;
 constexpr int kMergeTries = 4;
 
-// An inner node with one child goes wherever it fits: the last of its level, which has no upper fence, leaves its neighbour's
-// keys without their prefix, and would stay at the end of the file.
+// An inner node with one child goes wherever it fits: the last of its level, which has no upper
+// fence, leaves its neighbour's keys without their prefix, and would stay at the end of the file.
 u32 most_merged(u8 level, u32 used, u32 other) {
   return level > 0 && (used == 0 || other == 0) ? kNodeSpace : kMergedBytes;
 }
@@ -36,9 +39,10 @@ Status BTree::try_merge(Bytes key) {
   for (u8 level = 0; go_up; level++) {
     bool merged, not_again;
     LS_TRY(merge_level(key, level, &go_up, &merged));
-    // Then the nodes below the border, whose parents were two, are neighbours: of an emptied tree
-    // one leaf stays.  Not in x_merge, which leaves the last leaf to a bulk load.
-    for (u8 below = level; merged && below-- > 0;) LS_TRY(merge_level(key, below, &not_again, &merged));
+    // Then the nodes beside the border, which had different parents, are neighbours: of an emptied
+    // tree one leaf stays.  Not in x_merge, which leaves the last leaf to a bulk load.
+    for (u8 below = level; merged && below-- > 0;)
+      LS_TRY(merge_level(key, below, &not_again, &merged));
   }
   return kOk;
 }
@@ -53,7 +57,9 @@ Status BTree::merge_level(Bytes key, u8 level, bool *go_up, bool *merged) {
       *go_up = plan.alone;
       if (!plan.right && !plan.collapse) return kOk;
       LS_TRY(reserve_log());
-      step = plan.collapse ? collapse_root(plan.left) : apply_merge(key, level, plan, go_up, merged);
+      LS_FAILPOINT(btree_before_merge);
+      step =
+          plan.collapse ? collapse_root(plan.left) : apply_merge(key, level, plan, go_up, merged);
       // A root's only child may be another inner node with a single child.
       if (step == Step::kOk && !plan.collapse) return kOk;
     }
@@ -103,7 +109,8 @@ Step BTree::plan_merge(Bytes key, u8 level, MergePlan *plan) {
 }
 
 // kRestart: things have changed since the plan.  kOk: merged, or it does not fit.
-Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small, bool *done) {
+Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small,
+                        bool *done) {
   ExclusiveGuard meta, parent_guard, left_guard, right_guard;
   auto give_up = [&](Step step) {
     right_guard.reset_unchanged();
@@ -114,7 +121,8 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
   };
   if (!latch_meta(meta)) return Step::kRestart;
   parent_guard = lock_in_tree(plan.parent);
-  if (!parent_guard || !node_is(plan.parent, key, Aim::kAt, static_cast<u8>(level + 1))) return give_up(Step::kRestart);
+  if (!parent_guard || !node_is(plan.parent, key, Aim::kAt, static_cast<u8>(level + 1)))
+    return give_up(Step::kRestart);
   Node *parent = node_of(plan.parent);
   u16 pos = parent->child_index(key);
   auto refers = [&](u32 index, Frame *frame) {
@@ -143,6 +151,8 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
   log_page_op(kTreeRemoveChild, plan.parent, operand(pos));
   std::memcpy(left, merged, kPageSize);
   remove_child(parent, pos);
+  LS_ASSERT(child_fault(parent_guard.page(), parent->child(pos), left_guard.page()) ==
+            nullptr);   // STORED-2
   give_back(right_guard, meta, std::array{plan.left, plan.parent});
   *parent_small = parent->used_bytes() < kSmallBytes;
   pool().count_merge(ctx_.slot);
@@ -165,18 +175,23 @@ Step BTree::collapse_root(Frame *root_frame) {
     meta_guard.reset_unchanged();
     return Step::kRestart;
   }
+  LS_ASSERT(root->level + 1u == meta->height);   // STORED-2
   if (logged()) ctx_.log->start(RecordKind::kSystem);
   Swip child{root->upper_child};
   meta->root = child.raw;  // the one swip of the child has moved
   meta->height--;
-  log_page_op(kTreeRoot, meta_guard.frame(), operand(RootOperands{stored_swip(child).page_no(), meta->height}));
+  log_page_op(kTreeRoot, meta_guard.frame(),
+              operand(RootOperands{stored_swip(child).page_no(), meta->height}));
   give_back(root_guard, meta_guard, {});
   return Step::kOk;
 }
 
-// The end of a structure change that needs a page no more: `changed` are the others, but for the meta page.
+// The end of a structure change that needs a page no more: `changed` are the others, but for the
+// meta page.
 void BTree::give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Frame *const> changed) {
-  const bool became_trunk = space_put(ctx_, file_, meta, page);
+  LS_ASSERT(meta.frame() == file_.meta.load(std::memory_order_relaxed));   // TREE-1
+  LS_ASSERT(page && page.frame() != meta.frame());
+  const bool became_trunk = free_page(ctx_, file_, meta, page);
   const Gsn gsn = logged() ? ctx_.log->finish() : 0;
   for (Frame *frame : changed) pool().mark_dirty(frame, gsn);
   pool().mark_dirty(meta.frame(), gsn);

@@ -1,5 +1,5 @@
-// tree_redo.cpp - redo of kOpTree (and kOpSpace) operations.  Trusts neither the log's operands nor the page: what does not fit is
-// LS_CORRUPT, never a bad write.
+// tree_redo.cpp - redo of kOpTree (and kOpSpace) operations.  Trusts neither the log's operands nor
+// the page: what does not fit is LS_CORRUPT, never a bad write.
 #include "btree/tree_redo.hpp"
 
 #include <cstring>
@@ -9,14 +9,15 @@
 #include "btree/stored_page.hpp"
 #include "btree/tree.hpp"
 #include "buffer/frame.hpp"
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 #include "wal/log_bytes.hpp"
 
 namespace ls {
 
 Swip stored_swip(Swip swip) {
   if (swip.is_null()) return swip;
-  return Swip::evicted(swip.is_swizzled() ? swip.frame()->page_no.load(std::memory_order_relaxed) : swip.page_no());
+  return Swip::evicted(swip.is_swizzled() ? swip.frame()->page_no.load(std::memory_order_relaxed)
+                                          : swip.page_no());
 }
 
 void format_meta(MetaPage *meta, const FormatOperands &operands) {
@@ -33,12 +34,15 @@ void format_meta(MetaPage *meta, const FormatOperands &operands) {
 }
 
 void insert_child(Node *parent, Bytes separator, Swip right) {
+  LS_ASSERT(!parent->is_leaf);
   Swip left = *parent->child(parent->child_index(separator));
   u16 pos = parent->insert(separator, operand(left.raw));
+  LS_ASSERT(parent->child(pos)->raw == left.raw);   // NODE-3
   *parent->child(static_cast<u16>(pos + 1)) = right;
 }
 
 void remove_child(Node *parent, u16 pos) {
+  LS_ASSERT(!parent->is_leaf && pos < parent->count);
   *parent->child(static_cast<u16>(pos + 1)) = *parent->child(pos);
   parent->remove(pos);
 }
@@ -101,7 +105,8 @@ bool redo_insert_child(Bytes operands, Node *node) {
 
 bool redo_remove_child(Bytes operands, Node *node) {
   u16 pos;
-  if (!take(operands, &pos) || node->verify() != nullptr || node->is_leaf || pos >= node->count) return false;
+  if (!take(operands, &pos) || node->verify() != nullptr || node->is_leaf || pos >= node->count)
+    return false;
   remove_child(node, pos);
   return true;
 }
@@ -125,8 +130,11 @@ bool overwrite_present(Node *leaf, Bytes key, Bytes value) {
 
 bool redo_change(u8 code, Bytes operands, Node *node) {
   Bytes key, value;
-  if (!unpack_change(operands, &key, &value) || node->header.kind != PageKind::kLeaf || !node->covers(key)) return false;
-  return code == kTreeInsert ? insert_absent(node, key, value) : overwrite_present(node, key, value);
+  if (!unpack_change(operands, &key, &value) || node->header.kind != PageKind::kLeaf ||
+      !node->covers(key))
+    return false;
+  return code == kTreeInsert ? insert_absent(node, key, value)
+                             : overwrite_present(node, key, value);
 }
 
 bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
@@ -153,7 +161,7 @@ bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
 }  // namespace
 
 Status BTree::redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
-  if (op_family(code) == kOpSpace) return space_redo(code, operands, page, page_no);
+  if (op_family(code) == kOpSpace) return page_allocator_redo(code, operands, page, page_no);
   Node *node = reinterpret_cast<Node *>(page);
   bool done = false;
   switch (code) {
@@ -167,7 +175,8 @@ Status BTree::redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
     case kTreeOverwrite: done = redo_change(code, operands, node); break;
     default: break;
   }
-  if (!done) return fail(LS_CORRUPT, "tree operation %#x of the log does not fit page %u", code, page_no);
+  if (!done)
+    return fail(LS_CORRUPT, "tree operation %#x of the log does not fit page %u", code, page_no);
   return kOk;
 }
 

@@ -1,7 +1,9 @@
-// tree_redo.hpp - operations on tree pages in the log (docs/file-format.md): what is written, and their redo.
+// tree_redo.hpp - operations on tree pages in the log (docs/file-format.md): what is written, and
+// their redo.
 //
-// An operation is applied to one page whose bytes are those at the time of logging, but for references to children, which are
-// page numbers in the log and on disk (swip.hpp).  All is logical but deterministic: redo calls the same Node methods.
+// An operation is applied to one page, with the bytes that it had at the time of logging, but for
+// references to children, which are page numbers in the log and on disk (swip.hpp).  All is logical
+// but deterministic: redo calls the same Node methods.
 #pragma once
 #include "btree/node.hpp"
 #include "wal/log_record.hpp"
@@ -10,12 +12,15 @@ namespace ls {
 
 enum TreeOp : u8 {
   kTreeFormat = kOpTree | 1,       // meta page of a new file: FormatOperands
-  kTreeImage = kOpTree | 2,        // whole node: u16 bytes of the lower part, lower part, heap and fences
+  // whole node: u16 bytes of the lower part, lower part, heap and fences
+  kTreeImage = kOpTree | 2,
   kTreeTruncate = kOpTree | 3,     // left half of a split: u16 position, separator
   kTreeInsertChild = kOpTree | 4,  // parent of a split: u32 page of the right half, separator
-  kTreeRemoveChild = kOpTree | 5,  // parent of a merge: u16 position of the separator; the child right of it goes
+  // parent of a merge: u16 position of the separator; the child right of it goes
+  kTreeRemoveChild = kOpTree | 5,
   kTreeRoot = kOpTree | 6,         // meta page: RootOperands
-  kTreeInsert = kOpTree | 7,       // leaf: bytes of the key (a number as in wal/log_bytes.hpp), key, value; unless the key is there
+  // leaf: bytes of the key (a number as in wal/log_bytes.hpp), key, value; unless the key is there
+  kTreeInsert = kOpTree | 7,
   kTreeOverwrite = kOpTree | 8,    // leaf: the same; the value of that length which is there
 };
 
@@ -29,12 +34,14 @@ struct RootOperands {
   u32 height;
 };
 
-// The form of a swip in the log and on disk.  The page it lies in is latched, so its child stays where it is.
+// The form of a swip in the log and on disk.  The page it lies in is latched, so its child stays
+// where it is.
 Swip stored_swip(Swip swip);
 
 // ---- the changes, shared by the running tree and redo
 void format_meta(MetaPage *meta, const FormatOperands &operands);
-// The child that covers the separator was split: it keeps its place left of the separator, `right` follows.
+// The child that covers the separator was split: it keeps its place left of the separator, `right`
+// follows.
 void insert_child(Node *parent, Bytes separator, Swip right);
 // The child at pos + 1 was merged into the one at pos.
 void remove_child(Node *parent, u16 pos);

@@ -1,9 +1,10 @@
 // tree_verify.cpp - the checker of a whole tree.
 //
-// It holds no latch between pages, so others may change the tree while it walks.  What a single page shows is judged on a consistent
-// copy.  What two pages show together (a child's fences and its parent's separators) is looked at again, parent first, before
-// it counts as damage.  What only the whole file shows (each page has one owner, none is lost) counts when the meta page was the same
-// before and after the walk, twice.
+// It holds no latch between pages, so others may change the tree while it walks.  What a single
+// page shows is judged on a consistent copy.  What two pages show together (a child's fences and
+// its parent's separators) is looked at again, parent first, before it counts as damage.  What only
+// the whole file shows (each page has one owner, none is lost) counts when the meta page was the
+// same before and after the walk, twice.
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -74,11 +75,13 @@ class TreeWalk {
   LeafCall leaf_;
   std::vector<bool> seen_;
   std::string problem_;      // of this walk, about page numbers
-  std::string counted_to_;   // and what is before this key has been counted, however others have cut it into nodes since,
+  // and what is before this key has been counted, however others have cut it into nodes since,
+  std::string counted_to_;
   bool all_counted_ = false; // or everything
 };
 
-Status BTree::verify(CheckResult *result, void *arg, Status (*leaf)(void *arg, const Node *node, u16 from)) {
+Status BTree::verify(CheckResult *result, void *arg,
+                     Status (*leaf)(void *arg, const Node *node, u16 from)) {
   return TreeWalk(*this, result, arg, leaf).run();
 }
 
@@ -91,7 +94,8 @@ Status TreeWalk::run() {
     LS_TRY(read_accounting(&after));
     std::string problem = account(after);
     if (problem.empty()) return kOk;
-    if (before == after && ++undisturbed_problems == 2) return fail_page(tree_.file_.path, kMetaPageNo, "%s", problem.c_str());
+    if (before == after && ++undisturbed_problems == 2)
+      return fail_page(tree_.file_.path, kMetaPageNo, "%s", problem.c_str());
   }
   return kOk;  // so many structure changes that page numbers cannot be judged; every page is good
 }
@@ -99,7 +103,8 @@ Status TreeWalk::run() {
 // ---------------------------------------------------------------- nodes
 
 Status TreeWalk::walk(const Accounting &before) {
-  if (before.height == 0 || before.height > UINT8_MAX) return fail_page(tree_.file_.path, kMetaPageNo, "impossible height");
+  if (before.height == 0 || before.height > UINT8_MAX)
+    return fail_page(tree_.file_.path, kMetaPageNo, "impossible height");
   Retry retry(tree_.ctx_);
   for (u32 i = 0; i < kPairTries; i++, retry.again()) {
     // Anew: when the root has lost its level on the way all below it has been counted.
@@ -119,8 +124,8 @@ Status TreeWalk::walk(const Accounting &before) {
   return fail_page(tree_.file_.path, kMetaPageNo, "the root does not cover all keys");
 }
 
-// Everything below `range` that has not been counted, which the parent says is one node at `level`: page `expected`.  *changed: it is not (nothing was
-// counted, but below a root).
+// Everything below `range` that has not been counted, which the parent says is one node at `level`:
+// page `expected`.  *changed: it is not (nothing was counted, but below a root).
 Status TreeWalk::nodes(const Range &range, PageNo expected, u8 level, bool *changed) {
   auto page = std::make_unique<PageCopy>();
   Node *node = page->node();
@@ -135,8 +140,9 @@ Status TreeWalk::nodes(const Range &range, PageNo expected, u8 level, bool *chan
       return kOk;
     }
     LS_TRY(check_alone(node, as_bytes(position), level));
-    if (first && (as_string(node->lower_fence()) != range.lower || node->has_upper != range.has_upper ||
-                  as_string(node->upper_fence()) != range.upper || node->header.page_no != expected)) {
+    if (first &&
+        (as_string(node->lower_fence()) != range.lower || node->has_upper != range.has_upper ||
+         as_string(node->upper_fence()) != range.upper || node->header.page_no != expected)) {
       *changed = true;
       return kOk;
     }
@@ -153,22 +159,27 @@ Status TreeWalk::nodes(const Range &range, PageNo expected, u8 level, bool *chan
       LS_TRY(children(node, &child_changed));
       if (child_changed) {
         if (++tries > kPairTries)
-          return fail_page(tree_.file_.path, node->header.page_no, "a child is not what the separators around it say");
+          return fail_page(tree_.file_.path, node->header.page_no,
+                           "a child is not what the separators around it say");
         position = std::max(position, counted_to_);
         retry.again();
         continue;
       }
     }
     // Others may have split the node since its parent was looked at.
-    if (!node->has_upper || (range.has_upper && compare_keys(node->upper_fence(), as_bytes(range.upper)) >= 0)) return kOk;
+    if (!node->has_upper ||
+        (range.has_upper && compare_keys(node->upper_fence(), as_bytes(range.upper)) >= 0))
+      return kOk;
     position = as_string(node->upper_fence());
   }
 }
 
-// Merged with what was before it since that was looked at, it begins with entries that have been counted.
+// Merged with what was before it since that was looked at, it begins with entries that have been
+// counted.
 Status TreeWalk::leaf(const Node *node) {
   bool found;
-  const u16 from = node->lower_bound(as_bytes(std::max(counted_to_, as_string(node->lower_fence()))), &found);
+  const u16 from =
+      node->lower_bound(as_bytes(std::max(counted_to_, as_string(node->lower_fence()))), &found);
   result_->entries += node->count - from;
   if (leaf_) LS_TRY(leaf_(arg_, node, from));
   if (node->has_upper) counted_to_ = as_string(node->upper_fence());
@@ -178,6 +189,7 @@ Status TreeWalk::leaf(const Node *node) {
 
 // The children of an inner node that have not been counted.
 Status TreeWalk::children(Node *node, bool *changed) {
+  LS_ASSERT(!node->is_leaf && node->level > 0);
   u8 key[kMaxKeyBytes];
   std::string lower = as_string(node->lower_fence());
   for (u16 i = 0; i <= node->count; i++) {
@@ -186,6 +198,7 @@ Status TreeWalk::children(Node *node, bool *changed) {
     lower = range.upper;
     if (all_counted_) return kOk;
     if (range.has_upper && range.upper <= counted_to_) continue;
+    LS_ASSERT(node->child(i)->is_evicted());
     LS_TRY(nodes(range, node->child(i)->page_no(), static_cast<u8>(node->level - 1), changed));
     if (*changed) return kOk;
   }
@@ -234,7 +247,8 @@ Status TreeWalk::check_swips(Node *copy) {
         wrong = "reference to a child is no frame";
       } else if (frame->file_no.load(std::memory_order_relaxed) != tree_.file_no_) {
         wrong = "reference to a frame of another file";
-      } else if (frame->state.load(std::memory_order_acquire) != (swip->is_cool() ? FrameState::kCool : FrameState::kHot)) {
+      } else if (frame->state.load(std::memory_order_acquire) !=
+                 (swip->is_cool() ? FrameState::kCool : FrameState::kHot)) {
         wrong = "state of a child's frame and its reference differ";
       }
       // A file that is being dropped loses its frames without regard to references.
@@ -251,10 +265,12 @@ Status TreeWalk::check_swips(Node *copy) {
 
 void TreeWalk::visit(PageNo page_no) {
   if (page_no >= seen_.size()) {
-    if (problem_.empty()) problem_ = "page " + std::to_string(page_no) + " in use was never handed out";
+    if (problem_.empty())
+      problem_ = "page " + std::to_string(page_no) + " in use was never handed out";
     return;
   }
-  if (seen_[page_no] && problem_.empty()) problem_ = "page " + std::to_string(page_no) + " is in the tree twice";
+  if (seen_[page_no] && problem_.empty())
+    problem_ = "page " + std::to_string(page_no) + " is in the tree twice";
   seen_[page_no] = true;
 }
 
@@ -265,22 +281,25 @@ std::string TreeWalk::account(const Accounting &a) {
   if (!problem_.empty()) return problem_;
   std::vector<bool> used = seen_;
   for (PageNo page_no : a.free_pages) {
-    if (page_no >= used.size()) return "free page " + std::to_string(page_no) + " was never handed out";
+    if (page_no >= used.size())
+      return "free page " + std::to_string(page_no) + " was never handed out";
     if (used[page_no]) return "free page " + std::to_string(page_no) + " is in use or free twice";
     used[page_no] = true;
   }
   if (a.free_pages.size() != a.free_total)
-    return "free list has " + std::to_string(a.free_pages.size()) + " pages, " + std::to_string(a.free_total) + " are counted";
+    return "free list has " + std::to_string(a.free_pages.size()) + " pages, " +
+           std::to_string(a.free_total) + " are counted";
   // Trees that are not logged may lose pages: they are emptied at the next start after a crash.
   if (tree_.logged() && result_->pages + a.free_total != a.page_count)
-    return std::to_string(a.page_count - result_->pages - a.free_total) + " pages are neither in use nor free";
+    return std::to_string(a.page_count - result_->pages - a.free_total) +
+           " pages are neither in use nor free";
   return {};
 }
 
 Status TreeWalk::read_accounting(Accounting *out) {
   for (Retry retry(tree_.ctx_);; retry.again()) {
     OptimisticGuard guard;
-    Step step = tree_.pool().follow_meta(tree_.file_, guard);
+    Step step = tree_.pool().resolve_meta(tree_.file_, guard);
     if (step == Step::kError) return tree_.error();
     if (step == Step::kRestart) continue;
     auto copy = std::make_unique<PageCopy>();
@@ -288,8 +307,10 @@ Status TreeWalk::read_accounting(Accounting *out) {
     if (!guard.valid()) continue;
     const MetaPage *meta = reinterpret_cast<const MetaPage *>(copy->bytes);
     const char *path = tree_.file_.path;
-    if (meta->magic != kMetaMagic || meta->header.kind != PageKind::kMeta) return fail_page(path, kMetaPageNo, "not a meta page");
-    if (meta->free_count > std::size(meta->free_pages)) return fail_page(path, kMetaPageNo, "free list is too long");
+    if (meta->magic != kMetaMagic || meta->header.kind != PageKind::kMeta)
+      return fail_page(path, kMetaPageNo, "not a meta page");
+    if (meta->free_count > std::size(meta->free_pages))
+      return fail_page(path, kMetaPageNo, "free list is too long");
     *out = Accounting{meta->page_count, meta->free_total, meta->height, meta->header.gsn, {}};
     out->free_pages.assign(meta->free_pages, meta->free_pages + meta->free_count);
     LS_TRY(read_trunks(std::move(guard), out, &step));
@@ -305,7 +326,8 @@ Status TreeWalk::read_trunks(OptimisticGuard &&meta, Accounting *out, Step *step
   const TrunkPage *trunk = reinterpret_cast<const TrunkPage *>(copy->bytes);
   while (__atomic_load_n(location, __ATOMIC_RELAXED) != 0) {
     OptimisticGuard next;
-    *step = tree_.pool().follow(tree_.ctx_, page, reinterpret_cast<Swip *>(location), tree_.file_, next);
+    *step = tree_.pool().resolve(tree_.ctx_, page, reinterpret_cast<Swip *>(location), tree_.file_,
+                                 next);
     if (*step == Step::kError) return tree_.error();
     if (*step == Step::kRestart) return kOk;
     page = std::move(next);
@@ -319,7 +341,8 @@ Status TreeWalk::read_trunks(OptimisticGuard &&meta, Accounting *out, Step *step
       return fail_page(tree_.file_.path, page_no, "not a list of free pages");
     out->free_pages.push_back(page_no);
     out->free_pages.insert(out->free_pages.end(), trunk->pages, trunk->pages + trunk->count);
-    if (out->free_pages.size() > out->page_count) return fail_page(tree_.file_.path, page_no, "list of free pages has a loop");
+    if (out->free_pages.size() > out->page_count)
+      return fail_page(tree_.file_.path, page_no, "list of free pages has a loop");
     location = &reinterpret_cast<TrunkPage *>(const_cast<u8 *>(page.page()))->next;
   }
   if (!page.valid()) *step = Step::kRestart;

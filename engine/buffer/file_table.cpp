@@ -1,8 +1,8 @@
 // Opening, finding and forgetting relation files.
 //
-// The table mutex guards the hash chains and the choice of a slot; it is never held across I/O or waits.  While a slot is
-// kOpening it belongs to its opener; others who want the same key wait for open_event.
-// A crash needs no care here: the table is rebuilt from nothing at each start.
+// The table mutex guards the hash chains and the choice of a slot; it is never held across I/O or
+// waits.  While a slot is kOpening it belongs to its opener; workers that want the same key wait
+// for open_event.  A crash needs no care here: the table is rebuilt from nothing at each start.
 #include "buffer/file_table.hpp"
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 #include "base/check.hpp"
 #include "base/interrupt.hpp"
+#include "buffer/change_buffer.hpp"
 #include "buffer/closed_file.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
-#include "buffer/waiting_changes.hpp"
 #include "os/clock.hpp"
 #include "os/host_watch.hpp"
 
@@ -38,7 +38,8 @@ constexpr i64 kWriteSliceUs = 10'000;
 constexpr u32 kFirstPages = 2;
 
 bool same_key(const ls_rel_key &a, const ls_rel_key &b) {
-  return a.tablespace == b.tablespace && a.database == b.database && a.relation == b.relation && a.owner == b.owner;
+  return a.tablespace == b.tablespace && a.database == b.database && a.relation == b.relation &&
+         a.owner == b.owner;
 }
 
 std::atomic<u32> &head_of(PoolShared &pool, const ls_rel_key &key) {
@@ -48,6 +49,7 @@ std::atomic<u32> &head_of(PoolShared &pool, const ls_rel_key &key) {
 }
 
 FileSlot *find_locked(PoolShared &pool, const ls_rel_key &key) {
+  LS_ASSERT(pool.table_mutex.is_locked());
   for (u32 link = head_of(pool, key).load(std::memory_order_relaxed); link;) {
     FileSlot &slot = pool.files[link - 1];
     if (same_key(slot.key, key)) return &slot;
@@ -57,6 +59,7 @@ FileSlot *find_locked(PoolShared &pool, const ls_rel_key &key) {
 }
 
 void unlink_locked(PoolShared &pool, FileSlot &slot) {
+  LS_ASSERT(pool.table_mutex.is_locked());
   std::atomic<u32> *place = &head_of(pool, slot.key);
   while (place->load(std::memory_order_relaxed) != slot.index + 1) {
     u32 link = place->load(std::memory_order_relaxed);
@@ -110,6 +113,7 @@ struct Opening {
 namespace {
 
 FileNo draw_locked(PoolShared &pool) {
+  LS_ASSERT(pool.table_mutex.is_locked());
   const FileNo next = pool.next_file_no.load(std::memory_order_relaxed);
   pool.next_file_no.store(next + 1, std::memory_order_relaxed);
   return next;
@@ -121,8 +125,10 @@ void note_used(PoolShared &pool, FileSlot &slot) {
 }
 
 void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
+  LS_ASSERT(slot.meta.load(std::memory_order_relaxed) == pool.empty_meta() && !slot.dropping);
   slot.key = o.key;
-  // The index cleaner looks at slots without holding them: it may see the kind of one that is just being taken.
+  // The index cleaner looks at slots without holding them: it may see the kind of one that is just
+  // being taken.
   __atomic_store_n(&slot.kind, static_cast<u8>(o.kind), __ATOMIC_RELAXED);
   slot.logged = o.logged;
   std::strcpy(slot.path, o.path);
@@ -133,14 +139,14 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   slot.file_no.store(file_no, std::memory_order_relaxed);
   note_used(pool, slot);
   if (o.kind == LS_REL_VERSIONS) pool.own_open++;
-  for (auto *word : {&slot.next_row_id, &slot.row_id_reserved, &slot.row_id_reserved_gsn, &slot.row_id_durable,
-                     &slot.rows_gone, &slot.rows_gone_swept}) {
+  for (auto *word : {&slot.next_row_id, &slot.row_id_reserved, &slot.row_id_reserved_gsn,
+                     &slot.row_id_durable, &slot.rows_gone, &slot.rows_gone_swept}) {
     word->store(0, std::memory_order_relaxed);
   }
   slot.table_no.store(0, std::memory_order_relaxed);
   slot.pages_allocated.store(0, std::memory_order_relaxed);
-  slot.reuse.reset();
-  // Release: whoever sees the state sees the rest.
+  slot.rereference.reset();
+  // Release: an actor that looks at a slot and sees the state sees the rest.
   slot.state.store(FileState::kOpening, std::memory_order_release);
   std::atomic<u32> &head = head_of(pool, o.key);
   slot.next_in_bucket.store(head.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -149,15 +155,22 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
 
 ClosedFile name_of(const FileSlot &slot) {
   ClosedFile name{};
-  name.record = FileRecord{slot.file_no.load(std::memory_order_relaxed), slot.key.tablespace, slot.key.database,
-                           slot.key.relation, slot.key.owner, slot.kind, slot.logged,
-                           static_cast<u16>(std::strlen(slot.path)), 0};
+  name.record = FileRecord{slot.file_no.load(std::memory_order_relaxed),
+                           slot.key.tablespace,
+                           slot.key.database,
+                           slot.key.relation,
+                           slot.key.owner,
+                           slot.kind,
+                           slot.logged,
+                           static_cast<u16>(std::strlen(slot.path)),
+                           0};
   std::memcpy(name.path, slot.path, sizeof name.path);
   return name;
 }
 
 Status log_file(Ctx &ctx, const ClosedFile &name) {
-  if (!ctx.log) return fail(LS_INVALID, "a worker without log opened the logged file \"%s\"", name.path);
+  if (!ctx.log)
+    return fail(LS_INVALID, "a worker without log opened the logged file \"%s\"", name.path);
   u32 bytes = static_cast<u32>(kMaxRecordHeadBytes + sizeof(FileRecord) + sizeof name.path);
   LS_TRY(ctx.log->reserve(bytes, ctx.interrupt));
   ctx.log->start(RecordKind::kFile);
@@ -198,9 +211,9 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   return *absent ? kOk : fail_page(slot.path, kMetaPageNo, "%s", fault);
 }
 
-// Whose the file is must not be known by the log alone: were it lost, a file of which nothing else
-// has been written would pass for an empty one.  Not synced: it is not needed as long as the log is
-// there.
+// To which store the file belongs must not be known by the log alone: were it lost, a file of which
+// nothing else has been written would pass for an empty one.  Not synced: it is not needed as long
+// as the log is there.
 Status claim(const BufferPool &pool, FileSlot &slot) {
   alignas(kPageSize) u8 page[kPageSize];
   page_claim(page, slot.kind, pool.shared()->store);
@@ -236,7 +249,8 @@ Status fail_dropped(const FileSlot &slot) {
   return fail(LS_NOT_FOUND, "relation file \"%s\" was dropped", slot.path);
 }
 
-Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &o, BufferPool::FormatTree format) {
+Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &o,
+                     BufferPool::FormatTree format) {
   const bool recovering = o.file_no != 0;
   ClosedFile closed;
   bool reopening = false;
@@ -271,8 +285,10 @@ void leave_opening(PoolShared &pool) {
   futex_wake_all(&pool.open_event);
 }
 
-// The slot's file is no more: from here on nobody opens, reads or writes it.
+// The slot's file is no more: from here on no actor opens, reads or writes it.
 void forget_slot_locked(PoolShared &pool, FileSlot &slot) {
+  LS_ASSERT(file_is(slot, FileState::kActive) || file_is(slot, FileState::kOpening));
+  LS_ASSERT(pool.active_files.load(std::memory_order_relaxed) > 0);
   unlink_locked(pool, slot);
   pool.active_files.fetch_sub(1, std::memory_order_relaxed);
   pool.leaving.fetch_add(1, std::memory_order_relaxed);
@@ -281,7 +297,8 @@ void forget_slot_locked(PoolShared &pool, FileSlot &slot) {
 
 // After forget_slot_locked, without the mutex.
 void forget_rest(PoolShared &pool, FileSlot &slot, FileNo file_no) {
-  // The host is about to unlink or truncate: a write still under way would meet the name's next file.
+  // The host is about to unlink or truncate: a write still under way would meet the name's next
+  // file.
   for (;;) {
     u32 writes = slot.writes.load(std::memory_order_seq_cst);
     if (writes == 0 || slot.file_no.load(std::memory_order_relaxed) != file_no) break;
@@ -302,7 +319,7 @@ void take_meta(FileSlot &file, const MetaPage &meta) {
 }
 
 bool pin_file(FileSlot &file, FileNo file_no) {
-  // Sequentially consistent with forget: it sees the pin, or we see the state.
+  // Sequentially consistent with forget: it sees the pin, or the writer sees the state.
   file.writes.fetch_add(1, std::memory_order_seq_cst);
   if (has_pages(file.state.load(std::memory_order_seq_cst)) &&
       file.file_no.load(std::memory_order_relaxed) == file_no) {
@@ -313,6 +330,7 @@ bool pin_file(FileSlot &file, FileNo file_no) {
 }
 
 void unpin_file(FileSlot &file) {
+  LS_ASSERT(file.writes.load(std::memory_order_relaxed) > 0);
   if (file.writes.fetch_sub(1, std::memory_order_seq_cst) == 1 && !has_pages(file)) {
     futex_wake_all(&file.writes);
   }
@@ -325,19 +343,22 @@ void finish_leaving(PoolShared &pool, FileSlot &file) {
   {
     std::lock_guard lock(pool.table_mutex);
     if (!is_leaving(file)) return;
-    if (file.frames.load(std::memory_order_seq_cst) != 0 || file.writes.load(std::memory_order_seq_cst) != 0) return;
-    if (file_in_use(pool, file)) return;   // U2
+    if (file.frames.load(std::memory_order_seq_cst) != 0 ||
+        file.writes.load(std::memory_order_seq_cst) != 0)
+      return;
+    if (file_in_use(pool, file)) return;   // USE-2
     dropped = file_is(file, FileState::kForgotten);
     if (!dropped) unlink_locked(pool, file);
     file_no = file.file_no.load(std::memory_order_relaxed);
     file.meta.store(pool.empty_meta(), std::memory_order_release);
     file.file_no.store(0, std::memory_order_relaxed);
     file.state.store(FileState::kUnused, std::memory_order_release);
+    LS_ASSERT(pool.leaving.load(std::memory_order_relaxed) > 0);
     pool.leaving.fetch_sub(1, std::memory_order_relaxed);
   }
   // This process' descriptors: the last one of a dropped file frees the disk space.
   file_forget(file_no);
-  if (dropped) drop_waiting(pool, file_no);
+  if (dropped) drop_buffered_changes(pool, file_no);
   leave_opening(pool);
 }
 
@@ -350,7 +371,9 @@ std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most) {
   std::vector<bool> used(pool.max_files);
   for (u32 i = 0; i < pool.use_lines; i++) {
     for (const std::atomic<u32> &place : pool.uses[i].slots) {
-      if (const u32 slot = place.load(std::memory_order_relaxed); slot != 0) used[slot - 1] = true;
+      const u32 slot = place.load(std::memory_order_relaxed);
+      LS_ASSERT(slot <= pool.max_files);
+      if (slot != 0) used[slot - 1] = true;
     }
   }
   {
@@ -364,7 +387,7 @@ std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most) {
     const size_t n = std::min<size_t>(most, idle.size());
     std::nth_element(idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(n), idle.end());
     for (size_t i = 0; i < n; i++) {
-      idle[i].second->state.store(FileState::kClosing, std::memory_order_seq_cst);   // U1
+      idle[i].second->state.store(FileState::kClosing, std::memory_order_seq_cst);   // USE-1
       closing.push_back(idle[i].second);
     }
   }
@@ -412,8 +435,8 @@ FileSlot *BufferPool::find_file(const ls_rel_key &key) const {
   return slot && file_is(*slot, FileState::kActive) ? slot : nullptr;
 }
 
-Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind, bool logged,
-                             FileNo file_no, FormatTree format, FileSlot **out) {
+Status BufferPool::open_file(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind,
+                             bool logged, FileNo file_no, FormatTree format, FileSlot **out) {
   FileHandle file;
   LS_TRY(open(ctx, {key, path, kind, logged, file_no}, format, &file));
   *out = file.slot;
@@ -457,7 +480,8 @@ void wake_closer(PoolShared &pool) {
 
 Status BufferPool::open(Ctx &ctx, const Opening &opening, FormatTree format, FileHandle *out) {
   const char *path = opening.path;
-  if (std::strlen(path) >= sizeof(FileSlot::path)) return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
+  if (std::strlen(path) >= sizeof(FileSlot::path))
+    return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
   FileSlot *slot = nullptr;
   u64 deadline = now_ms() + kSlotWaitMs;
   std::optional<WaitReport> waiting;
@@ -493,8 +517,10 @@ Status BufferPool::open(Ctx &ctx, const Opening &opening, FormatTree format, Fil
   waiting.reset();
   if (free_places(*shared_) <= places_kept_free(*shared_)) wake_closer(*shared_);
   // Whatever happens: others wait for the slot to leave this state.
-  const Status status = with_memory([&] { return open_contents(*this, ctx, *slot, opening, format); });
+  const Status status =
+      with_memory([&] { return open_contents(*this, ctx, *slot, opening, format); });
   FileNo number = slot->file_no.load(std::memory_order_relaxed);
+  LS_ASSERT(file_is(*slot, FileState::kOpening));
   if (ok(status)) {
     slot->state.store(FileState::kActive, std::memory_order_release);
     *out = {slot, number};
@@ -515,6 +541,8 @@ Status BufferPool::open(Ctx &ctx, const Opening &opening, FormatTree format, Fil
 void BufferPool::close_recovered(FileSlot &file) {
   Frame *meta = file.meta.load(std::memory_order_relaxed);
   const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  LS_ASSERT(meta != shared_->empty_meta());
+  LS_ASSERT(meta->dirty_since.load(std::memory_order_relaxed) == 0);
   {
     std::lock_guard lock(shared_->table_mutex);
     unlink_locked(*shared_, file);
@@ -639,7 +667,9 @@ u32 BufferPool::open_relations() const {
   return files - std::min(files, shared_->own_open);
 }
 
-u32 BufferPool::active_files() const { return shared_->active_files.load(std::memory_order_relaxed); }
+u32 BufferPool::active_files() const {
+  return shared_->active_files.load(std::memory_order_relaxed);
+}
 
 void BufferPool::set_next_file_no(FileNo file_no) {
   std::lock_guard lock(shared_->table_mutex);
@@ -653,6 +683,8 @@ FileNo BufferPool::draw_file_no() {
   return draw_locked(*shared_);
 }
 
-FileNo BufferPool::next_file_no() const { return shared_->next_file_no.load(std::memory_order_relaxed); }
+FileNo BufferPool::next_file_no() const {
+  return shared_->next_file_no.load(std::memory_order_relaxed);
+}
 
 }  // namespace ls

@@ -20,8 +20,9 @@
 
 #include "base/status.hpp"
 #include "buffer/frame.hpp"
-#include "buffer/reuse.hpp"
+#include "buffer/rereference.hpp"
 #include "os/file.hpp"
+#include "os/futex.hpp"
 
 namespace ls {
 
@@ -43,30 +44,35 @@ struct alignas(kCacheLine) FileSlot {
   u8 kind{0};                        // ls_rel_kind
   std::atomic<bool> logged{false};   // set while opening
   char path[128]{};                  // first segment, relative to root_dir
-  // Never null: an unused slot, or a forgotten one whose frames are gone, shows the pool's empty meta page.
+  // Never null: an unused slot, or a forgotten one that has no frames any more, shows the pool's
+  // empty meta page.
   std::atomic<Frame *> meta{nullptr};
   std::atomic<u32> frames{0};        // frames that hold pages of it
   std::atomic<u64> next_row_id{0};   // tables: next to hand out
   std::atomic<u64> row_id_reserved{0};  // logged reservation (MetaPage::row_id_high)
   std::atomic<Gsn> row_id_reserved_gsn{0};
   std::atomic<u64> row_id_durable{0};   // reservation known to be hardened
-  std::atomic<u64> rows_gone{0};        // tables: rows that have left their leaves since it was opened
-  // Indexes: the table they were last used with (slot and number; 0: none yet), and its rows_gone at the last sweep.
+  // tables: rows that have left their leaves since it was opened
+  std::atomic<u64> rows_gone{0};
+  // Indexes: the table they were last used with (slot and number; 0: none yet), and its rows_gone
+  // at the last sweep.
   std::atomic<u32> table_slot{0};
   std::atomic<FileNo> table_no{0};
   std::atomic<u64> rows_gone_swept{0};
   std::atomic<bool> stale_entries{false};   // indexes: MetaPage::stale_entries
   std::atomic<Frame *> last_leaf{nullptr};  // version trees: where new entries mostly go; a guess
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
-  std::atomic<u32> pages_reserved{0};   // about to be taken (SpaceReservation)
-  std::atomic<u32> mutex{0};            // futex mutex: opening, extending the file, row id reservation
+  std::atomic<u32> pages_reserved{0};   // about to be taken (PageReservation)
+  FutexMutex<LockRank::kFile> mutex;    // opening, extending the file, row id reservation
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
-  std::atomic<u32> writes{0};           // pins: batches writing or syncing the file, its extension; forget waits
-  ReuseCount reuse;                     // of its cool pages
+  // pins: batches writing or syncing the file, its extension; forget waits
+  std::atomic<u32> writes{0};
+  RereferenceRate rereference;                     // of its cool pages
   std::atomic<u64> last_used{0};        // PoolShared::use_clock when it was
   std::atomic<u32> further_uses{0};     // FileUses for which their workers' lines had no room
   bool dropping{false};                 // under the table mutex: forget is about to take it
-  std::atomic<u64> page_writes{0};      // pages written to it, counted before each write: who reads past the pool looks at it
+  // pages written to it, counted before each write: a reader past the pool looks at it
+  std::atomic<u64> page_writes{0};
   FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
 };
 

@@ -1,3 +1,4 @@
+// file_use.cpp - the slots that workers use, and whether one is in use.
 #include "buffer/file_use.hpp"
 
 #include "base/interrupt.hpp"
@@ -32,6 +33,7 @@ void FileUse::begin_also(Ctx &ctx, const FileUse &other) {
 
 // Being closed, open in another slot, closed, or dropped.
 Status FileUse::begin_elsewhere(Ctx &ctx, FileHandle *file) {
+  LS_ASSERT(latches_held() == 0);
   PoolShared &pool = *ctx.pool->shared();
   for (;;) {
     const u32 event = pool.open_event.load(std::memory_order_acquire);

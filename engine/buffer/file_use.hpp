@@ -2,11 +2,11 @@
 //
 // Each worker has a line of its own in shared memory with the slots that it uses.  So to begin and
 // to end a use is a write to a line that no other worker writes.
-//   U1  A worker announces the use first, then it looks at the slot's state and number.  The closer
-//       changes the state first, then it looks at the lines.  Both are sequentially consistent:
-//       either the closer finds the use and lets the file be, or the worker finds the state and
-//       waits for the end of the closing.
-//   U2  A slot does not get another file while it is in a worker's line.
+//   USE-1  A worker announces the use first, then it looks at the slot's state and number.  The
+//          closer changes the state first, then it looks at the lines.  Both are sequentially
+//          consistent: either the closer finds the use and lets the file be, or the worker finds
+//          the state and waits for the end of the closing.
+//   USE-2  A slot does not get another file while it is in a worker's line.
 // A worker with a use may wait for rows or locks, and may begin further uses: the closer never
 // waits for uses.  A worker that finds the table full waits for a bounded time (BufferPool::open).
 #pragma once

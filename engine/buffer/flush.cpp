@@ -1,4 +1,5 @@
-// Writing dirty pages on purpose (checkpoint, host flush, shutdown), and the bound for truncating the log.
+// Writing dirty pages on purpose (checkpoint, host flush, shutdown), and the bound for truncating
+// the log.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -6,22 +7,23 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "base/wait_report.hpp"
+#include "buffer/change_buffer.hpp"
+#include "buffer/compressed_cache.hpp"
 #include "buffer/file_use.hpp"
-#include "buffer/packed_pages.hpp"
 #include "buffer/page_writer.hpp"
-#include "buffer/waiting_changes.hpp"
 
 namespace ls {
 
 namespace {
 
-// A page that somebody else is writing is tried again after this long.
+// A page that another writer is writing is tried again after this long.
 constexpr i64 kBusySleepUs = 500;
 constexpr i64 kClosingSliceUs = 20'000;
 
-// Wait until nobody holds the frame exclusively, so that a change already logged has been marked.
+// Wait until no actor holds the frame exclusively, so that a change already logged has been marked.
 void settle(Frame *frame) {
   u64 version;
   if (!frame->latch.try_version(version)) frame->latch.version_wait();
@@ -33,17 +35,21 @@ struct Candidate {
   Frame *frame;
 };
 
-// What page providers are told meanwhile: to write what is being flushed instead of packing it.  So a page that was packed at the end of the
-// search for packed pages has been written, or is in a frame, and one that was in a frame at the end of that for frames has been written.
+// What page providers are told meanwhile: to write what is being flushed instead of compressing it.
+// So a page that was compressed at the end of the search for compressed pages has been written, or
+// is in a frame, and one that was in a frame at the end of that for frames has been written.
 class FlushBound {
  public:
   FlushBound(PoolShared &pool, Gsn up_to) : pool_(pool) {
     const std::lock_guard lock(pool.flush_mutex);
+    LS_ASSERT(pool.flushes > 0 || pool.flush_bound.load(std::memory_order_relaxed) == 0);
     pool.flushes++;
-    if (up_to > pool.flush_bound.load(std::memory_order_relaxed)) pool.flush_bound.store(up_to, std::memory_order_seq_cst);
+    if (up_to > pool.flush_bound.load(std::memory_order_relaxed))
+      pool.flush_bound.store(up_to, std::memory_order_seq_cst);
   }
   ~FlushBound() {
     const std::lock_guard lock(pool_.flush_mutex);
+    LS_ASSERT(pool_.flushes > 0);
     if (--pool_.flushes == 0) pool_.flush_bound.store(0, std::memory_order_seq_cst);
   }
   FlushBound(const FlushBound &) = delete;
@@ -80,25 +86,30 @@ std::vector<Candidate> collect(const BufferPool &pool, const FlushFilter &filter
   return found;
 }
 
-std::vector<PackedPage> collect_packed(const BufferPool &pool, const FlushFilter &filter) {
-  std::vector<PackedPage> found = unwritten_packed(*pool.shared(), filter.up_to);
-  std::erase_if(found, [&](const PackedPage &page) { return !filter.wants(pool.file(page.file_slot)); });
+std::vector<CompressedPage> collect_compressed(const BufferPool &pool, const FlushFilter &filter) {
+  std::vector<CompressedPage> found = dirty_compressed(*pool.shared(), filter.up_to);
+  std::erase_if(
+      found, [&](const CompressedPage &page) { return !filter.wants(pool.file(page.file_slot)); });
   return found;
 }
 
-PageWriter::Added add(BufferPool &pool, PageWriter &writer, const FlushFilter &filter, const Candidate &page) {
+PageWriter::Added add(BufferPool &pool, PageWriter &writer, const FlushFilter &filter,
+                      const Candidate &page) {
   // The frame may hold another page by now: then that is written, or nothing.
-  if (!filter.wants(pool.file(page.frame->file_slot.load(std::memory_order_relaxed)))) return PageWriter::Added::kNothing;
+  if (!filter.wants(pool.file(page.frame->file_slot.load(std::memory_order_relaxed))))
+    return PageWriter::Added::kNothing;
   return writer.add(page.frame, filter.up_to, PageWriter::Patience::kWait);
 }
 
-PageWriter::Added add(BufferPool &, PageWriter &writer, const FlushFilter &filter, const PackedPage &page) {
+PageWriter::Added add(BufferPool &, PageWriter &writer, const FlushFilter &filter,
+                      const CompressedPage &page) {
   return writer.add(page, filter.up_to);
 }
 
 // In file order.
 template <typename Page>
-Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Page> pages, const FlushPace &pace) {
+Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vector<Page> pages,
+                 const FlushPace &pace) {
   std::sort(pages.begin(), pages.end(), [](const Page &a, const Page &b) {
     return a.file_slot != b.file_slot ? a.file_slot < b.file_slot : a.page_no < b.page_no;
   });
@@ -120,7 +131,8 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
     LS_TRY(writer.harden(unhardened, ctx.interrupt));
     pages = std::move(busy);
     if (pages.empty()) break;
-    if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while writing pages");
+    if (ctx.interrupt && *ctx.interrupt)
+      return fail(LS_INTERRUPTED, "interrupted while writing pages");
     std::atomic<u32> never{0};
     futex_wait(&never, 0, kBusySleepUs);
   }
@@ -128,9 +140,9 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
 }
 
 // Unlogged pages are not synced when they are written: neither those of this flush nor those
-// evicted before.  A sync that has failed fails the store, as it does for logged ones: no log has these
-// pages, and another try would find nothing to sync.
-// A temporary file does not outlive its session.
+// evicted before.  A sync that has failed fails the store, as it does for logged ones: no log has
+// these pages, and another try would find nothing to sync.  A temporary file does not outlive its
+// session.
 Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   for (u32 i = 0; i < pool.shared()->max_files; i++) {
     FileSlot &slot = pool.file(i);
@@ -150,9 +162,9 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
   return kOk;
 }
 
-// Use a file to make the changes that wait for its pages.  Unused: it was dropped, or is being
+// Use a file to make the buffered changes of its pages.  Unused: it was dropped, or is being
 // closed.  The closer makes them itself, or leaves them waiting when it cannot: a checkpoint counts
-// those (oldest_waiting), but files that the host is about to copy must have them.
+// those (oldest_buffered_change), but files that the host is about to copy must have them.
 Status begin_use(PoolShared &pool, Ctx &ctx, const FlushFilter &filter, const FileHandle &file,
                  FileUse *use) {
   for (;;) {
@@ -167,12 +179,14 @@ Status begin_use(PoolShared &pool, Ctx &ctx, const FlushFilter &filter, const Fi
   }
 }
 
-// Changes that wait are made: then their pages are dirty.
-Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const std::vector<WaitingPage> &pages, const FlushPace &pace) {
+// Buffered changes are made: then their pages are dirty.
+Status apply_change_buffer(BufferPool &pool, Ctx &ctx, const FlushFilter &filter,
+                           const std::vector<ChangeBufferPage> &pages, const FlushPace &pace) {
   for (size_t done = 0; done < pages.size();) {
-    const WaitingPage &first = pages[done];
+    const ChangeBufferPage &first = pages[done];
     size_t end = done + 1;
-    while (end < pages.size() && end < done + kTearPages && pages[end].file_no == first.file_no) end++;
+    while (end < pages.size() && end < done + kTearPages && pages[end].file_no == first.file_no)
+      end++;
     FileSlot &file = pool.file(first.file_slot);
     FileUse use;
     const bool wanted = filter.wants(file);
@@ -183,30 +197,36 @@ Status bring_in_waiting(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, c
       const Status status = tree_ops().bring_in(ctx, file, {&first, end - done});
       if (code(status) != LS_NOT_FOUND) LS_TRY(status);   // dropped meanwhile
     }
-    if (ctx.interrupt && *ctx.interrupt) return fail(LS_INTERRUPTED, "interrupted while reading pages to be changed");
+    if (ctx.interrupt && *ctx.interrupt)
+      return fail(LS_INTERRUPTED, "interrupted while reading pages to be changed");
     done = end;
     if (pace && done < pages.size()) pace(done, pages.size());
   }
   return kOk;
 }
 
-Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, const FlushPace &pace = {}) {
+Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter,
+                 const FlushPace &pace = {}) {
   const FlushBound bound(*pool.shared(), filter.up_to);
-  const std::vector<WaitingPage> waiting = waiting_pages(*pool.shared(), filter.up_to);
-  std::vector<PackedPage> packed = collect_packed(pool, filter);
-  // To read the leaves that changes wait for, to write packed pages and to write frames take as long, if there are any.
-  const size_t parts = size_t{1} + !waiting.empty() + !packed.empty();
+  const std::vector<ChangeBufferPage> waiting = change_buffer_pages(*pool.shared(), filter.up_to);
+  std::vector<CompressedPage> compressed = collect_compressed(pool, filter);
+  // To read the leaves of buffered changes, to write compressed pages and to write frames take as
+  // long, if there are any.
+  const size_t parts = size_t{1} + !waiting.empty() + !compressed.empty();
   size_t part = 0;
-  const FlushPace in_part = [&](size_t done, size_t total) { pace(part * total + done, parts * total); };
+  const FlushPace in_part = [&](size_t done, size_t total) {
+    pace(part * total + done, parts * total);
+  };
   const FlushPace &paced = pace ? in_part : pace;
   if (!waiting.empty()) {
-    LS_TRY(bring_in_waiting(pool, ctx, filter, waiting, paced));
+    LS_TRY(apply_change_buffer(pool, ctx, filter, waiting, paced));
     part++;
   }
-  if (!packed.empty()) {
-    LS_TRY(write_all(pool, ctx, filter, std::move(packed), paced));
+  if (!compressed.empty()) {
+    LS_TRY(write_all(pool, ctx, filter, std::move(compressed), paced));
     part++;
   }
+  LS_FAILPOINT(buffer_before_frames);
   LS_TRY(write_all(pool, ctx, filter, collect(pool, filter), paced));
   return filter.include_unlogged ? sync_unlogged(pool, filter) : kOk;
 }
@@ -236,8 +256,8 @@ std::vector<const FileSlot *> BufferPool::unclean_closing() const {
     const bool noted = !found.empty() && found.back() == &file(slot);
     if (file_is(file(slot), FileState::kClosing) && !noted) found.push_back(&file(slot));
   };
-  for (const WaitingPage &page : waiting_pages(*shared_, ~Gsn{0})) note(page.file_slot);
-  for (const PackedPage &page : unwritten_packed(*shared_, ~Gsn{0})) note(page.file_slot);
+  for (const ChangeBufferPage &page : change_buffer_pages(*shared_, ~Gsn{0})) note(page.file_slot);
+  for (const CompressedPage &page : dirty_compressed(*shared_, ~Gsn{0})) note(page.file_slot);
   for (u32 i = 0; i < frame_count(); i++) {
     Frame *f = frame(i);
     const u32 slot = f->file_slot.load(std::memory_order_relaxed);
@@ -253,9 +273,11 @@ std::vector<const FileSlot *> BufferPool::unclean_closing() const {
 
 Gsn BufferPool::oldest_dirty() const {
   const std::lock_guard lock(shared_->scan_mutex);
+  LS_ASSERT(shared_->moved_since.load(std::memory_order_relaxed) == 0);
   shared_->moved_since.store(~Gsn{0}, std::memory_order_seq_cst);
-  // In this order: V1.
-  Gsn oldest = std::min(oldest_waiting(*shared_), oldest_packed(*shared_));
+  // In this order: CHBUF-1.
+  Gsn oldest = std::min(oldest_buffered_change(*shared_), oldest_compressed(*shared_));
+  LS_FAILPOINT(buffer_inside_scan);
   for (u32 i = 0; i < frame_count(); i++) {
     Frame *f = frame(i);
     settle(f);

@@ -1,27 +1,32 @@
-// frame.hpp - what the pool knows of a page in memory; the page's bytes are in a separate, 4 KiB aligned array.
+// frame.hpp - what the pool knows of a page in memory; the page's bytes are in a separate, 4 KiB
+// aligned array.
 //
 // State of a frame
-//   from      to        by whom                        under
+//   from      to        by                             under
 //   kFree     kLoading  reader or page allocator       popped from the free list (private)
 //   kLoading  kLoaded   reader, page verified          I/O stage partition mutex
 //   kLoading  kHot      reader, parent unchanged       parent exclusive, I/O stage partition mutex
 //   kLoading  kCool     scan, read past the pool       parent exclusive, I/O stage partition mutex
-//   kLoaded   kHot      whoever swizzles it            parent exclusive
+//   kLoaded   kHot      any reader that meets the swip parent exclusive
 //   kLoading  kHot      page allocator (new page)      frame exclusive, unreachable until linked
 //   kHot/Cool kLoaded   free_frame: page freed while   frame exclusive, I/O stage partition mutex
 //                       its last changes are unwritten
 //   kHot      kCool     page provider                  parent exclusive (try)
 //   kCool     kHot      worker that meets it           parent exclusive (upgrade)
 //   kCool     kFree     page provider, clean page      parent and frame exclusive (try)
-//   kLoaded   kFree     page provider, nobody came     I/O stage partition mutex, frame exclusive
+//   kLoaded   kFree     page provider, no reader came  I/O stage partition mutex, frame exclusive
 //   any       kFree     page provider, file forgotten  frame exclusive
-// F1  a hot or cool frame has exactly one swip, in its parent (the meta frame: in its FileSlot).
-// F2  a frame with swizzled children is neither cooled nor evicted.
-// F3  dirty_since != 0 exactly while the page differs from the file; set with the frame exclusive.
-// F4  frames in the I/O stage (chained by next_free) are those being read, those read or redone that nobody has swizzled yet, and the
-//     last image of freed pages that must still be written: redo from a log position between two changes of a page
-//     needs the first of them on disk, whether or not the page was freed later.
-// F5  `writing` is set with the frame shared and its I/O partition's mutex held, and at most one frame of a page has it.
+// FRAME-1  a hot or cool frame has exactly one swip, in its parent (the meta frame: in its
+//          FileSlot).
+// FRAME-2  a frame with swizzled children is neither cooled nor evicted.
+// FRAME-3  dirty_since != 0 exactly while the page differs from the file; set with the frame
+//          exclusive.
+// FRAME-4  frames in the I/O stage (chained by next_free) are those being read, those read or
+//          redone that no reader has swizzled yet, and the last image of freed pages that must
+//          still be written: redo from a log position between two changes of a page needs the
+//          first of them on disk, whether or not the page was freed later (but last_images.hpp).
+// FRAME-5  `writing` is set with the frame shared and its I/O partition's mutex held, and at most
+//          one frame of a page has it.
 #pragma once
 #include <atomic>
 
@@ -36,20 +41,25 @@ struct alignas(kCacheLine) Frame {
   HybridLatch latch;
   std::atomic<FrameState> state{FrameState::kFree};
   std::atomic<u8> writing{0};        // a batch holds a copy of it that is on its way to the file
-  std::atomic<u8> superseded{0};     // kLoaded: freed page whose number is in use again; goes when `writing` ends
-  // Of page providers, in vain: orphaned loads, frames of forgotten files, and since it was cooled, that one included; hot: not 0
-  // means it was wanted since.
+  // kLoaded: freed page, its number is in use again; goes when `writing` ends
+  std::atomic<u8> superseded{0};
+  // Of page providers, in vain: orphaned loads, frames of forgotten files, and since it was cooled,
+  // that one included; hot: not 0 means it was wanted since.
   std::atomic<u8> visits{0};
   std::atomic<u32> file_slot{0};     // index into the file table
-  std::atomic<FileNo> file_no{0};    // the slot's number at that time: differs when the slot was reused
+  // the slot's number at that time: differs when the slot was reused
+  std::atomic<FileNo> file_no{0};
   std::atomic<PageNo> page_no{0};
   std::atomic<u32> next_free{0};     // free list, or chain of the I/O stage: index + 1
   // GSN of the first change since the page was last clean (unlogged: 1); 0: clean.
   std::atomic<Gsn> dirty_since{0};
-  std::atomic<Gsn> dirty_next{0};    // the same counted from the copy being written; becomes dirty_since after it
-  std::atomic<u64> contention{0};    // of those who change the page (btree/contention.hpp); a hint, from the page's last life perhaps
+  // the same counted from the copy being written; becomes dirty_since after it
+  std::atomic<Gsn> dirty_next{0};
+  // of workers that change the page (btree/contention.hpp); a hint, of the page's last life perhaps
+  std::atomic<u64> contention{0};
 
-  std::atomic<u32> &io_event() { return latch.guarded_word; }   // futex: changes when a load has ended
+  // futex: changes when a load has ended
+  std::atomic<u32> &io_event() { return latch.guarded_word; }
   // Under its latch, or validated.
   bool in_tree() const {
     const FrameState now = state.load(std::memory_order_acquire);

@@ -1,7 +1,9 @@
 // The stack of free frames, and how workers and page providers wake each other.
 //
-// A worker that finds the stack empty sleeps on free_event; push wakes one.  Providers sleep on provider_event; a pop below
-// the low-water mark wakes them.  Both sleeps are bounded (kSlice), so a lost wake-up costs time, not progress.
+// A worker that finds the stack empty sleeps on free_event; push wakes one.  Providers sleep on
+// provider_event; a pop below the low-water mark wakes them.  Both sleeps are bounded (kSlice), so
+// a lost wake-up costs time, not progress.
+#include "base/check.hpp"
 #include "buffer/pool.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
@@ -24,11 +26,15 @@ Frame *free_list_pop(PoolShared &pool) {
   for (;;) {
     u32 link = static_cast<u32>(head & kIndexMask);
     if (link == 0) return nullptr;
+    LS_ASSERT(link <= pool.frame_count);   // the empty meta page is never here
     Frame *frame = pool.frames + (link - 1);
     u64 next = frame->next_free.load(std::memory_order_relaxed);
     u64 wanted = ((head >> 32) + 1) << 32 | next;
-    if (pool.free_head.compare_exchange_weak(head, wanted, std::memory_order_acquire, std::memory_order_acquire)) {
+    if (pool.free_head.compare_exchange_weak(head, wanted, std::memory_order_acquire,
+                                             std::memory_order_acquire)) {
       u32 left = pool.free_count.fetch_sub(1, std::memory_order_relaxed) - 1;
+      LS_ASSERT(left < pool.frame_count);
+      LS_ASSERT(frame->state.load(std::memory_order_relaxed) == FrameState::kFree);
       frame->next_free.store(0, std::memory_order_relaxed);
       if (left < pool.low_water) wake_providers(pool);
       return frame;
@@ -38,6 +44,8 @@ Frame *free_list_pop(PoolShared &pool) {
 
 void free_list_push(PoolShared &pool, Frame *frame) {
   u32 link = static_cast<u32>(frame - pool.frames) + 1;
+  LS_ASSERT(link >= 1 && link <= pool.frame_count);
+  LS_ASSERT(frame->state.load(std::memory_order_relaxed) == FrameState::kFree);
   // Counted before it can be popped, so that the count never falls below zero.
   pool.free_count.fetch_add(1, std::memory_order_relaxed);
   u64 head = pool.free_head.load(std::memory_order_relaxed);
@@ -45,8 +53,10 @@ void free_list_push(PoolShared &pool, Frame *frame) {
   do {
     frame->next_free.store(static_cast<u32>(head & kIndexMask), std::memory_order_relaxed);
     wanted = ((head >> 32) + 1) << 32 | link;
-  } while (!pool.free_head.compare_exchange_weak(head, wanted, std::memory_order_seq_cst, std::memory_order_relaxed));
-  // Sequentially consistent with the waiter's counting and second look: one of the two sees the other.
+  } while (!pool.free_head.compare_exchange_weak(head, wanted, std::memory_order_seq_cst,
+                                                 std::memory_order_relaxed));
+  // Sequentially consistent with the waiter's counting and second look: one of the two sees the
+  // other.
   if (pool.free_waiters.load(std::memory_order_seq_cst) > 0) {
     pool.free_event.fetch_add(1, std::memory_order_release);
     futex_wake(&pool.free_event, 1);
@@ -56,7 +66,7 @@ void free_list_push(PoolShared &pool, Frame *frame) {
 Frame *borrow_frame(PoolShared &pool, std::atomic<u32> &borrowed, u32 most) {
   if (borrowed.fetch_add(1, std::memory_order_relaxed) < most) {
     if (Frame *frame = free_list_pop(pool)) {
-      // A new version: who knew the page that was here does not take it for that.
+      // A new version: a reader that knew the page that was here does not take this for it.
       frame->latch.lock_exclusive();
       return frame;
     }
@@ -66,6 +76,7 @@ Frame *borrow_frame(PoolShared &pool, std::atomic<u32> &borrowed, u32 most) {
 }
 
 void return_frame(PoolShared &pool, std::atomic<u32> &borrowed, Frame *frame) {
+  LS_ASSERT(borrowed.load(std::memory_order_relaxed) > 0);
   borrowed.fetch_sub(1, std::memory_order_relaxed);
   free_list_push(pool, frame);
 }
@@ -93,8 +104,10 @@ Status free_list_take(Ctx &ctx, PoolShared &pool, Frame **frame) {
     }
     if (now_ms() > deadline) {
       if ((*frame = free_list_pop(pool))) break;
-      status = fail(LS_NO_FRAMES, "no page frame became free in %llu seconds; the buffer pool (%u pages) is too small",
-                    static_cast<unsigned long long>(kFrameWaitMs / 1000), pool.frame_count);
+      status =
+          fail(LS_NO_FRAMES,
+               "no page frame became free in %llu seconds; the buffer pool (%u pages) is too small",
+               static_cast<unsigned long long>(kFrameWaitMs / 1000), pool.frame_count);
       break;
     }
   }

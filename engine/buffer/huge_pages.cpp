@@ -1,5 +1,7 @@
+// huge_pages.cpp - asks for large pages as the pool fills.
 #include "buffer/huge_pages.hpp"
 
+#include "base/check.hpp"
 #include "os/huge_page.hpp"
 
 namespace ls {
@@ -8,7 +10,8 @@ namespace {
 
 // About a millisecond for each, while users of its pages wait.
 constexpr u32 kAtATime = 4;
-// A page that is being read from disk, or no memory in one piece: it is tried again in later calls, then left.
+// A page that is being read from disk, or no memory in one piece: it is tried again in later calls,
+// then left.
 constexpr u32 kAttempts = 20;
 
 }  // namespace
@@ -20,6 +23,7 @@ HugePages::HugePages(const BufferPool &pool) : pool_(*pool.shared()) {
 
 bool HugePages::advance() {
   const u32 used = pool_.frame_count - pool_.free_count.load(std::memory_order_relaxed);
+  LS_ASSERT(used <= pool_.frame_count);
   const u8 *end = pool_.pages + u64{used} * kPageSize;
   for (u32 i = 0; i < kAtATime; i++) {
     if (next_ == nullptr || next_ + kHugePage > end) return false;

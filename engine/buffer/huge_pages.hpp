@@ -1,12 +1,14 @@
 // huge_pages.hpp - large pages for the pool, as far as it is in use.
 //
-// A random look-up in memory meets one or two pages of the pool for the first time in a while, and with small pages waits longer for
-// the translation of their addresses than for their bytes.  Memory that was never used is left alone: it costs nothing so far.
+// A random look-up in memory meets one or two pages of the pool for the first time in a while, and
+// with small pages waits longer for the translation of their addresses than for their bytes.
+// Memory that was never used is left alone: it costs nothing so far.
 //
-// Frames are taken off the free list in the order of their indexes until some come back, and those come first then: what was ever
-// in use is the beginning of the array of pages (and all before it, which was written when the pool was made).
+// Frames are taken off the free list in the order of their indexes until some come back, and those
+// come first then: what was ever in use is the beginning of the array of pages (and all before it,
+// which was written when the pool was made).
 //
-// Who calls it owns it; no latches.
+// The cleaner owns it; no latches.
 #pragma once
 #include "buffer/pool.hpp"
 

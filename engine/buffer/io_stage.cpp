@@ -1,3 +1,4 @@
+// io_stage.cpp - frames put in, found and taken out by page.
 #include "buffer/io_stage.hpp"
 
 #include "base/check.hpp"
@@ -45,7 +46,8 @@ bool IoStageLock::being_written() const {
 }
 
 void IoStageLock::insert(Frame *frame) {
-  LS_ASSERT(!holds(frame));
+  LS_ASSERT(is_page(frame) && !holds(frame));
+  LS_ASSERT(frame->superseded.load(std::memory_order_relaxed) || !find());   // STAGE-2
   frame->next_free.store(head_->load(std::memory_order_relaxed), std::memory_order_relaxed);
   head_->store(static_cast<u32>(frame - pool_.frames) + 1, std::memory_order_relaxed);
 }

@@ -1,10 +1,11 @@
+// page.cpp - checksums, and what bytes from a file claim to be.
 #include "buffer/page.hpp"
 
 #include <cstring>
 #include <iterator>
 
 #include "base/crc32c.hpp"
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 #include "buffer/swip.hpp"
 
 namespace ls {

@@ -1,3 +1,4 @@
+// page_guard.cpp - latches taken, passed on and given up.
 #include "buffer/page_guard.hpp"
 
 #include <sched.h>
@@ -9,6 +10,7 @@ namespace ls {
 // ---- OptimisticGuard
 
 bool OptimisticGuard::begin_change() {
+  LS_ASSERT(frame_);
   if constexpr (!kOptimisticIsShared) return frame_->latch.try_upgrade(version_);
   frame_->latch.unlock_shared();
   if (frame_->latch.try_upgrade(version_)) return true;
@@ -17,6 +19,8 @@ bool OptimisticGuard::begin_change() {
 }
 
 void OptimisticGuard::end_change() {
+  // Locking has added one; giving it up unchanged takes that back.
+  LS_ASSERT(frame_->latch.held_version() == version_ + 1);
   frame_->latch.unlock_exclusive_unchanged();
   if constexpr (kOptimisticIsShared) frame_->latch.lock_shared();
 }
@@ -27,8 +31,9 @@ bool OptimisticGuard::still_same() const { return frame_->latch.validate(version
 
 namespace {
 
-// With optimistic guards that hold the shared latch an upgrade fails while any other reader is there.  Trying again for a
-// while keeps restarts rare; waiting is out of the question (against the latch order).
+// With optimistic guards that hold the shared latch an upgrade fails while any other reader is
+// there.  Trying again for a while keeps restarts rare; waiting is out of the question (against the
+// latch order).
 constexpr int kUpgradeTries = 20;
 
 bool upgrade(HybridLatch &latch, u64 version) {
@@ -106,6 +111,7 @@ void ExclusiveGuard::reset_unchanged() {
 }
 
 Frame *ExclusiveGuard::detach() {
+  LS_ASSERT(frame_ && frame_->latch.is_exclusive());
   page_ = nullptr;
   return std::exchange(frame_, nullptr);
 }

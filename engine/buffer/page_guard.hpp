@@ -3,9 +3,10 @@
 //   OptimisticGuard  a version read; nothing held.  Data read through it counts only after valid().
 //   SharedGuard      pessimistic shared.
 //   ExclusiveGuard   exclusive; release() publishes a new version.
-// Moves transfer; destructors release.  Guards are trivially abandonable by return: that is the "manual unwinding" of a
-// restart (functions return Step::kRestart, guards release on the way; no longjmp, no exceptions).
-// Under ThreadSanitizer optimistic reads are taken under the shared latch (page copies would otherwise be reported).
+// Moves transfer; destructors release.  Guards are trivially abandonable by return: that is the
+// "manual unwinding" of a restart (functions return Step::kRestart, guards release on the way; no
+// longjmp, no exceptions).  Under ThreadSanitizer optimistic reads are taken under the shared latch
+// (page copies would otherwise be reported).
 #pragma once
 #include <utility>
 
@@ -26,7 +27,8 @@ inline constexpr bool kOptimisticIsShared = false;
 inline constexpr bool kOptimisticIsShared = false;
 #endif
 
-// Exclusive, if the version is still (or, after waiting for readers, still) the one read optimistically.
+// Exclusive, if the version is still (or, after waiting for readers, still) the one read
+// optimistically.
 bool lock_exclusive_at(HybridLatch &latch, u64 version);
 
 class OptimisticGuard {
@@ -46,7 +48,10 @@ class OptimisticGuard {
     }
   }
   OptimisticGuard(OptimisticGuard &&other) noexcept
-      : frame_(std::exchange(other.frame_, nullptr)), page_(other.page_), version_(other.version_), waited_(other.waited_) {}
+      : frame_(std::exchange(other.frame_, nullptr)),
+        page_(other.page_),
+        version_(other.version_),
+        waited_(other.waited_) {}
   OptimisticGuard &operator=(OptimisticGuard &&other) noexcept {
     if (this != &other) {
       reset();
@@ -60,11 +65,13 @@ class OptimisticGuard {
   ~OptimisticGuard() { reset(); }
 
   // Everything read so far was consistent.
-  [[nodiscard]] bool valid() const { return frame_ && (kOptimisticIsShared || frame_->latch.validate(version_)); }
+  [[nodiscard]] bool valid() const {
+    return frame_ && (kOptimisticIsShared || frame_->latch.validate(version_));
+  }
   Frame *frame() const { return frame_; }
   const u8 *page() const { return page_; }
   u64 version() const { return version_; }
-  // Somebody had it exclusively when it was asked for.
+  // Another actor had it exclusively when it was asked for.
   bool waited() const { return waited_; }
   void reset() {
     if (frame_ && kOptimisticIsShared) frame_->latch.unlock_shared();
@@ -78,9 +85,10 @@ class OptimisticGuard {
     return frame;
   }
 
-  // For changes that no reader needs to notice (a swip's cool bit): exclusive between the two calls, afterwards the guard is
-  // what it was, with the same version.  begin_change never waits; false: not possible now.  still_same: nobody
-  // changed the page in between (under ThreadSanitizer the shared latch was given up for a moment).
+  // For changes that no reader needs to notice (a swip's cool bit): exclusive between the two
+  // calls, afterwards the guard is what it was, with the same version.  begin_change never waits;
+  // false: not possible now.  still_same: no other actor changed the page in between (under
+  // ThreadSanitizer the shared latch was given up for a moment).
   bool begin_change();
   void end_change();
   bool still_same() const;
@@ -97,7 +105,8 @@ class OptimisticGuard {
 class ExclusiveGuard {
  public:
   ExclusiveGuard() = default;
-  // Upgrade; empty (operator bool false) when the version has changed.  Consumes the optimistic guard either way.
+  // Upgrade; empty (operator bool false) when the version has changed.  Consumes the optimistic
+  // guard either way.
   explicit ExclusiveGuard(BufferPool &pool, OptimisticGuard &&guard);
   // Adopt a frame that is exclusively latched already (new pages).
   static ExclusiveGuard adopt(BufferPool &pool, Frame *frame);

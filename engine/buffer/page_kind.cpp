@@ -1,4 +1,5 @@
-// The table of functions through which the pool sees trees.  Registered while the process has one thread.
+// The table of functions through which the pool sees trees.  Registered while the process has one
+// thread.
 #include "base/check.hpp"
 #include "buffer/pool.hpp"
 
@@ -8,10 +9,15 @@ namespace {
 TreeOps registered_ops{};
 }
 
-void register_tree_ops(const TreeOps &ops) { registered_ops = ops; }
+void register_tree_ops(const TreeOps &ops) {
+  // What one of them does the other has to undo.
+  LS_ASSERT(!ops.shuffle == !ops.unshuffle);
+  registered_ops = ops;
+}
 
 const TreeOps &tree_ops() {
-  LS_CHECK(registered_ops.each_swip && registered_ops.latch_parent, "no tree operations are registered");
+  LS_CHECK(registered_ops.each_swip && registered_ops.latch_parent,
+           "no tree operations are registered");
   return registered_ops;
 }
 

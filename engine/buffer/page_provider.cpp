@@ -1,13 +1,15 @@
-// Second chance (LeanStore paper, section 6.2): hot pages met by chance become cool, cool ones met again, some times over where pages of
-// their file are often wanted again (reuse.hpp), are evicted.
+// Second chance (LeanStore paper, section 6.2): hot pages met by chance become cool, cool ones met
+// again, some times over where pages of their file are often wanted again (rereference.hpp), are
+// evicted.
 //
-// Latches are only tried, never waited for, and none is held during I/O.  The parent comes from TreeOps::latch_parent, which
-// finds it from the page's own keys: no frame knows its parent.
+// Latches are only tried, never waited for, and none is held during I/O.  The parent comes from
+// TreeOps::latch_parent, which finds it from the page's own keys: no frame knows its parent.
 //
-// Frames of forgotten and closed files are dropped the same way, bottom-up through their parents and
-// without being written, because an engine thread may still be at work in such a tree: its
-// exclusively latched pages must not lose the children under them.  Only
-// what cannot be reached from its meta page any more (left behind by a failed open) is dropped directly, after many visits.
+// Frames of forgotten and closed files are dropped the same way, bottom-up through their parents
+// and without being written, because an engine thread may still be at work in such a tree: its
+// exclusively latched pages must not lose the children under them.  Only what cannot be reached
+// from its meta page any more (left behind by a failed open) is dropped directly, after many
+// visits.
 #include "buffer/page_provider.hpp"
 
 #include <algorithm>
@@ -16,9 +18,10 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "base/random.hpp"
+#include "buffer/compressed_cache.hpp"
 #include "buffer/io_stage.hpp"
-#include "buffer/packed_pages.hpp"
 #include "buffer/page_writer.hpp"
 
 namespace ls {
@@ -28,9 +31,10 @@ namespace {
 constexpr u32 kSamples = 64;          // frames looked at together (paper, section 6.2)
 constexpr u32 kMaxSamples = 16;       // such looks per round
 constexpr u32 kFramesPerSample = 1024;
-constexpr u8 kOrphanVisits = 2;       // a load whose asker has not come back by then is dropped
+constexpr u8 kOrphanVisits = 2;       // a load is dropped when no reader has come for it by then
 constexpr u8 kUnreachableVisits = 32;
-constexpr u32 kIdleRounds = 8;        // without any progress, before the provider sleeps for a moment
+// without any progress, before the provider sleeps for a moment
+constexpr u32 kIdleRounds = 8;
 constexpr i64 kIdleSleepUs = 1'000;
 constexpr i64 kRestSleepUs = 100'000;
 constexpr i64 kSweepSleepUs = 10'000; // while dropped files have frames
@@ -52,31 +56,32 @@ bool has_swizzled_children(u8 *page) {
 }  // namespace
 
 struct PageProvider::State {
-  State(BufferPool &p, u32 id) : pool(p), writer(p), packer(*p.shared()), random(0x9e3779b97f4a7c15ull * (id + 1)) {
+  State(BufferPool &p, u32 id)
+      : pool(p), writer(p), compressor(*p.shared()), random(0x9e3779b97f4a7c15ull * (id + 1)) {
     evictable.reserve(kSamples);
     written.reserve(kTearPages);
   }
 
   BufferPool &pool;
   PageWriter writer;
-  PagePacker packer;
+  PageCompressor compressor;
   u64 random;
   enum class Outcome : u8 { kEvicted, kKept, kToBeWritten };
-  std::vector<Frame *> evictable;  // cool, without further chances
+  std::vector<Frame *> evictable;  // cool, to be kept no longer
   std::vector<Frame *> written;    // cool, in the writer's batch
   u32 freed = 0;
-  u32 packed = 0;                  // tried at least
+  u32 compressed = 0;                  // tried at least
   bool progress = false;
   alignas(64) u8 copy[kPageSize];
 
   bool copy_page(Frame *frame, FileSlot *file);
-  void note_reuse(FileSlot &file, bool wanted);
-  bool has_chances(Frame *frame, FileSlot &file);
+  void note_rereference(FileSlot &file, bool wanted);
+  bool has_looks_left(Frame *frame, FileSlot &file);
   void look_at(Frame *frame);
   void cool(Frame *frame, FileSlot &file);
-  Outcome evict(Frame *frame, bool forgotten, bool may_pack);
+  Outcome evict(Frame *frame, bool forgotten, bool may_compress);
   void write_first(Frame *frame);
-  void write_oldest_packed();
+  void write_oldest_compressed();
   void drop_loaded(Frame *frame, bool forgotten);
   void drop_forgotten(Frame *frame, FileSlot &file);
   void drop_meta(Frame *frame, FileSlot &file);
@@ -87,25 +92,25 @@ struct PageProvider::State {
 // A consistent copy of a page that is in a tree of `file`.
 bool PageProvider::State::copy_page(Frame *frame, FileSlot *file) {
   if (!frame->latch.try_lock_shared()) return false;
-  bool good = frame->in_tree() &&
-              frame->file_slot.load(std::memory_order_relaxed) == file->index &&
-              frame->file_no.load(std::memory_order_relaxed) == file->file_no.load(std::memory_order_relaxed);
+  bool good = frame->in_tree() && frame->file_slot.load(std::memory_order_relaxed) == file->index &&
+              frame->file_no.load(std::memory_order_relaxed) ==
+                  file->file_no.load(std::memory_order_relaxed);
   if (good) std::memcpy(copy, pool.page(frame), kPageSize);
   frame->latch.unlock_shared();
   return good;
 }
 
-void PageProvider::State::note_reuse(FileSlot &file, bool wanted) {
-  file.reuse.note(wanted, kFileLooks);
-  pool.shared()->reuse.note(wanted, kPoolLooks);
+void PageProvider::State::note_rereference(FileSlot &file, bool wanted) {
+  file.rereference.note(wanted, kFileLooks);
+  pool.shared()->rereference.note(wanted, kPoolLooks);
 }
 
 // Of a cool page that is met once more.
-bool PageProvider::State::has_chances(Frame *frame, FileSlot &file) {
+bool PageProvider::State::has_looks_left(Frame *frame, FileSlot &file) {
   const u8 visits = frame->visits.load(std::memory_order_relaxed);
-  if (visits == 0) return false;   // read by a scan, and nobody has asked for it
-  note_reuse(file, false);
-  if (visits >= last_look(file.reuse, pool.shared()->reuse)) return false;
+  if (visits == 0) return false;   // read by a scan, and no worker has asked for it
+  note_rereference(file, false);
+  if (visits >= last_look(file.rereference, pool.shared()->rereference)) return false;
   frame->visits.store(visits + 1, std::memory_order_relaxed);
   progress = true;
   return true;
@@ -114,9 +119,11 @@ bool PageProvider::State::has_chances(Frame *frame, FileSlot &file) {
 void PageProvider::State::cool(Frame *frame, FileSlot &file) {
   if (frame->page_no.load(std::memory_order_relaxed) == kMetaPageNo) return;
   if (!copy_page(frame, &file) || has_swizzled_children(copy)) return;
+  LS_FAILPOINT(buffer_before_cool);
   Frame *parent;
   Swip *swip;
   if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return;
+  LS_ASSERT(parent->latch.is_exclusive() && swip->frame() == frame);   // FRAME-1
   if (swip->raw == Swip::hot(frame).raw) {
     __atomic_store_n(&swip->raw, Swip::cool(frame).raw, __ATOMIC_RELAXED);
     frame->visits.store(1, std::memory_order_relaxed);
@@ -124,25 +131,33 @@ void PageProvider::State::cool(Frame *frame, FileSlot &file) {
     progress = true;
     // There is time until it is written.
     const auto is_sparse = tree_ops().is_sparse;
-    if (is_sparse && frame->dirty_since.load(std::memory_order_relaxed) != 0 && is_sparse(file, copy)) {
+    if (is_sparse && frame->dirty_since.load(std::memory_order_relaxed) != 0 &&
+        is_sparse(file, copy)) {
       pool.shared()->sparse_leaves.put(static_cast<u32>(frame - pool.shared()->frames));
     }
   }
-  parent->latch.unlock_exclusive_unchanged();  // readers that know the swip as hot still find the page there
+  // readers that know the swip as hot still find the page there
+  parent->latch.unlock_exclusive_unchanged();
 }
 
-// Of a forgotten file nothing is kept: it is not to be packed either.
-PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgotten, bool may_pack) {
+// Of a forgotten file nothing is kept: it is not to be compressed either.
+PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgotten,
+                                                        bool may_compress) {
   FileSlot &file = pool.file(frame->file_slot.load(std::memory_order_relaxed));
   if (!copy_page(frame, &file) || (has_swizzled_children(copy) && forgotten)) return Outcome::kKept;
-  // What a scan has read and nobody has asked for since is not packed.
-  bool to_pack = may_pack && frame->visits.load(std::memory_order_relaxed) != 0 && frame->writing.load(std::memory_order_relaxed) == 0 &&
-                 reinterpret_cast<const PageHeader *>(copy)->kind == PageKind::kLeaf && packer.pack(copy);
-  if (!to_pack && !forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0) return Outcome::kToBeWritten;
+  // What a scan has read and no worker has asked for since is not compressed.
+  bool to_compress = may_compress && frame->visits.load(std::memory_order_relaxed) != 0 &&
+                     frame->writing.load(std::memory_order_relaxed) == 0 &&
+                     reinterpret_cast<const PageHeader *>(copy)->kind == PageKind::kLeaf &&
+                     compressor.compress(copy);
+  if (!to_compress && !forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0)
+    return Outcome::kToBeWritten;
+  LS_FAILPOINT(buffer_before_evict);
   Frame *parent;
   Swip *swip;
-  if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk) return Outcome::kKept;
-  LS_ASSERT(swip->frame() == frame);
+  if (tree_ops().latch_parent(pool, file, frame, copy, &parent, &swip) != Step::kOk)
+    return Outcome::kKept;
+  LS_ASSERT(parent->latch.is_exclusive() && swip->frame() == frame);   // FRAME-1
   bool wanted = swip->is_cool() || forgotten;
   if (!wanted || !frame->latch.try_lock_exclusive()) {
     parent->latch.unlock_exclusive_unchanged();
@@ -154,29 +169,32 @@ PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgo
   if (has_swizzled_children(page)) {
     outcome = Outcome::kKept;
     if (!forgotten) {
-      // Somebody went through it and woke a child (F2): it is not cold.
+      // A worker went through it and made a child hot (FRAME-2): it is not cold.
       __atomic_store_n(&swip->raw, Swip::hot(frame).raw, __ATOMIC_RELAXED);
       frame->state.store(FrameState::kHot, std::memory_order_release);
     }
   } else if (frame->writing.load(std::memory_order_relaxed) != 0) {
     outcome = Outcome::kKept;
   } else {
-    to_pack = to_pack && std::memcmp(copy, page, kPageSize) == 0;
-    if (to_pack) {
-      packed++;
-      to_pack = packer.put({file.index, frame->file_no.load(std::memory_order_relaxed), frame->page_no.load(std::memory_order_relaxed), since});
+    to_compress = to_compress && std::memcmp(copy, page, kPageSize) == 0;
+    if (to_compress) {
+      compressed++;
+      to_compress = compressor.put({file.index, frame->file_no.load(std::memory_order_relaxed),
+                                    frame->page_no.load(std::memory_order_relaxed), since});
     }
-    if (!to_pack && since != 0) outcome = Outcome::kToBeWritten;
+    if (!to_compress && since != 0) outcome = Outcome::kToBeWritten;
   }
   if (outcome != Outcome::kEvicted) {
     frame->latch.unlock_exclusive_unchanged();
     parent->latch.unlock_exclusive_unchanged();
     return outcome;
   }
-  const auto leaf_room = tree_ops().leaf_room;
-  const Swip evicted = Swip::evicted(frame->page_no.load(std::memory_order_relaxed), leaf_room ? leaf_room(page) : LeafRoom{});
+  LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) != kMetaPageNo);
+  const auto leaf_free_space = tree_ops().leaf_free_space;
+  const Swip evicted = Swip::evicted(frame->page_no.load(std::memory_order_relaxed),
+                                     leaf_free_space ? leaf_free_space(page) : LeafFreeSpace{});
   __atomic_store_n(&swip->raw, evicted.raw, __ATOMIC_RELAXED);
-  frame->state.store(FrameState::kLoading, std::memory_order_relaxed);  // nobody else's
+  frame->state.store(FrameState::kLoading, std::memory_order_relaxed);  // this provider's
   frame->latch.unlock_exclusive();
   parent->latch.unlock_exclusive();
   release_frame(*pool.shared(), frame);
@@ -187,21 +205,25 @@ PageProvider::State::Outcome PageProvider::State::evict(Frame *frame, bool forgo
 
 // It is evicted when that has happened.
 void PageProvider::State::write_first(Frame *frame) {
-  if (writer.full() || writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) != PageWriter::Added::kYes) return;
+  if (writer.full() ||
+      writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) != PageWriter::Added::kYes)
+    return;
   progress = true;
   written.push_back(frame);
 }
 
-// As many as were packed, or for which there was no room: those make room for the next ones.
-void PageProvider::State::write_oldest_packed() {
-  if (packed == 0) return;
-  for (const PackedPage &page : unwritten_oldest(*pool.shared(), std::max(packed, kPackedPartitions))) {
+// As many as were compressed, or for which there was no room: those make room for the next ones.
+void PageProvider::State::write_oldest_compressed() {
+  if (compressed == 0) return;
+  for (const CompressedPage &page :
+       dirty_oldest(*pool.shared(), std::max(compressed, kCompressedPartitions))) {
     if (writer.full()) return;
     (void)writer.add(page, ~Gsn{0});
   }
 }
 
-// A page in the I/O stage: freed pages are written, then dropped; loads nobody came for are dropped.
+// A page in the I/O stage: freed pages are written, then dropped; loads that no reader came for are
+// dropped.
 void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
   bool dirty = frame->dirty_since.load(std::memory_order_relaxed) != 0;
   if (!forgotten) {
@@ -209,7 +231,8 @@ void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
     frame->visits.store(visits, std::memory_order_relaxed);
     if (visits < kOrphanVisits) return;
     if (dirty) {
-      if (writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) == PageWriter::Added::kYes) progress = true;
+      if (writer.add(frame, ~Gsn{0}, PageWriter::Patience::kTry) == PageWriter::Added::kYes)
+        progress = true;
       return;
     }
   }
@@ -217,13 +240,16 @@ void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
   PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
   {
     IoStageLock stage(*pool.shared(), file_no, page_no);
-    if (!stage.holds(frame) || frame->state.load(std::memory_order_relaxed) != FrameState::kLoaded) return;
+    if (!stage.holds(frame) || frame->state.load(std::memory_order_relaxed) != FrameState::kLoaded)
+      return;
     if (frame->writing.load(std::memory_order_relaxed)) return;
     if (frame->file_no.load(std::memory_order_relaxed) != file_no ||
         frame->page_no.load(std::memory_order_relaxed) != page_no) {
       return;
     }
     if (!forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0) return;
+    // Of a superseded one the end of its write is the end.
+    LS_ASSERT(!frame->superseded.load(std::memory_order_relaxed));
     stage.remove(frame);
   }
   release_frame(*pool.shared(), frame);
@@ -232,10 +258,13 @@ void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
 
 // The last frame of a forgotten or closed file.
 void PageProvider::State::drop_meta(Frame *frame, FileSlot &file) {
-  if (file.frames.load(std::memory_order_acquire) != 1 || !frame->latch.try_lock_exclusive()) return;
+  if (file.frames.load(std::memory_order_acquire) != 1 || !frame->latch.try_lock_exclusive())
+    return;
   bool good = is_leaving(file) && file.meta.load(std::memory_order_relaxed) == frame &&
-              file.frames.load(std::memory_order_acquire) == 1 && !frame->writing.load(std::memory_order_relaxed);
+              file.frames.load(std::memory_order_acquire) == 1 &&
+              !frame->writing.load(std::memory_order_relaxed);
   if (good) {
+    LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) == kMetaPageNo);
     file.meta.store(pool.shared()->empty_meta(), std::memory_order_release);
     frame->state.store(FrameState::kLoading, std::memory_order_relaxed);
   }
@@ -249,7 +278,8 @@ bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
   if (!frame->latch.try_lock_exclusive()) return false;
   bool good = is_leaving(file) && frame->in_tree() &&
               frame->file_slot.load(std::memory_order_relaxed) == file.index &&
-              frame->file_no.load(std::memory_order_relaxed) == file.file_no.load(std::memory_order_relaxed) &&
+              frame->file_no.load(std::memory_order_relaxed) ==
+                  file.file_no.load(std::memory_order_relaxed) &&
               !frame->writing.load(std::memory_order_relaxed);
   if (good) frame->state.store(FrameState::kLoading, std::memory_order_relaxed);
   frame->latch.unlock_exclusive();
@@ -260,7 +290,8 @@ bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
 }
 
 void PageProvider::State::drop_forgotten(Frame *frame, FileSlot &file) {
-  if (frame->state.load(std::memory_order_acquire) == FrameState::kLoaded) return drop_loaded(frame, true);
+  if (frame->state.load(std::memory_order_acquire) == FrameState::kLoaded)
+    return drop_loaded(frame, true);
   if (!frame->in_tree()) return;
   if (file.meta.load(std::memory_order_relaxed) == frame) return drop_meta(frame, file);
   if (evict(frame, true, false) == Outcome::kEvicted) return;
@@ -282,11 +313,11 @@ void PageProvider::State::look_at(Frame *frame) {
   if (state == FrameState::kHot) {
     if (frame->visits.load(std::memory_order_relaxed) != 0) {
       frame->visits.store(0, std::memory_order_relaxed);
-      note_reuse(file, true);
+      note_rereference(file, true);
     }
     return cool(frame, file);
   }
-  if (!has_chances(frame, file)) evictable.push_back(frame);
+  if (!has_looks_left(frame, file)) evictable.push_back(frame);
 }
 
 // Clear out forgotten and closed files wherever their frames are.
@@ -311,22 +342,25 @@ Status PageProvider::round(u32 *freed) {
   s.freed = 0;
   s.progress = false;
   s.written.clear();
-  s.packed = 0;
-  // Further samples make the batch worth its syncs; in a small pool they would leave no time for a second chance.
+  s.compressed = 0;
+  // Further samples make the batch worth its syncs; in a small pool they would leave no time for a
+  // second chance.
   u32 samples = std::min(kMaxSamples, 1 + pool_.frame_count() / kFramesPerSample);
   const u32 batch = std::clamp(pool_.shared()->low_water / 2, kSamples, kTearPages - kSamples);
   for (u32 n = 0; n < samples && s.written.size() < batch && s.freed < kSamples; n++) {
     s.evictable.clear();
-    for (u32 i = 0; i < kSamples && !s.writer.full(); i++) s.look_at(pool_.frame(next_random(s.random) % pool_.frame_count()));
+    for (u32 i = 0; i < kSamples && !s.writer.full(); i++)
+      s.look_at(pool_.frame(next_random(s.random) % pool_.frame_count()));
     for (Frame *frame : s.evictable) {
       if (s.evict(frame, false, true) == State::Outcome::kToBeWritten) s.write_first(frame);
     }
   }
-  s.write_oldest_packed();
+  s.write_oldest_compressed();
   if (s.writer.unhardened() != 0) pool_.log().kick();
   Status status = s.writer.write(nullptr);
   for (Frame *frame : s.written) {
-    if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool) s.evict(frame, false, false);
+    if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool)
+      s.evict(frame, false, false);
   }
   *freed = s.freed;
   return status;
@@ -345,7 +379,7 @@ Status PageProvider::run(const std::atomic<u32> &stop) {
       u32 freed = 0;
       const Status status = with_memory([&] { return round(&freed); });
       if (code(status) == LS_NO_SPACE || code(status) == LS_NO_MEMORY) {
-        sleep_us = kLaterSleepUs;  // the pages stay dirty in memory; somebody may make room
+        sleep_us = kLaterSleepUs;  // the pages stay dirty in memory; there may be room later
       } else {
         LS_TRY(status);
       }
@@ -360,9 +394,11 @@ Status PageProvider::run(const std::atomic<u32> &stop) {
     }
     if (sleep_us == 0) continue;
     shared.provider_sleepers.fetch_add(1, std::memory_order_seq_cst);
-    // A worker that took a frame before it could see us, or who stops us: look once more.
+    // A worker took a frame, or the engine worker asked for the end, before it could see that this
+    // thread sleeps: look once more.
     bool low = shared.free_count.load(std::memory_order_seq_cst) < shared.low_water;
-    if ((filling || !low) && !stop.load(std::memory_order_seq_cst)) futex_wait(&shared.provider_event, event, sleep_us);
+    if ((filling || !low) && !stop.load(std::memory_order_seq_cst))
+      futex_wait(&shared.provider_event, event, sleep_us);
     shared.provider_sleepers.fetch_sub(1, std::memory_order_relaxed);
   }
   return kOk;

@@ -1,3 +1,4 @@
+// page_writer.cpp - a batch copied, protected, written in place and marked clean.
 #include "buffer/page_writer.hpp"
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <ctime>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "buffer/io_stage.hpp"
 
 namespace ls {
@@ -12,25 +14,37 @@ namespace ls {
 namespace {
 
 bool unswizzle(void *, Swip *swip) {
-  // The child cannot leave its frame while the page's latch is held shared: that takes it exclusively.
-  *swip = Swip::evicted(swip->is_swizzled() ? swip->frame()->page_no.load(std::memory_order_relaxed) : swip->page_no());
+  // The child cannot leave its frame while the page's latch is held shared: that takes it
+  // exclusively.
+  *swip = Swip::evicted(swip->is_swizzled() ? swip->frame()->page_no.load(std::memory_order_relaxed)
+                                            : swip->page_no());
   return true;
 }
 
-// Claim the right to write the page; shared latch held (F5).  False: somebody writes this page now, or it is gone.
-bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no, PageWriter::Added *why) {
+// Claim the right to write the page; shared latch held (FRAME-5).  False: another writer writes it
+// now, or it is gone.
+bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
+                 PageWriter::Added *why) {
   IoStageLock stage(pool, file_no, page_no);
-  // Pairs with the release by whoever read the page into the frame, which takes no latch.
+  // Pairs with the release by the reader that read the page into the frame: it takes no latch.
   FrameState state = frame->state.load(std::memory_order_acquire);
   *why = PageWriter::Added::kNothing;
-  // Nor does it take one to let go of a page in the I/O stage: since its number was read the frame may have got another.
+  // Nor does an actor take one to let go of a page in the I/O stage: since its number was read the
+  // frame may have got another.
   if (!stage.is_page(frame)) return false;
   if (state == FrameState::kFree) return false;
-  if (state == FrameState::kLoaded && (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed))) return false;
+  // Another writer, with the latch shared as well, may have made it clean meanwhile.  A change made
+  // while a clean page is written would be in dirty_next alone, where oldest_dirty() does not look.
+  if (frame->dirty_since.load(std::memory_order_relaxed) == 0) return false;
+  if (state == FrameState::kLoaded &&
+      (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed)))
+    return false;
   *why = PageWriter::Added::kBusy;
-  // Soon it is in a tree, with the mark that came with it (packed_pages.hpp).
+  // Soon it is in a tree, with the mark that came with it (compressed_cache.hpp).
   if (state == FrameState::kLoading) return false;
   if (frame->writing.load(std::memory_order_relaxed) || stage.being_written()) return false;
+  LS_ASSERT(!frame->latch.is_exclusive());                             // FRAME-5
+  LS_ASSERT(frame->dirty_next.load(std::memory_order_relaxed) == 0);   // WRITE-4
   frame->writing.store(1, std::memory_order_relaxed);
   return true;
 }
@@ -52,7 +66,11 @@ Status until_memory(Step step) noexcept {
 
 }  // namespace
 
-PageWriter::PageWriter(BufferPool &pool) : pool_(pool), guard_(*pool.shared()), ring_(io_ring_create(kTearPages)), block_(allocate_pages(kTearHeaderPages + kTearPages)) {
+PageWriter::PageWriter(BufferPool &pool)
+    : pool_(pool),
+      guard_(*pool.shared()),
+      ring_(io_ring_create(kTearPages)),
+      block_(allocate_pages(kTearHeaderPages + kTearPages)) {
   if (!block_) throw std::bad_alloc();
   logged_.reserve(kTearPages);
   unlogged_.reserve(kTearPages);
@@ -90,7 +108,9 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   if (since == 0 || since > up_to || !has_pages(file)) {
     // nothing to write
   } else if (begin_write(*pool_.shared(), frame, file_no, page_no, &result)) {
-    // Only a claimed frame's page is looked at: any other may be read into by its next owner, without the latch.
+    // Only a claimed frame's page is looked at: any other may be read into by its next owner,
+    // without the latch.
+    LS_ASSERT(header->page_no == page_no);
     gsn = header->gsn;
     unhardened = patience == Patience::kTry && gsn > pool_.log().hardened();
     result = unhardened ? Added::kBusy : Added::kYes;
@@ -112,14 +132,17 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   return result;
 }
 
-PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to) {
+PageWriter::Added PageWriter::add(const CompressedPage &page, Gsn up_to) {
   LS_ASSERT(!full());
   FileSlot &file = pool_.file(page.file_slot);
   const bool logged = file.logged;
   u8 *copy = slot_buffer(logged);
-  const Unpacked begun = begin_packed_write(*pool_.shared(), page, up_to, copy);
-  if (begun != Unpacked::kYes) return begun == Unpacked::kBusy ? Added::kBusy : Added::kNothing;
-  const Entry entry{nullptr, &file, page.file_no, page.page_no, reinterpret_cast<const PageHeader *>(copy)->gsn, false};
+  const Decompressed begun = begin_compressed_write(*pool_.shared(), page, up_to, copy);
+  if (begun != Decompressed::kYes)
+    return begun == Decompressed::kBusy ? Added::kBusy : Added::kNothing;
+  const Entry entry{
+      nullptr, &file, page.file_no, page.page_no, reinterpret_cast<const PageHeader *>(copy)->gsn,
+      false};
   if (entry.gsn > pool_.log().hardened()) {
     unhardened_ = std::max(unhardened_, entry.gsn);
     finish(entry, false);
@@ -130,14 +153,15 @@ PageWriter::Added PageWriter::add(const PackedPage &page, Gsn up_to) {
   return Added::kYes;
 }
 
-// W2.
+// WRITE-2.
 Status PageWriter::harden(Gsn gsn, const volatile int *interrupt) {
   if (gsn <= pool_.log().hardened() || pool_.log().wait_hardened(gsn, interrupt)) return kOk;
   if (pool_.log().failed()) return fail(LS_IO_ERROR, "pages cannot be written: the log has failed");
   return fail(LS_INTERRUPTED, "interrupted while waiting for the log");
 }
 
-// Not before: whoever forgets a file waits for the pins, and the log may be waiting for him.
+// Not before the log was waited for: a backend that forgets a file waits for the pins, and the log
+// may be waiting for that backend.
 void PageWriter::pin_files() {
   for (Entry &entry : logged_) entry.pinned = pin_file(*entry.file, entry.file_no);
   for (Entry &entry : unlogged_) entry.pinned = pin_file(*entry.file, entry.file_no);
@@ -146,36 +170,43 @@ void PageWriter::pin_files() {
 Status PageWriter::put_in_place(const volatile int *interrupt) {
   writes_.clear();
   u8 *buffers = block_.get() + kTearHeaderPages * kPageSize;
-  // The tear guard wants the images close together: close the gaps of what was forgotten.
+  // The doublewrite buffer wants the images close together: close the gaps of what was forgotten.
   u32 kept = 0;
   for (u32 i = 0; i < logged_.size(); i++) {
     if (!logged_[i].pinned) continue;
-    if (kept != i) std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
-    writes_.push_back({logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
+    LS_ASSERT(logged_[i].gsn <= pool_.log().hardened());   // WRITE-2
+    if (kept != i)
+      std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
+    writes_.push_back(
+        {logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
   }
   // Before the first of them: ReadAhead.
   for (const std::vector<Entry> *entries : {&logged_, &unlogged_}) {
-    for (const Entry &entry : *entries) entry.file->page_writes.fetch_add(1, std::memory_order_seq_cst);
+    for (const Entry &entry : *entries)
+      entry.file->page_writes.fetch_add(1, std::memory_order_seq_cst);
   }
   const bool guarded = kept > 0 && guard_.enabled();
   if (guarded) LS_TRY(guard_.begin(block_.get(), writes_, interrupt));
   for (u32 i = 0; i < unlogged_.size(); i++) {
     if (!unlogged_[i].pinned) continue;
-    writes_.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no, buffers + size_t{kTearPages - 1 - i} * kPageSize});
+    writes_.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no,
+                       buffers + size_t{kTearPages - 1 - i} * kPageSize});
   }
   const Status status = write_and_sync(kept);
-  if (guarded && !pool_.shared()->failure.noted(nullptr)) guard_.end();   // T4
+  if (guarded && !pool_.shared()->failure.noted(nullptr)) guard_.end();   // DBLW-4
   return status;
 }
 
 // Pages are being changed in their files: it succeeds, or all is as it was, or the store has
 // failed.  To open a descriptor that has left the cache is all that needs memory here.
 Status PageWriter::write_and_sync(u32 logged) noexcept {
+  LS_ASSERT(logged <= writes_.size());
   const Status status =
       writes_.empty() ? kOk : until_memory([&] { return io_write_pages(ring_.get(), writes_); });
   pool_.shared()->writes.fetch_add(writes_.size(), std::memory_order_relaxed);
   const ls_error error = last_error();
   if (ok(status) || left_whole(logged)) {
+    LS_FAILPOINT(buffer_before_sync);
     if (const Status synced = until_memory([&] { return sync_files(); }); !ok(synced)) {
       pool_.shared()->failure.note(synced);
       return fail_as(LS_IO_ERROR);
@@ -189,8 +220,8 @@ Status PageWriter::write_and_sync(u32 logged) noexcept {
 }
 
 // After a failure: was it space only, and has each file a whole page, the old or the new one, in
-// every place?  One that was never written
-// is made anew by redo; of a file that is not logged a crash leaves nothing anyway.
+// every place?  One that was never written is made anew by redo; of a file that is not logged a
+// crash leaves nothing anyway.
 bool PageWriter::left_whole(u32 logged) {
   for (const PageWrite &write : writes_) {
     if (!ok(write.status) && code(write.status) != LS_NO_SPACE) return false;
@@ -222,6 +253,7 @@ Status PageWriter::sync_files() {
 Status PageWriter::write(const volatile int *interrupt) {
   unhardened_ = 0;
   if (empty()) return kOk;
+  LS_ASSERT(latches_held() == 0);   // WRITE-1
   Gsn newest = 0;
   for (const Entry &entry : logged_) newest = std::max(newest, entry.gsn);
   Status status = harden(newest, interrupt);
@@ -230,7 +262,8 @@ Status PageWriter::write(const volatile int *interrupt) {
   }
   if (ok(status)) {
     pin_files();
-    status = with_memory([&] { return put_in_place(interrupt); });   // the pins and claims are given back below
+    // the pins and claims are given back below
+    status = with_memory([&] { return put_in_place(interrupt); });
   }
   ls_error error{};
   if (!ok(status)) error = last_error();
@@ -248,22 +281,25 @@ Status PageWriter::write(const volatile int *interrupt) {
 // The copy's way has ended.
 void PageWriter::finish(const Entry &entry, bool success) {
   if (entry.frame) return finish_frame(entry, success);
-  end_packed_write(*pool_.shared(), entry.file_no, entry.page_no, success);
+  end_compressed_write(*pool_.shared(), entry.file_no, entry.page_no, success);
 }
 
 void PageWriter::finish_frame(const Entry &entry, bool success) {
   Frame *frame = entry.frame;
   bool free = false;
-  frame->latch.lock_shared();  // nobody is in mark_dirty
+  frame->latch.lock_shared();  // no worker is in mark_dirty
   {
     IoStageLock stage(*pool_.shared(), entry.file_no, entry.page_no);
+    LS_ASSERT(stage.is_page(frame) && frame->writing.load(std::memory_order_relaxed));   // FRAME-5
+    LS_ASSERT(frame->dirty_since.load(std::memory_order_relaxed) != 0);                  // WRITE-4
     Gsn next = frame->dirty_next.load(std::memory_order_relaxed);
-    if (success) frame->dirty_since.store(next, std::memory_order_release);  // W4
+    if (success) frame->dirty_since.store(next, std::memory_order_release);  // WRITE-4
     frame->dirty_next.store(0, std::memory_order_relaxed);
     frame->writing.store(0, std::memory_order_relaxed);
     // A freed page has served its time when its last image is written or not needed.
     if (frame->state.load(std::memory_order_relaxed) == FrameState::kLoaded &&
-        (frame->superseded.load(std::memory_order_relaxed) || frame->dirty_since.load(std::memory_order_relaxed) == 0)) {
+        (frame->superseded.load(std::memory_order_relaxed) ||
+         frame->dirty_since.load(std::memory_order_relaxed) == 0)) {
       stage.remove(frame);
       free = true;
     }

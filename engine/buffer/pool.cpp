@@ -7,8 +7,9 @@
 #include <new>
 
 #include "base/check.hpp"
+#include "buffer/compressed_cache.hpp"
 #include "buffer/io_stage.hpp"
-#include "buffer/packed_pages.hpp"
+#include "buffer/last_images.hpp"
 
 namespace ls {
 
@@ -18,11 +19,11 @@ constexpr u32 kMinFrames = 16;
 
 // Where everything lies in the arena, in bytes from its start.
 struct Layout {
-  u32 frames, files, file_heads, io_heads, partitions, waiting_heads, packed_heads;
+  u32 frames, files, file_heads, io_heads, partitions, change_buffer_heads, compressed_heads;
   u32 use_lines;
   size_t uses_at;
-  size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, waiting_heads_at, waiting_partitions_at, packed_heads_at,
-      packed_partitions_at, pages_at, total;
+  size_t frames_at, files_at, file_heads_at, io_heads_at, partitions_at, change_buffer_heads_at,
+      change_buffer_partitions_at, compressed_heads_at, compressed_partitions_at, pages_at, total;
 };
 
 size_t align_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -36,9 +37,9 @@ Layout layout_of(const PoolConfig &config) {
   l.partitions = std::bit_ceil(std::max<u32>(config.io_partitions, 1));
   l.io_heads = std::max(std::bit_ceil(l.frames / 4), l.partitions);
   // Ten small changes for each frame at most: chains stay short.
-  l.waiting_heads = std::max(std::bit_ceil(l.frames), kWaitingPartitions);
+  l.change_buffer_heads = std::max(std::bit_ceil(l.frames), kChangeBufferPartitions);
   // Fewer pages than frames, as a rule.
-  l.packed_heads = std::max(std::bit_ceil(l.frames), kPackedPartitions);
+  l.compressed_heads = std::max(std::bit_ceil(l.frames), kCompressedPartitions);
   size_t at = align_up(sizeof(PoolShared), kCacheLine);
   auto place = [&at](size_t count, size_t bytes) {
     size_t start = at;
@@ -51,12 +52,13 @@ Layout layout_of(const PoolConfig &config) {
   l.file_heads_at = place(l.file_heads, sizeof(u32));
   l.io_heads_at = place(l.io_heads, sizeof(u32));
   l.partitions_at = place(l.partitions, sizeof(IoPartition));
-  l.waiting_heads_at = place(l.waiting_heads, sizeof(WaitingChange *));
-  l.waiting_partitions_at = place(kWaitingPartitions, sizeof(WaitingPartition));
-  l.packed_heads_at = place(l.packed_heads, sizeof(u32));
-  l.packed_partitions_at = place(kPackedPartitions, sizeof(PackedPartition));
+  l.change_buffer_heads_at = place(l.change_buffer_heads, sizeof(BufferedChange *));
+  l.change_buffer_partitions_at = place(kChangeBufferPartitions, sizeof(ChangeBufferPartition));
+  l.compressed_heads_at = place(l.compressed_heads, sizeof(u32));
+  l.compressed_partitions_at = place(kCompressedPartitions, sizeof(CompressedPartition));
   l.pages_at = at;
-  l.total = at + kPageSize + (size_t{l.frames} + 1) * kPageSize;  // one page more: the arena may start anywhere
+  // one page more: the arena may start anywhere
+  l.total = at + kPageSize + (size_t{l.frames} + 1) * kPageSize;
   return l;
 }
 
@@ -72,6 +74,8 @@ T *construct(u8 *at, size_t count) {
 size_t BufferPool::arena_bytes(const PoolConfig &config) { return layout_of(config).total; }
 
 void BufferPool::create(void *arena, const PoolConfig &config) {
+  LS_ASSERT(reinterpret_cast<size_t>(arena) % kCacheLine == 0);
+  LS_ASSERT(config.compressed_cache_percent <= 100);
   Layout l = layout_of(config);
   u8 *base = static_cast<u8 *>(arena);
   auto *pool = new (arena) PoolShared{};
@@ -86,20 +90,26 @@ void BufferPool::create(void *arena, const PoolConfig &config) {
   pool->file_mask = l.file_heads - 1;
   pool->io_mask = l.io_heads - 1;
   pool->partition_mask = l.partitions - 1;
-  pool->waiting_mask = l.waiting_heads - 1;
-  pool->packed_mask = l.packed_heads - 1;
-  pool->most_packed_frames = static_cast<u32>(u64{l.frames} * config.packed_percent / 100);
-  std::memcpy(pool->tear_guard_path, config.tear_guard_path, sizeof pool->tear_guard_path);
+  pool->change_buffer_mask = l.change_buffer_heads - 1;
+  pool->compressed_mask = l.compressed_heads - 1;
+  pool->most_compressed_frames =
+      static_cast<u32>(u64{l.frames} * config.compressed_cache_percent / 100);
+  std::memcpy(pool->doublewrite_path, config.doublewrite_path, sizeof pool->doublewrite_path);
   pool->frames = construct<Frame>(base + l.frames_at, size_t{l.frames} + 1);
   pool->files = construct<FileSlot>(base + l.files_at, l.files);
   pool->file_heads = construct<std::atomic<u32>>(base + l.file_heads_at, l.file_heads);
   pool->io_heads = construct<std::atomic<u32>>(base + l.io_heads_at, l.io_heads);
   pool->partitions = construct<IoPartition>(base + l.partitions_at, l.partitions);
-  pool->waiting_heads = construct<WaitingChange *>(base + l.waiting_heads_at, l.waiting_heads);
-  pool->waiting_partitions = construct<WaitingPartition>(base + l.waiting_partitions_at, kWaitingPartitions);
-  pool->packed_heads = construct<u32>(base + l.packed_heads_at, l.packed_heads);
-  pool->packed_partitions = construct<PackedPartition>(base + l.packed_partitions_at, kPackedPartitions);
-  pool->pages = reinterpret_cast<u8 *>(align_up(reinterpret_cast<size_t>(base) + l.pages_at, kPageSize));
+  pool->change_buffer_heads =
+      construct<BufferedChange *>(base + l.change_buffer_heads_at, l.change_buffer_heads);
+  pool->change_buffer_partitions = construct<ChangeBufferPartition>(
+      base + l.change_buffer_partitions_at, kChangeBufferPartitions);
+  pool->compressed_heads = construct<u32>(base + l.compressed_heads_at, l.compressed_heads);
+  pool->compressed_partitions =
+      construct<CompressedPartition>(base + l.compressed_partitions_at, kCompressedPartitions);
+  pool->pages =
+      reinterpret_cast<u8 *>(align_up(reinterpret_cast<size_t>(base) + l.pages_at, kPageSize));
+  LS_ASSERT(pool->pages + (size_t{l.frames} + 1) * kPageSize <= base + l.total);
   pool->next_file_no.store(1, std::memory_order_relaxed);
 
   auto *empty = reinterpret_cast<MetaPage *>(pool->pages + size_t{l.frames} * kPageSize);
@@ -113,9 +123,13 @@ void BufferPool::create(void *arena, const PoolConfig &config) {
   for (u32 i = l.frames; i-- > 0;) free_list_push(*pool, pool->frames + i);
 }
 
-BufferPool BufferPool::attach(void *arena, Log log) { return BufferPool(static_cast<PoolShared *>(arena), log); }
+BufferPool BufferPool::attach(void *arena, Log log) {
+  return BufferPool(static_cast<PoolShared *>(arena), log);
+}
 
 bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no) {
+  LS_ASSERT(frame->state.load(std::memory_order_relaxed) == FrameState::kFree);
+  LS_ASSERT(frame->writing.load(std::memory_order_relaxed) == 0);   // STAGE-3
   FileNo file_no = file.file_no.load(std::memory_order_acquire);
   frame->file_slot.store(file.index, std::memory_order_relaxed);
   frame->file_no.store(file_no, std::memory_order_relaxed);
@@ -139,16 +153,19 @@ bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no)
 
 void release_frame(PoolShared &pool, Frame *frame) {
   LS_ASSERT(frame->state.load(std::memory_order_relaxed) != FrameState::kFree);
-  LS_ASSERT(frame->writing.load(std::memory_order_relaxed) == 0);
+  LS_ASSERT(frame->writing.load(std::memory_order_relaxed) == 0);     // STAGE-3
+  LS_ASSERT(frame->next_free.load(std::memory_order_relaxed) == 0);   // FRAME-4
   FileSlot &file = pool.files[frame->file_slot.load(std::memory_order_relaxed)];
   frame->dirty_since.store(0, std::memory_order_relaxed);
   frame->dirty_next.store(0, std::memory_order_relaxed);
   frame->state.store(FrameState::kFree, std::memory_order_release);
   free_list_push(pool, frame);
+  LS_ASSERT(file.frames.load(std::memory_order_relaxed) > 0);
   if (file.frames.fetch_sub(1, std::memory_order_seq_cst) == 1) finish_leaving(pool, file);
 }
 
-Status BufferPool::new_frame(Ctx &ctx, FileSlot &file, PageNo page_no, PageKind kind, Frame **frame) {
+Status BufferPool::new_frame(Ctx &ctx, FileSlot &file, PageNo page_no, PageKind kind,
+                             Frame **frame) {
   Frame *f;
   LS_TRY(free_list_take(ctx, *shared_, &f));
   // Free, but a page provider that met it in its last life may still be looking.
@@ -169,19 +186,23 @@ Status BufferPool::new_frame(Ctx &ctx, FileSlot &file, PageNo page_no, PageKind 
 }
 
 void BufferPool::name_frame(Frame *frame, PageNo page_no) {
+  LS_ASSERT(frame->latch.is_exclusive());
   LS_ASSERT(frame->state.load(std::memory_order_relaxed) == FrameState::kLoading);
   LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) == kInvalidPageNo);
   reinterpret_cast<PageHeader *>(page(frame))->page_no = page_no;
-  drop_packed(*shared_, frame->file_no.load(std::memory_order_relaxed), page_no);
+  drop_compressed(*shared_, frame->file_no.load(std::memory_order_relaxed), page_no);
   Frame *freed = nullptr;
   {
     IoStageLock stage(*shared_, frame->file_no.load(std::memory_order_relaxed), page_no);
     frame->page_no.store(page_no, std::memory_order_relaxed);
     Frame *old = stage.find();
     if (old) {
-      LS_CHECK(old->state.load(std::memory_order_relaxed) == FrameState::kLoaded, "a page in use was handed out as new");
-      // The log must be kept from the old life's first unwritten change on, until a newer image is on disk.
+      LS_CHECK(old->state.load(std::memory_order_relaxed) == FrameState::kLoaded,
+               "a page in use was handed out as new");
+      // The log must be kept from the old life's first unwritten change on, until a newer image is
+      // on disk.
       const Gsn since = old->dirty_since.load(std::memory_order_relaxed);
+      LS_ASSERT(frame->dirty_since.load(std::memory_order_relaxed) == 0);   // FRAME-3
       frame->dirty_since.store(since, std::memory_order_release);
       note_moved(*shared_, file(frame->file_slot.load(std::memory_order_relaxed)), since);
       if (old->writing.load(std::memory_order_relaxed)) {
@@ -197,53 +218,66 @@ void BufferPool::name_frame(Frame *frame, PageNo page_no) {
 
 void BufferPool::free_frame(Frame *frame) {
   LS_ASSERT(frame->latch.is_exclusive());
-  LS_CHECK(reinterpret_cast<PageHeader *>(page(frame))->kind != PageKind::kTrunk, "a trunk page is in use");
+  LS_ASSERT(frame->in_tree() ||
+            frame->state.load(std::memory_order_relaxed) == FrameState::kLoading);
+  LS_CHECK(reinterpret_cast<PageHeader *>(page(frame))->kind != PageKind::kTrunk,
+           "a trunk page is in use");
   FileSlot &slot = file(frame->file_slot.load(std::memory_order_relaxed));
   PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
   bool keep = false;
   if (page_no != kInvalidPageNo) {
     IoStageLock stage(*shared_, frame->file_no.load(std::memory_order_relaxed), page_no);
-    bool dirty = slot.logged && frame->dirty_since.load(std::memory_order_relaxed) != 0;
+    const Gsn since = frame->dirty_since.load(std::memory_order_relaxed);
+    const bool dirty = slot.logged && since != 0 && !needs_no_last_image(*shared_, since);
     bool writing = frame->writing.load(std::memory_order_relaxed);
     keep = dirty || writing;
     if (keep) {
       // What it referred to has gone elsewhere: those frames may be other pages when it is written.
       reinterpret_cast<PageHeader *>(page(frame))->kind = PageKind::kFree;
-      // A page that is not logged needs no last image: it only waits for the end of its write.
+      // A page without a last image only waits for the end of its write.
       frame->superseded.store(!dirty, std::memory_order_relaxed);
       frame->state.store(FrameState::kLoaded, std::memory_order_release);
       stage.insert(frame);
     }
   }
-  // Out of the tree before the latch is: who waits for it in line then looks at the state.
+  // Before the latch is given up: an actor that waits for it then looks at the state.
   if (!keep) frame->state.store(FrameState::kLoading, std::memory_order_release);
-  frame->latch.unlock_exclusive();  // a new version: nobody who knew the page finds it valid
+  frame->latch.unlock_exclusive();  // a new version: a reader that knew the page is not valid
   if (!keep) release_frame(*shared_, frame);
 }
 
 void note_dirty(Frame *frame, Gsn since) {
   // `writing` stands still: its setter needs the shared latch.
-  std::atomic<Gsn> &word = frame->writing.load(std::memory_order_relaxed) ? frame->dirty_next : frame->dirty_since;
+  std::atomic<Gsn> &word =
+      frame->writing.load(std::memory_order_relaxed) ? frame->dirty_next : frame->dirty_since;
   if (word.load(std::memory_order_relaxed) == 0) word.store(since, std::memory_order_release);
 }
 
 void note_moved(PoolShared &pool, const FileSlot &file, Gsn since) {
   if (!file.logged || since == 0) return;
   Gsn oldest = pool.moved_since.load(std::memory_order_seq_cst);
-  while (since < oldest && !pool.moved_since.compare_exchange_weak(oldest, since, std::memory_order_seq_cst)) {
+  while (since < oldest &&
+         !pool.moved_since.compare_exchange_weak(oldest, since, std::memory_order_seq_cst)) {
   }
 }
 
 void BufferPool::mark_dirty(Frame *frame, Gsn gsn) {
+  LS_ASSERT(frame->latch.is_exclusive());   // FRAME-3
+  auto *header = reinterpret_cast<PageHeader *>(page(frame));
+  // The latch is held since before the record was made.
+  LS_ASSERT(gsn == 0 || header->gsn <= gsn);
   note_dirty(frame, gsn ? gsn : 1);
-  if (gsn) reinterpret_cast<PageHeader *>(page(frame))->gsn = gsn;
+  if (gsn) header->gsn = gsn;
   if (frame->state.load(std::memory_order_relaxed) == FrameState::kLoading) {
     LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) != kInvalidPageNo);
     frame->state.store(FrameState::kHot, std::memory_order_release);
   }
 }
 
-void BufferPool::mark_dirty_hint(Frame *frame) { note_dirty(frame, log_.last_gsn() + 1); }
+void BufferPool::mark_dirty_hint(Frame *frame) {
+  LS_ASSERT(frame->latch.is_exclusive() && frame->in_tree());
+  note_dirty(frame, log_.last_gsn() + 1);
+}
 
 PoolStats BufferPool::stats() const {
   PoolStats s{};
@@ -254,12 +288,12 @@ PoolStats BufferPool::stats() const {
   s.batches_ahead = shared_->batches_ahead.load(std::memory_order_relaxed);
   s.frames = shared_->frame_count;
   s.free = shared_->free_count.load(std::memory_order_relaxed);
-  s.put_off = shared_->put_off.load(std::memory_order_relaxed);
-  s.waiting = shared_->waiting_count.load(std::memory_order_relaxed);
-  s.unpacked = shared_->unpacked.load(std::memory_order_relaxed);
-  s.packed = shared_->packed_count.load(std::memory_order_relaxed);
-  s.packed_unwritten = shared_->packed_unwritten.load(std::memory_order_relaxed);
-  s.packed_frames = shared_->packed_frames.load(std::memory_order_relaxed);
+  s.change_buffer_inserts = shared_->change_buffer_inserts.load(std::memory_order_relaxed);
+  s.change_buffer_pending = shared_->change_buffer_count.load(std::memory_order_relaxed);
+  s.decompressed = shared_->decompressed.load(std::memory_order_relaxed);
+  s.compressed = shared_->compressed_count.load(std::memory_order_relaxed);
+  s.compressed_dirty = shared_->compressed_dirty.load(std::memory_order_relaxed);
+  s.compressed_frames = shared_->compressed_frames.load(std::memory_order_relaxed);
   for (u32 i = 0; i < shared_->frame_count; i++) {
     s.dirty += frame(i)->dirty_since.load(std::memory_order_relaxed) != 0;
   }
@@ -282,8 +316,14 @@ static void count(std::atomic<u64> &counter) {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-void BufferPool::count_restart(u32 worker_slot) { count(shared_->counters[worker_slot % kCounterStripes].restarts); }
-void BufferPool::count_split(u32 worker_slot) { count(shared_->counters[worker_slot % kCounterStripes].splits); }
-void BufferPool::count_merge(u32 worker_slot) { count(shared_->counters[worker_slot % kCounterStripes].merges); }
+void BufferPool::count_restart(u32 worker_slot) {
+  count(shared_->counters[worker_slot % kCounterStripes].restarts);
+}
+void BufferPool::count_split(u32 worker_slot) {
+  count(shared_->counters[worker_slot % kCounterStripes].splits);
+}
+void BufferPool::count_merge(u32 worker_slot) {
+  count(shared_->counters[worker_slot % kCounterStripes].merges);
+}
 
 }  // namespace ls

@@ -1,9 +1,9 @@
 // pool_shared.hpp - the part of the pool that lies in the arena, and the free list of frames.
 //
-// Layout of the arena: PoolShared | frames | file slots | hash heads | I/O partitions | pages (4 KiB aligned).  Every
-// process sees the arena at the same address, so pointers in it are plain.
-// There is one frame more than frame_count: the empty meta page (FileSlot::meta of slots that have no file), which is
-// never on the free list and never changed.
+// Layout of the arena: PoolShared | frames | file slots | hash heads | I/O partitions | pages (4
+// KiB aligned).  Every process sees the arena at the same address, so pointers in it are plain.
+// There is one frame more than frame_count: the empty meta page (FileSlot::meta of slots that have
+// no file), which is never on the free list and never changed.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -18,26 +18,26 @@ namespace ls {
 
 struct Ctx;
 class BufferPool;
-struct WaitingChange;
+struct BufferedChange;
 struct ChangeChunk;
 
 // One bucket chain and its neighbours; io_stage.hpp.
 struct alignas(kCacheLine) IoPartition {
-  FutexMutex mutex;
+  FutexMutex<LockRank::kIoStage> mutex;
 };
 
-// Some of the buckets of changes that wait for their page; waiting_changes.hpp.
+// Some of the buckets of the change buffer; change_buffer.hpp.
 inline constexpr u32 kMostChangeUnits = 32;   // of the size of a cell
-inline constexpr u32 kWaitingPartitions = 16;
-struct alignas(kCacheLine) WaitingPartition {
-  FutexMutex mutex;
+inline constexpr u32 kChangeBufferPartitions = 16;
+struct alignas(kCacheLine) ChangeBufferPartition {
+  FutexMutex<LockRank::kPartition> mutex;
   ChangeChunk *chunks[kMostChangeUnits];   // with free cells, by their size
 };
 
-// Some of the buckets of packed pages; packed_pages.hpp.
-inline constexpr u32 kPackedPartitions = 16;
-struct alignas(kCacheLine) PackedPartition {
-  FutexMutex mutex;
+// Some of the buckets of compressed pages; compressed_cache.hpp.
+inline constexpr u32 kCompressedPartitions = 16;
+struct alignas(kCacheLine) CompressedPartition {
+  FutexMutex<LockRank::kPartition> mutex;
   u32 chunks;            // with free cells: frame + 1
   u32 oldest, newest;    // pages: cell + 1
 };
@@ -49,7 +49,8 @@ struct alignas(kCacheLine) FileUses {
 };
 
 inline constexpr u32 kCounterStripes = 64;
-// Counted without read-modify-write: two workers on one stripe may lose a count, never a cache line.
+// Counted without read-modify-write: two workers on one stripe may lose a count, never a cache
+// line.
 struct alignas(kCacheLine) PoolCounters {
   std::atomic<u64> hits{0};
   std::atomic<u64> restarts{0};
@@ -57,8 +58,16 @@ struct alignas(kCacheLine) PoolCounters {
   std::atomic<u64> merges{0};
 };
 
-// Areas of the tear guard that may be in use at the same time: page providers, checkpointer, a host's flush.
+// Areas of the doublewrite buffer that may be in use at the same time: page providers,
+// checkpointer, a host's flush.
 inline constexpr u32 kTearAreas = 4;
+
+// Of pages that were freed (last_images.hpp).
+struct DroppedImages {
+  std::atomic<u32> now;        // recovery undoes
+  // their first change that may be missing on disk; the end of undo, 0: none
+  std::atomic<Gsn> from, to;
+};
 
 struct PoolShared {
   u32 frame_count;
@@ -68,23 +77,24 @@ struct PoolShared {
   u32 file_mask;       // heads of the file hash - 1
   u32 io_mask;         // heads of the I/O stage - 1
   u32 partition_mask;
-  u32 waiting_mask;    // heads of waiting changes - 1
-  u32 packed_mask;     // heads of packed pages - 1
-  u32 most_packed_frames;
+  u32 change_buffer_mask;    // heads of buffered changes - 1
+  u32 compressed_mask;     // heads of compressed pages - 1
+  u32 most_compressed_frames;
   StoreId store;       // set by recovery before files are opened
-  char tear_guard_path[640];
+  char doublewrite_path[640];
   Frame *frames;
   u8 *pages;
   FileSlot *files;
   std::atomic<u32> *file_heads;    // index + 1; under table_mutex
   std::atomic<u32> *io_heads;      // index + 1; under the partition's mutex
   IoPartition *partitions;
-  WaitingChange **waiting_heads;   // under the partition's mutex
-  WaitingPartition *waiting_partitions;
-  u32 *packed_heads;               // cell + 1; under the partition's mutex
-  PackedPartition *packed_partitions;
+  BufferedChange **change_buffer_heads;   // under the partition's mutex
+  ChangeBufferPartition *change_buffer_partitions;
+  u32 *compressed_heads;               // cell + 1; under the partition's mutex
+  CompressedPartition *compressed_partitions;
 
-  // Free list: a stack, head = tag << 32 | index + 1.  The tag makes a pop fail whose `next` has become stale.
+  // Free list: a stack, head = tag << 32 | index + 1.  The tag makes a pop fail when its `next` has
+  // become stale.
   alignas(kCacheLine) std::atomic<u64> free_head;
   std::atomic<u32> free_count;
   std::atomic<u32> free_waiters;
@@ -93,11 +103,12 @@ struct PoolShared {
   std::atomic<u32> provider_event;   // futex: page providers
   std::atomic<u32> leaving;          // slots in state kForgotten or kClosed
 
-  alignas(kCacheLine) FutexMutex table_mutex;  // file table
+  alignas(kCacheLine) FutexMutex<LockRank::kFileTable> table_mutex;  // file table
   std::atomic<u32> open_event;       // futex: a slot left kOpening
   std::atomic<FileNo> next_file_no;
   std::atomic<u32> active_files;
-  u32 slot_cursor;                   // under table_mutex: where the search for an unused slot begins
+  // under table_mutex: where the search for an unused slot begins
+  u32 slot_cursor;
   u32 own_open;                      // under table_mutex: of own_files
   u32 own_files;                     // places for trees of the store's own (LS_REL_VERSIONS)
   FileUses *uses;                    // by worker slot
@@ -109,30 +120,34 @@ struct PoolShared {
   std::atomic<u32> closed_tree;      // closed_files.hpp: slot index + 1; 0: there is none
   std::atomic<u64> closed_names;     // in it, ever: 0 is the usual case
 
-  FutexMutex sweep_mutex;            // one provider at a time clears out forgotten files; only tried
-  FutexMutex tear_areas[kTearAreas];
+  // one provider at a time clears out forgotten files; only tried
+  FutexMutex<LockRank::kLongAction> sweep_mutex;
+  std::atomic<u32> tear_areas[kTearAreas];   // claimed by a batch: futex words
   std::atomic<u32> tear_cursor;
   Failure failure;                   // of page writes: nothing is written any more
 
-  FutexMutex scan_mutex;             // one BufferPool::oldest_dirty at a time
-  std::atomic<Gsn> moved_since;      // the oldest mark that has moved since it began (note_moved); 0: nobody wants to know
-  FutexMutex flush_mutex;
+  FutexMutex<LockRank::kLongAction> scan_mutex;  // one BufferPool::oldest_dirty at a time
+  // the oldest mark that has moved since it began (note_moved); 0: no scan is under way
+  std::atomic<Gsn> moved_since;
+  FutexMutex<LockRank::kInnermost> flush_mutex;
   u32 flushes;                       // under way
   std::atomic<Gsn> flush_bound;      // what they write, the page providers write as well
+  DroppedImages dropped_images;
 
-  alignas(kCacheLine) std::atomic<u64> waiting_count;   // changes that wait for their page
-  std::atomic<u64> put_off;          // ever
-  std::atomic<u32> waiting_frames;   // that hold them
+  alignas(kCacheLine) std::atomic<u64> change_buffer_count;   // buffered changes
+  std::atomic<u64> change_buffer_inserts;          // ever
+  std::atomic<u32> change_buffer_frames;   // that hold them
 
-  alignas(kCacheLine) std::atomic<u64> packed_count;    // packed pages
-  std::atomic<u64> packed_unwritten;     // of them: the file does not have them
-  std::atomic<u64> unpacked, outlived;   // ever: wanted again, and gone as the oldest
-  std::atomic<u32> packed_frames;    // that hold them
+  alignas(kCacheLine) std::atomic<u64> compressed_count;    // compressed pages
+  std::atomic<u64> compressed_dirty;     // of them: the file does not have them
+  std::atomic<u64> decompressed, outlived;   // ever: wanted again, and gone as the oldest
+  std::atomic<u32> compressed_frames;    // that hold them
 
-  ReuseCount reuse;                  // of all cool pages
+  RereferenceRate rereference;                  // of all cool pages
   SparseLeaves sparse_leaves;
   std::atomic<u64> reads, writes, evictions;
-  std::atomic<u64> reads_ahead, batches_ahead;   // of the reads: those made before they were wanted, and how many times some were begun
+  // of the reads: those made before they were wanted, and how many times some were begun
+  std::atomic<u64> reads_ahead, batches_ahead;
   PoolCounters counters[kCounterStripes];
 
   Frame *empty_meta() { return frames + frame_count; }
@@ -149,33 +164,40 @@ inline u64 hash_page(FileNo file_no, PageNo page_no) {
 Frame *free_list_pop(PoolShared &pool);
 // Waits for the page providers; LS_NO_FRAMES, LS_INTERRUPTED.  No latch held.
 Status free_list_take(Ctx &ctx, PoolShared &pool, Frame **frame);
-// The frame holds nothing (kFree) and nobody refers to it.
+// The frame holds nothing (kFree), and no swip and no table refers to it.
 void free_list_push(PoolShared &pool, Frame *frame);
-// A free frame for something else than a page, latched exclusively, or null: `borrowed` counts those of that sort, `most` at a time.  Its state stays kFree.
+// A free frame for something else than a page, latched exclusively, or null: `borrowed` counts
+// those of that sort, `most` at a time.  Its state stays kFree.
 Frame *borrow_frame(PoolShared &pool, std::atomic<u32> &borrowed, u32 most);
 void return_frame(PoolShared &pool, std::atomic<u32> &borrowed, Frame *frame);
 void wake_providers(PoolShared &pool);
 
 // ---- pool.cpp
-// A frame from the free list becomes the (unread) page: kLoading.  False when the file has been forgotten.
+// A frame from the free list becomes the (unread) page: kLoading.  False when the file has been
+// forgotten.
 bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no);
-// Undo of claim_frame, and the end of every page in memory: to the free list.  The caller alone refers to the frame.
+// Undo of claim_frame, and the end of every page in memory: to the free list.  The caller alone
+// refers to the frame.
 void release_frame(PoolShared &pool, Frame *frame);
 // Changed since; exclusive latch held.
 void note_dirty(Frame *frame, Gsn since);
-// A mark of that file goes from one place to another: it is in the new one already, and still in the old one.
+// A mark of that file goes from one place to another: it is in the new one already, and still in
+// the old one.
 void note_moved(PoolShared &pool, const FileSlot &file, Gsn since);
 
-// ---- follow.cpp
+// ---- resolve.cpp
 // As BufferPool::load_page, but a page that is not on disk comes as zeros.
-Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame, bool *absent);
+Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame,
+                    bool *absent);
 // The same into a frame that is the caller's alone.
-Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame, bool *absent);
+Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame,
+                    bool *absent);
 
 // ---- file_table.cpp
 // What the meta page says about row ids.
 void take_meta(FileSlot &file, const struct MetaPage &meta);
-// Keeps the file from being forgotten while it is written: forget waits.  False: it is forgotten already.
+// Keeps the file from being forgotten while it is written: forget waits.  False: it is forgotten
+// already.
 bool pin_file(FileSlot &file, FileNo file_no);
 void unpin_file(FileSlot &file);
 // The same for a block of code.
@@ -192,7 +214,9 @@ class FilePin {
  private:
   FileSlot *file_;
 };
-inline bool file_is(const FileSlot &file, FileState state) { return file.state.load(std::memory_order_acquire) == state; }
+inline bool file_is(const FileSlot &file, FileState state) {
+  return file.state.load(std::memory_order_acquire) == state;
+}
 // Are its pages worth something: read, changed, written?
 inline bool has_pages(FileState state) {
   return state == FileState::kActive || state == FileState::kClosing;
@@ -205,12 +229,13 @@ inline bool is_leaving(const FileSlot &file) {
   const FileState state = file.state.load(std::memory_order_acquire);
   return state == FileState::kForgotten || state == FileState::kClosed;
 }
-// Is the file of that number still in that slot?  For tables of what belongs to pages that are in no frame.
+// Is the file of that number still in that slot?  For tables of what belongs to pages that are in
+// no frame.
 inline bool is_in_use(const PoolShared &pool, u32 file_slot, FileNo file_no) {
   const FileSlot &file = pool.files[file_slot];
   return file.file_no.load(std::memory_order_relaxed) == file_no && has_pages(file);
 }
-// A forgotten or closed slot whose last frame and last use are gone becomes unused.
+// A forgotten or closed slot becomes unused when its last frame and its last use are gone.
 void finish_leaving(PoolShared &pool, FileSlot &file);
 // Mark idle ones as kClosing, those that were unused for longest, `most` at most.  By one thread.
 std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most);
@@ -223,7 +248,7 @@ u32 free_places(const PoolShared &pool);
 u32 places_kept_free(const PoolShared &pool);
 // What is kept of a file that is being closed.
 struct ClosedFile closing_name(const FileSlot &file);
-// In use now?  Sequentially consistent (U1 in file_use.hpp).
+// In use now?  Sequentially consistent (USE-1 in file_use.hpp).
 bool file_in_use(const PoolShared &pool, const FileSlot &file);
 
 }  // namespace ls

@@ -1,3 +1,4 @@
+// recovery_pages.cpp - room for pages of redo, and reads that go on beside it.
 #include "buffer/recovery_pages.hpp"
 
 #include <numeric>
@@ -24,8 +25,10 @@ bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
   if (!meta) {
     if (!room()) return false;
     frame = free_list_pop(shared);
-    LS_CHECK(frame && claim_frame(shared, file, frame, page_no), "somebody else uses the pool during recovery");
+    LS_CHECK(frame && claim_frame(shared, file, frame, page_no),
+             "another actor uses the pool during recovery");
   }
+  LS_ASSERT(frame != shared.empty_meta());
   *index = count();
   pages_.push_back({&file, page_no, frame, meta, false});
   index_.emplace(place, *index);
@@ -35,7 +38,10 @@ bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
 Status RecoveryPages::make_room(Ctx &ctx) {
   LS_TRY(pool_.flush_frames(ctx));
   for (const Page &page : pages_) {
-    if (!is_meta(page)) release_frame(*pool_.shared(), page.frame);
+    if (is_meta(page)) continue;
+    LS_CHECK(!has_pages(*page.file) || page.frame->dirty_since.load(std::memory_order_relaxed) == 0,
+             "a redone page would be lost");
+    release_frame(*pool_.shared(), page.frame);
   }
   pages_.clear();
   index_.clear();
@@ -45,11 +51,14 @@ Status RecoveryPages::make_room(Ctx &ctx) {
 void RecoveryPages::finish() {
   for (const Page &page : pages_) {
     if (is_meta(page)) continue;
-    if (page.frame->dirty_since.load(std::memory_order_relaxed) == 0 || !file_is(*page.file, FileState::kActive)) {
+    if (page.frame->dirty_since.load(std::memory_order_relaxed) == 0 ||
+        !file_is(*page.file, FileState::kActive)) {
       release_frame(*pool_.shared(), page.frame);
       continue;
     }
-    IoStageLock stage(*pool_.shared(), page.file->file_no.load(std::memory_order_relaxed), page.page_no);
+    LS_ASSERT(page.read && !page.damaged);
+    IoStageLock stage(*pool_.shared(), page.file->file_no.load(std::memory_order_relaxed),
+                      page.page_no);
     page.frame->state.store(FrameState::kLoaded, std::memory_order_release);
     stage.insert(page.frame);
   }
@@ -110,6 +119,7 @@ Status RecoveryReads::next(u32 *page, bool *none) {
       *none = true;
       return kOk;
     }
+    LS_ASSERT(ended.tag < kMost && free_tags_.size() < kMost);
     free_tags_.push_back(ended.tag);
     const u32 index = asked_[ended.tag];
     const RecoveryPages::Page &read = pages_.page(index);
@@ -127,7 +137,8 @@ Status RecoveryReads::next(u32 *page, bool *none) {
   RecoveryPages::Page &found = pages_.page(*page);
   bool absent;
   if (alone) {
-    const Status status = read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent);
+    const Status status =
+        read_or_zero(pages_.pool(), ctx_, *found.file, found.page_no, found.frame, &absent);
     found.damaged = code(status) == LS_CORRUPT;
     if (!found.damaged) LS_TRY(status);
   }

@@ -1,11 +1,13 @@
-// recovery_pages.hpp - pages by number, for redo: a private table from (file, page) to frame instead of a tree, whose swips mean
-// nothing yet.
+// recovery_pages.hpp - pages by number, for redo: a private table from (file, page) to frame
+// instead of a tree, as swips mean nothing yet.
 //
-// Before the store is open: nobody else uses the pool and no page provider runs.  One thread names pages, makes room and ends it; in
-// between any number of threads read the pages that were named and change them, each page by one of them.
+// Before the store is open: only recovery uses the pool, no page provider runs.  One thread names
+// pages, makes room and ends it; in between any number of threads read the pages that were named
+// and change them, each page by one of them.
 //
-// What was changed stays in memory: finish() leaves it in the I/O stage as read and dirty, where whoever meets the evicted swip finds it.
-// Only when the frames run out pages are written (make_room), guarded against tearing like any other write: recovery may crash as well.
+// What was changed stays in memory: finish() leaves it in the I/O stage as read and dirty, where
+// a reader that meets the evicted swip finds it.  Only when the frames run out pages are written
+// (make_room), guarded against tearing like any other write: recovery may crash as well.
 #pragma once
 #include <span>
 #include <unordered_map>
@@ -24,7 +26,9 @@ class RecoveryPages {
     Frame *frame;
     bool read;      // the frame has its contents; else only RecoveryReads may touch it
     bool damaged;   // but they are none, and nothing may be done to them
-    static u64 place_of(const FileSlot &file, PageNo page_no) { return u64{file.index} << 32 | page_no; }
+    static u64 place_of(const FileSlot &file, PageNo page_no) {
+      return u64{file.index} << 32 | page_no;
+    }
     u64 place() const { return place_of(*file, page_no); }   // in the order of the files
   };
 
@@ -39,11 +43,14 @@ class RecoveryPages {
 
   // Write every dirty page, and forget all: indexes are given anew.
   Status make_room(Ctx &ctx);
-  // Trees can be descended afterwards.  Files whose meta page was left empty are forgotten: their creation did not become durable.
+  // Trees can be descended afterwards.  A file is forgotten when its meta page was left empty: its
+  // creation did not become durable.
   void finish();
 
  private:
-  bool is_meta(const Page &page) const { return page.file->meta.load(std::memory_order_relaxed) == page.frame; }
+  bool is_meta(const Page &page) const {
+    return page.file->meta.load(std::memory_order_relaxed) == page.frame;
+  }
   void settle_files();
 
   BufferPool &pool_;
@@ -60,7 +67,8 @@ class RecoveryReads {
   // The pages are wanted, in the order of their files if possible; there must be room().
   bool room() const { return free_tags_.size() >= kBatch; }
   void ask(std::span<const u32> pages);
-  // One that was asked for and is there, whole, or as zeros where the file has no such page, or damaged.  *none: no more were asked for.
+  // One that was asked for and is there, whole, or as zeros where the file has no such page, or
+  // damaged.  *none: no more were asked for.
   Status next(u32 *page, bool *none);
 
  private:

@@ -1,4 +1,5 @@
-// sparse_leaves.hpp - what page providers tell the cleaner: frames whose pages are to be written soon and have room to spare.
+// sparse_leaves.hpp - what page providers tell the cleaner: frames with pages that are to be
+// written soon and have room to spare.
 #pragma once
 #include <atomic>
 
@@ -12,7 +13,10 @@ struct SparseLeaves {
   std::atomic<u32> cursor{0};
   std::atomic<u32> frames[kCount]{};   // index + 1; 0: none
 
-  void put(u32 frame) { frames[cursor.fetch_add(1, std::memory_order_relaxed) % kCount].store(frame + 1, std::memory_order_release); }
+  void put(u32 frame) {
+    frames[cursor.fetch_add(1, std::memory_order_relaxed) % kCount].store(
+        frame + 1, std::memory_order_release);
+  }
 };
 
 }  // namespace ls

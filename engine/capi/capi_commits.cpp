@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "capi/wall.hpp"
-#include "recovery/commit_note.hpp"
+#include "capi/api_call.hpp"
+#include "recovery/host_sync_point.hpp"
 #include "store/store_process.hpp"
 
 using namespace ls;
@@ -11,18 +11,19 @@ using namespace ls;
 extern "C" {
 
 uint64_t ls_commits_position(const ls_store *store) noexcept {
-  return wall::call_sure([&] { return store_process(*const_cast<ls_store *>(store)).log.end(); });
+  return api::call_sure([&] { return store_process(*const_cast<ls_store *>(store)).log.end(); });
 }
 
-ls_status ls_commits_note(ls_store *store, uint64_t position, ls_error *err) noexcept {
-  return wall::call(err, [&] { return store_note_commits(*store, position); });
+ls_status ls_host_sync_point(ls_store *store, uint64_t position, ls_error *err) noexcept {
+  return api::call(err, [&] { return store_advance_sync_point(*store, position); });
 }
 
-ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n, uint64_t *highest, ls_error *err) noexcept {
+ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n,
+                            uint64_t *highest, ls_error *err) noexcept {
   *commits = nullptr;
   *n = 0;
   *highest = 0;
-  return wall::call(err, [&]() -> Status {
+  return api::call(err, [&]() -> Status {
     (void)store_process(*store);  // sets the file layer up
     CommitsBehind behind;
     LS_TRY(commits_behind_note(store->config.data_dir, store->config.log_segment_bytes, &behind));

@@ -1,5 +1,5 @@
 // Files of another store.
-#include "capi/wall.hpp"
+#include "capi/api_call.hpp"
 #include "store/foreign_file.hpp"
 
 using namespace ls;
@@ -14,9 +14,9 @@ extern "C" {
 
 ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_foreign **foreign,
                           ls_error *err) noexcept {
-  return wall::call(err, [&]() -> Status {
+  return api::call(err, [&]() -> Status {
     std::unique_ptr<ForeignFile> file;
-    LS_TRY(ForeignFile::open(wall::worker(worker).ctx, path, &file));
+    LS_TRY(ForeignFile::open(api::worker(worker).ctx, path, &file));
     *foreign = reinterpret_cast<ls_foreign *>(file.release());
     return kOk;
   });
@@ -25,7 +25,7 @@ ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_foreign **fore
 ls_status ls_foreign_next(ls_foreign *foreign, const ls_row **rows, uint32_t *count,
                           ls_error *err) noexcept {
   *count = 0;
-  return wall::call(err, [&]() -> Status {
+  return api::call(err, [&]() -> Status {
     std::span<const ls_row> found;
     LS_TRY(foreign_file(foreign).next(&found));
     *rows = found.data();

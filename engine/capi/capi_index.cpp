@@ -1,5 +1,5 @@
 // Index entries.
-#include "capi/wall.hpp"
+#include "capi/api_call.hpp"
 #include "index/index.hpp"
 #include "index/index_build.hpp"
 #include "index/index_scan.hpp"
@@ -13,11 +13,11 @@ IndexScan &scan_of(ls_index_scan *scan) { return *reinterpret_cast<IndexScan *>(
 // Run `body(worker, at)`.
 template <typename Body>
 ls_status call_at(ls_worker *w, ls_rel *index, ls_rel *table, ls_error *err, Body &&body) noexcept {
-  return wall::call(err, [&]() -> Status {
-    wall::RelUse of_index, of_table;
+  return api::call(err, [&]() -> Status {
+    api::RelUse of_index, of_table;
     LS_TRY(of_index.begin(w, index));
     LS_TRY(of_table.begin(w, table));
-    return body(wall::worker(w), IndexAt{of_index.file(), of_table.file()});
+    return body(api::worker(w), IndexAt{of_index.file(), of_table.file()});
   });
 }
 
@@ -31,38 +31,40 @@ uint32_t ls_index_max_payload(uint32_t key_bytes) noexcept {
   return key_bytes > LS_MAX_KEY_BYTES ? 0 : max_payload_bytes(key_bytes);
 }
 
-ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id, ls_bytes payload,
-                          ls_error *err) noexcept {
+ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key,
+                          uint64_t row_id, ls_bytes payload, ls_error *err) noexcept {
   return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
     return index_insert(w, at,
                         {bytes_of(key), row_id, bytes_of(payload)});
   });
 }
 
-ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
-                                 ls_bytes payload, const uint64_t *ignore, uint32_t n_ignore, uint64_t *other,
-                                 ls_error *err) noexcept {
+ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key,
+                                 uint64_t row_id, ls_bytes payload, const uint64_t *ignore,
+                                 uint32_t n_ignore, uint64_t *other, ls_error *err) noexcept {
   return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
-    return index_insert_unique(w, at,
-                               {bytes_of(key), row_id, bytes_of(payload)}, std::span(ignore, n_ignore), other);
+    return index_insert_unique(w, at, {bytes_of(key), row_id, bytes_of(payload)},
+                               std::span(ignore, n_ignore), other);
   });
 }
 
-ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) noexcept {
-  return wall::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
+ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id,
+                          ls_error *err) noexcept {
+  return api::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
     return index_remove(w, file, bytes_of(key), row_id);
   });
 }
 
-ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves, ls_index_position *position,
-                         uint64_t *entries, uint64_t *removed, ls_error *err) noexcept {
+ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves,
+                         ls_index_position *position, uint64_t *entries, uint64_t *removed,
+                         ls_error *err) noexcept {
   return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
     return index_sweep(w, at, max_leaves, position, entries, removed);
   });
 }
 
 ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index, ls_error *err) noexcept {
-  return wall::call_in(worker, index, err, index_note_stale);
+  return api::call_in(worker, index, err, index_note_stale);
 }
 
 bool ls_index_may_be_stale(const ls_rel *index) noexcept {
@@ -71,59 +73,66 @@ bool ls_index_may_be_stale(const ls_rel *index) noexcept {
   return file.stale_entries.load(std::memory_order_acquire) || !ls_rel_is_open(index);
 }
 
-ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_index_seen *out, ls_error *err) noexcept {
-  return wall::call_in(worker, index, err, [&](Worker &w, FileSlot &file) -> Status {
-    BTree::Seen seen;
+ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id,
+                        ls_index_seen *out, ls_error *err) noexcept {
+  return api::call_in(worker, index, err, [&](Worker &w, FileSlot &file) -> Status {
+    BTree::PageStamp seen;
     LS_TRY(index_look(w, file, bytes_of(key), row_id, &seen));
     *out = {seen.frame, seen.version};
     return kOk;
   });
 }
 
-ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, const ls_index_seen *seen, bool *removed,
-                               ls_error *err) noexcept {
-  return wall::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
+ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id,
+                               const ls_index_seen *seen, bool *removed, ls_error *err) noexcept {
+  return api::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
     return index_remove_seen(w, file, bytes_of(key), row_id,
                              {static_cast<Frame *>(seen->leaf), seen->version}, removed);
   });
 }
 
-ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **out, ls_error *err) noexcept {
+ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **out,
+                             ls_error *err) noexcept {
   *out = nullptr;
-  return wall::call(err, [&]() -> Status {
-    wall::RelUse use;
+  return api::call(err, [&]() -> Status {
+    api::RelUse use;
     LS_TRY(use.begin(worker, index));
     IndexScan *scan = nullptr;
-    LS_TRY(IndexScan::open(wall::worker(worker), use.file(), &scan));
-    scan->use.begin_also(wall::worker(worker).ctx, use.use());
+    LS_TRY(IndexScan::open(api::worker(worker), use.file(), &scan));
+    scan->use.begin_also(api::worker(worker).ctx, use.use());
     *out = reinterpret_cast<ls_index_scan *>(scan);
     return kOk;
   });
 }
 
-ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to, bool backward, ls_error *err) noexcept {
-  return wall::call(err, [&] {
+ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to, bool backward,
+                              ls_error *err) noexcept {
+  return api::call(err, [&] {
     scan_of(scan).range(bytes_of(from), bytes_of(to), to.data == nullptr, backward);
     return kOk;
   });
 }
 
 ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry, ls_error *err) noexcept {
-  return wall::call(err, [&] { return scan_of(scan).next(entry); });
+  return api::call(err, [&] { return scan_of(scan).next(entry); });
 }
 
-ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, uint32_t max, uint32_t *count, ls_error *err) noexcept {
-  return wall::call(err, [&] { return scan_of(scan).ahead({rows, max}, count); });
+ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, uint32_t max, uint32_t *count,
+                              ls_error *err) noexcept {
+  return api::call(err, [&] { return scan_of(scan).ahead({rows, max}, count); });
 }
 
-ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry, ls_error *err) noexcept {
-  return wall::call(err, [&] { return scan_of(scan).skip(n, entry); });
+ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry,
+                             ls_error *err) noexcept {
+  return api::call(err, [&] { return scan_of(scan).skip(n, entry); });
 }
 
-void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) noexcept { scan_of(scan).set_backward(backward); }
+void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) noexcept {
+  scan_of(scan).set_backward(backward);
+}
 
 ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) noexcept {
-  return wall::call(err, [&] {
+  return api::call(err, [&] {
     scan_of(scan).seek(bytes_of(position));
     return kOk;
   });
@@ -131,43 +140,52 @@ ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *e
 
 void ls_index_scan_mark(ls_index_scan *scan) noexcept { scan_of(scan).mark(); }
 
-bool ls_index_scan_confirm(ls_index_scan *scan, ls_index_entry *entry) noexcept { return scan_of(scan).confirm(entry); }
+bool ls_index_scan_confirm(ls_index_scan *scan, ls_index_entry *entry) noexcept {
+  return scan_of(scan).confirm(entry);
+}
 
-ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to, ls_index_entry *entry,
-                               ls_error *err) noexcept {
-  return wall::call(err, [&] { return scan_of(scan).middle(bytes_of(from), bytes_of(to), to.data == nullptr, entry); });
+ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to,
+                               ls_index_entry *entry, ls_error *err) noexcept {
+  return api::call(err, [&] {
+    return scan_of(scan).middle(bytes_of(from), bytes_of(to), to.data == nullptr, entry);
+  });
 }
 
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) noexcept {
   return reinterpret_cast<const IndexScan *>(scan)->searches();
 }
 
-void ls_index_scan_close(ls_index_scan *scan) noexcept { IndexScan::close(scan ? &scan_of(scan) : nullptr); }
+void ls_index_scan_close(ls_index_scan *scan) noexcept {
+  IndexScan::close(scan ? &scan_of(scan) : nullptr);
+}
 
-ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent, ls_index_build **out,
-                              ls_error *err) noexcept {
+ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent,
+                              ls_index_build **out, ls_error *err) noexcept {
   *out = nullptr;
-  return wall::call(err, [&]() -> Status {
-    wall::RelUse use;
+  return api::call(err, [&]() -> Status {
+    api::RelUse use;
     LS_TRY(use.begin(worker, index));
     IndexBuild *build = nullptr;
-    LS_TRY(IndexBuild::open(wall::worker(worker), use.file(), fill_percent, &build));
-    build->use.begin_also(wall::worker(worker).ctx, use.use());
+    LS_TRY(IndexBuild::open(api::worker(worker), use.file(), fill_percent, &build));
+    build->use.begin_also(api::worker(worker).ctx, use.use());
     *out = reinterpret_cast<ls_index_build *>(build);
     return kOk;
   });
 }
 
-ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload, ls_error *err) noexcept {
-  return wall::call(err, [&] { return build_of(build).add(bytes_of(entry), bytes_of(payload)); });
+ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload,
+                             ls_error *err) noexcept {
+  return api::call(err, [&] { return build_of(build).add(bytes_of(entry), bytes_of(payload)); });
 }
 
 ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) noexcept {
-  const ls_status status = wall::call(err, [&] { return build_of(build).finish(); });
+  const ls_status status = api::call(err, [&] { return build_of(build).finish(); });
   IndexBuild::close(&build_of(build));
   return status;
 }
 
-void ls_index_build_abandon(ls_index_build *build) noexcept { IndexBuild::close(build ? &build_of(build) : nullptr); }
+void ls_index_build_abandon(ls_index_build *build) noexcept {
+  IndexBuild::close(build ? &build_of(build) : nullptr);
+}
 
 }  // extern "C"

@@ -1,7 +1,7 @@
 // The log, for inspection.
 #include <algorithm>
 
-#include "capi/wall.hpp"
+#include "capi/api_call.hpp"
 #include "recovery/log_inspect.hpp"
 #include "store/store_process.hpp"
 
@@ -15,19 +15,22 @@ LogInspector &inspector(ls_log_scan *scan) { return *reinterpret_cast<LogInspect
 
 extern "C" {
 
-ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to, ls_log_scan **scan, ls_error *err) noexcept {
-  return wall::call(err, [&]() -> Status {
-    if (store_state(*store) != StoreState::kReady) return fail(LS_NOT_READY, "the storage engine has not finished recovery");
+ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to, ls_log_scan **scan,
+                           ls_error *err) noexcept {
+  return api::call(err, [&]() -> Status {
+    if (store_state(*store) != StoreState::kReady)
+      return fail(LS_NOT_READY, "the storage engine has not finished recovery");
     StoreProcess &process = store_process(*store);
     const LogConfig config = log_config(store->config);
-    *scan = reinterpret_cast<ls_log_scan *>(
-        new LogInspector(process.pool, config.dir, config.segment_bytes, from, std::min<Lsn>(to, process.log.end())));
+    *scan = reinterpret_cast<ls_log_scan *>(new LogInspector(process.pool, config.dir,
+                                                             config.segment_bytes, from,
+                                                             std::min<Lsn>(to, process.log.end())));
     return kOk;
   });
 }
 
 ls_status ls_log_scan_next(ls_log_scan *scan, ls_log_item *item, ls_error *err) noexcept {
-  return wall::call(err, [&] { return inspector(scan).next(item); });
+  return api::call(err, [&] { return inspector(scan).next(item); });
 }
 
 void ls_log_scan_close(ls_log_scan *scan) noexcept { delete &inspector(scan); }

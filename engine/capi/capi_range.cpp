@@ -1,22 +1,26 @@
 // Range locks.
-#include "capi/wall.hpp"
+#include "capi/api_call.hpp"
 #include "range/range_locks.hpp"
 
 using namespace ls;
 
 namespace {
 
-RangeLocks locks_of(ls_worker *worker) { return {*wall::worker(worker).ranges, wall::worker(worker).slot}; }
+RangeLocks locks_of(ls_worker *worker) {
+  return {*api::worker(worker).ranges, api::worker(worker).slot};
+}
 
 }  // namespace
 
 extern "C" {
 
-ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from, ls_bytes to, ls_range_mode mode,
-                        ls_range_owner owner, ls_range_owner *holder, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    if (owner.number == 0 || owner.slot >= wall::worker(worker).txns->slots - kEngineSlots)
-      return fail(LS_INVALID, "range lock: no owner %u in worker slot %u", owner.number, owner.slot);
+ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from, ls_bytes to,
+                        ls_range_mode mode, ls_range_owner owner, ls_range_owner *holder,
+                        ls_error *err) noexcept {
+  return api::call(err, [&] {
+    if (owner.number == 0 || owner.slot >= api::worker(worker).txns->slots - kEngineSlots)
+      return fail(LS_INVALID, "range lock: no owner %u in worker slot %u", owner.number,
+                  owner.slot);
     RangeRequest request{.tree = range_tree(*tree),
                          .from = {from.data, from.len},
                          .to = {to.data, to.data ? to.len : 0},
@@ -31,11 +35,11 @@ ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from
 }
 
 void ls_range_withdraw(ls_worker *worker) noexcept {
-  wall::call_sure([&] { locks_of(worker).withdraw(); });
+  api::call_sure([&] { locks_of(worker).withdraw(); });
 }
 
 void ls_range_unlock_all(ls_worker *worker, ls_range_owner owner) noexcept {
-  wall::call_sure([&] { locks_of(worker).unlock_all({owner.slot, owner.number}); });
+  api::call_sure([&] { locks_of(worker).unlock_all({owner.slot, owner.number}); });
 }
 
 size_t ls_range_list(const ls_store *store, ls_range_info *out, size_t cap) noexcept {

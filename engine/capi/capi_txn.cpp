@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
-#include "capi/wall.hpp"
+#include "capi/api_call.hpp"
 #include "os/host_watch.hpp"
 #include "txn/prepared.hpp"
 
@@ -12,16 +12,18 @@ using namespace ls;
 
 namespace {
 
-// Between two looks of a commit that the log can not harden any more: the host is about to end this process.
+// Between two looks of a commit that the log can not harden any more: the host is about to end this
+// process.
 constexpr unsigned kFailedPollUs = 100'000;
 
 }  // namespace
 
 extern "C" {
 
-ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worker **worker, ls_error *err) noexcept {
+ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worker **worker,
+                           ls_error *err) noexcept {
   *worker = nullptr;
-  return wall::call(err, [&] {
+  return api::call(err, [&] {
     Worker *made = nullptr;
     LS_TRY(store_attach(*store, slot, &made));
     *worker = reinterpret_cast<ls_worker *>(made);
@@ -30,90 +32,102 @@ ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worker **worker, l
 }
 
 void ls_worker_detach(ls_worker *worker) noexcept {
-  wall::call_sure([&] { store_detach(&wall::worker(worker)); });
+  api::call_sure([&] { store_detach(&api::worker(worker)); });
 }
 
-const volatile int **ls_worker_interrupt(ls_worker *worker) noexcept { return &wall::worker(worker).ctx.interrupt; }
+const volatile int **ls_worker_interrupt(ls_worker *worker) noexcept {
+  return &api::worker(worker).ctx.interrupt;
+}
 
-void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const uint32_t codes[LS_WAITS]) noexcept {
-  HostWaits &waits = wall::worker(worker).ctx.waits;
+void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word,
+                            const uint32_t codes[LS_WAITS]) noexcept {
+  HostWaits &waits = api::worker(worker).ctx.waits;
   waits.word = word;
   std::copy(codes, codes + LS_WAITS, waits.codes);
 }
 
 bool ls_worker_count_dependencies(ls_worker *worker, bool count) noexcept {
-  return wall::call(nullptr, [&] {
-           txn_count_dependencies(wall::worker(worker), count);
+  return api::call(nullptr, [&] {
+           txn_count_dependencies(api::worker(worker), count);
            return kOk;
          }) == LS_OK;
 }
 
 void ls_worker_forget_dependencies(ls_worker *worker) noexcept {
-  if (wall::worker(worker).dependencies) wall::worker(worker).dependencies->forget();
+  if (api::worker(worker).dependencies) api::worker(worker).dependencies->forget();
 }
 
-const ls_page_counts *ls_worker_page_counts(const ls_worker *worker) noexcept { return &wall::worker(worker).ctx.pages; }
+const ls_page_counts *ls_worker_page_counts(const ls_worker *worker) noexcept {
+  return &api::worker(worker).ctx.pages;
+}
 
-const ls_log_counts *ls_worker_log_counts(const ls_worker *worker) noexcept { return &wall::worker(worker).ctx.log->counts(); }
+const ls_log_counts *ls_worker_log_counts(const ls_worker *worker) noexcept {
+  return &api::worker(worker).ctx.log->counts();
+}
 
 ls_status ls_txn_begin(ls_worker *worker, uint64_t tn, ls_error *err) noexcept {
-  return wall::call(err, [&] { return txn_begin(wall::worker(worker), tn); });
+  return api::call(err, [&] { return txn_begin(api::worker(worker), tn); });
 }
 
-uint64_t ls_txn_active(const ls_worker *worker) noexcept { return wall::worker(worker).tn; }
+uint64_t ls_txn_active(const ls_worker *worker) noexcept { return api::worker(worker).tn; }
 
-bool ls_txn_has_log(const ls_worker *worker) noexcept { return wall::worker(worker).has_log; }
+bool ls_txn_has_log(const ls_worker *worker) noexcept { return api::worker(worker).has_log; }
 
 uint32_t ls_txn_savepoint(const ls_worker *worker) noexcept {
-  // Closes a range of insertions that would otherwise go on across the savepoint; nothing the host could see changes.
-  return txn_savepoint(wall::worker(const_cast<ls_worker *>(worker)));
+  // Closes a range of insertions that would otherwise go on across the savepoint; nothing the host
+  // could see changes.
+  return txn_savepoint(api::worker(const_cast<ls_worker *>(worker)));
 }
 
 void ls_txn_set_part(ls_worker *worker, uint32_t part) noexcept {
-  txn_set_part(wall::worker(worker), part);
+  txn_set_part(api::worker(worker), part);
 }
 
 ls_status ls_change_part(ls_worker *worker, uint64_t tn, uint32_t seq, uint32_t *part,
                          ls_error *err) noexcept {
-  return wall::call(err, [&] { return change_part(wall::worker(worker), tn, seq, part); });
+  return api::call(err, [&] { return change_part(api::worker(worker), tn, seq, part); });
 }
 
 void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) noexcept {
-  wall::call_sure([&] { txn_rollback_to(wall::worker(worker), savepoint); });
+  api::call_sure([&] { txn_rollback_to(api::worker(worker), savepoint); });
 }
 
 ls_status ls_txn_reserve_commit(ls_worker *worker, ls_error *err) noexcept {
-  return wall::call(err, [&] { return txn_reserve_commit(wall::worker(worker)); });
+  return api::call(err, [&] { return txn_reserve_commit(api::worker(worker)); });
 }
 
 ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) noexcept {
-  return wall::call(err, [&] { return txn_prepare_commit(wall::worker(worker), full_xid); });
+  return api::call(err, [&] { return txn_prepare_commit(api::worker(worker), full_xid); });
 }
 
-uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes, bool awaited) noexcept {
-  return wall::call_sure([&] { return txn_commit(wall::worker(worker), {static_cast<const u8 *>(note), note_bytes}, awaited); });
+uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes,
+                       bool awaited) noexcept {
+  return api::call_sure([&] {
+    return txn_commit(api::worker(worker), {static_cast<const u8 *>(note), note_bytes}, awaited);
+  });
 }
 
 bool ls_shown_unhardened(ls_worker *worker) noexcept {
-  Worker &w = wall::worker(worker);
+  Worker &w = api::worker(worker);
   if (w.shown.latest() <= w.log.log().hardened()) w.shown.forget();
   return w.shown.latest() != 0;
 }
 
 ls_status ls_wait_shown(ls_worker *worker, ls_error *err) noexcept {
-  return wall::call(err, [&] {
-    Worker &w = wall::worker(worker);
-    if (!w.log.wait_hardened(w.shown.latest(), w.ctx.interrupt)) return fail(LS_INTERRUPTED, "interrupted while a commit was hardened");
+  return api::call(err, [&] {
+    Worker &w = api::worker(worker);
+    if (!w.log.wait_hardened(w.shown.latest(), w.ctx.interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while a commit was hardened");
     w.shown.forget();
     return Status(kOk);
   });
 }
 
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) noexcept {
-  wall::call_sure([&] {
-    LogAppender &log = wall::worker(worker).log;
-    // Not interruptible: returning early would acknowledge what is not durable.  When the log has stopped under us the engine
-    // has failed and the host ends us.
+  api::call_sure([&] {
+    LogAppender &log = api::worker(worker).log;
+    // Not interruptible: returning early would acknowledge what is not durable.  When the log has
+    // stopped under us the engine has failed and the host ends us.
     while (!log.wait_hardened(gsn, nullptr, delay_us)) {
       usleep(kFailedPollUs);
       watch_host();
@@ -122,26 +136,33 @@ void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) noexce
 }
 
 void ls_txn_abort(ls_worker *worker) noexcept {
-  wall::call_sure([&] { txn_abort(wall::worker(worker)); });
+  api::call_sure([&] { txn_abort(api::worker(worker)); });
 }
 
 ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, ls_error *err) noexcept {
-  return wall::call(err, [&] { return txn_prepare(wall::worker(worker), full_xid); });
+  return api::call(err, [&] { return txn_prepare(api::worker(worker), full_xid); });
 }
 
 void ls_txn_hand_over(ls_worker *worker) noexcept {
-  wall::call_sure([&] { txn_hand_over(wall::worker(worker)); });
+  api::call_sure([&] { txn_hand_over(api::worker(worker)); });
 }
 
-ls_status ls_prepared_finish(ls_worker *worker, uint64_t tn, bool committed, ls_error *err) noexcept {
-  return wall::call(err, [&] { return prepared_finish(wall::worker(worker), tn, committed); });
+ls_status ls_prepared_finish(ls_worker *worker, uint64_t tn, bool committed,
+                             ls_error *err) noexcept {
+  return api::call(err, [&] { return prepared_finish(api::worker(worker), tn, committed); });
 }
 
-size_t ls_prepared_tns(const ls_store *store, uint64_t *out, size_t cap) noexcept { return prepared_tns(*store->txns, out, cap); }
+size_t ls_prepared_tns(const ls_store *store, uint64_t *out, size_t cap) noexcept {
+  return prepared_tns(*store->txns, out, cap);
+}
 
-bool ls_prepared_has(const ls_store *store, uint64_t tn) noexcept { return prepared_contains(*store->txns, tn); }
+bool ls_prepared_has(const ls_store *store, uint64_t tn) noexcept {
+  return prepared_contains(*store->txns, tn);
+}
 
-bool ls_tn_is_active(const ls_store *store, uint64_t tn) noexcept { return tn_is_active(*store->txns, tn); }
+bool ls_tn_is_active(const ls_store *store, uint64_t tn) noexcept {
+  return tn_is_active(*store->txns, tn);
+}
 
 size_t ls_active_tns(const ls_store *store, uint64_t *out, size_t cap) noexcept {
   return active_tns(*store->txns, out, cap);

@@ -1,11 +1,14 @@
 // index_build.hpp - filling a new index from entries in ascending order.
 //
-// Entries wait until it is known where their leaf ends: its prefix depends on both fences.  Then the leaf is made in private
-// memory and becomes the tree's last leaf in one step (BTree::fill_last_leaf).  The tree is whole at every moment; a build given
-// up leaves a part of the index behind, which the host forgets with the file.
+// Entries wait until it is known where their leaf ends: its prefix depends on both fences.  Then
+// the leaf is made in private memory and becomes the tree's last leaf in one step
+// (BTree::fill_last_leaf).  The tree is whole at every moment; a build given up leaves a part of
+// the index behind, which the host forgets with the file.
 //
-// B1  lower_ is a separator just before the first waiting entry, so it is no longer than that one.
-// B2  All waiting entries but the last fit a page between lower_ and a separator before the last.
+// BUILD-1  lower_ is a separator just before the first waiting entry, so it is no longer than that
+//          one.
+// BUILD-2  All waiting entries but the last fit a page between lower_ and a separator before the
+//          last.
 #pragma once
 #include <vector>
 
@@ -37,9 +40,13 @@ class IndexBuild {
   IndexBuild(Worker &w, FileSlot &index, u32 fill_percent)
       : w_(w), index_(index), tree_(w.ctx, index), limit_(kNodeSpace * fill_percent / 100) {}
   Bytes key_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset, e.key_bytes); }
-  Bytes payload_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset + e.key_bytes, e.payload_bytes); }
+  Bytes payload_of(const Waiting &e) const {
+    return Bytes(bytes_.data() + e.offset + e.key_bytes, e.payload_bytes);
+  }
   Bytes lower() const { return Bytes(lower_, lower_bytes_); }
-  u32 heap_bytes(u32 prefix, bool uniform) const;
+  bool lower_is_before_first() const;
+  u32 heap_bytes(size_t count, u32 prefix, bool uniform) const;
+  bool fits(size_t count, Bytes separator) const;
   bool takes(Bytes entry, u32 payload_bytes);
   Status close_leaf_before(Bytes next);
   Status write_leaf(size_t count, Bytes separator, bool last);

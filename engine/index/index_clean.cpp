@@ -1,7 +1,8 @@
-// index_clean.cpp - entries go: those that the host names, and those whose rows are gone for good.
+// index_clean.cpp - entries go: those that the host names, and those of rows gone for good.
 //
-// A leaf is cleaned on a copy: while its rows are looked up nothing is latched.  What is found dead stays dead, whatever happens
-// to the leaf meanwhile, so it is enough to look for those entries again under the latch.
+// A leaf is cleaned on a copy: while its rows are looked up nothing is latched.  What is found dead
+// stays dead, whatever happens to the leaf meanwhile, so it is enough to look for those entries
+// again under the latch.
 #include "index/index_clean.hpp"
 
 #include <algorithm>
@@ -20,13 +21,16 @@ bool is_small(const Node &leaf) { return leaf.used_bytes() < kPageSize / 4; }
 
 class LeafCleaner {
  public:
-  LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no) : w_(w), at_(at), table_no_(table_no), tree_(w.ctx, at.index) {}
+  LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no)
+      : w_(w), at_(at), table_no_(table_no), tree_(w.ctx, at.index) {}
 
   const Node &copy() const { return *reinterpret_cast<const Node *>(page_); }
   BTree &tree() { return tree_; }
 
   Status look(Bytes key) {
-    return tree_.read_leaf(key, BTree::Aim::kAt, [this](const Node &leaf) { std::memcpy(page_, &leaf, kPageSize); }, &seen_);
+    return tree_.read_leaf(
+        key, BTree::Aim::kAt, [this](const Node &leaf) { std::memcpy(page_, &leaf, kPageSize); },
+        &seen_);
   }
 
   // Is any of a few entries dead?
@@ -34,7 +38,8 @@ class LeafCleaner {
     const Tn settled = settled_below(*w_.txns);
     const u32 step = std::max(1u, copy().count / kSampledEntries);
     *dead = false;
-    for (u32 pos = step / 2; pos < copy().count && !*dead; pos += step) LS_TRY(is_dead(static_cast<u16>(pos), settled, dead));
+    for (u32 pos = step / 2; pos < copy().count && !*dead; pos += step)
+      LS_TRY(is_dead(static_cast<u16>(pos), settled, dead));
     return kOk;
   }
 
@@ -46,17 +51,20 @@ class LeafCleaner {
       LS_TRY(is_dead(pos, settled, &dead));
       if (dead) dead_[n_dead_++] = pos;
     }
-    // A file number is used once: it was this table all the time, or somebody has dropped it under our feet.
+    // A file number is used once: it was this table all the time, or a backend has dropped or moved
+    // its file meanwhile.
     const bool same = at_.table.file_no.load(std::memory_order_acquire) == table_no_ &&
                       at_.table.state.load(std::memory_order_acquire) == FileState::kActive;
     if (!same) n_dead_ = 0;
     return kOk;
   }
 
-  // Entries of the leaf at `here` and behind that are not dead: what is before, a leaf merged with this one since, counts already.
+  // Entries of the leaf at `here` and behind that are not dead: what is before, a leaf merged with
+  // this one since, counts already.
   u32 kept_behind(Bytes here) const {
     const u16 from = copy().position_of(here);
-    const u64 dead = n_dead_ - static_cast<u64>(std::lower_bound(dead_, dead_ + n_dead_, from) - dead_);
+    const u64 dead =
+        n_dead_ - static_cast<u64>(std::lower_bound(dead_, dead_ + n_dead_, from) - dead_);
     return static_cast<u32>(copy().count - from - dead);
   }
 
@@ -81,12 +89,14 @@ class LeafCleaner {
     u8 buffer[kMaxKeyBytes];
     const Bytes entry(buffer, copy().copy_key(pos, buffer));
     if (entry.size() < kEntryRowIdBytes) {
-      return fail_page(at_.index.path, copy().header.page_no, "an index entry is shorter than a row id");
+      return fail_page(at_.index.path, copy().header.page_no,
+                       "an index entry is shorter than a row id");
     }
     return row_gone(w_, at_.table, entry_row_id(entry), settled, dead);
   }
 
-  // The leaf has changed since: which of the dead entries are in the leaf that the first of them belongs to now?
+  // The leaf has changed since: which of the dead entries are in the leaf that the first of them
+  // belongs to now?
   Status find_again(ExclusiveGuard &leaf) {
     u8 buffer[kMaxKeyBytes];
     LS_TRY(tree_.leaf_exclusive(Bytes(buffer, copy().copy_key(dead_[0], buffer)), 0, leaf));
@@ -107,7 +117,7 @@ class LeafCleaner {
   const IndexAt &at_;
   const FileNo table_no_;
   BTree tree_;
-  BTree::Seen seen_;
+  BTree::PageStamp seen_;
   u32 n_dead_ = 0;
   u16 dead_[kMaxEntries];
   alignas(64) u8 page_[kPageSize];
@@ -115,7 +125,8 @@ class LeafCleaner {
 
 }  // namespace
 
-void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf, std::span<const u16> positions, bool *small) {
+void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf,
+                      std::span<const u16> positions, bool *small) {
   Node *node = reinterpret_cast<Node *>(leaf.page());
   const Gsn gsn = log_entries_remove(w, index, *node, positions);
   remove_entries(node, positions);
@@ -125,10 +136,13 @@ void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf, std::spa
   leaf.reset();
 }
 
-void merge_small(BTree &tree, Bytes key) { [[maybe_unused]] const Status ignored = tree.try_merge(key); }
+void merge_small(BTree &tree, Bytes key) {
+  [[maybe_unused]] const Status ignored = tree.try_merge(key);
+}
 
 Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id) {
-  if (key.size() > LS_MAX_KEY_BYTES || row_id > LS_MAX_ROW_ID) return kOk;  // there is no such entry
+  // there is no such entry
+  if (key.size() > LS_MAX_KEY_BYTES || row_id > LS_MAX_ROW_ID) return kOk;
   BTree tree(w.ctx, index);
   const EntryKey entry(key, row_id);
   LS_TRY(w.log.reserve(kRemoveRecordRoom, w.ctx.interrupt));
@@ -158,17 +172,19 @@ Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed) {
   return cleaner.remove_dead(removed, &small);
 }
 
-Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_position *position, u64 *entries, u64 *removed) {
+Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_position *position,
+                   u64 *entries, u64 *removed) {
   note_table(at);
   const FileNo table_no = at.table.file_no.load(std::memory_order_acquire);
   return sweep_leaves(w, at, table_no, max_leaves, position, entries, removed);
 }
 
-Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves, ls_index_position *position, u64 *entries,
-                    u64 *removed) {
+Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves,
+                    ls_index_position *position, u64 *entries, u64 *removed) {
   *entries = *removed = 0;
   LeafCleaner cleaner(w, at, table_no);
-  if (position->len > sizeof position->key) return fail(LS_INVALID, "position of an index sweep is too long");
+  if (position->len > sizeof position->key)
+    return fail(LS_INVALID, "position of an index sweep is too long");
   for (u32 i = 0; i < max_leaves; i++) {
     u32 gone = 0;
     bool small = false;
@@ -181,7 +197,8 @@ Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leave
     if (small) merge_small(cleaner.tree(), here);
     if (!cleaner.copy().has_upper) return make_status(LS_END);
     const Bytes upper = cleaner.copy().upper_fence();
-    if (upper.size() > sizeof position->key) return fail_page(at.index.path, cleaner.copy().header.page_no, "fence is too long");
+    if (upper.size() > sizeof position->key)
+      return fail_page(at.index.path, cleaner.copy().header.page_no, "fence is too long");
     position->len = static_cast<u32>(upper.size());
     std::memcpy(position->key, upper.data(), upper.size());
   }

@@ -10,12 +10,15 @@ namespace {
 
 constexpr u32 kSlotsPerRound = 256;
 constexpr u32 kLeavesPerRound = 64;
-// A sweep looks at every row of the table: it must be worth it.  Of about 150 entries in a leaf one in ten.
+// A sweep looks at every row of the table: it must be worth it.  Of about 150 entries in a leaf one
+// in ten.
 constexpr u64 kFewRows = 1000, kRowsPerPage = 15;
 
 FileNo number_of(const FileSlot &file) { return file.file_no.load(std::memory_order_acquire); }
 
-bool is_active(const FileSlot &file) { return file.state.load(std::memory_order_acquire) == FileState::kActive; }
+bool is_active(const FileSlot &file) {
+  return file.state.load(std::memory_order_acquire) == FileState::kActive;
+}
 
 // The table of an index as it was noted; null when it is not that file any more.
 FileSlot *table_of(Worker &w, const FileSlot &index, FileNo *number) {
@@ -26,11 +29,13 @@ FileSlot *table_of(Worker &w, const FileSlot &index, FileNo *number) {
 }
 
 bool is_due(Worker &w, const FileSlot &index) {
-  if (!is_active(index) || __atomic_load_n(&index.kind, __ATOMIC_RELAXED) != LS_REL_INDEX) return false;
+  if (!is_active(index) || __atomic_load_n(&index.kind, __ATOMIC_RELAXED) != LS_REL_INDEX)
+    return false;
   FileNo number;
   const FileSlot *table = table_of(w, index, &number);
   if (table == nullptr) return false;
-  const u64 gone = table->rows_gone.load(std::memory_order_relaxed) - index.rows_gone_swept.load(std::memory_order_relaxed);
+  const u64 gone = table->rows_gone.load(std::memory_order_relaxed) -
+                   index.rows_gone_swept.load(std::memory_order_relaxed);
   return gone >= kFewRows + kRowsPerPage * index.pages_allocated.load(std::memory_order_relaxed);
 }
 
@@ -62,7 +67,8 @@ void note_table(const IndexAt &at) {
   if (at.index.table_slot.load(std::memory_order_relaxed) != at.table.index)
     at.index.table_slot.store(at.table.index, std::memory_order_relaxed);
   if (same) return;
-  at.index.rows_gone_swept.store(at.table.rows_gone.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  at.index.rows_gone_swept.store(at.table.rows_gone.load(std::memory_order_relaxed),
+                                 std::memory_order_relaxed);
   at.index.table_no.store(number, std::memory_order_release);
 }
 
@@ -78,7 +84,8 @@ Status sweep_some_index(Worker &w, IndexCleaner &cleaner, u64 *removed) {
   if (table == nullptr || !of_index.begin_open(w.ctx, {&index, cleaner.index_no})) return kOk;
   if (!of_table.begin_open(w.ctx, {table, table_no})) return kOk;
   u64 entries;
-  const Status s = sweep_leaves(w, {index, *table}, table_no, kLeavesPerRound, &cleaner.position, &entries, removed);
+  const Status s = sweep_leaves(w, {index, *table}, table_no, kLeavesPerRound, &cleaner.position,
+                                &entries, removed);
   cleaner.sweeping = ok(s);
   if (code(s) == LS_END) index.rows_gone_swept.store(cleaner.gone, std::memory_order_relaxed);
   // A file that was dropped meanwhile is no failure.

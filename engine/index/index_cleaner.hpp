@@ -1,7 +1,8 @@
-// index_cleaner.hpp - sweeping in the background: indexes whose table has lost many rows since they were last swept.
+// index_cleaner.hpp - sweeping in the background: indexes of tables that have lost many rows since
+// the index was last swept.
 //
-// An index remembers from its last insertion where its row ids point to (FileSlot::table_slot, table_no).  That file may be gone
-// or replaced by now: its number tells.
+// An index remembers from its last insertion where its row ids point to (FileSlot::table_slot,
+// table_no).  That file may be gone or replaced by now: its number tells.
 #pragma once
 #include "index/index.hpp"
 

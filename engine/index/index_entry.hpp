@@ -1,9 +1,10 @@
-// index_entry.hpp - the bytes of an index entry: key in its leaf = normalized key | row id (5 bytes, big endian), value =
-// payload.
+// index_entry.hpp - the bytes of an index entry: key in its leaf = normalized key | row id (5
+// bytes, big endian), value = payload.
 //
-// E1  The keys of one index are prefix-free.  So entries with equal keys lie side by side, ordered by row id, everything that is
-//     compared with  key | 00 00 00 00 00  and  key | ff ff ff ff ff  falls outside of them, and a separator between two
-//     different keys leaves all entries of either on one side.
+// ENTRY-1  The keys of one index are prefix-free.  So entries with equal keys lie side by side,
+//          ordered by row id, everything that is compared with  key | 00 00 00 00 00  and  key | ff
+//          ff ff ff ff falls outside of them, and a separator between two different keys leaves all
+//          entries of either on one side.
 #pragma once
 #include <cstring>
 
@@ -18,7 +19,9 @@ static_assert(kMaxEntryKeyBytes <= kMaxKeyBytes && LS_MAX_ROW_ID >> (8 * kEntryR
 
 inline Bytes bytes_of(const ls_bytes &b) { return Bytes(b.data, b.len); }
 
-inline constexpr u32 max_payload_bytes(u32 key_bytes) { return Node::max_value_bytes(key_bytes + kEntryRowIdBytes); }
+inline constexpr u32 max_payload_bytes(u32 key_bytes) {
+  return Node::max_value_bytes(key_bytes + kEntryRowIdBytes);
+}
 
 class EntryKey {
  public:
@@ -26,7 +29,8 @@ class EntryKey {
   EntryKey(Bytes key, u64 row_id) : bytes_(static_cast<u32>(key.size()) + kEntryRowIdBytes) {
     if (!key.empty()) std::memcpy(data_, key.data(), key.size());
     const u64 be = __builtin_bswap64(row_id);
-    std::memcpy(data_ + key.size(), reinterpret_cast<const u8 *>(&be) + sizeof be - kEntryRowIdBytes, kEntryRowIdBytes);
+    std::memcpy(data_ + key.size(),
+                reinterpret_cast<const u8 *>(&be) + sizeof be - kEntryRowIdBytes, kEntryRowIdBytes);
   }
   operator Bytes() const { return Bytes(data_, bytes_); }
 
@@ -38,8 +42,8 @@ class EntryKey {
 // entry: at least kEntryRowIdBytes
 inline u64 entry_row_id(Bytes entry) {
   u64 be = 0;
-  std::memcpy(reinterpret_cast<u8 *>(&be) + sizeof be - kEntryRowIdBytes, entry.data() + entry.size() - kEntryRowIdBytes,
-              kEntryRowIdBytes);
+  std::memcpy(reinterpret_cast<u8 *>(&be) + sizeof be - kEntryRowIdBytes,
+              entry.data() + entry.size() - kEntryRowIdBytes, kEntryRowIdBytes);
   return __builtin_bswap64(be);
 }
 inline Bytes entry_key(Bytes entry) { return entry.first(entry.size() - kEntryRowIdBytes); }

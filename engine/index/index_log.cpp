@@ -8,7 +8,9 @@ namespace ls {
 
 namespace {
 
-Bytes operand(const u16 &value) { return Bytes(reinterpret_cast<const u8 *>(&value), sizeof value); }
+Bytes operand(const u16 &value) {
+  return Bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
+}
 
 Gsn append(Worker &w, const FileSlot &file, PageNo page, u8 code, Bytes a, Bytes b, Bytes c = {}) {
   if (!file.logged) return 0;
@@ -17,7 +19,9 @@ Gsn append(Worker &w, const FileSlot &file, PageNo page, u8 code, Bytes a, Bytes
   return w.log.finish();
 }
 
-Status bad(u8 code, const char *what) { return fail(LS_CORRUPT, "log record of an index (operation %x): %s", code, what); }
+Status bad(u8 code, const char *what) {
+  return fail(LS_CORRUPT, "log record of an index (operation %x): %s", code, what);
+}
 
 u16 load_u16(Bytes bytes, size_t at) {
   u16 value;
@@ -41,12 +45,14 @@ Status redo_insert(Node *node, u8 code, Bytes operands) {
 
 Status redo_remove(Node *node, u8 code, Bytes operands) {
   if (operands.size() < sizeof(u16)) return bad(code, "too short");
-  if (load_u16(operands, 0) != node->count || operands.size() % sizeof(u16) != 0) return bad(code, "the page has other entries");
+  if (load_u16(operands, 0) != node->count || operands.size() % sizeof(u16) != 0)
+    return bad(code, "the page has other entries");
   u16 positions[kMaxEntries];
   u32 n = 0;
   for (size_t at = sizeof(u16); at < operands.size(); at += sizeof(u16), n++) {
     const u16 pos = load_u16(operands, at);
-    if (pos >= node->count || (n > 0 && pos <= positions[n - 1])) return bad(code, "positions out of order");
+    if (pos >= node->count || (n > 0 && pos <= positions[n - 1]))
+      return bad(code, "positions out of order");
     positions[n] = pos;
   }
   remove_entries(node, std::span<const u16>(positions, n));
@@ -61,12 +67,15 @@ Gsn log_entry_insert(Worker &w, const FileSlot &file, PageNo page, Bytes entry, 
   return append(w, file, page, kIndexInsert, p, entry, payload);
 }
 
-Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf, std::span<const u16> positions) {
+Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf,
+                       std::span<const u16> positions) {
   const Bytes list(reinterpret_cast<const u8 *>(positions.data()), positions.size_bytes());
   return append(w, file, leaf.header.page_no, kIndexRemove, operand(leaf.count), list);
 }
 
-Gsn log_stale_entries(Worker &w, const FileSlot &file) { return append(w, file, kMetaPageNo, kIndexStale, {}, {}); }
+Gsn log_stale_entries(Worker &w, const FileSlot &file) {
+  return append(w, file, kMetaPageNo, kIndexStale, {}, {});
+}
 
 void remove_entries(Node *leaf, std::span<const u16> positions) {
   for (size_t i = positions.size(); i-- > 0;) leaf->remove(positions[i]);

@@ -57,7 +57,8 @@ Status IndexScan::next(ls_index_entry *entry) {
 Status IndexScan::ahead(std::span<u64> rows, u32 *n) {
   *n = 0;
   if (place_ != Place::kLeaf) return kOk;
-  for (i32 pos = pos_ + direction(); pos >= begin_ && pos < end_ && *n < rows.size(); pos += direction()) {
+  for (i32 pos = pos_ + direction(); pos >= begin_ && pos < end_ && *n < rows.size();
+       pos += direction()) {
     Bytes key;
     LS_TRY(whole_key_at(pos, &key));
     rows[(*n)++] = entry_row_id(key);
@@ -130,7 +131,8 @@ void IndexScan::end_at(Place place, bool *ended) {
 // From outside of the range to its first entry in the scan's direction.
 Status IndexScan::enter(bool *ended) {
   // At the end that the scan runs towards, or nothing to see.
-  *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) || (!unbounded_ && compare_keys(from_, to_) >= 0);
+  *ended = place_ == (backward_ ? Place::kBegin : Place::kEnd) ||
+           (!unbounded_ && compare_keys(from_, to_) >= 0);
   if (*ended) return kOk;
   searches_++;
   return read_at(backward_ ? to_ : from_, Start::kEdge);
@@ -175,7 +177,8 @@ Status IndexScan::enter_sought(bool *ended) {
   return kOk;
 }
 
-// An interrupted read may leave anything in the slice; called again, next() finds the place to go on in sought_.
+// An interrupted read may leave anything in the slice; called again, next() finds the place to go
+// on in sought_.
 Status IndexScan::next_leaf(bool *ended) {
   if (backward_) {
     sought_.set(node()->lower_fence());
@@ -196,11 +199,13 @@ Status IndexScan::next_leaf(bool *ended) {
   return read_at(sought_, Start::kFence);
 }
 
-// Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward the first >= bound (kSought: >
-// bound), backward the last < bound.
+// Take the range's entries out of the leaf next to `bound` in the scan's direction.  pos_: forward
+// the first >= bound (kSought: > bound), backward the last < bound.
 Status IndexScan::read_at(Bytes bound, Start start) {
   const bool last_leaf = start == Start::kEdge && unbounded_;
-  const BTree::Aim aim = !backward_ ? BTree::Aim::kAt : last_leaf ? BTree::Aim::kLast : BTree::Aim::kBefore;
+  const BTree::Aim aim = !backward_  ? BTree::Aim::kAt
+                         : last_leaf ? BTree::Aim::kLast
+                                     : BTree::Aim::kBefore;
   u16 begin = 0, end = 0, pos = 0;
   has_slice_ = false;
   const Status s = BTree(w_.ctx, index_).read_leaf(bound, aim, [&](const Node &leaf) {
@@ -224,7 +229,8 @@ Status IndexScan::read_at(Bytes bound, Start start) {
   pos_ = pos;
   if (backward_) {
     pos_--;
-  } else if (start == Start::kSought && pos_ >= begin_ && pos_ < end_ && compare_keys(key_at(pos_), bound) == 0) {
+  } else if (start == Start::kSought && pos_ >= begin_ && pos_ < end_ &&
+             compare_keys(key_at(pos_), bound) == 0) {
     pos_++;
   }
   has_slice_ = true;

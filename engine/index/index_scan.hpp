@@ -1,12 +1,15 @@
-// index_scan.hpp - scans over the entries of an index, both directions, on private copies of what lies in the range.
+// index_scan.hpp - scans over the entries of an index, both directions, on private copies of what
+// lies in the range.
 //
-// A scan copies the entries of its range out of one leaf at a time (few bytes for a look-up) and returns them from there: no
-// latch is held between calls.  Where to go on is told by the fences of that leaf, so splits, merges and removals by others
-// neither hide nor repeat an entry.
+// A scan copies the entries of its range out of one leaf at a time (few bytes for a look-up) and
+// returns them from there: no latch is held between calls.  Where to go on is told by the fences of
+// that leaf, so splits, merges and removals by others neither hide nor repeat an entry.
 //
-// After a failure only range() and close() make sense; after LS_INTERRUPTED the call can be made again.
+// After a failure only range() and close() make sense; after LS_INTERRUPTED the call can be made
+// again.
 //
-// Place: on the entry last returned, before the first or behind the last of the range (after LS_END), or at a point sought.
+// Place: on the entry last returned, before the first or behind the last of the range (after
+// LS_END), or at a point sought.
 #pragma once
 #include <span>
 
@@ -27,15 +30,15 @@ class IndexScan {
   void range(Bytes from, Bytes to, bool unbounded, bool backward);
   // LS_OK or LS_END; what *entry refers to is valid until the next call.
   Status next(ls_index_entry *entry);
-  // The rows of the entries that next() would return, as far as they are in the copied leaf and *rows has room; their number in *n.  The
-  // place stays where it is.
+  // The rows of the entries that next() would return, as far as they are in the copied leaf and
+  // *rows has room; their number in *n.  The place stays where it is.
   Status ahead(std::span<u64> rows, u32 *n);
   // To the nth (from 1) of those.
   Status skip(u32 n, ls_index_entry *entry);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
-  // Remember the place; and go back to it, if all that was read since range() or seek() is in one leaf and this one is still as it
-  // was copied.  *entry: there, unless it is an end of the range.
+  // Remember the place; and go back to it, if all that was read since range() or seek() is in one
+  // leaf and this one is still as it was copied.  *entry: there, unless it is an end of the range.
   void mark();
   bool confirm(ls_index_entry *entry);
   // Some entry of the range, about in the middle of its entries.  LS_END: there is none.
@@ -74,7 +77,9 @@ class IndexScan {
   void end_at(Place place, bool *ended);
   i32 direction() const { return backward_ ? -1 : 1; }
   const Node *node() const { return reinterpret_cast<const Node *>(slice_); }
-  Bytes key_at(i32 pos) { return Bytes(key_, node()->copy_key_behind_prefix(static_cast<u16>(pos), key_)); }
+  Bytes key_at(i32 pos) {
+    return Bytes(key_, node()->copy_key_behind_prefix(static_cast<u16>(pos), key_));
+  }
 
   Worker &w_;
   FileSlot &index_;
@@ -83,15 +88,17 @@ class IndexScan {
   bool unbounded_ = false;
   bool has_slice_ = false;
   bool crossed_ = false;      // since range() or seek(): to another leaf
-  Start sought_start_ = Start::kSought;  // kFence: of the next leaf, which an interrupted read has not got
+  // kFence: of the next leaf, which an interrupted read has not got
+  Start sought_start_ = Start::kSought;
   i32 begin_ = 0, end_ = 0;   // positions of the slice: entries of the range in the leaf
   i32 pos_ = 0;               // begin_ - 1 .. end_
   Place marked_place_ = Place::kEnd;
   i32 marked_pos_ = 0;
-  BTree::Seen seen_;          // the leaf of the slice
+  BTree::PageStamp seen_;          // the leaf of the slice
   u64 searches_ = 0;
   Bound from_, to_, sought_;
-  u8 key_[kMaxKeyBytes];                 // of the entry last returned; begins with the leaf's prefix
+  // of the entry last returned; begins with the leaf's prefix
+  u8 key_[kMaxKeyBytes];
   alignas(64) u8 slice_[kPageSize];      // Node::copy_slice
 };
 

@@ -1,10 +1,12 @@
-// index_stale.cpp - entries with a key that their row has no more, since it was updated under the same row id.
+// index_stale.cpp - entries with a key that their row has no more, since it was updated under the
+// same row id.
 //
-// Only the host can tell: it knows what keys the versions of a row have.  What may happen while it asks is that the row gets the
-// key again.
-// S1  A row gets its key before its entry is inserted.  Who inserts an entry that is there already changes the version of its leaf.
-//     So if the leaf has the version that was there before the row was asked, no row has got the key since without
-//     either showing it when asked, or being about to insert the entry.
+// Only the host can tell: it knows what keys the versions of a row have.  What may happen while it
+// asks is that the row gets the key again.
+// STALE-1  A row gets its key before its entry is inserted.  A worker that inserts an entry that is
+//          there already changes the version of its leaf.  So if the leaf has the version that was
+//          there before the row was asked, no row has got the key since without either showing it
+//          when asked, or being about to insert the entry.
 #include "buffer/page.hpp"
 #include "index/index_clean.hpp"
 #include "index/index_log.hpp"
@@ -29,15 +31,19 @@ Status index_note_stale(Worker &w, FileSlot &index) {
   return kOk;
 }
 
-Status index_look(Worker &w, FileSlot &index, Bytes key, u64 row_id, BTree::Seen *seen) {
+Status index_look(Worker &w, FileSlot &index, Bytes key, u64 row_id, BTree::PageStamp *seen) {
   if (key.size() > LS_MAX_KEY_BYTES || row_id > LS_MAX_ROW_ID) return make_status(LS_NOT_FOUND);
   const EntryKey entry(key, row_id);
   bool found = false;
-  LS_TRY(BTree(w.ctx, index).read_leaf(entry, BTree::Aim::kAt, [&](const Node &leaf) { leaf.lower_bound(entry, &found); }, seen));
+  LS_TRY(BTree(w.ctx, index)
+             .read_leaf(
+                 entry, BTree::Aim::kAt, [&](const Node &leaf) { leaf.lower_bound(entry, &found); },
+                 seen));
   return found ? kOk : make_status(LS_NOT_FOUND);
 }
 
-Status index_remove_seen(Worker &w, FileSlot &index, Bytes key, u64 row_id, const BTree::Seen &seen, bool *removed) {
+Status index_remove_seen(Worker &w, FileSlot &index, Bytes key, u64 row_id,
+                         const BTree::PageStamp &seen, bool *removed) {
   *removed = false;
   BTree tree(w.ctx, index);
   const EntryKey entry(key, row_id);

@@ -1,8 +1,8 @@
-// fault.hpp - makes chosen system calls on files fail: for tests only.  Off (one relaxed load per call) until the first
-// rule is added.  Rules are private to the process and thread-safe.
+// fault.hpp - makes chosen system calls on files fail: for tests only.  Off (one relaxed load per
+// call) until the first rule is added.  Rules are private to the process and thread-safe.
 //
-// Matching: operation kind and a part of the path.  A rule acts on its `nth` matching call, counted from when it was
-// added, and with `every` on all later ones too.  The first acting rule decides.
+// Matching: operation kind and a part of the path.  A rule acts on its `nth` matching call, counted
+// from when it was added, and with `every` on all later ones too.  The first acting rule decides.
 #pragma once
 #include <sys/types.h>
 
@@ -19,7 +19,8 @@ enum class FaultOp : u8 { kOpen, kRead, kWrite, kSync, kExtend, kRename, kUnlink
 enum class FaultOutcome : u8 {
   kFail,     // report `error`
   kSucceed,  // report success although only `first_bytes` were written (or nothing was synced)
-  kCrash,    // power loss: call on_crash, then every operation on any path fails with EIO until fault_clear
+  // power loss: call on_crash, then every operation on any path fails with EIO until fault_clear
+  kCrash,
 };
 
 struct FaultRule {
@@ -41,8 +42,9 @@ inline std::atomic<bool> fault_rules_exist{false};
 // Tests add rules before they start what shall fail, so relaxed will do.
 inline bool fault_active() { return fault_rules_exist.load(std::memory_order_relaxed); }
 
-// Told of every call that is really made and changes a file, right before and right after: for simulators of power loss.
-// (Writes that go through io_uring are not seen: add a rule, it may be one that matches nothing.)
+// Told of every call that is really made and changes a file, right before and right after: for
+// simulators of power loss.  (Writes that go through io_uring are not seen: add a rule, it may be
+// one that matches nothing.)
 struct FileCall {
   FaultOp op;              // kOpen: only with O_CREAT
   int fd = -1;             // kWrite, kSync, kExtend
@@ -57,7 +59,7 @@ class FileObserver {
   virtual u64 before(const FileCall &call) = 0;   // returns what after() gets
   virtual void after(const FileCall &call, u64 token, bool success) = 0;
 };
-// Set before the threads start whose calls it shall see.
+// Set before the threads start of which it shall see the calls.
 inline std::atomic<FileObserver *> file_observer{nullptr};
 
 // For the callers of system calls: what happens to this one.

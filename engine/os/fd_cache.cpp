@@ -55,7 +55,7 @@ struct Cache {
     by_key[made.front().key] = made.begin();
     by_use.splice(by_use.begin(), made);
   }
-  // To `taken`; closed by whoever drops the last reference.
+  // To `taken`; closed by the thread that drops the last reference.
   void take(std::list<Entry>::iterator entry, std::list<Entry> *taken) {
     by_key.erase(entry->key);
     taken->splice(taken->begin(), by_use, entry);
@@ -69,7 +69,8 @@ struct Cache {
 // Null until first use in this process.
 std::atomic<Cache *> g_cache{nullptr};
 
-// Only the pointer: the memory and descriptors the child inherited are few, and its parent's mutex may be locked.
+// Only the pointer: the memory and descriptors the child inherited are few, and its parent's mutex
+// may be locked.
 void forget_after_fork() { g_cache.store(nullptr, std::memory_order_relaxed); }
 
 Cache &cache() {
@@ -79,7 +80,9 @@ Cache &cache() {
   static const int registered = pthread_atfork(nullptr, nullptr, forget_after_fork);
   (void)registered;
   Cache *fresh = new Cache;
-  if (g_cache.compare_exchange_strong(c, fresh, std::memory_order_acq_rel, std::memory_order_acquire)) return *fresh;
+  if (g_cache.compare_exchange_strong(c, fresh, std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+    return *fresh;
   delete fresh;
   return *c;
 }
@@ -111,7 +114,8 @@ Status open_segment(Cache &c, const FileRef &file, u32 segment, SegmentOpen mode
   if (fd < 0) {
     int error = errno;
     // A dropped database takes the directory along; a file in its place is no file of ours.
-    if (error == ENOENT || error == ENOTDIR) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path.text);
+    if (error == ENOENT || error == ENOTDIR)
+      return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path.text);
     return fail_errno(error, path.text, "could not open relation file");
   }
   opened->set(fd, direct);
@@ -163,7 +167,7 @@ Status get(const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) 
   made.push_front({key, opened});
   {
     std::lock_guard lock(c.mutex);
-    if ((*out = c.find(key))) return kOk;  // somebody else was faster; ours closes
+    if ((*out = c.find(key))) return kOk;  // another thread was faster; `opened` closes
     c.add(made);
     c.shrink_to(g_max_fds, &dropped);
   }

@@ -1,7 +1,9 @@
-// fd_cache.hpp - open descriptors of relation file segments, per process, bounded, least recently used go first.
+// fd_cache.hpp - open descriptors of relation file segments, per process, bounded, least recently
+// used go first.
 //
-// A descriptor that is in use stays open although it has left the cache (shared_ptr).  After fork the child begins with
-// an empty cache of its own: the parent's may be locked by a thread that does not exist in the child.
+// A descriptor that is in use stays open although it has left the cache (shared_ptr).  After fork
+// the child begins with an empty cache of its own: the parent's may be locked by a thread that does
+// not exist in the child.
 #pragma once
 #include <memory>
 

@@ -19,7 +19,7 @@ namespace ls {
 
 namespace {
 
-// Set once before threads start; atomic so that a test that changes it races with nobody.
+// Set once before threads start; atomic so that a test that changes it races with no thread.
 std::atomic<bool> g_fsync{true};
 
 constexpr size_t kZeroChunk = 256 * 1024;
@@ -37,7 +37,8 @@ Status missing_segment(const FileRef &file, u32 segment) {
   if (segment == 0) return make_status(LS_NOT_FOUND);  // details are recorded
   struct stat st;
   SegmentPath first(file, 0);
-  if (stat(first.text, &st) == 0) return fail(LS_END, "page lies beyond the end of \"%s\"", first.text);
+  if (stat(first.text, &st) == 0)
+    return fail(LS_END, "page lies beyond the end of \"%s\"", first.text);
   return fail(LS_NOT_FOUND, "file \"%s\" does not exist", first.text);
 }
 
@@ -91,7 +92,8 @@ Status sync_name(const FileRef &file, const char *path) {
   return status;
 }
 
-Status read_direct_bounced(const OpenSegment &segment, u8 *buffer, u64 offset, const char *path, ssize_t *got) {
+Status read_direct_bounced(const OpenSegment &segment, u8 *buffer, u64 offset, const char *path,
+                           ssize_t *got) {
   alignas(kPageSize) u8 bounce[kPageSize];
   *got = sys_pread(segment.fd(), bounce, kPageSize, offset, path);
   if (*got < 0) return fail_errno(errno, path, "could not read page");
@@ -99,7 +101,8 @@ Status read_direct_bounced(const OpenSegment &segment, u8 *buffer, u64 offset, c
   return kOk;
 }
 
-int write_direct_bounced(const OpenSegment &segment, const u8 *buffer, u64 offset, const char *path) {
+int write_direct_bounced(const OpenSegment &segment, const u8 *buffer, u64 offset,
+                         const char *path) {
   alignas(kPageSize) u8 bounce[kPageSize];
   std::memcpy(bounce, buffer, kPageSize);
   return sys_pwrite(segment.fd(), bounce, kPageSize, offset, path);
@@ -126,12 +129,15 @@ Status file_read_page(const FileRef &file, PageNo page, u8 *buffer) {
     got = sys_pread(segment->fd(), buffer, kPageSize, offset, file.path);
     if (got < 0) return fail_errno(errno, file.path, "could not read page %u", page);
   }
-  if (got < static_cast<ssize_t>(kPageSize)) return fail(LS_END, "page %u lies beyond the end of \"%s\"", page, file.path);
-  if (is_zero_page(buffer)) return fail(LS_END, "page %u of \"%s\" was never written", page, file.path);
+  if (got < static_cast<ssize_t>(kPageSize))
+    return fail(LS_END, "page %u lies beyond the end of \"%s\"", page, file.path);
+  if (is_zero_page(buffer))
+    return fail(LS_END, "page %u of \"%s\" was never written", page, file.path);
   return kOk;
 }
 
-Status file_write_page_to(const OpenSegment &segment, const FileRef &file, PageNo page, const u8 *buffer) {
+Status file_write_page_to(const OpenSegment &segment, const FileRef &file, PageNo page,
+                          const u8 *buffer) {
   u64 offset = u64{page % kPagesPerSegment} * kPageSize;
   int result = segment.direct() && !is_aligned(buffer)
                    ? write_direct_bounced(segment, buffer, offset, file.path)
@@ -191,7 +197,8 @@ Status file_pages(const FileRef &file, u32 *pages) {
     struct stat st;
     if (stat(path.text, &st) < 0) {
       int error = errno;
-      if (error != ENOENT && error != ENOTDIR) return fail_errno(error, path.text, "could not stat relation file");
+      if (error != ENOENT && error != ENOTDIR)
+        return fail_errno(error, path.text, "could not stat relation file");
       if (segment_no == 0) return fail(LS_NOT_FOUND, "file \"%s\" does not exist", path.text);
       return kOk;
     }
@@ -215,7 +222,8 @@ Status file_sync(const FileRef &file, bool *lost) {
       return fail_errno(errno, path.text, "could not sync relation file");
     }
     struct stat st;
-    if (fstat(segment->fd(), &st) < 0) return fail_errno(errno, path.text, "could not stat relation file");
+    if (fstat(segment->fd(), &st) < 0)
+      return fail_errno(errno, path.text, "could not stat relation file");
     if (static_cast<u64>(st.st_size) < kSegmentBytes) return kOk;
   }
 }

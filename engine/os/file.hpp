@@ -1,7 +1,8 @@
-// file.hpp - every system call on files goes through here, so tests can make them fail (os/fault.hpp).
+// file.hpp - every system call on files goes through here, so tests can make them fail
+// (os/fault.hpp).
 //
-// Relation files: segments of 1 GiB ("path", "path.1", ...), opened on demand and cached per process
-// (bounded LRU, thread-safe), keyed by file number: a forgotten number is closed lazily.
+// Relation files: segments of 1 GiB ("path", "path.1", ...), opened on demand and cached per
+// process (bounded LRU, thread-safe), keyed by file number: a forgotten number is closed lazily.
 #pragma once
 #include <span>
 
@@ -15,17 +16,18 @@ struct FileRef {
   const char *path;  // first segment, relative to the root directory
 };
 
-// Process-wide settings, once per process before use.  Without direct I/O in the file system (tmpfs) files are opened
-// buffered.  fsync == false: no sync function here does anything.
+// Process-wide settings, once per process before use.  Without direct I/O in the file system
+// (tmpfs) files are opened buffered.  fsync == false: no sync function here does anything.
 void file_setup(const char *root_dir, bool direct_io, bool fsync, u32 max_fds);
 
-// Read one page.  LS_END when it lies (partly) beyond the end of the file or was never written (a hole, or space that
-// file_extend allocated: all zeros, which no page of ours is); LS_NOT_FOUND when the file is gone.
+// Read one page.  LS_END when it lies (partly) beyond the end of the file or was never written (a
+// hole, or space that file_extend allocated: all zeros, which no page of ours is); LS_NOT_FOUND
+// when the file is gone.
 Status file_read_page(const FileRef &file, PageNo page, u8 *buffer);
 Status file_write_page(const FileRef &file, PageNo page, const u8 *buffer);
-// Grow to at least `pages` pages with space really allocated (ENOSPC shows here, not at write-back).  Segments are
-// filled to 1 GiB before the next is created; the first is the host's: LS_NOT_FOUND when it does not exist.  One caller
-// per file at a time.
+// Grow to at least `pages` pages with space really allocated (ENOSPC shows here, not at
+// write-back).  Segments are filled to 1 GiB before the next is created; the first is the host's:
+// LS_NOT_FOUND when it does not exist.  One caller per file at a time.
 Status file_extend(const FileRef &file, u32 pages);
 // Shrink to so many pages, if it has more.  Segments that are emptied stay, for other processes may
 // have them open.  Not beside file_extend.
@@ -43,16 +45,18 @@ struct IoRingDeleter {
   void operator()(IoRing *ring) const { io_ring_destroy(ring); }
 };
 
-// A batch of page writes by io_uring (or pwrite where the kernel has none).  Buffers must stay until io_write_pages returns.
+// A batch of page writes by io_uring (or pwrite where the kernel has none).  Buffers must stay
+// until io_write_pages returns.
 struct PageWrite {
   FileRef file;
   PageNo page;
   const u8 *buffer;
   Status status{LS_OK};  // result
 };
-Status io_write_pages(IoRing *ring, std::span<PageWrite> writes);  // all done at return; first failure returned
+// all done at return; first failure returned
+Status io_write_pages(IoRing *ring, std::span<PageWrite> writes);
 
-// Plain files (log segments, tear guard, control file): absolute paths.
+// Plain files (log segments, doublewrite buffer, control file): absolute paths.
 class File {
  public:
   File() = default;
@@ -61,11 +65,13 @@ class File {
   ~File();
   // flags as open(2) without the access mode; created 0600.
   Status open(const char *path, int flags);
-  // Past the page cache if file_setup says so and the file system can: write_at takes only multiples of 4096 then, everywhere.
+  // Past the page cache if file_setup says so and the file system can: write_at takes only
+  // multiples of 4096 then, everywhere.
   Status open_direct(const char *path);
   void close();
   bool is_open() const { return fd_ >= 0; }
-  Status read_at(u64 offset, void *buffer, size_t bytes, size_t *got);  // short only at the end of the file
+  // short only at the end of the file
+  Status read_at(u64 offset, void *buffer, size_t bytes, size_t *got);
   Status write_at(u64 offset, const void *buffer, size_t bytes);        // all or an error
   Status sync_data();
   Status truncate(u64 bytes);
@@ -76,7 +82,8 @@ class File {
   int fd_ = -1;
   char path_[640] = "";
 };
-Status file_write_atomically(const char *path, std::span<const u8> bytes);  // temp, sync, rename, sync dir
+// temp, sync, rename, sync dir
+Status file_write_atomically(const char *path, std::span<const u8> bytes);
 Status file_unlink(const char *path);   // absent is fine
 Status file_rename(const char *from, const char *to);
 Status directory_sync(const char *path);

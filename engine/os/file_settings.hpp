@@ -6,6 +6,7 @@ namespace ls {
 
 bool file_fsync_enabled();
 // pwrite of one page, bounced when the segment is direct and the buffer is not aligned.
-Status file_write_page_to(const OpenSegment &segment, const FileRef &file, PageNo page, const u8 *buffer);
+Status file_write_page_to(const OpenSegment &segment, const FileRef &file, PageNo page,
+                          const u8 *buffer);
 
 }  // namespace ls

@@ -32,7 +32,8 @@ std::atomic<HostWatch> g_watch{nullptr};
 
 // FUTEX_WAIT_BITSET takes an absolute time, so a retry needs no arithmetic.
 long wait_until(std::atomic<u32> *word, u32 expected, const timespec *deadline) {
-  return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, expected, deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
+  return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, expected, deadline, nullptr,
+                 FUTEX_BITSET_MATCH_ANY);
 }
 
 bool wait(std::atomic<u32> *word, u32 expected, i64 timeout_us, bool retry_signals) {
@@ -79,8 +80,10 @@ int futex_wake_all(std::atomic<u32> *word) { return futex_wake(word, INT_MAX); }
 
 bool futex_try_lock(std::atomic<u32> &word) {
   u32 expected = kFree;
-  // Acquire pairs with futex_unlock's release.  Sequentially consistent, also when it fails: see wal/group_commit.cpp, wake_waiters.
-  return word.compare_exchange_strong(expected, kHeld, std::memory_order_seq_cst, std::memory_order_seq_cst);
+  // Acquire pairs with futex_unlock's release.  Sequentially consistent, also when it fails: see
+  // wal/group_commit.cpp, wake_waiters.
+  return word.compare_exchange_strong(expected, kHeld, std::memory_order_seq_cst,
+                                      std::memory_order_seq_cst);
 }
 
 void futex_lock(std::atomic<u32> &word) {
@@ -88,8 +91,10 @@ void futex_lock(std::atomic<u32> &word) {
     if (word.load(std::memory_order_relaxed) == kFree && futex_try_lock(word)) return;
     cpu_relax();
   }
-  // From here on we hold it as "contended": whoever takes it this way cannot know whether others still sleep.
-  while (word.exchange(kContended, std::memory_order_acquire) != kFree) futex_wait(&word, kContended, -1);
+  // From here on this thread holds it as "contended": one that takes it this way cannot know
+  // whether others still sleep.
+  while (word.exchange(kContended, std::memory_order_acquire) != kFree)
+    futex_wait(&word, kContended, -1);
 }
 
 void futex_unlock(std::atomic<u32> &word) {

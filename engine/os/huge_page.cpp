@@ -17,7 +17,8 @@ namespace ls {
 HugePageAnswer make_huge_page(u8 *at) {
   LS_ASSERT(reinterpret_cast<size_t>(at) % kHugePage == 0);
   if (madvise(at, kHugePage, MADV_COLLAPSE) == 0) return HugePageAnswer::kDone;
-  return errno == EAGAIN || errno == EBUSY || errno == ENOMEM ? HugePageAnswer::kLater : HugePageAnswer::kNever;
+  return errno == EAGAIN || errno == EBUSY || errno == ENOMEM ? HugePageAnswer::kLater
+                                                              : HugePageAnswer::kNever;
 }
 
 }  // namespace ls

@@ -12,7 +12,8 @@ enum class HugePageAnswer : u8 {
   kNever,   // not this memory, or not on this system
 };
 
-// The 2 MiB at `at`, a multiple of that, of which something has been written.  The bytes stay, and others may use them meanwhile.
+// The 2 MiB at `at`, a multiple of that, of which something has been written.  The bytes stay, and
+// others may use them meanwhile.
 HugePageAnswer make_huge_page(u8 *at);
 
 }  // namespace ls

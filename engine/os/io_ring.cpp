@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "os/fault.hpp"
 #include "os/file_settings.hpp"
+#include "os/io_wait.hpp"
 
 namespace ls {
 
@@ -16,7 +17,9 @@ constexpr u32 kMaxEntries = 4096;
 
 bool is_aligned(const void *p) { return reinterpret_cast<uintptr_t>(p) % kPageSize == 0; }
 
-void write_plainly(PageWrite &write) { write.status = file_write_page(write.file, write.page, write.buffer); }
+void write_plainly(PageWrite &write) {
+  write.status = file_write_page(write.file, write.page, write.buffer);
+}
 
 }  // namespace
 
@@ -31,22 +34,17 @@ IoRing::~IoRing() {
 
 // All that was queued, or 0 when the kernel takes nothing: then the ring is not used again.
 u32 IoRing::submit(u32 queued) {
-  u32 submitted = 0;
-  while (submitted < queued) {
-    int n = io_uring_submit_and_wait(&ring_, queued - submitted);
-    if (n > 0) submitted += static_cast<u32>(n);
-    if (n < 0 && n != -EINTR && n != -EAGAIN && n != -EBUSY) {
-      LS_CHECK(submitted == 0, "io_uring took a part of a batch and then failed");
-      io_uring_queue_exit(&ring_);
-      usable_ = false;
-      break;
-    }
-  }
-  return submitted;
+  const u32 refused = io_submit(ring_);
+  if (refused == 0) return queued;
+  LS_CHECK(refused >= queued, "io_uring took a part of a batch and then failed");
+  io_uring_queue_exit(&ring_);
+  usable_ = false;
+  return 0;
 }
 
-// The segments stay referenced until every completion is in.  What the ring could not do whole (short write, EAGAIN, a
-// kernel without the operation) is done again by pwrite, which then names the error.
+// The segments stay referenced until every completion is in.  What the ring could not do whole
+// (short write, EAGAIN, a kernel without the operation) is done again by pwrite, which then names
+// the error.
 void IoRing::write_batch(std::span<PageWrite> writes) noexcept {
   LS_ASSERT(writes.size() <= entries_);
   std::fill_n(complete_.begin(), writes.size(), 0);
@@ -54,7 +52,9 @@ void IoRing::write_batch(std::span<PageWrite> writes) noexcept {
   for (size_t i = 0; i < writes.size(); i++) {
     PageWrite &write = writes[i];
     SegmentRef &segment = segments_[i];
-    if (!ok(fd_cache_get(write.file, write.page / kPagesPerSegment, SegmentOpen::kExisting, &segment))) continue;
+    if (!ok(fd_cache_get(write.file, write.page / kPagesPerSegment, SegmentOpen::kExisting,
+                         &segment)))
+      continue;
     if (segment->direct() && !is_aligned(write.buffer)) continue;
     io_uring_sqe *sqe = io_uring_get_sqe(&ring_);
     if (!sqe) break;
@@ -64,10 +64,7 @@ void IoRing::write_batch(std::span<PageWrite> writes) noexcept {
     queued++;
   }
   for (u32 left = submit(queued); left > 0;) {
-    io_uring_cqe *cqe;
-    const int result = io_uring_wait_cqe(&ring_, &cqe);
-    if (result == -EINTR || result == -EAGAIN) continue;
-    LS_CHECK(result == 0, "io_uring wait");
+    io_uring_cqe *cqe = io_wait(ring_, left);
     complete_[io_uring_cqe_get_data64(cqe)] = cqe->res == static_cast<int>(kPageSize);
     io_uring_cqe_seen(&ring_, cqe);
     left--;
@@ -98,7 +95,8 @@ Status io_write_pages(IoRing *ring, std::span<PageWrite> writes) {
     }
     done += n;
   }
-  // last_error() describes the failure that happened last; make it and the status returned the same one.
+  // last_error() describes the failure that happened last; make it and the status returned the same
+  // one.
   for (PageWrite &write : writes) {
     if (ok(write.status)) continue;
     return write.status;

@@ -1,4 +1,5 @@
-// io_ring.hpp - an io_uring, used by one thread at a time; without one (old kernel, seccomp, limits) the callers use pwrite.
+// io_ring.hpp - an io_uring, used by one thread at a time; without one (old kernel, seccomp,
+// limits) the callers use pwrite.
 #pragma once
 #include <liburing.h>
 

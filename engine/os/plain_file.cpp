@@ -1,4 +1,4 @@
-// Plain files and directories: log segments, tear guard, control file.
+// Plain files and directories: log segments, doublewrite buffer, control file.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,7 +32,8 @@ File::~File() { close(); }
 
 Status File::open(const char *path, int flags) {
   close();
-  if (std::strlen(path) >= sizeof path_) return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
+  if (std::strlen(path) >= sizeof path_)
+    return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
   std::strcpy(path_, path);
   fd_ = sys_open(path, flags | O_RDWR);
   if (fd_ >= 0) return kOk;
@@ -61,7 +62,8 @@ Status File::read_at(u64 offset, void *buffer, size_t bytes, size_t *got) {
 
 Status File::write_at(u64 offset, const void *buffer, size_t bytes) {
   LS_ASSERT(is_open());
-  if (sys_pwrite(fd_, buffer, bytes, offset, path_) < 0) return fail_errno(errno, path_, "could not write file");
+  if (sys_pwrite(fd_, buffer, bytes, offset, path_) < 0)
+    return fail_errno(errno, path_, "could not write file");
   return kOk;
 }
 
@@ -74,7 +76,8 @@ Status File::sync_data() {
 
 Status File::truncate(u64 bytes) {
   LS_ASSERT(is_open());
-  if (sys_ftruncate(fd_, bytes, path_) < 0) return fail_errno(errno, path_, "could not truncate file");
+  if (sys_ftruncate(fd_, bytes, path_) < 0)
+    return fail_errno(errno, path_, "could not truncate file");
   return kOk;
 }
 
@@ -89,7 +92,8 @@ Status File::size(u64 *bytes) {
 Status file_write_atomically(const char *path, std::span<const u8> bytes) {
   char temporary[700];
   int length = std::snprintf(temporary, sizeof temporary, "%s.tmp", path);
-  if (length < 0 || static_cast<size_t>(length) >= sizeof temporary) return fail(LS_INVALID, "path is too long");
+  if (length < 0 || static_cast<size_t>(length) >= sizeof temporary)
+    return fail(LS_INVALID, "path is too long");
   {
     File file;
     LS_TRY(file.open(temporary, O_CREAT | O_TRUNC));
@@ -108,12 +112,14 @@ Status file_write_atomically(const char *path, std::span<const u8> bytes) {
 }
 
 Status file_unlink(const char *path) {
-  if (sys_unlink(path) < 0 && errno != ENOENT) return fail_errno(errno, path, "could not remove file");
+  if (sys_unlink(path) < 0 && errno != ENOENT)
+    return fail_errno(errno, path, "could not remove file");
   return kOk;
 }
 
 Status file_rename(const char *from, const char *to) {
-  if (sys_rename(from, to) < 0) return fail_errno(errno, from, "could not rename file to \"%s\"", to);
+  if (sys_rename(from, to) < 0)
+    return fail_errno(errno, from, "could not rename file to \"%s\"", to);
   return kOk;
 }
 
@@ -125,7 +131,8 @@ Status directory_sync(const char *path) {
   int error = errno;
   ::close(fd);
   // Some file systems cannot sync a directory; then they do not need it.
-  if (result < 0 && error != EINVAL && error != EBADF) return fail_errno(error, path, "could not sync directory");
+  if (result < 0 && error != EINVAL && error != EBADF)
+    return fail_errno(error, path, "could not sync directory");
   return kOk;
 }
 

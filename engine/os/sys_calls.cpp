@@ -68,8 +68,8 @@ int pwrite_all(int fd, const void *buffer, size_t bytes, u64 offset) {
                   [&] { return pwrite_plainly(fd, buffer, bytes, offset); });
 }
 
-// A torn write: the first bytes reach the file through a buffered descriptor of its own, because a direct one could not
-// write a part of a sector.
+// A torn write: the first bytes reach the file through a buffered descriptor of its own, because a
+// direct one could not write a part of a sector.
 void write_torn(int fd, const void *buffer, size_t bytes, u64 offset) {
   char self[64];
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
@@ -93,7 +93,8 @@ ssize_t sys_pread(int fd, void *buffer, size_t bytes, u64 offset, const char *pa
   char *to = static_cast<char *>(buffer);
   size_t done = 0;
   while (done < bytes) {
-    ssize_t n = retry([&] { return pread(fd, to + done, bytes - done, static_cast<off_t>(offset + done)); });
+    ssize_t n = retry(
+        [&] { return pread(fd, to + done, bytes - done, static_cast<off_t>(offset + done)); });
     if (n < 0) return -1;
     if (n == 0) break;
     done += static_cast<size_t>(n);
@@ -114,18 +115,21 @@ int sys_pwrite(int fd, const void *buffer, size_t bytes, u64 offset, const char 
 
 int sys_fdatasync(int fd, const char *path) {
   if (auto result = faulted(FaultOp::kSync, path)) return *result;
-  return observed({.op = FaultOp::kSync, .fd = fd}, [&] { return retry([&] { return fdatasync(fd); }); });
+  return observed({.op = FaultOp::kSync, .fd = fd},
+                  [&] { return retry([&] { return fdatasync(fd); }); });
 }
 
 int sys_fsync(int fd, const char *path) {
   if (auto result = faulted(FaultOp::kSync, path)) return *result;
-  return observed({.op = FaultOp::kSync, .fd = fd}, [&] { return retry([&] { return fsync(fd); }); });
+  return observed({.op = FaultOp::kSync, .fd = fd},
+                  [&] { return retry([&] { return fsync(fd); }); });
 }
 
 int sys_fallocate(int fd, u64 offset, u64 bytes, const char *path) {
   if (auto result = faulted(FaultOp::kExtend, path)) return *result;
   return observed({.op = FaultOp::kExtend, .fd = fd}, [&] {
-    return retry([&] { return fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)); });
+    return retry(
+        [&] { return fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)); });
   });
 }
 
@@ -137,7 +141,8 @@ int sys_ftruncate(int fd, u64 bytes, const char *path) {
 
 int sys_rename(const char *from, const char *to) {
   if (auto result = faulted(FaultOp::kRename, from)) return *result;
-  return observed({.op = FaultOp::kRename, .path = from, .to = to}, [&] { return rename(from, to); });
+  return observed({.op = FaultOp::kRename, .path = from, .to = to},
+                  [&] { return rename(from, to); });
 }
 
 int sys_unlink(const char *path) {

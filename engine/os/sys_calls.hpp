@@ -1,5 +1,5 @@
-// sys_calls.hpp - the system calls on files, each with the fault layer in front.  Results and errno as the call itself;
-// EINTR is retried.  `path` is for the fault rules only.
+// sys_calls.hpp - the system calls on files, each with the fault layer in front.  Results and errno
+// as the call itself; EINTR is retried.  `path` is for the fault rules only.
 #pragma once
 #include <sys/types.h>
 
@@ -7,8 +7,10 @@
 
 namespace ls {
 
-int sys_open(const char *path, int flags);                                      // O_CLOEXEC added, mode 0600
-ssize_t sys_pread(int fd, void *buffer, size_t bytes, u64 offset, const char *path);  // short only at the end of file
+// O_CLOEXEC added, mode 0600
+int sys_open(const char *path, int flags);
+// short only at the end of file
+ssize_t sys_pread(int fd, void *buffer, size_t bytes, u64 offset, const char *path);
 // All or an error: 0, or -1 with errno.
 int sys_pwrite(int fd, const void *buffer, size_t bytes, u64 offset, const char *path);
 int sys_fdatasync(int fd, const char *path);

@@ -1,4 +1,5 @@
-// thread.hpp - an engine thread: named, with every signal blocked, because the host's handlers belong to its main thread.
+// thread.hpp - an engine thread: named, with every signal blocked, because the host's handlers
+// belong to its main thread.
 #pragma once
 #include <pthread.h>
 

@@ -1,7 +1,8 @@
 // range_key.hpp - the places in the order of all ranges: a tree, and a byte string in it.
 //
-// Byte strings are compared as memcmp does, the shorter first when one begins with the other.  The first 24 bytes are kept as three
-// big-endian words padded with zeros, so that most comparisons look at no byte string at all.
+// Byte strings are compared as memcmp does, the shorter first when one begins with the other.  The
+// first 24 bytes are kept as three big-endian words padded with zeros, so that most comparisons
+// look at no byte string at all.
 #pragma once
 #include <cstring>
 
@@ -22,7 +23,8 @@ inline int compare(const RangeTree &a, const RangeTree &b) {
 
 inline constexpr u32 kRangeWords = 3;
 inline constexpr u32 kRangeWordBytes = kRangeWords * 8;
-// Longer bounds are rounded away from the range (range_locks.cpp): a whole index key with its row id fits.
+// Longer bounds are rounded away from the range (range_locks.cpp): a whole index key with its row
+// id fits.
 inline constexpr u32 kMaxRangeKeyBytes = 1000;
 
 // A view of a byte string; `tail` are the bytes behind the words.
@@ -36,7 +38,9 @@ struct RangeKey {
 
 // One to seven bytes as the upper ones of a word.
 inline u64 big_endian_head(const u8 *data, u32 len) {
-  if (len < 4) return u64{data[0]} << 56 | u64{data[len / 2]} << (56 - len / 2 * 8) | u64{data[len - 1]} << (64 - len * 8);
+  if (len < 4)
+    return u64{data[0]} << 56 | u64{data[len / 2]} << (56 - len / 2 * 8) |
+           u64{data[len - 1]} << (64 - len * 8);
   u32 first, last;   // may overlap
   std::memcpy(&first, data, 4);
   std::memcpy(&last, data + len - 4, 4);

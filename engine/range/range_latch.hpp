@@ -1,9 +1,10 @@
 // range_latch.hpp - a latch that its slot's worker takes with what it does anyway.
 //
-// The worker of the slot, who comes almost always, holds the latch by being inside (RangeMemory) and saying so in the same word,
-// if it then sees no others.  Others say first that they are there, exclude each other by a mutex, and wait until the worker is
-// not inside in this way.  Of the worker and another the one whose word comes second in the order of sequential consistency sees
-// the other's; the worker gives way, and comes again as one of the others.
+// The slot's worker, nearly always the one that comes, holds the latch by being inside
+// (RangeMemory) and saying so in the same word, if it then sees no other worker.  Another worker
+// says first that it is there, takes a mutex, and waits until the slot's worker is not inside in
+// this way.  Of these two the one that writes its word second in the order of sequential
+// consistency sees the other's.  The slot's worker gives way, and comes again as others come.
 #pragma once
 #include "range/range_memory.hpp"
 
@@ -19,11 +20,11 @@ class BiasedLatch {
     memory.leave();
     return false;
   }
-  // By anybody, outside.  memory: of the caller.
+  // By any worker, outside.  memory: of the caller.
   void lock(RangeMemory<P> &memory, u32 slot) {
     others_.fetch_add(1);
     mutex_.lock();
-    while (memory.is_holding(slot)) P::yield();   // nobody waits inside
+    while (memory.is_holding(slot)) P::yield();   // no worker waits inside
   }
   void unlock() {
     mutex_.unlock();

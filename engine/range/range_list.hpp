@@ -1,31 +1,44 @@
-// range_list.hpp - the lock-free list of all ranges: where requests meet, and who goes first (README.md has the proofs).
+// range_list.hpp - the lock-free list of all ranges: where requests meet, and which goes first
+// (README.md has the proofs).
 //
-// The bottom level is one sorted linked list of nodes (tree, from), held and waiting ranges alike; equal ones in any order.  Above
-// it an index of landmarks, some of the nodes: a skip list of its own.  A landmark knows which ranges that begin before it
-// reach beyond its place (its cover), so a search for what overlaps a range begins at the last landmark before it.
+// The bottom level is one sorted linked list of nodes (tree, from), held and waiting ranges alike;
+// equal ones in any order.  Above it an index: some of the nodes are index nodes, a skip list of
+// its own.  An index node knows which ranges that begin before it reach beyond its place (its span
+// list), so a search for what overlaps a range begins at the last index node before it.
 //
-// Landmarks outlive their ranges for a while, as places (vacant ones): then those who work at different places find different
-// landmarks to link their ranges after, and write nothing that others read.  Each slot keeps the last few that it released.
+// Index nodes outlive their ranges for a while, as places (vacant ones): then workers at different
+// places find different index nodes to link their ranges after, and write nothing that others
+// read.  Each slot keeps the last few that it released.
 //
-// A request:  link (the compare-and-swap that makes it visible), announce (to the covers of the landmarks inside it), then
-// decide: look at all that overlaps.  Nothing in the way: granted.  Otherwise it takes a place in the queue and looks again.
+// A request:  link (the compare-and-swap that makes it visible), announce (to the span lists of the
+// index nodes inside it), then decide: look at all that overlaps.  Nothing in the way: granted.
+// Otherwise it takes a place in the queue and looks again.
 //
-//   L1  A node is found by every scan that begins after its announce ended, until it is removed.
-//   L2  rank changes kUndecided -> kGranted (its owner, having seen no conflict), kUndecided -> ticket (anybody),
-//       ticket -> kGranted (its owner).  Only by compare-and-swap.
-//   L3  Who looks at others with a ticket drew it (or was given it) after announce.
-//   L4  Of two conflicting requests the one with the later ticket waits, and everybody waits for what is granted, except:
-//       a request goes before another that waits for a granted range of the same owner.
-//   L5  A node is removed by the worker that releases it: first its life, then its index links from above, then its bottom link.
-//       A landmark's life ends when its range does; its links are left to be removed later by the same slot.
-//   L6  Nodes whose owner goes on holding a range in their place are removed after absorbed(tree) was counted up; who decides
-//       that nothing is in the way has seen the same count before and after.
-//   L7  A node's incarnation ends after its link was marked and before its cell is retired; the mark goes only when the cell is used
-//       again, by a store with release.  So the incarnation that is read before something is linked behind the node is the node's, and
-//       who reads its link, without a mark, and then the same incarnation, has seen the link of a node in the list.
+//   LIST-1  A node is found by every scan that begins after its announce ended, until it is
+//           removed.
+//   LIST-2  rank changes kAnnouncing -> kUndecided (its owner), then only by compare-and-swap:
+//           kUndecided -> kGranted (its owner, having seen no conflict), kUndecided -> ticket (any
+//           worker), ticket -> kGranted (its owner).
+//   LIST-3  A request draws its ticket, or is given it, after its announce has ended: until then it
+//           is kAnnouncing, unless it was linked where there was nothing to announce.
+//   LIST-4  Of two conflicting requests the one with the later ticket waits, and each waits for
+//           what is granted, except: a request goes before another that waits for a granted range
+//           of the same owner.
+//   LIST-5  A node is removed by the worker that releases it: first its life, then its index links
+//           from above, then its bottom link.  An index node's life ends when its range does; its
+//           links are left to be removed later by the same slot.
+//   LIST-6  Nodes in place of which their owner goes on holding a wider range are removed after
+//           absorbed(tree) was counted up.  A request that finds nothing in the way has seen the
+//           same count before and after.
+//   LIST-7  A node's incarnation ends after its link was marked and before its cell is retired; the
+//           mark goes only when the cell is used again, by a store with release.  So the
+//           incarnation that is read before something is linked behind the node is the node's.  A
+//           worker that reads its link, without a mark, and then the same incarnation, has seen
+//           the link of a node in the list.
 //
-// All accesses to shared words are sequentially consistent (costs nothing but at stores, which are few); the proofs use it.
-// Everything but the constructor runs inside RangeMemory::enter .. leave.  Calls for one owner come one at a time.
+// All accesses to shared words are sequentially consistent (costs nothing but at stores, which are
+// few); the proofs use it.  Everything but the constructor runs inside RangeMemory::enter .. leave.
+// Calls for one owner come one at a time.
 #pragma once
 #include <utility>
 
@@ -43,7 +56,7 @@ class RangeList {
   using Memory = RangeMemory<P>;
   using Node = RangeNode<P>;
   using Tower = RangeTower<P>;
-  using Cover = RangeCover<P>;
+  using Span = RangeSpan<P>;
   using Tail = RangeTail<P>;
 
   static constexpr u32 kTreeCounters = 64;
@@ -66,10 +79,11 @@ class RangeList {
 
   RangeList(Shared &shared, Memory &memory) : shared_(shared), memory_(memory) {}
 
-  // Where to begin: a landmark before a place, and the next one, if it is known and not before the place.  before: the last node before
-  // the place, if it is known, `after` what its link said, and how many were passed on the way.
+  // Where to begin: an index node before a place, and the next one, if it is known and not before
+  // the place.  before: the last node before the place, if it is known, `after` what its link said,
+  // and how many were passed on the way.
   struct Start {
-    Tower *landmark = nullptr, *next = nullptr;
+    Tower *index_node = nullptr, *next = nullptr;
     Node *before = nullptr, *after = nullptr;
     u32 passed = 0;
   };
@@ -78,10 +92,9 @@ class RangeList {
 
   static u32 cells_for(const RangeBounds &b) { return 1 + range_tail_cells<P>(b); }
 
-  // A node that nobody sees yet, out of reserved cells.
+  // A node that no other worker sees yet, out of reserved cells.
   Node *make(const RangeBounds &b, RangeMode mode, RangeOwner owner) {
     auto *n = static_cast<Node *>(memory_.take());
-    n->rank.store(kUndecided, std::memory_order_relaxed);
     n->tree = b.tree;
     std::memcpy(n->from, b.from.word, sizeof n->from);
     std::memcpy(n->to, b.to.word, sizeof n->to);
@@ -98,8 +111,11 @@ class RangeList {
   }
 
   // A node that names this one as long as it is alive; 0 names none.
-  u64 reference(const Node *n) const { return memory_.number(n) << 32 | (n->life.load(std::memory_order_relaxed) & (kAlive - 1)); }
-  // The node, or null if it is not alive any more.  If it is, it stays what it is until the caller leaves.
+  u64 reference(const Node *n) const {
+    return memory_.number(n) << 32 | (n->life.load(std::memory_order_relaxed) & (kAlive - 1));
+  }
+  // The node, or null if it is not alive any more.  If it is, it stays what it is until the caller
+  // leaves.
   Node *resolve(u64 reference) const {
     if (reference == 0) return nullptr;
     auto *n = static_cast<Node *>(memory_.cell(reference >> 32));
@@ -111,12 +127,13 @@ class RangeList {
 
   static constexpr u32 kByChance = ~0u;
 
-  // Make the node visible, to everybody who scans from now on, and return a landmark before it.  Null: out of cells, the node is gone
-  // again.  height: levels of the index in which it shall stand, 0: none.  start: from find_start, or nothing.
+  // Make the node visible, to every scan that begins from now on, and return an index node before
+  // it.  Null: out of cells, the node is gone again.  height: levels of the index in which it shall
+  // stand, 0: none.  start: from find_start, or nothing.
   Tower *insert(Node *n, const RangeBounds &b, u32 height = kByChance, Start start = {}) {
     Place place;
     if (start.before) {
-      place.before[0] = start.landmark;
+      place.before[0] = start.index_node;
       place.node_before = start.before;
       place.node_after = start.after;
       place.passed = start.passed;
@@ -126,34 +143,44 @@ class RangeList {
     const bool by_chance = height == kByChance;
     if (by_chance) height = place.passed < kManyPassed ? 0 : random_height(kLongStep);
     for (;;) {
-      if (height && !n->tower) become_landmark(n, height, b, place);
-      n->next.store(word(place.node_after), std::memory_order_release);   // L7
-      if (!n->has_tail()) n->before = place.node_before == &shared_.head ? 0 : reference(place.node_before);
+      if (height && !n->tower) become_index_node(n, height, b, place);
+      const bool announces = place.node_after && begins_before_end(*place.node_after, b);
+      n->rank.store(announces ? kAnnouncing : kUndecided, std::memory_order_relaxed);
+      n->next.store(word(place.node_after), std::memory_order_release);   // LIST-7
+      if (!n->has_tail())
+        n->before = place.node_before == &shared_.head ? 0 : reference(place.node_before);
       if (swing(place.node_before->next, place.node_after, n)) break;
       if (by_chance && !n->tower) height = random_height(kMeetingStep);
       if (n->tower)
         find(b.tree, b.from, place);
       else
-        find_at_bottom(b.tree, b.from, {.landmark = place.before[0]}, place);
+        find_at_bottom(b.tree, b.from, {.index_node = place.before[0]}, place);
     }
     if (!announce(n, b)) {
       remove(n);
       return nullptr;
     }
+    if (n->rank.load(std::memory_order_relaxed) == kAnnouncing) n->rank.store(kUndecided);
     if (n->tower && promote(n, b, place.before[0])) index(n, b, place);
     return place.before[0];
   }
 
-  // Granted, or who is in the way.  Repeated when a holder has left.  landmark: what insert returned, if the caller has not left
-  // since.
-  bool decide(Node *n, const RangeBounds &b, RangeOwner *holder, Tower *landmark = nullptr) {
+  // Granted; or false, and *holder is the owner in the way.  Repeated when that has left.
+  // index_node: what insert returned, if the caller has not left since.
+  bool decide(Node *n, const RangeBounds &b, RangeOwner *holder, Tower *index_node = nullptr) {
     Atomic<u64> &absorbed = absorbed_count(b.tree);
     u64 rank = n->rank.load();
+    LS_ASSERT(rank != kAnnouncing && rank != kGranted);  // LIST-2, LIST-3
     if (rank == kUndecided) {
       const u64 absorbed_before = absorbed.load();
       bool conflict = false;
-      scan_from(landmark, b, [&](Node *other) { return !(conflict = conflicting(*n, *other) && overlapping(*other, b)); });
-      if (!conflict && absorbed.load() == absorbed_before && n->rank.compare_exchange_strong(rank, kGranted)) return true;   // L6
+      scan_from(index_node, b, [&](Node *other) {
+        return !(conflict = conflicting(*n, *other) && overlapping(*other, b));
+      });
+      // LIST-6
+      if (!conflict && absorbed.load() == absorbed_before &&
+          n->rank.compare_exchange_strong(rank, kGranted))
+        return true;
     }
     return decide_in_queue(n, b, holder);
   }
@@ -162,7 +189,9 @@ class RangeList {
   bool is_free(const RangeBounds &b, RangeMode mode, RangeOwner owner) {
     bool free = true;
     scan(b, [&](Node *other) {
-      if (other->owner == owner || (mode == kRangeShared && other->mode == kRangeShared) || !overlapping(*other, b)) return true;
+      if (other->owner == owner || (mode == kRangeShared && other->mode == kRangeShared) ||
+          !overlapping(*other, b))
+        return true;
       return free = !granted(*other) && waits_for(owner, *other);
     });
     return free;
@@ -170,7 +199,8 @@ class RangeList {
 
   // ---- removal
 
-  // The node is no range any more, and is taken out of the list and its cells retired, at once or (a landmark) later (L5).
+  // The node is no range any more, and is taken out of the list and its cells retired, at once or
+  // (an index node) later (LIST-5).
   void remove(Node *n) {
     n->life.store(n->life.load(std::memory_order_relaxed) & ~kAlive, std::memory_order_release);
     if (!n->tower && !n->has_tail()) {
@@ -184,26 +214,27 @@ class RangeList {
       keep_vacant(n);
     }
   }
-  // Take out the slot's vacant landmarks, too.
+  // Take out the slot's vacant index nodes, too.
   [[gnu::noinline]] void forget_vacant() {
     for (u64 &number : memory_.slot().vacant)
       if (const u64 n = std::exchange(number, 0)) take_out(static_cast<Node *>(memory_.cell(n)));
   }
 
-  // L6: before nodes of a tree are removed that a wider node of the same owner replaces.
+  // LIST-6: before nodes of a tree are removed that a wider node of the same owner replaces.
   void announce_absorption(const RangeTree &tree) { absorbed_count(tree).fetch_add(1); }
 
   // ---- looking
 
-  // For who will link a node there.
+  // For a caller that will link a node there.
   Start find_start(const RangeTree &tree, const RangeKey &key) {
     Start start;
-    start.landmark = find_landmark(tree, key, &start.next);
-    __builtin_prefetch(start.landmark->node, 1);   // to write: the new node will be linked here, most often
+    start.index_node = find_index_node(tree, key, &start.next);
+    // to write: the new node will be linked here, most often
+    __builtin_prefetch(start.index_node->node, 1);
     return start;
   }
-  // The last landmark less than the key; *next: the one behind it, or null.
-  Tower *find_landmark(const RangeTree &tree, const RangeKey &key, Tower **next = nullptr) {
+  // The last index node less than the key; *next: the one behind it, or null.
+  Tower *find_index_node(const RangeTree &tree, const RangeKey &key, Tower **next = nullptr) {
     for (;;) {
       Tower *before = &shared_.head_tower, *after = nullptr;
       u64 level = shared_.levels.load();
@@ -214,37 +245,38 @@ class RangeList {
     }
   }
 
-  // Every alive node that overlaps b, and some others, as long as `visit` says true; the nodes of L1 are among them.  kTouching: those
-  // that begin at its end, too.
+  // Every alive node that overlaps b, and some others, as long as `visit` says true; the nodes of
+  // LIST-1 are among them.  kTouching: those that begin at its end, too.
   template <bool kTouching = false, typename Visit>
   void scan(const RangeBounds &b, Visit &&visit) {
     scan_from<kTouching>(nullptr, b, visit);
   }
-  // landmark: one before b, or null.
+  // index node: one before b, or null.
   template <bool kTouching = false, typename Visit>
-  [[gnu::always_inline]] void scan_from(Tower *landmark, const RangeBounds &b, Visit &&visit) {
-    for (;; landmark = nullptr) {
-      if (!landmark) landmark = find_landmark(b.tree, b.from);
-      u64 link = landmark->node->next.load();
+  [[gnu::always_inline]] void scan_from(Tower *index_node, const RangeBounds &b, Visit &&visit) {
+    for (;; index_node = nullptr) {
+      if (!index_node) index_node = find_index_node(b.tree, b.from);
+      u64 link = index_node->node->next.load();
       if (link & kRemoved) continue;
-      if (!visit_landmark(landmark, visit)) return;
+      if (!visit_index_node(index_node, visit)) return;
       bool go_on = true;
-      for (Node *n = node(link); go_on && n && begins_before_end<kTouching>(*n, b); n = node(link)) {
+      for (Node *n = node(link); go_on && n && begins_before_end<kTouching>(*n, b);
+           n = node(link)) {
         link = n->next.load();
         if (alive(n)) go_on = visit(n);
       }
       return;
     }
   }
-  // The same for one who will ask for b then, and begin where this says.
+  // The same for a caller that will ask for b then, and begin where this says.
   template <typename Visit>
   [[gnu::always_inline]] Start scan_to_place(const RangeBounds &b, Visit &&visit) {
     for (;;) {
       Start start = find_start(b.tree, b.from);
-      start.before = start.landmark->node;
+      start.before = start.index_node->node;
       u64 link = start.before->next.load();
       if (link & kRemoved) continue;
-      if (!visit_landmark(start.landmark, visit)) return {};
+      if (!visit_index_node(start.index_node, visit)) return {};
       Node *n;
       for (; (n = node(link)) && compare_place(*n, b.tree, b.from) < 0; start.passed++) {
         start.before = n;
@@ -275,16 +307,18 @@ class RangeList {
     return n.tree == b.tree && (b.to_end || compare_from(n, b.to) < 0) && compare_to(n, b.from) > 0;
   }
   static bool covering(const Node &n, const RangeBounds &b) {
-    return n.tree == b.tree && compare_from(n, b.from) <= 0 && (n.to_end || (!b.to_end && compare_to(n, b.to) >= 0));
+    return n.tree == b.tree && compare_from(n, b.from) <= 0 &&
+           (n.to_end || (!b.to_end && compare_to(n, b.to) >= 0));
   }
   static bool covered(const Node &n, const RangeBounds &b) {
-    return n.tree == b.tree && compare_from(n, b.from) >= 0 && (b.to_end || (!n.to_end && compare_to(n, b.to) <= 0));
+    return n.tree == b.tree && compare_from(n, b.from) >= 0 &&
+           (b.to_end || (!n.to_end && compare_to(n, b.to) <= 0));
   }
   static bool granted(const Node &n) { return n.rank.load() == kGranted; }
 
  private:
-  // A node becomes a landmark by chance, where a search has to pass many nodes at the bottom, or where another has written to the same
-  // link at the same time: they shall find different ones.
+  // A node becomes an index node by chance, where a search has to pass many nodes at the bottom, or
+  // where another has written to the same link at the same time: they shall find different ones.
   static constexpr u32 kManyPassed = 16, kLongStep = 8, kMeetingStep = 2;
   static constexpr u32 kIndexStep = 4;
 
@@ -292,7 +326,7 @@ class RangeList {
   struct Place {
     Tower *before[kTowerLevels], *after[kTowerLevels];
     Node *node_before, *node_after;
-    u32 passed;   // nodes between the landmark and the place
+    u32 passed;   // nodes between the index node and the place
   };
 
   static Node *node(u64 link) { return reinterpret_cast<Node *>(link & ~kRemoved); }
@@ -324,7 +358,8 @@ class RangeList {
 
   // ---- searching
 
-  // What comes after `link`, after taking out what has been removed.  False: the holder of the link has been removed itself.
+  // What comes after `link`, after taking out what has been removed.  False: the holder of the link
+  // has been removed itself.
   template <typename T>
   static bool follow(Atomic<u64> &link, u32 level, T **after) {
     for (;;) {
@@ -342,7 +377,8 @@ class RangeList {
   }
 
   // One level of the index: from *before to the last tower that is less.  False: begin again.
-  bool descend(u32 level, const RangeTree &tree, const RangeKey &key, Tower **before, Tower **after) {
+  bool descend(u32 level, const RangeTree &tree, const RangeKey &key, Tower **before,
+               Tower **after) {
     for (;;) {
       if (!follow((*before)->links[level], level, after)) return false;
       if (!*after || compare_place(**after, tree, key) >= 0) return true;
@@ -366,11 +402,14 @@ class RangeList {
       place.before[level] = before;
       if (kSweep && !pass_equal(place.after[level], level, tree, key)) return false;
     }
-    return walk(before, nullptr, tree, key, place) && (!kSweep || pass_equal(place.node_after, 0, tree, key));
+    return walk(before, nullptr, tree, key, place) &&
+           (!kSweep || pass_equal(place.node_after, 0, tree, key));
   }
-  // The bottom, from a landmark on.  next: a landmark that is not less, or null; its node is not looked at.
-  bool walk(Tower *landmark, const Tower *next, const RangeTree &tree, const RangeKey &key, Place &place) {
-    Node *n = landmark->node;
+  // The bottom, from an index node on.  next: an index node that is not less, or null; its node is
+  // not looked at.
+  bool walk(Tower *index_node, const Tower *next, const RangeTree &tree, const RangeKey &key,
+            Place &place) {
+    Node *n = index_node->node;
     for (place.passed = 0;; place.passed++) {
       if (next && n->next.load() == word(next->node)) {
         place.node_after = next->node;
@@ -386,9 +425,9 @@ class RangeList {
   // As find, but of the index only before[0].
   void find_at_bottom(const RangeTree &tree, const RangeKey &key, Start start, Place &place) {
     for (;; start = {}) {
-      if (!start.landmark) start = find_start(tree, key);
-      place.before[0] = start.landmark;
-      if (walk(start.landmark, start.next, tree, key, place)) return;
+      if (!start.index_node) start = find_start(tree, key);
+      place.before[0] = start.index_node;
+      if (walk(start.index_node, start.next, tree, key, place)) return;
     }
   }
 
@@ -405,27 +444,29 @@ class RangeList {
     return c < 0 || (c == 0 && (b.to_end || compare_from(n, b.to) < (kOrAtEnd ? 1 : 0)));
   }
 
-  // ---- landmarks
+  // ---- index nodes
 
-  // Tell the landmarks inside the range that it reaches beyond their place.
+  // Tell the index nodes inside the range that it reaches beyond their place.
   bool announce(Node *n, const RangeBounds &b) {
     for (Node *m = node(n->next.load()); m && begins_before_end(*m, b); m = node(m->next.load()))
-      if (m->tower && !add_cover(m->tower, reference(n))) return false;
+      if (m->tower && !add_span(m->tower, reference(n))) return false;
     return true;
   }
 
-  // Make the node's cover complete: whoever comes later announces itself, who came earlier is found here.  False: out of cells.
-  [[gnu::noinline]] bool promote(Node *n, const RangeBounds &b, Tower *landmark) {
-    for (;; landmark = find_landmark(b.tree, b.from)) {
-      u64 link = landmark->node->next.load();
+  // Make the node's span list complete: a range linked later announces itself, one linked earlier
+  // is found here.  False: out of cells.
+  [[gnu::noinline]] bool promote(Node *n, const RangeBounds &b, Tower *index_node) {
+    for (;; index_node = find_index_node(b.tree, b.from)) {
+      u64 link = index_node->node->next.load();
       if (link & kRemoved) continue;
       bool room = true;
       auto add = [&](u64 entry) {
         Node *m = resolve(entry);
-        if (m && m->tree == b.tree && compare_to(*m, b.from) > 0) room = room && add_cover(n->tower, entry);
+        if (m && m->tree == b.tree && compare_to(*m, b.from) > 0)
+          room = room && add_span(n->tower, entry);
       };
-      if (landmark != &shared_.head_tower) add(reference(landmark->node));
-      each_cover(landmark, add);
+      if (index_node != &shared_.head_tower) add(reference(index_node->node));
+      each_span(index_node, add);
       for (Node *m = node(link); m != n; m = node(m->next.load())) {
         LS_ASSERT(m != nullptr);
         add(reference(m));
@@ -435,7 +476,8 @@ class RangeList {
   }
 
   // Not linked yet.  `levels` is raised before the place is looked for in all of them.
-  [[gnu::noinline]] void become_landmark(Node *n, u32 height, const RangeBounds &b, Place &place) {
+  [[gnu::noinline]] void become_index_node(Node *n, u32 height, const RangeBounds &b,
+                                           Place &place) {
     n->tower = make_tower(n, height);
     for (u64 levels = shared_.levels.load(); levels < height;)
       if (shared_.levels.compare_exchange_strong(levels, height)) break;
@@ -453,46 +495,47 @@ class RangeList {
     }
   }
 
-  // A landmark at which a scan begins, and what it knows of.
+  // An index node at which a scan begins, and what it knows of.
   template <typename Visit>
-  [[gnu::always_inline]] bool visit_landmark(Tower *landmark, Visit &&visit) {
-    if (landmark == &shared_.head_tower) return true;   // nothing begins before it
-    if (alive(landmark->node) && !visit(landmark->node)) return false;
+  [[gnu::always_inline]] bool visit_index_node(Tower *index_node, Visit &&visit) {
+    if (index_node == &shared_.head_tower) return true;   // nothing begins before it
+    if (alive(index_node->node) && !visit(index_node->node)) return false;
     bool go_on = true;
-    each_cover(landmark, [&](u64 entry) {
+    each_span(index_node, [&](u64 entry) {
       if (Node *n = resolve(entry); n && go_on) go_on = visit(n);
     });
     return go_on;
   }
   template <typename Visit>
-  [[gnu::always_inline]] void each_cover(Tower *t, Visit &&visit) {
+  [[gnu::always_inline]] void each_span(Tower *t, Visit &&visit) {
     for (Atomic<u64> &entry : t->entries) visit(entry.load());
-    for (auto *c = cover(t->next.load()); c; c = cover(c->next.load()))
+    for (auto *c = span_of(t->next.load()); c; c = span_of(c->next.load()))
       for (Atomic<u64> &entry : c->entries) visit(entry.load());
   }
-  static Cover *cover(u64 link) { return reinterpret_cast<Cover *>(link & ~kRemoved); }
+  static Span *span_of(u64 link) { return reinterpret_cast<Span *>(link & ~kRemoved); }
 
-  [[gnu::noinline]] bool add_cover(Tower *t, u64 reference) {
+  [[gnu::noinline]] bool add_span(Tower *t, u64 reference) {
     for (;;) {
       Atomic<u64> *more = &t->next;
       if (add_to(t->entries, reference)) return true;
       u64 link;
-      while (link = more->load(), cover(link) != nullptr) {
-        Cover *c = cover(link);
+      while (link = more->load(), span_of(link) != nullptr) {
+        Span *c = span_of(link);
         if (add_to(c->entries, reference)) return true;
         more = &c->next;
       }
-      if (link & kRemoved) return true;   // the landmark is being removed: nobody begins there any more
-      auto *c = static_cast<Cover *>(memory_.try_take());
+      // the index node is being removed: no search begins there any more
+      if (link & kRemoved) return true;
+      auto *c = static_cast<Span *>(memory_.try_take());
       if (!c) return false;
       for (Atomic<u64> &entry : c->entries) entry.store(0, std::memory_order_relaxed);
       c->entries[0].store(reference, std::memory_order_relaxed);
-      c->next.store(0, std::memory_order_release);   // L7
+      c->next.store(0, std::memory_order_release);   // LIST-7
       if (more->compare_exchange_strong(link, word(c))) return true;
       memory_.put(c);
     }
   }
-  // Into a free entry, or one whose range is gone.
+  // Into a free entry, or that of a range that is gone.
   template <size_t kEntries>
   bool add_to(Atomic<u64> (&entries)[kEntries], u64 reference) {
     for (Atomic<u64> &entry : entries) {
@@ -518,7 +561,7 @@ class RangeList {
         if (rank == kUndecided) return false;
         if (!goes_first(*other, *n, rank)) return true;
         blocked = true;
-        by_holder = other->rank.load() == kGranted;   // rather than who only waits
+        by_holder = other->rank.load() == kGranted;   // rather than one that only waits
         *holder = other->owner;
         return !by_holder;
       });
@@ -527,20 +570,22 @@ class RangeList {
         continue;
       }
       if (blocked) return false;
-      if (absorbed.load() != absorbed_before) continue;   // L6
+      if (absorbed.load() != absorbed_before) continue;   // LIST-6
       if (n->rank.compare_exchange_strong(rank, kGranted)) return true;
     }
   }
 
   void queue(Node *n) {
     u64 undecided = kUndecided;
-    if (n->rank.load() == kUndecided) n->rank.compare_exchange_strong(undecided, shared_.tickets.fetch_add(1));
+    if (n->rank.load() == kUndecided)
+      n->rank.compare_exchange_strong(undecided, shared_.tickets.fetch_add(1));
   }
 
-  // Whether `other`, which conflicts, goes before `mine` with this ticket (L4).
+  // Whether `other`, which conflicts, goes before `mine` with this ticket (LIST-4).
   bool goes_first(Node &other, const Node &mine, u64 ticket) {
-    queue(&other);   // L3: it may draw only now, and then comes later
-    u64 rank = other.rank.load();
+    u64 rank;
+    // It may get its ticket only now, or, while it is kAnnouncing, later: then it comes later.
+    while ((rank = other.rank.load()) == kUndecided) queue(&other);
     if (rank == kGranted) return true;
     return rank < ticket && !waits_for(mine.owner, other);
   }
@@ -550,7 +595,8 @@ class RangeList {
     bool found = false;
     NodeBounds<P> bounds(other);
     scan(*bounds, [&](Node *held) {
-      return !(found = held->owner == owner && conflicting(other, *held) && overlapping(*held, *bounds) && granted(*held));
+      return !(found = held->owner == owner && conflicting(other, *held) &&
+                       overlapping(*held, *bounds) && granted(*held));
     });
     return found;
   }
@@ -565,7 +611,7 @@ class RangeList {
     if (memory_.is_short()) forget_vacant();
   }
 
-  // Out of the list (L5), and retire what it was made of.
+  // Out of the list (LIST-5), and retire what it was made of.
   [[gnu::noinline]] void take_out(Node *n) {
     Tower *t = n->tower;
     if (t)
@@ -587,14 +633,15 @@ class RangeList {
     memory_.retire(n);
   }
 
-  // L7
+  // LIST-7
   static void end_incarnation(Node *n) {
-    n->life.store((n->life.load(std::memory_order_relaxed) + 1) & (kAlive - 1), std::memory_order_release);
+    n->life.store((n->life.load(std::memory_order_relaxed) + 1) & (kAlive - 1),
+                  std::memory_order_release);
   }
 
-  // Without a search from above, if the node after which it was linked is still there.  That one's cell may be anything by now; if its
-  // link is not marked and the incarnation is the same (looked at in this order), it is in the list (L7), and stays what it is
-  // until we leave.
+  // Without a search from above, if the node after which it was linked is still there.  That one's
+  // cell may be anything by now; if its link is not marked and the incarnation is the same (looked
+  // at in this order), it is in the list (LIST-7), and stays what it is until the caller leaves.
   bool unlink(Node *n, u64 after) {
     Node *before = n->before ? static_cast<Node *>(memory_.cell(n->before >> 32)) : &shared_.head;
     const u64 link = before->next.load();
@@ -624,7 +671,7 @@ class RangeList {
     u32 from_len = b.from.tail_len(), bytes = from_len + (b.to_end ? 0 : b.to.tail_len());
     for (u32 done = 0; done < bytes;) {
       auto *t = static_cast<Tail *>(memory_.take());
-      t->next.store(0, std::memory_order_release);   // L7
+      t->next.store(0, std::memory_order_release);   // LIST-7
       if (last)
         last->next.store(word(t), std::memory_order_release);
       else
@@ -644,13 +691,13 @@ class RangeList {
     t->height = height;
     for (Atomic<u64> &link : t->links) link.store(0, std::memory_order_relaxed);
     for (Atomic<u64> &entry : t->entries) entry.store(0, std::memory_order_relaxed);
-    t->next.store(0, std::memory_order_release);   // L7
+    t->next.store(0, std::memory_order_release);   // LIST-7
     return t;
   }
 
   [[gnu::noinline]] void retire_tower(Tower *t) {
-    for (u64 link = t->next.fetch_or(kRemoved); cover(link);) {
-      Cover *c = cover(link);
+    for (u64 link = t->next.fetch_or(kRemoved); span_of(link);) {
+      Span *c = span_of(link);
       link = c->next.fetch_or(kRemoved);
       memory_.retire(c);
     }

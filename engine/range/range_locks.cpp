@@ -12,9 +12,11 @@ namespace {
 constexpr u64 kDefaultBytes = u64{16} << 20;
 // What a slot may keep for itself (RangeMemory), and a little to work with.
 constexpr u64 kMinCellsPerSlot = 512;
-// Cells for a tower, and for the covers of landmarks that a range meets; more are taken one by one.
+// Cells for a tower, and for the span lists of index nodes that a range meets; more are taken one
+// by one.
 constexpr u32 kSpareCells = 4;
-// An owner with that many ranges trades them for wider ones, before the arena is full of what one scan in small steps has locked.
+// An owner with that many ranges trades them for wider ones, before the arena is full of what one
+// scan in small steps has locked.
 constexpr u64 kCoalesceAt = 4096;
 // Ranges that are released before others are let in, and what they have retired may be free.
 constexpr u32 kReleasedAtOnce = 64;
@@ -39,11 +41,14 @@ struct Layout {
 
 Layout layout_of(u64 bytes, u32 slots) {
   Layout l{};
-  l.cell_count = std::max((bytes ? bytes : kDefaultBytes) / kRangeCellBytes, kMinCellsPerSlot * slots);
+  l.cell_count =
+      std::max((bytes ? bytes : kDefaultBytes) / kRangeCellBytes, kMinCellsPerSlot * slots);
   l.slots = sizeof(RangeShared);
   l.owners = l.slots + sizeof(RangeLocks::Memory::Slot) * (slots + 1);
   // Cell number 0 is none, and not there.
-  l.cells = (l.owners + sizeof(RangeOwnerSlot) * slots + kRangeCellBytes - 1) / kRangeCellBytes * kRangeCellBytes - kRangeCellBytes;
+  l.cells = (l.owners + sizeof(RangeOwnerSlot) * slots + kRangeCellBytes - 1) / kRangeCellBytes *
+                kRangeCellBytes -
+            kRangeCellBytes;
   l.end = l.cells + (l.cell_count + 1) * kRangeCellBytes;
   return l;
 }
@@ -53,7 +58,8 @@ class RequestBounds {
  public:
   explicit RequestBounds(const RangeRequest &r) {
     bounds_.tree = r.tree;
-    set_range_key(bounds_.from, r.from.data(), static_cast<u32>(std::min<size_t>(r.from.size(), kMaxRangeKeyBytes)));
+    set_range_key(bounds_.from, r.from.data(),
+                  static_cast<u32>(std::min<size_t>(r.from.size(), kMaxRangeKeyBytes)));
     bounds_.to_end = r.to_end;
     if (r.to_end) return;
     if (r.to.size() <= kMaxRangeKeyBytes) {
@@ -114,14 +120,19 @@ RangeShared *RangeLocks::create(void *arena, u64 bytes, u32 slots) {
 }
 
 RangeLocks::RangeLocks(RangeShared &shared, u32 slot)
-    : shared_(shared), slot_(slot), own_(shared.owner_slots[slot]), memory_(shared.memory, slot), list_(shared.list, memory_) {}
+    : shared_(shared),
+      slot_(slot),
+      own_(shared.owner_slots[slot]),
+      memory_(shared.memory, slot),
+      list_(shared.list, memory_) {}
 
 // ---- holding the latch of an owner's slot
 
 // As the slot's worker, inside.
 class RangeLocks::OwnHold {
  public:
-  explicit OwnHold(RangeLocks &locks) : memory_(locks.memory_), held_(locks.own_.latch.try_enter(memory_)) {}
+  explicit OwnHold(RangeLocks &locks)
+      : memory_(locks.memory_), held_(locks.own_.latch.try_enter(memory_)) {}
   ~OwnHold() {
     if (held_) memory_.leave();
   }
@@ -134,16 +145,18 @@ class RangeLocks::OwnHold {
   const bool held_;
 };
 
-// As anybody.
+// As another worker, or as the slot's that has given way.
 class RangeLocks::Hold {
  public:
-  Hold(RangeLocks &locks, u32 slot) : latch_(locks.shared_.owner_slots[slot].latch) { latch_.lock(locks.memory_, slot); }
+  Hold(RangeLocks &locks, u32 slot) : latch_(locks.shared_.owner_slots[slot].latch) {
+    latch_.lock(locks.memory_, slot);
+  }
   ~Hold() { latch_.unlock(); }
   Hold(const Hold &) = delete;
   Hold &operator=(const Hold &) = delete;
 
  private:
-  BiasedLatch<HardwareAtomics, FutexMutex> &latch_;
+  BiasedLatch<HardwareAtomics, FutexMutex<LockRank::kAlone>> &latch_;
 };
 
 // ---- requests
@@ -160,15 +173,18 @@ class RangeLocks::Hold {
   if (answer == Answer::kGranted) return kOk;
   if (answer == Answer::kShort) answer = lock_as_other(request, *bounds, holder);
   if (answer == Answer::kGranted) return kOk;
-  return answer == Answer::kWait ? make_status(LS_LOCKED) : fail(LS_RANGE_MEMORY, "out of shared memory for range locks");
+  return answer == Answer::kWait ? make_status(LS_LOCKED)
+                                 : fail(LS_RANGE_MEMORY, "out of shared memory for range locks");
 }
 
-RangeLocks::Answer RangeLocks::lock_as_other(const RangeRequest &request, const RangeBounds &b, RangeOwner *holder) {
+RangeLocks::Answer RangeLocks::lock_as_other(const RangeRequest &request, const RangeBounds &b,
+                                             RangeOwner *holder) {
   Hold hold(*this, request.owner.slot);
   return lock_held(request, b, holder);
 }
 
-RangeLocks::Answer RangeLocks::lock_held(const RangeRequest &request, const RangeBounds &b, RangeOwner *holder) {
+RangeLocks::Answer RangeLocks::lock_held(const RangeRequest &request, const RangeBounds &b,
+                                         RangeOwner *holder) {
   RangeOwnerRecord *owner = find_or_add_owner(request.owner);
   if (!owner) return Answer::kShort;
   Answer answer;
@@ -186,7 +202,8 @@ RangeLocks::Answer RangeLocks::lock_held(const RangeRequest &request, const Rang
   return answer;
 }
 
-// The worker's request that waits, if it is this one.  Its node may be wider than what was asked for.
+// The worker's request that waits, if it is this one.  Its node may be wider than what was asked
+// for.
 RangeLocks::Node *RangeLocks::waiting_request(const RangeRequest &request, const RangeBounds &b) {
   if (own_.waiting_owner != request.owner) return nullptr;
   Node *n = list_.resolve(own_.waiting);
@@ -194,7 +211,8 @@ RangeLocks::Node *RangeLocks::waiting_request(const RangeRequest &request, const
 }
 
 // The owner has ranges: it may hold this one already, and those that touch it become one.
-RangeLocks::Answer RangeLocks::lock_near(RangeOwnerRecord &owner, const RangeRequest &request, RangeBounds b, RangeOwner *holder) {
+RangeLocks::Answer RangeLocks::lock_near(RangeOwnerRecord &owner, const RangeRequest &request,
+                                         RangeBounds b, RangeOwner *holder) {
   NodeBounds<HardwareAtomics> left, right;   // what b becomes a view of
   bool near = false, held = false, moved = false;
   List::Start start;
@@ -224,8 +242,10 @@ RangeLocks::Answer RangeLocks::lock_near(RangeOwnerRecord &owner, const RangeReq
   return lock_range(owner, {b, request.mode, List::kByChance, near, start}, holder);
 }
 
-RangeLocks::Answer RangeLocks::lock_range(RangeOwnerRecord &owner, const NewRange &r, RangeOwner *holder) {
-  if (owner.count >= std::max(kCoalesceAt, 2 * owner.coalesced) || (owner.count >= 2 * owner.coalesced + 8 && memory_.is_short())) {
+RangeLocks::Answer RangeLocks::lock_range(RangeOwnerRecord &owner, const NewRange &r,
+                                          RangeOwner *holder) {
+  if (owner.count >= std::max(kCoalesceAt, 2 * owner.coalesced) ||
+      (owner.count >= 2 * owner.coalesced + 8 && memory_.is_short())) {
     if (memory_.is_inside()) return Answer::kShort;
     coalesce(owner);
   }
@@ -242,15 +262,16 @@ RangeLocks::Answer RangeLocks::ask(RangeOwnerRecord &owner, const NewRange &r, R
   if (!memory_.reserve(List::cells_for(r.bounds) + kSpareCells)) return Answer::kShort;
   Inside inside(memory_);
   Node *n = list_.make(r.bounds, r.mode, owner.id);
-  List::Tower *landmark = list_.insert(n, r.bounds, r.height, r.start);
-  if (!landmark) return Answer::kShort;
+  List::Tower *index_node = list_.insert(n, r.bounds, r.height, r.start);
+  if (!index_node) return Answer::kShort;
   chain(owner, n);
-  return decide(owner, n, r, landmark, holder);
+  return decide(owner, n, r, index_node, holder);
 }
 
 // Inside.  A request that is told to wait is the worker's waiting one.
-RangeLocks::Answer RangeLocks::decide(RangeOwnerRecord &owner, Node *n, const NewRange &r, List::Tower *landmark, RangeOwner *holder) {
-  if (!list_.decide(n, r.bounds, holder, landmark)) {
+RangeLocks::Answer RangeLocks::decide(RangeOwnerRecord &owner, Node *n, const NewRange &r,
+                                      List::Tower *index_node, RangeOwner *holder) {
+  if (!list_.decide(n, r.bounds, holder, index_node)) {
     own_.waiting = list_.reference(n);
     own_.waiting_owner = owner.id;
     return Answer::kWait;
@@ -322,8 +343,8 @@ void RangeLocks::absorb(RangeOwnerRecord &owner, const Node &wider, const RangeB
   do {
     n = 0;
     list_.scan(b, [&](Node *other) {
-      if (other == &wider || other->owner != owner.id || other->absorbed || other->mode > wider.mode || !List::covered(*other, b) ||
-          !List::granted(*other))
+      if (other == &wider || other->owner != owner.id || other->absorbed ||
+          other->mode > wider.mode || !List::covered(*other, b) || !List::granted(*other))
         return true;
       other->absorbed = true;
       inside[n++] = other;
@@ -374,7 +395,7 @@ bool RangeLocks::cover(RangeOwnerRecord &owner, std::span<Node *> nodes) {
       b.to_end = n->to_end;
     }
   {
-    // Look before asking: whoever meets a request waits for it.
+    // Look before asking: another owner's request that meets this one waits for it.
     Inside inside(memory_);
     if (!list_.is_free(b, mode, owner.id)) return false;
   }
@@ -421,22 +442,32 @@ void RangeLocks::drop_owner(RangeOwnerRecord *owner) {
     memory_.put(owner);
 }
 
-// A node's link: number of the one before in the upper half (the first one's means nothing), of the next in the lower.
-RangeLocks::Node *RangeLocks::next_of(const Node *n) const { return node_at(n->link.load(std::memory_order_relaxed) & 0xffffffff); }
-RangeLocks::Node *RangeLocks::node_at(u64 number) const { return number ? static_cast<Node *>(memory_.cell(number)) : nullptr; }
+// A node's link: number of the one before in the upper half (the first one's means nothing), of the
+// next in the lower.
+RangeLocks::Node *RangeLocks::next_of(const Node *n) const {
+  return node_at(n->link.load(std::memory_order_relaxed) & 0xffffffff);
+}
+RangeLocks::Node *RangeLocks::node_at(u64 number) const {
+  return number ? static_cast<Node *>(memory_.cell(number)) : nullptr;
+}
 
-void RangeLocks::set_link(Node *n, u64 before, u64 next) { n->link.store(before << 32 | next, std::memory_order_relaxed); }
+void RangeLocks::set_link(Node *n, u64 before, u64 next) {
+  n->link.store(before << 32 | next, std::memory_order_relaxed);
+}
 
 void RangeLocks::chain(RangeOwnerRecord &owner, Node *n) {
   const u64 next = owner.nodes ? memory_.number(owner.nodes) : 0;
   set_link(n, 0, next);
-  if (next) set_link(owner.nodes, memory_.number(n), owner.nodes->link.load(std::memory_order_relaxed) & 0xffffffff);
+  if (next)
+    set_link(owner.nodes, memory_.number(n),
+             owner.nodes->link.load(std::memory_order_relaxed) & 0xffffffff);
   owner.nodes = n;
   owner.count++;
 }
 
 void RangeLocks::unchain(RangeOwnerRecord &owner, Node *n) {
-  const u64 link = n->link.load(std::memory_order_relaxed), before = link >> 32, next = link & 0xffffffff;
+  const u64 link = n->link.load(std::memory_order_relaxed), before = link >> 32,
+            next = link & 0xffffffff;
   owner.count--;
   if (owner.nodes == n) {
     owner.nodes = node_at(next);
@@ -444,7 +475,8 @@ void RangeLocks::unchain(RangeOwnerRecord &owner, Node *n) {
   }
   auto *left = static_cast<Node *>(memory_.cell(before));
   set_link(left, left->link.load(std::memory_order_relaxed) >> 32, next);
-  if (Node *right = node_at(next)) set_link(right, before, right->link.load(std::memory_order_relaxed) & 0xffffffff);
+  if (Node *right = node_at(next))
+    set_link(right, before, right->link.load(std::memory_order_relaxed) & 0xffffffff);
 }
 
 // ---- for a view
@@ -461,7 +493,8 @@ size_t RangeLocks::list(RangeShared &shared, ls_range_info *out, size_t cap) {
     const RangeBounds &b = *bounds;
     ls_range_info &info = out[n - 1];
     info = {};
-    info.tree = {static_cast<u32>(b.tree.high >> 32), static_cast<u32>(b.tree.high), static_cast<u32>(b.tree.low >> 32),
+    info.tree = {static_cast<u32>(b.tree.high >> 32), static_cast<u32>(b.tree.high),
+                 static_cast<u32>(b.tree.low >> 32),
                  static_cast<i32>(static_cast<u32>(b.tree.low))};
     info.owner = {node->owner.slot, node->owner.number};
     info.mode = static_cast<ls_range_mode>(node->mode);

@@ -1,17 +1,22 @@
-// range_locks.hpp - locks on ranges of keys: owners, what they hold, and the requests that wait (engine.h, "range locks").
+// range_locks.hpp - locks on ranges of keys: owners, what they hold, and the requests that wait
+// (engine.h, "range locks").
 //
-// Arena: RangeShared | memory slots | owner slots | cells.  Formatted once; a RangeLocks is a view that is made for a call.
+// Arena: RangeShared | memory slots | owner slots | cells.  Formatted once; a RangeLocks is a view
+// that is made for a call.
 //
-//   R1  What an owner holds and asks for hangs on its record, in a chain through the nodes' links; records hang on the slot of the
-//       worker that began the transaction (one, and more while prepared transactions live on).  All of it is protected by that
-//       slot's latch, so calls for one owner come one at a time; owners never wait for each other there.  The worker itself takes the
-//       latch by entering the epoch, which costs nothing more; then it stays inside to the end of the call.
-//   R2  A worker has at most one request that waits (`waiting`).  It is a node like any other, in the chain of its owner.
-//   R3  A range that the owner holds is covered at any moment by granted nodes; a node that a wider one replaces is removed after it
-//       was granted (RangeList, L6).
+//   RANGE-1  What an owner holds and asks for hangs on its record, in a chain through the nodes'
+//            links; records hang on the slot of the worker that began the transaction (one, and
+//            more while prepared transactions live on).  All of it is protected by that slot's
+//            latch, so calls for one owner come one at a time; owners never wait for each other
+//            there.  The worker itself takes the latch by entering the epoch, which costs nothing
+//            more; then it stays inside to the end of the call.
+//   RANGE-2  A worker has at most one request that waits (`waiting`).  It is a node like any other,
+//            in the chain of its owner.
+//   RANGE-3  A range that the owner holds is covered at any moment by granted nodes; a node that a
+//            wider one replaces is removed after it was granted (RangeList, LIST-6).
 //
-// Latches: the owner slot's, and nothing below it.  No waiting but for cells when memory is short (RangeMemory::reserve), for
-// which the worker lets go and takes the latch as others do.
+// Latches: the owner slot's, and nothing below it.  No waiting but for cells when memory is short
+// (RangeMemory::reserve), for which the worker lets go and takes the latch as others do.
 #pragma once
 #include <optional>
 #include <span>
@@ -35,9 +40,10 @@ struct RangeOwnerRecord : RangeCell<HardwareAtomics> {
 static_assert(sizeof(RangeOwnerRecord) <= kRangeCellBytes);
 
 struct alignas(kCacheLine) RangeOwnerSlot {
-  BiasedLatch<HardwareAtomics, FutexMutex> latch;
+  BiasedLatch<HardwareAtomics, FutexMutex<LockRank::kAlone>> latch;
   RangeOwnerRecord *owners = nullptr;
-  // Private to the slot's worker: its request that waits, for whom it is, and which one it is (a hash).
+  // Private to the slot's worker: its request that waits, the owner for which it was made, and
+  // which one it is (a hash).
   u64 waiting = 0;
   RangeOwner waiting_owner;
   u64 waiting_print = 0;
@@ -49,7 +55,8 @@ struct RangeShared {
   RangeMemory<HardwareAtomics>::Shared memory;
   RangeList<HardwareAtomics>::Shared list;
   RangeOwnerSlot *owner_slots = nullptr;
-  FutexMutex viewer;   // who lists the locks: one at a time, in the last memory slot
+  // One backend at a time lists the locks, in the last memory slot.
+  FutexMutex<LockRank::kAlone> viewer;
 };
 
 struct RangeRequest {
@@ -61,7 +68,8 @@ struct RangeRequest {
 };
 
 inline RangeTree range_tree(const ls_rel_key &key) {
-  return {u64{key.tablespace} << 32 | key.database, u64{key.relation} << 32 | static_cast<u32>(key.owner)};
+  return {u64{key.tablespace} << 32 | key.database,
+          u64{key.relation} << 32 | static_cast<u32>(key.owner)};
 }
 
 class RangeLocks {
@@ -88,7 +96,8 @@ class RangeLocks {
   class OwnHold;
   class Hold;
   [[gnu::noinline]] Node *waiting_request(const RangeRequest &request, const RangeBounds &b);
-  enum class Answer { kGranted, kWait, kShort };   // kShort: too few cells, or inside too few at hand
+  // kShort: too few cells, or inside too few at hand
+  enum class Answer { kGranted, kWait, kShort };
   struct NewRange {
     const RangeBounds &bounds;
     RangeMode mode;
@@ -96,14 +105,17 @@ class RangeLocks {
     bool near;                // the owner may hold something that goes into it
     List::Start start = {};
   };
-  [[gnu::noinline]] Answer lock_as_other(const RangeRequest &request, const RangeBounds &b, RangeOwner *holder);
+  [[gnu::noinline]] Answer lock_as_other(const RangeRequest &request, const RangeBounds &b,
+                                         RangeOwner *holder);
   [[gnu::noinline]] void unlock_as_other(RangeOwner id);
   // With the owner's latch.
   Answer lock_held(const RangeRequest &request, const RangeBounds &b, RangeOwner *holder);
-  [[gnu::noinline]] Answer lock_near(RangeOwnerRecord &owner, const RangeRequest &request, RangeBounds b, RangeOwner *holder);
+  [[gnu::noinline]] Answer lock_near(RangeOwnerRecord &owner, const RangeRequest &request,
+                                     RangeBounds b, RangeOwner *holder);
   Answer lock_range(RangeOwnerRecord &owner, const NewRange &r, RangeOwner *holder);
   Answer ask(RangeOwnerRecord &owner, const NewRange &r, RangeOwner *holder);
-  Answer decide(RangeOwnerRecord &owner, Node *n, const NewRange &r, List::Tower *landmark, RangeOwner *holder);
+  Answer decide(RangeOwnerRecord &owner, Node *n, const NewRange &r, List::Tower *index_node,
+                RangeOwner *holder);
   void withdraw_waiting(RangeOwnerRecord &owner);
   bool release_some(RangeOwner id);
   [[gnu::noinline]] void absorb(RangeOwnerRecord &owner, const Node &wider, const RangeBounds &b);

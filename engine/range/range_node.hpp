@@ -1,16 +1,18 @@
-// range_node.hpp - what cells are: nodes, towers, covers, key tails; references with incarnation.
+// range_node.hpp - what cells are: nodes, towers, span lists, key tails; references with
+// incarnation.
 #pragma once
 #include "range/range_key.hpp"
 #include "range/range_memory.hpp"
 
 namespace ls {
 
-inline constexpr u64 kRemoved = 1;               // in a link: who holds the link has been removed from this level
+// in a link: the holder of the link has been removed from this level
+inline constexpr u64 kRemoved = 1;
 inline constexpr u64 kAlive = u64{1} << 32;      // in RangeCell::life
 inline constexpr u32 kTowerLevels = 6;           // 8 * 4^6 nodes
 
-// Place of a request in the queue.
-inline constexpr u64 kUndecided = 0, kGranted = 1, kFirstTicket = 2;
+// Place of a request in the queue.  kAnnouncing: it has none and is given none (RangeList, LIST-3).
+inline constexpr u64 kUndecided = 0, kGranted = 1, kFirstTicket = 2, kAnnouncing = ~u64{0};
 
 enum RangeMode : u8 { kRangeShared = 1, kRangeExclusive = 2 };
 
@@ -24,37 +26,43 @@ struct RangeTower;
 template <typename P>
 struct RangeTail;
 
-// A range: held, or asked for.  All but next (RangeNode* | kRemoved), rank, life and link is constant while the node can be
-// reached.  What changes is in the first cache line, the place in the second: who only comes by does not wait for the first.
+// A range: held, or asked for.  All but next (RangeNode* | kRemoved), rank, life and link is
+// constant while the node can be reached.  What changes is in the first cache line, the place in
+// the second: a search that only comes by does not wait for the first.
 template <typename P>
 struct RangeNode : RangeCell<P> {
-  typename P::template Atomic<u64> rank;   // kUndecided, kGranted, or a ticket
+  typename P::template Atomic<u64> rank;   // kAnnouncing, kUndecided, kGranted, or a ticket
   u64 to[kRangeWords];
   RangeOwner owner;
 
   RangeTree tree;
   u64 from[kRangeWords];
-  RangeTower<P> *tower;                    // null: no landmark
+  RangeTower<P> *tower;                    // null: no index node
   u16 from_len, to_len;
   RangeMode mode;
   bool to_end;
-  bool absorbed;                           // private to the owner: about to be removed, a wider range takes its place
+  // private to the owner: about to be removed, a wider range takes its place
+  bool absorbed;
   union {
-    RangeTail<P> *tail;                    // has_tail: bytes of `from`, then of `to`, behind the words
-    u64 before;                            // others; private to the owner: reference to the node after which it was linked
+    // has_tail: bytes of `from`, then of `to`, behind the words
+    RangeTail<P> *tail;
+    // others; private to the owner: reference to the node after which it was linked
+    u64 before;
   };
 
   bool has_tail() const { return from_len > kRangeWordBytes || to_len > kRangeWordBytes; }
 };
 
-// A landmark: a node at which searches may begin, a range or one no more.  `cover` are references to the ranges that begin before it
-// and reach beyond its place; free or dead entries are used again.
-// next: RangeCover* | kRemoved, more entries.
+// An index node: a node at which searches may begin, a range or one no more.  Its span list has
+// references to the ranges that begin before it and reach beyond its place; free or dead entries
+// are used again.
+// next: RangeSpan* | kRemoved, more entries.
 template <typename P>
 struct RangeTower : RangeCell<P> {
   static constexpr u32 kEntries = 2;
   RangeNode<P> *node;
-  RangeTree tree;                                        // the node's, and its first word: searches pass without looking at the node
+  // the node's, and its first word: searches pass without looking at the node
+  RangeTree tree;
   u64 from0;
   typename P::template Atomic<u64> links[kTowerLevels];  // RangeTower* | kRemoved
   typename P::template Atomic<u64> entries[kEntries];
@@ -62,7 +70,7 @@ struct RangeTower : RangeCell<P> {
 };
 
 template <typename P>
-struct RangeCover : RangeCell<P> {
+struct RangeSpan : RangeCell<P> {
   static constexpr u32 kEntries = 13;
   typename P::template Atomic<u64> entries[kEntries];
 };
@@ -72,12 +80,14 @@ struct RangeTail : RangeCell<P> {
   static constexpr u32 kBytes = kRangeCellBytes - sizeof(RangeCell<P>);
   u8 bytes[kBytes];
 
-  RangeTail *following() const { return reinterpret_cast<RangeTail *>(this->next.load(std::memory_order_relaxed)); }
+  RangeTail *following() const {
+    return reinterpret_cast<RangeTail *>(this->next.load(std::memory_order_relaxed));
+  }
 };
 
 static_assert(sizeof(RangeNode<HardwareAtomics>) == kRangeCellBytes);
 static_assert(sizeof(RangeTower<HardwareAtomics>) == kRangeCellBytes);
-static_assert(sizeof(RangeCover<HardwareAtomics>) == kRangeCellBytes);
+static_assert(sizeof(RangeSpan<HardwareAtomics>) == kRangeCellBytes);
 static_assert(sizeof(RangeTail<HardwareAtomics>) == kRangeCellBytes);
 
 // Cells that a node with these bounds needs for the tails of its keys.
@@ -103,7 +113,8 @@ int compare_tails(const RangeTail<P> *cell, u32 offset, const u8 *tail, u32 len)
 }
 
 template <typename P>
-[[gnu::noinline]] int compare_stored(const u64 *words, u32 stored_len, const RangeTail<P> *tail, u32 tail_offset, const RangeKey &key) {
+[[gnu::noinline]] int compare_stored(const u64 *words, u32 stored_len, const RangeTail<P> *tail,
+                                     u32 tail_offset, const RangeKey &key) {
   for (u32 i = 0; i < kRangeWords; i++)
     if (words[i] != key.word[i]) return words[i] < key.word[i] ? -1 : 1;
   if (stored_len > kRangeWordBytes && key.len > kRangeWordBytes) {
@@ -123,7 +134,8 @@ template <typename P>
 int compare_to(const RangeNode<P> &n, const RangeKey &key) {
   if (n.to_end) return 1;
   if (n.to[0] != key.word[0]) return n.to[0] < key.word[0] ? -1 : 1;
-  return compare_stored(n.to, n.to_len, n.tail, n.from_len > kRangeWordBytes ? n.from_len - kRangeWordBytes : 0, key);
+  return compare_stored(n.to, n.to_len, n.tail,
+                        n.from_len > kRangeWordBytes ? n.from_len - kRangeWordBytes : 0, key);
 }
 // The node's place in the order against another.
 template <typename P>

@@ -1,8 +1,11 @@
+// checkpoint.cpp - where redo would start, and what has to be on disk for that.
 #include "recovery/checkpoint.hpp"
 
 #include <algorithm>
 
-#include "recovery/commit_note.hpp"
+#include "base/failpoint.hpp"
+#include "buffer/last_images.hpp"
+#include "recovery/host_sync_point.hpp"
 #include "txn/prepared.hpp"
 
 namespace ls {
@@ -12,7 +15,8 @@ namespace {
 // Read last: a larger value than necessary does no harm.
 // redo_gsn: no change before is missing on disk; 0: not known.
 // undo_gsn: of a log that begins in this run.
-ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn, Gsn undo_gsn, bool clean) {
+ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn,
+                         Gsn undo_gsn, bool clean) {
   ControlFile control{};
   control.clean = clean;
   control.run = env.run;
@@ -40,31 +44,34 @@ Status wait_all_hardened(Ctx &ctx) {
 
 Status truncate_log(Log &log, const CheckpointEnv &env, Lsn redo_lsn) {
   const Lsn noted = env.noted->load(std::memory_order_acquire);
-  if (noted != kNothingNoted) LS_TRY(commit_note_sync(env.data_dir));
+  if (noted != kNothingNoted) LS_TRY(host_sync_point_sync(env.data_dir));
   return log.truncate(std::min(redo_lsn, noted));
 }
 
 }  // namespace
 
-Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &long_txns, CheckpointResult *result) {
+Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &long_txns,
+                        CheckpointResult *result) {
   Log &log = ctx.pool->log();
   long_txns.begin(log);
   LS_TRY(wait_all_hardened(ctx));  // so that G is of now, however long the committer has slept
   result->end_lsn = log.end();
-  const Gsn hardened = log.hardened();                     // C1
+  const Gsn hardened = log.hardened();                     // CKPT-1
   Gsn bound = 0;
-  LS_TRY(long_txns.collect(ctx, env, hardened, log.end(), &bound));     // C2
+  LS_TRY(long_txns.collect(ctx, env, hardened, log.end(), &bound));     // CKPT-2
   Gsn redo_gsn = std::min(hardened + 1, bound);
   u32 prepared = 0;
-  LS_TRY(ctx.pool->log_files(ctx));                        // C3
+  LS_TRY(ctx.pool->log_files(ctx));                        // CKPT-3
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
-  LS_TRY(ctx.pool->flush(ctx, hardened, false, env.pace));  // C4
-  redo_gsn = std::min(redo_gsn, ctx.pool->oldest_dirty());
-  const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // C5
+  LS_TRY(ctx.pool->flush(ctx, hardened, false, env.pace));  // CKPT-4
+  redo_gsn = before_dropped_images(*ctx.pool->shared(),
+                                   std::min(redo_gsn, ctx.pool->oldest_dirty()));
+  const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // CKPT-5
   result->gsn = log.last_gsn();
   const ControlFile control =
       make_control(ctx, env, redo_lsn, redo_gsn, long_txns.list_gsn(), false);
+  LS_FAILPOINT(recovery_before_control);
   LS_TRY(control_write(env.data_dir, control));
   // It is valid from here on, whatever becomes of the log before it.
   result->redo_lsn = redo_lsn;
@@ -75,18 +82,20 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   return truncate_log(log, env, result->redo_lsn);
 }
 
-Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env) {
+Status checkpoint_recovered(Ctx &ctx, const CheckpointEnv &env, Gsn redo_gsn) {
   u32 prepared = 0;
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
-  return control_write(env.data_dir, make_control(ctx, env, env.redo_lsn, 0, env.undo_gsn, false));
+  return control_write(env.data_dir,
+                       make_control(ctx, env, env.redo_lsn, redo_gsn, env.undo_gsn, false));
 }
 
 Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *result) {
   Log &log = ctx.pool->log();
   LS_TRY(wait_all_hardened(ctx));
   LS_TRY(ctx.pool->flush(ctx, ~Gsn{0}, true));
-  const Gsn waiting = ctx.pool->oldest_dirty();   // for damaged pages
+  const Gsn waiting =   // for damaged pages
+      before_dropped_images(*ctx.pool->shared(), ctx.pool->oldest_dirty());
   const bool all_written = waiting == ~Gsn{0};
   result->redo_lsn = all_written ? log.end() : std::max(env.redo_lsn, log.position_of(waiting));
   u32 prepared = 0;
@@ -94,7 +103,9 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   LS_TRY(wait_all_hardened(ctx));
   result->end_lsn = log.end();
   result->gsn = log.last_gsn();
-  LS_TRY(control_write(env.data_dir, make_control(ctx, env, result->redo_lsn, all_written ? 0 : waiting, 0, all_written && prepared == 0)));
+  LS_TRY(control_write(env.data_dir,
+                       make_control(ctx, env, result->redo_lsn, all_written ? 0 : waiting, 0,
+                                    all_written && prepared == 0)));
   return truncate_log(log, env, result->redo_lsn);
 }
 

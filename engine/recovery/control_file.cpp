@@ -17,7 +17,9 @@ namespace {
 
 constexpr size_t kPathBytes = 640;
 
-void control_path(const char *data_dir, char *path) { std::snprintf(path, kPathBytes, "%s/control", data_dir); }
+void control_path(const char *data_dir, char *path) {
+  std::snprintf(path, kPathBytes, "%s/control", data_dir);
+}
 
 u32 control_crc(ControlFile control) {
   control.crc = 0;
@@ -49,16 +51,23 @@ Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
   u64 size = 0;
   LS_TRY(file.size(&size));
   if (got >= sizeof control->magic && control->magic != kControlMagic)
-    return fail_page(path, UINT32_MAX, "not a leanstore control file; restore it from a backup of the whole cluster");
+    return fail_page(path, UINT32_MAX,
+                     "not a leanstore control file; restore it from a backup of the whole cluster");
   // The version comes before everything that a version may change, size included.
   if (got >= offsetof(ControlFile, crc) && control->version != kControlVersion)
-    return fail_page(path, UINT32_MAX, "control file has version %u, this engine reads version %u; use the engine that wrote it",
-                     control->version, kControlVersion);
+    return fail_page(
+        path, UINT32_MAX,
+        "control file has version %u, this engine reads version %u; use the engine that wrote it",
+        control->version, kControlVersion);
   if (got != sizeof *control || size != sizeof *control || control->crc != control_crc(*control))
-    return fail_page(path, UINT32_MAX, "control file is damaged (checksum or size); restore it from a backup of the whole cluster");
+    return fail_page(
+        path, UINT32_MAX,
+        "control file is damaged (checksum or size); "
+        "restore it from a backup of the whole cluster");
   if (control->page_size != kPageSize)
-    return fail_page(path, UINT32_MAX, "the store has pages of %u bytes, this engine is built for %u", control->page_size,
-                     kPageSize);
+    return fail_page(path, UINT32_MAX,
+                     "the store has pages of %u bytes, this engine is built for %u",
+                     control->page_size, kPageSize);
   if (!is_possible(*control))
     return fail_page(path, UINT32_MAX,
                      "control file is damaged (impossible numbers); restore it from a backup of "

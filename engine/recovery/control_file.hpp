@@ -1,4 +1,5 @@
-// control_file.hpp - leanstore/control: what recovery starts from.  Replaced atomically (temp, sync, rename, sync directory).
+// control_file.hpp - leanstore/control: what recovery starts from.  Replaced atomically (temp,
+// sync, rename, sync directory).
 #pragma once
 #include "base/status.hpp"
 #include "base/types.hpp"
@@ -6,7 +7,7 @@
 namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
-inline constexpr u32 kControlVersion = 5;
+inline constexpr u32 kControlVersion = 6;
 
 struct ControlFile {
   u64 magic;
@@ -16,23 +17,30 @@ struct ControlFile {
   u32 clean;          // 1: shut down cleanly, nothing to replay
   u64 run;            // grows with every start
   Lsn redo_lsn;       // recovery reads the log from here
-  u64 redo_run;       // of what is logged there; rounds of earlier runs at this place or behind it are left over
+  // of what is logged there; rounds of earlier runs at this place or behind it are left over
+  u64 redo_run;
   u64 segment_bytes;
   Gsn gsn;            // every GSN used before the checkpoint is <= it
   Tn tn_floor;        // every TN used before the checkpoint is below it
   FileNo next_file_no;
   Gsn redo_gsn;       // no change before is missing on disk; 0: not known
   u64 tn_offset;      // TN = full transaction id + this; never shrinks
-  // While a crash is not yet recovered from: the smallest next_full_xid of all starts that tried (0: none).  A prepared
-  // transaction at or above it was unknown to the host when it crashed; later the host may have handed its id out again.
+  // While a crash is not yet recovered from: the smallest next_full_xid of all starts that tried
+  // (0: none).  A prepared transaction at or above it was unknown to the host when it crashed;
+  // later the host may have handed its id out again.
   u64 xid_limit;
-  Lsn log_end;        // the log was on disk up to here when this was written: one that ends before is damaged (0: not known)
+  // the log was on disk up to here when this was written: one that ends before is damaged (0: not
+  // known)
+  Lsn log_end;
   StoreId store;      // the same in each relation file's meta page
-  Gsn undo_gsn;       // of the list of transactions whose undo lies in undo files (undo_list.hpp); 0: there are none
+  // of the list of transactions that have their undo in undo files (undo_list.hpp); 0: there are
+  // none
+  Gsn undo_gsn;
 };
 static_assert(sizeof(ControlFile) == 136 && offsetof(ControlFile, next_file_no) == 72);
 
-// Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the engine.
+// Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the
+// engine.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);
 // Fills magic, version, page size and checksum in.  Durable at return.
 Status control_write(const char *data_dir, ControlFile control);

@@ -7,7 +7,7 @@
 
 #include "base/check.hpp"
 #include "buffer/file_table.hpp"
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 #include "wal/log_bounds.hpp"
 
 namespace ls {
@@ -17,13 +17,14 @@ namespace {
 constexpr u32 kMaxPathBytes = sizeof(FileSlot::path) - 1;
 
 Status fail_record(Lsn lsn, Gsn gsn, const char *what) {
-  return fail(LS_CORRUPT, "log record at position %llu, GSN %llu: %s", static_cast<unsigned long long>(lsn),
-              static_cast<unsigned long long>(gsn), what);
+  return fail(LS_CORRUPT, "log record at position %llu, GSN %llu: %s",
+              static_cast<unsigned long long>(lsn), static_cast<unsigned long long>(gsn), what);
 }
 
 }  // namespace
 
-void LogSlotTxn::look_up(const LogAnalysis &analysis, const LogEntry &entry, const LogRecord &record) {
+void LogSlotTxn::look_up(const LogAnalysis &analysis, const LogEntry &entry,
+                         const LogRecord &record) {
   if (record.kind != RecordKind::kRow || tn != 0 || nameless) return;
   const auto at = analysis.listed.find({entry.slot, entry.run});
   if (at != analysis.listed.end() && entry.gsn >= at->second.first_gsn) tn = at->second.tn;
@@ -43,8 +44,9 @@ bool LogSlotTxn::pass(const LogRecord &record) {
     case RecordKind::kTwoPhase: {
       const bool names = nameless;
       nameless = false;
-      // A prepared transaction goes on: an abort still undoes in the same slot.  Of kTwoPhase its worker has said so, and is free then; or a
-      // checkpoint has, from a slot that has no transactions.
+      // A prepared transaction goes on: an abort still undoes in the same slot.  Of kTwoPhase its
+      // worker has said so, and is free then; or a checkpoint has, from a slot that has no
+      // transactions.
       if (record.kind == RecordKind::kPrepared)
         tn = record.tn();
       else if (record.kind == RecordKind::kTwoPhase || tn == record.tn())
@@ -71,7 +73,8 @@ Status LogAnalyser::record(const LogEntry &entry) {
   slot.txn.look_up(*out_, entry, record);
   LS_TRY(what_it_says(entry, record, slot));
   if (slot.txn.pass(record)) out_->named_later[{entry.slot, entry.run}].push_back(record.tn());
-  owner_ = record.kind == RecordKind::kRow || record.kind == RecordKind::kFirstRow ? slot.txn.tn : 0;
+  owner_ =
+      record.kind == RecordKind::kRow || record.kind == RecordKind::kFirstRow ? slot.txn.tn : 0;
   return kOk;
 }
 
@@ -120,7 +123,8 @@ Status LogAnalyser::begin(const LogEntry &entry, const LogRecord &record, const 
   LS_TRY(check_tn(entry, tn));
   if (slot.txn.nameless) return fail_nameless(slot);
   const auto [txn, is_new] = out_->txns.try_emplace(tn, LoggedTxn{tn});
-  if (out_->ended.has(tn) || (!is_new && entry.gsn > txn->second.in_files_to)) return fail_record(entry, "transaction begins twice");
+  if (out_->ended.has(tn) || (!is_new && entry.gsn > txn->second.in_files_to))
+    return fail_record(entry, "transaction begins twice");
   return kOk;
 }
 
@@ -156,7 +160,8 @@ Status LogAnalyser::two_phase_end(const LogEntry &entry, const LogRecord &record
 Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
   LoggedFile file;
   Bytes path;
-  if (const char *wrong = load_file_record(record, &file.record, &path)) return fail_record(entry, wrong);
+  if (const char *wrong = load_file_record(record, &file.record, &path))
+    return fail_record(entry, wrong);
   const FileRecord &r = file.record;
   const bool good_kind = r.kind >= LS_REL_TABLE && r.kind <= LS_REL_INDEX && r.logged == 1;
   const bool good_number = r.file != 0 && r.file <= kMaxFileNo;
@@ -173,15 +178,17 @@ Status LogAnalyser::cut(const LogEntry &entry) {
   bool end;
   LS_TRY(LogOpReader(entry).next(&op, &end));
   PageNo pages;
-  if (end || !space_is_cut(op.code, op.operands, &pages)) return fail_record(entry, "bad cut");
+  if (end || !is_file_cut(op.code, op.operands, &pages)) return fail_record(entry, "bad cut");
   out_->cuts[op.file].push_back({entry.gsn, pages});
   return kOk;
 }
 
 void LogAnalyser::order_cuts() {
   for (auto &[file_no, cuts] : out_->cuts) {
-    std::sort(cuts.begin(), cuts.end(), [](const LoggedCut &a, const LoggedCut &b) { return a.gsn < b.gsn; });
-    for (size_t i = cuts.size() - 1; i-- > 0;) cuts[i].pages = std::min(cuts[i].pages, cuts[i + 1].pages);
+    std::sort(cuts.begin(), cuts.end(),
+              [](const LoggedCut &a, const LoggedCut &b) { return a.gsn < b.gsn; });
+    for (size_t i = cuts.size() - 1; i-- > 0;)
+      cuts[i].pages = std::min(cuts[i].pages, cuts[i + 1].pages);
   }
 }
 
@@ -202,7 +209,9 @@ void LogAnalyser::supersede() {
   for (auto &[file_no, file] : out_->files) file.superseded = latest[key(file.record)] != file_no;
 }
 
-Status fail_record(const LogEntry &entry, const char *what) { return fail_record(entry.lsn, entry.gsn, what); }
+Status fail_record(const LogEntry &entry, const char *what) {
+  return fail_record(entry.lsn, entry.gsn, what);
+}
 
 Status LogAnalyser::fail_nameless(const SlotState &slot) {
   return fail_record(slot.lsn, slot.first_nameless, "row change without a transaction");
@@ -217,7 +226,8 @@ Status LogOpReader::next(LogOp *op, bool *end) {
 
 Tn LogRowOwners::named_later(const LogEntry &entry, size_t time) const {
   const auto names = analysis_.named_later.find({entry.slot, entry.run});
-  LS_CHECK(names != analysis_.named_later.end() && time < names->second.size(), "the log is not the one that was analysed");
+  LS_CHECK(names != analysis_.named_later.end() && time < names->second.size(),
+           "the log is not the one that was analysed");
   return names->second[time];
 }
 
@@ -233,10 +243,13 @@ Tn LogRowOwners::of(const LogEntry &entry, const LogRecord &record) {
 
 bool LogAnalysis::is_open(Tn tn) const {
   const auto txn = txns.find(tn);
-  return txn != txns.end() && (txn->second.fate == TxnFate::kRunning || txn->second.fate == TxnFate::kPrepared);
+  return txn != txns.end() &&
+         (txn->second.fate == TxnFate::kRunning || txn->second.fate == TxnFate::kPrepared);
 }
 
-bool LogAnalysis::undo_wanted(Tn tn, Gsn gsn) const { return is_open(tn) && gsn > txns.at(tn).in_files_to; }
+bool LogAnalysis::undo_wanted(Tn tn, Gsn gsn) const {
+  return is_open(tn) && gsn > txns.at(tn).in_files_to;
+}
 
 Status LogAnalyser::finish() {
   for (auto &[number, slot] : slots_)

@@ -1,19 +1,22 @@
-// log_analysis.hpp - first pass of recovery: what the log says about transactions and files.  Changes nothing.
+// log_analysis.hpp - first pass of recovery: what the log says about transactions and files.
+// Changes nothing.
 //
 // Called by store/start; redo.hpp and loser_undo.hpp work on the result.
 //
-// A1  A slot's kRow record belongs to the transaction of the slot's latest kFirstRow in the same run.  Where the log begins in the
-//     middle of a transaction, the slot's next kCommit, kPrepared or kAborted names it: a checkpoint keeps the kFirstRow of every
-//     transaction whose end was not hardened then (checkpoint.cpp), so the end is there; or the list of long transactions says which
-//     one the slot is in (undo_list.hpp).
-// A2  Fates are by TN, not by slot: recovery ends transactions of earlier runs from its own slot.  kTwoPhaseEnd comes from any
-//     slot, and says nothing of that slot's records.
-// A3  A file number is never used twice; of several numbers with one key only the latest is the file that exists now.  What was
-//     logged under an older one is on disk or was truncated away by the host, and is not redone.
-// A4  A transaction prepared for two-phase commit gets another TN at each start that finds it, but keeps its full xid: it has
-//     ended when the last record about that xid is kTwoPhaseEnd.
-// A5  What was logged before a cut for pages that were cut off is not redone: they may be gone, and
-//     nothing of them is needed.  Their next life begins with all of the page.
+// ANA-1  A slot's kRow record belongs to the transaction of the slot's latest kFirstRow in the same
+//        run.  Where the log begins in the middle of a transaction, the slot's next kCommit,
+//        kPrepared or kAborted names it: a checkpoint keeps the kFirstRow of every transaction of
+//        which the end was not hardened then (checkpoint.cpp), so the end is there; or the list of
+//        long transactions says which one the slot is in (undo_list.hpp).
+// ANA-2  Fates are by TN, not by slot: recovery ends transactions of earlier runs from its own
+//        slot.  kTwoPhaseEnd comes from any slot, and says nothing of that slot's records.
+// ANA-3  A file number is never used twice; of several numbers with one key only the latest is the
+//        file that exists now.  What was logged under an older one is on disk or was truncated away
+//        by the host, and is not redone.
+// ANA-4  A transaction prepared for two-phase commit gets another TN at each start that finds it,
+//        but keeps its full xid: it has ended when the last record about that xid is kTwoPhaseEnd.
+// ANA-5  What was logged before a cut for pages that were cut off is not redone: they may be gone,
+//        and nothing of them is needed.  Their next life begins with all of the page.
 #pragma once
 #include <map>
 #include <string>
@@ -32,7 +35,8 @@ class LogOpReader {
  public:
   explicit LogOpReader(const LogEntry &entry) : LogOpReader(entry, entry.record().body) {}
   LogOpReader(const LogEntry &entry, Bytes body) : entry_(entry), left_(body) {}
-  // Next operation; *end: there is none.  LS_CORRUPT naming position and GSN when the record does not add up.
+  // Next operation; *end: there is none.  LS_CORRUPT naming position and GSN when the record does
+  // not add up.
   Status next(LogOp *op, bool *end);
 
  private:
@@ -55,14 +59,16 @@ struct LoggedTxn {
 struct LoggedFile {
   FileRecord record{};
   std::string path;
-  bool superseded = false;  // A3
-  ls_rel_key key() const { return {record.tablespace, record.database, record.relation, record.owner}; }
+  bool superseded = false;  // ANA-3
+  ls_rel_key key() const {
+    return {record.tablespace, record.database, record.relation, record.owner};
+  }
 };
 
 // A slot in a run.
 using LogSlotRun = std::pair<u32, u32>;   // slot, run
 
-// What a file was cut to, and when (buffer/space_cut.hpp).
+// What a file was cut to, and when (buffer/file_cut.hpp).
 struct LoggedCut {
   Gsn gsn;
   PageNo pages;
@@ -80,10 +86,12 @@ struct ListedTxn {
 struct LogAnalysis {
   std::unordered_map<Tn, LoggedTxn> txns;   // without an end in the log
   TnSet ended;                              // the others, of which there may be millions
-  std::unordered_map<u64, Tn> two_phase;  // by full xid: prepared and not ended (A4), under its latest TN
+  // by full xid: prepared and not ended (ANA-4), under its latest TN
+  std::unordered_map<u64, Tn> two_phase;
   std::unordered_map<FileNo, LoggedFile> files;
-  std::unordered_map<FileNo, LoggedCuts> cuts;   // A5
-  // A1: whose kRow records are that come before the first that names their transaction, time after time.
+  std::unordered_map<FileNo, LoggedCuts> cuts;   // ANA-5
+  // ANA-1: the transactions of kRow records that come before the first record that names theirs,
+  // time after time.
   std::map<LogSlotRun, std::vector<Tn>> named_later;
   std::map<LogSlotRun, ListedTxn> listed;
   Tn max_tn = 0;
@@ -95,18 +103,19 @@ struct LogAnalysis {
   bool undo_wanted(Tn tn, Gsn gsn) const;
 };
 
-// Which transaction a slot is in while its records pass by (A1).
+// Which transaction a slot is in while its records pass by (ANA-1).
 struct LogSlotTxn {
   u32 run = 0;
   Tn tn = 0;               // 0: in none, or in one that has not been named yet
   bool nameless = false;   // there were kRow records of that one
   // Before that: the record may be of a transaction that began before the log does.
   void look_up(const LogAnalysis &analysis, const LogEntry &entry, const LogRecord &record);
-  // A record of the slot.  Does it tell whose the nameless ones before it are?
+  // A record of the slot.  Does it name the transaction of the nameless ones before it?
   bool pass(const LogRecord &record);
 };
 
-// The transaction of each kRow and kFirstRow record (A1), asked for all records in the order of the log when that has been analysed.
+// The transaction of each kRow and kFirstRow record (ANA-1), asked for all records in the order of
+// the log when that has been analysed.
 class LogRowOwners {
  public:
   explicit LogRowOwners(const LogAnalysis &analysis) : analysis_(analysis) {}
@@ -130,7 +139,7 @@ class LogAnalyser {
   explicit LogAnalyser(LogAnalysis *out) : out_(out) {}
   Status record(const LogEntry &entry);
   Status finish();
-  // Whose the last record is; 0: of none, or not known yet.
+  // The transaction of the last record; 0: of none, or not known yet.
   Tn owner() const { return owner_; }
 
  private:

@@ -43,7 +43,7 @@ const char *operation_name(u8 code) {
     case kRowDelete: return "row delete";
     case kRowRemove: return "rows remove";
     case kRowRestore: return "row restore";
-    case kRowInsertRaw: return "row insert raw";
+    case kRowInsertCopied: return "row insert copied";
     case kRowIdHigh: return "row ids reserve";
     case kIndexInsert: return "index insert";
     case kIndexRemove: return "index remove";
@@ -54,7 +54,8 @@ const char *operation_name(u8 code) {
 
 }  // namespace
 
-LogInspector::LogInspector(const BufferPool &pool, const char *dir, u64 segment_bytes, Lsn from, Lsn to)
+LogInspector::LogInspector(const BufferPool &pool, const char *dir, u64 segment_bytes, Lsn from,
+                           Lsn to)
     : stream_(dir, segment_bytes), position_(from), to_(to) {
   for (u32 i = 0; i < pool.shared()->max_files; i++) {
     const FileSlot &file = pool.file(i);
@@ -99,15 +100,18 @@ Status LogInspector::next_round() {
     LS_TRY(log_round_load(stream_, header_, round_.data(), &whole));
   }
   if (!whole) {
-    return fail_page(stream_.path_at(position_).c_str(), UINT32_MAX,
-                     "no sound log round begins at position %llu: it is no such position, or the log was truncated, or it is damaged",
-                     static_cast<unsigned long long>(position_));
+    return fail_page(
+        stream_.path_at(position_).c_str(), UINT32_MAX,
+        "no sound log round begins at position %llu: "
+        "it is no such position, or the log was truncated, or it is damaged",
+        static_cast<unsigned long long>(position_));
   }
   records_.clear();
   next_record_ = 0;
-  LS_TRY(log_round_records(header_, round_.data(), [&](u32 slot, const LogRecord &record, const u8 *bytes) {
-    records_.push_back({record.gsn, bytes, header_.lsn, slot, static_cast<u32>(header_.run)});
-  }));
+  LS_TRY(log_round_records(
+      header_, round_.data(), [&](u32 slot, const LogRecord &record, const u8 *bytes) {
+        records_.push_back({record.gsn, bytes, header_.lsn, slot, static_cast<u32>(header_.run)});
+      }));
   position_ += header_.bytes;
   return kOk;
 }
@@ -128,7 +132,7 @@ void LogInspector::begin_record() {
   if (has_page_operations(record.kind) && !record.body.empty()) ops_.emplace(entry);
 }
 
-// As analysis does it (A1), but forwards only.
+// As analysis does it (ANA-1), but forwards only.
 Tn LogInspector::transaction_of(u32 slot, const LogRecord &record) {
   switch (record.kind) {
     case RecordKind::kFirstRow: return running_[slot] = record.tn();

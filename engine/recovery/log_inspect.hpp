@@ -1,7 +1,8 @@
-// log_inspect.hpp - the records of the log, one page operation at a time, for people: what is in it, of whom, about which file.
+// log_inspect.hpp - the records of the log, one page operation at a time, for people: what is in
+// it, of which transaction, about which file.
 //
-// Reads the files, so only what is durable; while the store runs.  Changes nothing.  What it reads may be truncated away meanwhile:
-// then the scan ends with an error that says so.
+// Reads the files, so only what is durable; while the store runs.  Changes nothing.  What it reads
+// may be truncated away meanwhile: then the scan ends with an error that says so.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -9,13 +10,14 @@
 
 #include "buffer/pool.hpp"
 #include "recovery/log_analysis.hpp"
-#include "wal/log_rounds.hpp"
+#include "wal/log_flushes.hpp"
 
 namespace ls {
 
 class LogInspector {
  public:
-  // Rounds that begin in [from, to); `from` must be where one does.  `pool` knows the files that are open.
+  // Rounds that begin in [from, to); `from` must be where one does.  `pool` knows the files that
+  // are open.
   LogInspector(const BufferPool &pool, const char *dir, u64 segment_bytes, Lsn from, Lsn to);
   // LS_END behind the last one.
   Status next(ls_log_item *item);

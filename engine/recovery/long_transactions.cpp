@@ -44,7 +44,8 @@ class UndoCollector {
   }
 
  private:
-  // Of those that have ended at or before G nothing is kept, nor of those that have logged nothing yet.
+  // Of those that have ended at or before G nothing is kept, nor of those that have logged nothing
+  // yet.
   Status finish() {
     for (auto &[tn, txn] : wanted_) {
       const auto logged = analysis_.txns.find(tn);
@@ -71,10 +72,12 @@ class UndoCollector {
 
 void LongTransactions::begin(const Log &log) {
   published_.resize(log.shared()->config.slots);
-  for (u32 i = 0; i < published_.size(); i++) published_[i] = log.slot(i)->published.load(std::memory_order_acquire);
+  for (u32 i = 0; i < published_.size(); i++)
+    published_[i] = log.slot(i)->published.load(std::memory_order_acquire);
 }
 
-Status LongTransactions::collect(Ctx &ctx, const CheckpointEnv &env, Gsn hardened, Lsn end, Gsn *bound) {
+Status LongTransactions::collect(Ctx &ctx, const CheckpointEnv &env, Gsn hardened, Lsn end,
+                                 Gsn *bound) {
   *bound = find(env, ctx.pool->log(), end);
   next_ = {};
   next_published_ = published_;
@@ -105,7 +108,8 @@ Gsn LongTransactions::find(const CheckpointEnv &env, const Log &log, Lsn end) {
   for (const ActiveTxn &txn : active) {
     // One that is leaving its slot has no name any more; its end may lie behind G.
     const bool is_old = txn.tn != 0 && env.redo_run == env.run &&
-                        (list_.txns.contains(txn.tn) || log.position_of(txn.first_gsn) + env.long_transaction_bytes <= end);
+                        (list_.txns.contains(txn.tn) ||
+                         log.position_of(txn.first_gsn) + env.long_transaction_bytes <= end);
     if (is_old) {
       old_.push_back(txn);
     } else {
@@ -130,10 +134,12 @@ Status LongTransactions::make_list(Ctx &ctx, const CheckpointEnv &env, Gsn harde
   } else {
     for (const ActiveTxn &txn : old_) {
       const auto listed = list_.txns.find(txn.tn);
-      const LongTransaction fresh{.place = {txn.slot, static_cast<u32>(env.run)}, .first_gsn = txn.first_gsn};
+      const LongTransaction fresh{.place = {txn.slot, static_cast<u32>(env.run)},
+                                  .first_gsn = txn.first_gsn};
       collector.want(txn.tn, listed != list_.txns.end() ? listed->second : fresh);
     }
-    LogReader log((std::string(env.data_dir) + "/wal").c_str(), env.segment_bytes, env.redo_lsn, env.redo_run, end);
+    LogReader log((std::string(env.data_dir) + "/wal").c_str(), env.segment_bytes, env.redo_lsn,
+                  env.redo_run, end);
     LS_TRY(collector.run(log, hardened, ctx.interrupt));
   }
   for (auto &[tn, txn] : next_.txns) txn.txn.in_files_to = hardened;

@@ -4,18 +4,21 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
+#include "btree/leaf_reads.hpp"
 #include "btree/tree.hpp"
 #include "buffer/file_use.hpp"
 #include "recovery/crew.hpp"
 #include "recovery/undo_portion.hpp"
+#include "txn/row.hpp"
 
 namespace ls {
 
 namespace {
 
-// The relations of the changes.  Found by their keys: a row that carries the loser's (tn, seq) is the
-// one it has changed, however often its file was closed and opened since.
+// The relations of the changes.  Found by their keys: a row that carries the loser's (tn, seq) is
+// the one it has changed, however often its file was closed and opened since.
 class LoserFiles {
  public:
   LoserFiles(Worker &w, const LogAnalysis &analysis) : w_(w), analysis_(analysis) {}
@@ -50,6 +53,34 @@ class LoserFiles {
   std::unordered_map<FileNo, FileHandle> files_;   // as the log numbers them; number 0: gone
 };
 
+// Reads leaves together that the next updates and deletions want.  Insertions are ranges, which do
+// that themselves.
+void bring_in(Worker &w, FileSlot &file, const UndoPortion::Rest &next, LeafReads &reads) {
+  // Rows with ids so near are in one leaf, or in leaves that are all wanted.
+  constexpr u64 kNear = 32;
+  struct Rows { u64 first, last; };
+  Rows rows[LeafReads::kMost];
+  u32 n = 0;
+  for (size_t i = 0; i < next.size() && !next[i].inserts(); i++) {
+    const u64 row_id = next[i].change.row_id;
+    if (n > 0 && row_id - rows[n - 1].last <= kNear) {
+      rows[n - 1].last = row_id;
+    } else if (n < LeafReads::kMost) {
+      rows[n++] = {row_id, row_id};
+    } else {
+      break;
+    }
+  }
+  u8 keys[2 * LeafReads::kMost][kRowKeyBytes];
+  BTree::KeyRange ranges[LeafReads::kMost];
+  for (u32 i = 0; i < n; i++) {
+    encode_row_key(rows[i].first, keys[2 * i]);
+    encode_row_key(rows[i].last, keys[2 * i + 1]);
+    ranges[i] = {Bytes(keys[2 * i], kRowKeyBytes), Bytes(keys[2 * i + 1], kRowKeyBytes)};
+  }
+  BTree(w.ctx, file).bring_in(reads, {ranges, n});
+}
+
 // Gathers changes in portions, has the tasks of each done by several threads, and ends the losers
 // of which everything is undone.
 class Undoer {
@@ -82,6 +113,7 @@ class Undoer {
     Crew crew;
     LS_TRY(crew.run("ls undo", static_cast<u32>(threads),
                     [&](u32 member) { return take_tasks(crew, member); }));
+    LS_FAILPOINT(recovery_before_fate);
     portion_.clear();
     for (Tn tn : gathered_) LS_TRY(log_fate(w_, RecordKind::kAborted, tn));
     stats_.losers += gathered_.size();
@@ -93,17 +125,21 @@ class Undoer {
     Worker worker(w_.pool, w_.log.log(), w_.txns, member);   // the host's workers have not come yet
     worker.ctx.interrupt = w_.ctx.interrupt;
     worker.ctx.must_open = true;
+    LeafReads reads;
     for (;;) {
       FileUse use;
       const size_t task = taken_.fetch_add(1, std::memory_order_relaxed);
       if (task >= portion_.tasks() || crew.failed()) return kOk;
-      LS_TRY(portion_.undo(task, [&](const UndoOp &op) -> Status {
+      LS_TRY(portion_.undo(task, [&](const UndoOp &op, const UndoPortion::Rest &rest) -> Status {
         if (interrupt_pending(worker.ctx.interrupt)) {
           return fail(LS_INTERRUPTED, "recovery was interrupted");
         }
         FileHandle file = *op.file;   // others have it, too
         if (!use) LS_TRY(use.begin(worker.ctx, &file));
-        return row_undo(worker, use.file(), op.change, op.tn);
+        const u64 pages_read = worker.ctx.pages.read;
+        LS_TRY(row_undo(worker, use.file(), op.change, op.tn, reads));
+        if (worker.ctx.pages.read != pages_read) bring_in(worker, use.file(), rest, reads);
+        return kOk;
       }));
     }
   }

@@ -1,3 +1,4 @@
+// redo.cpp - the log read in portions, each redone by several threads.
 #include "recovery/redo.hpp"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <thread>
 
 #include "base/interrupt.hpp"
-#include "buffer/waiting_changes.hpp"
+#include "buffer/change_buffer.hpp"
 #include "recovery/crew.hpp"
 #include "recovery/redo_page.hpp"
 #include "recovery/redo_portion.hpp"
@@ -18,11 +19,12 @@ namespace {
 // A thread more is worth while for so many pages.
 constexpr size_t kPagesPerThread = 1024;
 
-// The pages of a portion, batch by batch taken by whoever has time.
+// The pages of a portion: each thread of the crew takes a batch when it has time.
 class PortionRedo {
  public:
-  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion, Gsn redo_gsn, RedoStats &stats)
-      : ctx_(ctx), files_(files), pages_(pages), portion_(portion), redo_gsn_(redo_gsn), stats_(stats) {}
+  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion,
+              RedoStats &stats)
+      : ctx_(ctx), files_(files), pages_(pages), portion_(portion), stats_(stats) {}
 
   Status run() {
     const size_t processors = std::max(1u, std::thread::hardware_concurrency());
@@ -55,12 +57,13 @@ class PortionRedo {
       if (none) continue;
       const RecoveryPages::Page &page = pages_.page(index);
       if (must_wait(pages_.pool(), page)) {
-        LS_TRY(let_wait(ctx, page, redo_gsn_, portion_.ops(index)));
+        LS_TRY(let_wait(ctx, page, portion_.ops(index)));
         continue;
       }
       RecoveryFile &file = files_.at(page.file->file_no.load(std::memory_order_relaxed));
       bool truncated;
-      LS_TRY(redo_page(pages_.pool(), page, file.started_empty, portion_.ops(index), stats, &truncated));
+      LS_TRY(redo_page(pages_.pool(), page, file.started_empty, portion_.ops(index), stats,
+                       &truncated));
       if (truncated) file.truncated.store(true, std::memory_order_relaxed);
       if (crew_.failed()) return kOk;
       if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
@@ -79,7 +82,6 @@ class PortionRedo {
   RecoveryFiles &files_;   // found only: no file is entered meanwhile
   RecoveryPages &pages_;
   const RedoPortion &portion_;
-  const Gsn redo_gsn_;
   std::atomic<size_t> taken_{0};
   Crew crew_;
   std::mutex mutex_;
@@ -88,7 +90,8 @@ class PortionRedo {
 
 void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
   for (auto &[number, file] : files) {
-    if (file.state != RecoveryFile::State::kOpen || !file.truncated.load(std::memory_order_relaxed)) continue;
+    if (file.state != RecoveryFile::State::kOpen || !file.truncated.load(std::memory_order_relaxed))
+      continue;
     const ls_rel_key key = file.slot->key;
     pool.forget_file(key);
     file.slot = nullptr;
@@ -100,7 +103,7 @@ void drop_truncated(BufferPool &pool, RecoveryFiles &files) {
 Status close_files(BufferPool &pool, RecoveryFiles &files) {
   bool closed = false;
   std::set<FileNo> waiting;   // for pages that are damaged
-  for (const WaitingPage &page : waiting_pages(*pool.shared(), ~Gsn{0})) {
+  for (const ChangeBufferPage &page : change_buffer_pages(*pool.shared(), ~Gsn{0})) {
     waiting.insert(page.file_no);
   }
   for (auto &[number, file] : files) {
@@ -116,10 +119,10 @@ Status close_files(BufferPool &pool, RecoveryFiles &files) {
 
 }  // namespace
 
-Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, UndoSpool *undo,
-                RedoStats *stats, std::atomic<u64> *done_bytes) {
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files,
+                Gsn redo_gsn, UndoSpool *undo, RedoStats *stats, std::atomic<u64> *done_bytes) {
   RecoveryPages pages(*ctx.pool);
-  RedoPortion portion(ctx, log, analysis, *files, pages, *undo);
+  RedoPortion portion(ctx, log, analysis, *files, pages, redo_gsn, *undo);
   for (bool end = false; !end;) {
     if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     const u64 before = log.extent().records;
@@ -129,15 +132,17 @@ Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryF
     const bool stands = no_room && log.extent().records == before && all_room;
     if (stands && !portion.files_full())
       return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
-    LS_TRY(PortionRedo(ctx, *files, pages, portion, redo_gsn, *stats).run());
+    LS_TRY(PortionRedo(ctx, *files, pages, portion, *stats).run());
     drop_truncated(*ctx.pool, *files);
     if (no_room) LS_TRY(pages.make_room(ctx));
     if (portion.files_full()) LS_TRY(close_files(*ctx.pool, *files));
-    if (portion.reached() > log.extent().begin) done_bytes->store(portion.reached() - log.extent().begin, std::memory_order_relaxed);
+    if (portion.reached() > log.extent().begin)
+      done_bytes->store(portion.reached() - log.extent().begin, std::memory_order_relaxed);
   }
   pages.finish();
   done_bytes->store(log.extent().end - log.extent().begin, std::memory_order_relaxed);
-  for (auto &[number, file] : *files) stats->files_missing += file.state == RecoveryFile::State::kGone;
+  for (auto &[number, file] : *files)
+    stats->files_missing += file.state == RecoveryFile::State::kGone;
   return kOk;
 }
 

@@ -1,11 +1,16 @@
-// redo.hpp - second pass of recovery: repeat history.  Every page operation of the log, losers' too, on the pages that are older than
-// the record; on each page in GSN order, the pages by several threads (redo_portion.hpp says why that may be).
+// redo.hpp - second pass of recovery: repeat history.  Every page operation of the log, losers'
+// too, on the pages that are older than the record; on each page in GSN order, the pages by several
+// threads (redo_portion.hpp says why that may be).
 //
-// R1  A page with header.gsn >= the record's GSN has the change already.  All operations of one record on one page are one
-//     step: the comparison is made once per record and page.
-// R2  A file whose first segment is gone was dropped by the host: its records are skipped whole.  So it is with a file that
-//     the host has truncated to nothing (a drop's first half): its records do not start from empty pages.
-// R3  Repeatable: what was written before a crash of recovery itself is skipped by R1 the next time.
+// REDO-1  A page with header.gsn >= the record's GSN has the change already.  All operations of one
+//         record on one page are one step: the comparison is made once per record and page.
+// REDO-2  A file without its first segment was dropped by the host: its records are skipped whole.
+//         So it is with a file that the host has truncated to nothing (a drop's first half): its
+//         records do not start from empty pages.
+// REDO-3  Repeatable: what was written before a crash of recovery itself is skipped by REDO-1 the
+//         next time.
+// REDO-4  A change before the checkpoint's redo_gsn is on its page, or the page was given back
+//         since and may have no image on disk (LAST-3 in buffer/last_images.hpp): it is not redone.
 #pragma once
 #include <atomic>
 
@@ -30,14 +35,16 @@ struct RecoveryFile {
   bool started_empty = false;
   const LoggedCuts *cuts = nullptr;    // null: none
   bool is_settled() const { return state == State::kOpen || state == State::kGone; }
-  std::atomic<bool> truncated{false};  // R2: found out by a thread; kGone once all have come back
+  // REDO-2: found out by a thread; kGone once all have come back
+  std::atomic<bool> truncated{false};
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
-// Redo everything in `log`, which is at its beginning; undo: gets the changes that may have to be undone.  Changed pages stay in the pool
-// (recovery_pages.hpp), so the log is needed until they are written.  redo_gsn: no change before is missing on disk; 0: not known.
-// *done_bytes: how much of the log is behind it, for who looks on.  ctx.interrupt ends it.
-Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files, Gsn redo_gsn, UndoSpool *undo,
-                RedoStats *stats, std::atomic<u64> *done_bytes);
+// Redo everything in `log`, which is at its beginning; undo: gets the changes that may have to be
+// undone.  Changed pages stay in the pool (recovery_pages.hpp), so the log is needed until they are
+// written.  redo_gsn: no change before is missing on disk; 0: not known.  *done_bytes: how much of
+// the log is behind it, for the host's reports.  ctx.interrupt ends it.
+Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files,
+                Gsn redo_gsn, UndoSpool *undo, RedoStats *stats, std::atomic<u64> *done_bytes);
 
 }  // namespace ls

@@ -1,11 +1,12 @@
+// redo_page.cpp - a record meets its page: older, newer, or not the one it knew.
 #include "recovery/redo_page.hpp"
 
 #include <cstring>
 
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
+#include "buffer/change_buffer.hpp"
 #include "buffer/page_guard.hpp"
-#include "buffer/waiting_changes.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_log.hpp"
 
@@ -35,14 +36,15 @@ Status apply(const RedoOp &op, u8 *page, PageNo page_no) {
 
 Status fail_op(const FileSlot &file, PageNo page_no, const RedoOp &op) {
   const ls_error cause = last_error();
-  return fail_page(file.path, page_no, "log record at position %llu, GSN %llu: %.200s", static_cast<unsigned long long>(op.lsn),
-                   static_cast<unsigned long long>(op.gsn), cause.message);
+  return fail_page(file.path, page_no, "log record at position %llu, GSN %llu: %.200s",
+                   static_cast<unsigned long long>(op.lsn), static_cast<unsigned long long>(op.gsn),
+                   cause.message);
 }
 
 }  // namespace
 
-Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty, std::span<const RedoOp> ops, RedoStats *stats,
-                 bool *truncated) {
+Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty,
+                 std::span<const RedoOp> ops, RedoStats *stats, bool *truncated) {
   ExclusiveGuard guard = ExclusiveGuard::lock(pool, page.frame);
   u8 *bytes = pool.page(page.frame);
   const Gsn &page_gsn = reinterpret_cast<const PageHeader *>(bytes)->gsn;
@@ -50,7 +52,7 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
   for (size_t i = 0; i < ops.size();) {
     const Gsn gsn = ops[i].gsn;
     const size_t record = i;
-    const bool older = page_gsn < gsn;   // R1
+    const bool older = page_gsn < gsn;   // REDO-1
     for (; i < ops.size() && ops[i].gsn == gsn; i++) {
       if (!older) {
         stats->ops_skipped++;
@@ -58,7 +60,7 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
       }
       const Status status = apply(ops[i], bytes, page.page_no);
       if (code(status) == LS_CORRUPT) {
-        // R2: what the log builds on is gone with the file's pages.
+        // REDO-2: what the log builds on is gone with the file's pages.
         *truncated = started_empty && page_gsn == 0 && i == record;
         return *truncated ? kOk : fail_op(*page.file, page.page_no, ops[i]);
       }
@@ -71,21 +73,22 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
 }
 
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page) {
-  return page.damaged || changes_wait(*pool.shared(), *page.file, page.page_no);
+  return page.damaged || has_buffered_changes(*pool.shared(), *page.file, page.page_no);
 }
 
-Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, Gsn redo_gsn, std::span<const RedoOp> ops) {
+Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops) {
   PoolShared &shared = *ctx.pool->shared();
   for (const RedoOp &op : ops) {
-    if (op.gsn < redo_gsn) continue;
     if (op.code != kTreeInsert && op.code != kTreeOverwrite) {
       bool absent;
-      LS_TRY(read_or_zero(*ctx.pool, ctx, *page.file, page.page_no, page.frame, &absent));   // says what is wrong
+      // says what is wrong
+      LS_TRY(read_or_zero(*ctx.pool, ctx, *page.file, page.page_no, page.frame, &absent));
       return fail_page(page.file->path, page.page_no, "the page was damaged a moment ago");
     }
-    WaitingLock waiting(shared, *page.file, page.page_no);
-    WaitingChange *change = waiting.make(op.code, op.bytes);
-    if (!change) return fail(LS_NO_FRAMES, "the buffer pool is too small for what waits for damaged pages");
+    ChangeBufferLock waiting(shared, *page.file, page.page_no);
+    BufferedChange *change = waiting.make(op.code, op.bytes);
+    if (!change)
+      return fail(LS_NO_FRAMES, "the buffer pool is too small for what waits for damaged pages");
     std::memcpy(change->operands, op.operands, op.bytes);
     waiting.add(change, op.gsn);
   }

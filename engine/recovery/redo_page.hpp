@@ -4,15 +4,15 @@
 
 namespace ls {
 
-// `ops`: all of a portion on that page, which has been read.  *truncated: it is of a file that the host has truncated (R2); only said
-// where started_empty.  LS_CORRUPT names page and record.
-Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty, std::span<const RedoOp> ops, RedoStats *stats,
-                 bool *truncated);
+// `ops`: all of a portion on that page, which has been read.  *truncated: it is of a file that the
+// host has truncated (REDO-2); only said where started_empty.  LS_CORRUPT names page and record.
+Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty,
+                 std::span<const RedoOp> ops, RedoStats *stats, bool *truncated);
 
 // Is the page damaged, or was when earlier operations came by?
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page);
-// Of such a page: changes that had waited for it before the crash, or could have, wait again.  LS_CORRUPT: there are others from redo_gsn
-// on; before, the page had all of them.
-Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, Gsn redo_gsn, std::span<const RedoOp> ops);
+// Of such a page: changes that had waited for it before the crash, or could have, wait again.
+// LS_CORRUPT: there are others.
+Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops);
 
 }  // namespace ls

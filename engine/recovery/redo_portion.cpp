@@ -9,21 +9,23 @@ namespace ls {
 
 namespace {
 
-// A portion's memory: so many operations, 80 bytes each, and so many bytes of the log to which they point; fewer where the pool is small,
-// for memory is, too.
+// A portion's memory: so many operations, 80 bytes each, and so many bytes of the log to which they
+// point; fewer where the pool is small, for memory is, too.
 constexpr size_t kMostOps = 2048 << 10;
 constexpr size_t kMostOperandBytes = 64 << 20;
 constexpr size_t kFrameOps = 4;
 
 }  // namespace
 
-RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages,
+RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis,
+                         RecoveryFiles &files, RecoveryPages &pages, Gsn redo_gsn,
                          UndoSpool &undo)
     : ctx_(ctx),
       log_(log),
       analysis_(analysis),
       files_(files),
       pages_(pages),
+      redo_gsn_(redo_gsn),
       undo_(undo),
       owners_(analysis),
       most_ops_(std::min(kMostOps, kFrameOps * ctx.pool->shared()->frame_count)) {}
@@ -41,7 +43,7 @@ Status RedoPortion::collect(bool *no_room, bool *end) {
     const LogRecord record = entry->record();
     if (!owner_) owner_ = owners_.of(*entry, record);
     const Tn tn = *owner_;
-    if (has_page_operations(record.kind)) {
+    if (has_page_operations(record.kind) && entry->gsn >= redo_gsn_) {
       LS_TRY(add(*entry, record, tn, no_room));
       if (*no_room) break;
     }
@@ -57,7 +59,7 @@ Status RedoPortion::collect(bool *no_room, bool *end) {
   return kOk;
 }
 
-// All of a record, or nothing: its operations on one page are one step (R1).
+// All of a record, or nothing: its operations on one page are one step (REDO-1).
 Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room) {
   const size_t before = ops_.size();
   LogOpReader reader(entry, record.body);
@@ -69,7 +71,7 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     RecoveryFile &file = files_[op.file];
     if (!file.is_settled()) LS_TRY(open_file(op.file, file, no_room));
     if (file.state == RecoveryFile::State::kGone) continue;
-    if (file.cuts && is_cut_off(*file.cuts, op.page, entry.gsn)) continue;   // A5
+    if (file.cuts && is_cut_off(*file.cuts, op.page, entry.gsn)) continue;   // ANA-5
     u32 page;
     if (*no_room || !pages_.name(*file.slot, op.page, &page)) {
       ops_.resize(before);
@@ -77,7 +79,8 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
       return kOk;
     }
     operand_bytes_ += op.operands.size();
-    ops_.push_back({entry.gsn, entry.lsn, tn, op.operands.data(), page, static_cast<u16>(op.operands.size()), op.code});
+    ops_.push_back({entry.gsn, entry.lsn, tn, op.operands.data(), page,
+                    static_cast<u16>(op.operands.size()), op.code});
   }
   return kOk;
 }
@@ -86,8 +89,10 @@ Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room)
   const auto known = analysis_.files.find(file_no);
   u32 pages = 0;
   Status status = make_status(LS_NOT_FOUND);
-  // A number without a FileRecord was forgotten before the last checkpoint; its pages were dropped then.
-  if (known != analysis_.files.end() && !known->second.superseded) status = file_pages({file_no, known->second.path.c_str()}, &pages);
+  // A number without a FileRecord was forgotten before the last checkpoint; its pages were dropped
+  // then.
+  if (known != analysis_.files.end() && !known->second.superseded)
+    status = file_pages({file_no, known->second.path.c_str()}, &pages);
   if (code(status) == LS_NOT_FOUND) {
     file.state = RecoveryFile::State::kGone;
     return kOk;
@@ -108,7 +113,7 @@ Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room)
   }
   // Once: it may be closed and opened again.
   if (file.state == RecoveryFile::State::kUnopened) file.started_empty = pages == 0;
-  // Put in the place of ours, which is gone: who opens it is told.
+  // Put in the place of this store's, which is gone: a backend that opens it is told.
   if (code(status) == LS_FOREIGN) {
     file.state = RecoveryFile::State::kGone;
     return kOk;
@@ -129,7 +134,8 @@ void RedoPortion::sort() {
   sorted_.resize(ops_.size());
   std::vector<u32> place(first_.begin(), first_.end() - 1);
   for (const RedoOp &op : ops_) sorted_[place[op.page]++] = op;
-  std::sort(order_.begin(), order_.end(), [this](u32 a, u32 b) { return pages_.page(a).place() < pages_.page(b).place(); });
+  std::sort(order_.begin(), order_.end(),
+            [this](u32 a, u32 b) { return pages_.page(a).place() < pages_.page(b).place(); });
 }
 
 }  // namespace ls

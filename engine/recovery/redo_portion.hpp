@@ -1,7 +1,8 @@
 // redo_portion.hpp - a part of the log, by page: what redo can do with the frames there are.
 //
-// An operation changes one page and looks at no other, so the order of the log matters among the operations of a page only: pages can
-// be taken in the order of their files, and by several threads.
+// An operation changes one page and looks at no other, so the order of the log matters among the
+// operations of a page only: pages can be taken in the order of their files, and by several
+// threads.
 #pragma once
 #include <optional>
 #include <span>
@@ -25,8 +26,10 @@ static_assert(sizeof(RedoOp) == 40 && kMaxRecordBytes <= UINT16_MAX);
 
 class RedoPortion {
  public:
-  // undo: gets the changes that may have to be undone.
-  RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files, RecoveryPages &pages, UndoSpool &undo);
+  // Without changes of pages before redo_gsn (REDO-4).
+  // undo: gets the changes that may have to be undone, these too.
+  RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles &files,
+              RecoveryPages &pages, Gsn redo_gsn, UndoSpool &undo);
 
   // The next whole records, as many as their pages find frames and as a portion may have.
   // *no_room: it ended for want of frames, or of places for files, maybe before the first;
@@ -36,7 +39,9 @@ class RedoPortion {
   // The pages that are touched, in the order of their files.
   std::span<const u32> pages() const { return order_; }
   // What is to be done to one of them, in the order of the log.
-  std::span<const RedoOp> ops(u32 page) const { return {sorted_.data() + first_[page], first_[page + 1] - first_[page]}; }
+  std::span<const RedoOp> ops(u32 page) const {
+    return {sorted_.data() + first_[page], first_[page + 1] - first_[page]};
+  }
   Lsn reached() const { return reached_; }
   // It ended because no more files can be open at a time.
   bool files_full() const { return files_full_; }
@@ -51,6 +56,7 @@ class RedoPortion {
   const LogAnalysis &analysis_;
   RecoveryFiles &files_;
   RecoveryPages &pages_;
+  const Gsn redo_gsn_;
   UndoSpool &undo_;
   LogRowOwners owners_;
   std::optional<Tn> owner_;   // of the record that comes next, once it has been asked for

@@ -1,4 +1,5 @@
-// tn_set.hpp - a set of transaction numbers that are close together: a bit each, and a little for every 512 of them.
+// tn_set.hpp - a set of transaction numbers that are close together: a bit each, and a little for
+// every 512 of them.
 #pragma once
 #include <bitset>
 #include <unordered_map>

@@ -1,3 +1,4 @@
+// two_phase.cpp - prepared transactions taken up again, or undone as the host says.
 #include "recovery/two_phase.hpp"
 
 #include <algorithm>
@@ -13,14 +14,15 @@ namespace {
 constexpr u8 kRestartFlags = kVolatileFlags;   // mean nothing after a restart
 
 RowHeader without_history(const RowHeader &header) {
-  return RowHeader::make(header.tn(), static_cast<u8>(header.flags() & ~kRestartFlags), 0, 0, header.seq);
+  return RowHeader::make(header.tn(), static_cast<u8>(header.flags() & ~kRestartFlags), 0, 0,
+                         header.seq);
 }
 
 }  // namespace
 
 Status TwoPhaseRecovery::take_over(Tn tn) {
   LS_TRY(open_relations());
-  LS_TRY(rewrite(tn));  // W2
+  LS_TRY(rewrite(tn));  // TWOPH-2
   u32 next_seq = 1;
   LS_TRY(file_.changes([&](const PreparedFile::Change &change) {
     next_seq = std::max(next_seq, change.head.seq + 1);
@@ -40,7 +42,8 @@ Status TwoPhaseRecovery::undo() {
     VersionEntry entry = entry_of(change, *file, 0);
     entry.previous = without_history(change.head.previous);
     for (Tn tn : file_.tns) {
-      LS_TRY(undo_change(w_, UndoTarget{*file, change.head.row_id, tn, change.head.seq}, entry, change.payload));
+      LS_TRY(undo_change(w_, UndoTarget{*file, change.head.row_id, tn, change.head.seq}, entry,
+                         change.payload));
     }
     return kOk;
   });
@@ -87,7 +90,8 @@ Status TwoPhaseRecovery::rewrite(Tn tn) {
   return kOk;
 }
 
-// W3.  The lock table has what the file names; what is there already is, or was, followed from there.
+// W3.  The lock table has what the file names; what is there already is, or was, followed from
+// there.
 Status TwoPhaseRecovery::follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out) {
   FileSlot *file;
   LS_TRY(relation(lock.file, &file));
@@ -96,7 +100,8 @@ Status TwoPhaseRecovery::follow_lock(const PreparedLock &lock, Tn tn, PreparedFi
     LS_TRY(successor_of(w_, *file, next.row_id, &next.row_id));
     LockValue value;
     bool known = true;
-    if (next.row_id != 0) LS_TRY(RowLockTable(w_).get(file_no_of(*file), next.row_id, tn, &value, &known));
+    if (next.row_id != 0)
+      LS_TRY(RowLockTable(w_).get(file_no_of(*file), next.row_id, tn, &value, &known));
     if (known) return kOk;
     LS_TRY(put_lock(next, tn));
     LS_TRY(out.lock(next));
@@ -104,7 +109,8 @@ Status TwoPhaseRecovery::follow_lock(const PreparedLock &lock, Tn tn, PreparedFi
   return kOk;
 }
 
-VersionEntry TwoPhaseRecovery::entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const {
+VersionEntry TwoPhaseRecovery::entry_of(const PreparedFile::Change &change, const FileSlot &file,
+                                        Tn tn) const {
   const PreparedChange &head = change.head;
   VersionEntry entry{};
   entry.op = head.op;
@@ -137,13 +143,15 @@ Status TwoPhaseRecovery::put_change(const PreparedFile::Change &change, Tn tn) {
   return kOk;
 }
 
-// A row that carries this change of the transaction gets its new number; one that was changed again since, or undone, does not.
+// A row that carries this change of the transaction gets its new number; one that was changed again
+// since, or undone, does not.
 Status TwoPhaseRecovery::name_row(FileSlot &file, u64 row_id, u32 seq, bool has_previous, Tn tn) {
   LS_TRY(w_.log.reserve(row_record_room(0), w_.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(w_, file, row_id, 0));
   if (!leaf.found() || !file_.is_own(leaf.header().tn()) || leaf.header().seq != seq) return kOk;
-  const u8 flags = static_cast<u8>((leaf.header().flags() & ~kRestartFlags) | (has_previous ? LS_ROW_HAS_PREV : 0));
+  const u8 flags = static_cast<u8>((leaf.header().flags() & ~kRestartFlags) |
+                                   (has_previous ? LS_ROW_HAS_PREV : 0));
   const RowHeader header = RowHeader::make(tn, flags, 0, 0, seq);
   leaf.set_header(header);
   leaf.changed(log_restore(RowRecord{w_, file, leaf.page_no(), row_id}, header, Patch{}));

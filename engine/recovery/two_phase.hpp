@@ -1,12 +1,15 @@
-// two_phase.hpp - what a start does with transactions that were prepared for two-phase commit, from their files
-// (txn/prepared_file.hpp); the log need not reach back to them.
+// two_phase.hpp - what a start does with transactions that were prepared for two-phase commit, from
+// their files (txn/prepared_file.hpp); the log need not reach back to them.
 //
-// W1  One that is still prepared is taken over under a TN of this start: its undo entries are put back into the version store,
-//     its rows name the new TN, its row locks are in the lock table, and it has a slot (txn/prepared.hpp).
-// W2  Repeatable: the new TN is in the file, durable, before the first row carries it.  So whatever TN of the file a row
-//     carries, it is a change of this transaction, if it has the sequence number, too.
-// W3  The file names all rows that have a lock by now: a lock follows a row that has moved, and the ghost that leads there may
-//     be gone at the next start (P3 in txn/prepared.hpp).
+// TWOPH-1  One that is still prepared is taken over under a TN of this start: its undo entries are
+//          put back into the version store, its rows name the new TN, its row locks are in the lock
+//          table, and it has a slot (txn/prepared.hpp).
+// TWOPH-2  Repeatable: the new TN is in the file, durable, before the first row carries it.  So
+//          whatever TN of the file a row carries, it is a change of this transaction, if it has the
+//          sequence number, too.
+// TWOPH-3  The file names all rows that have a lock by now: a lock follows a row that has moved,
+//          and the ghost that leads there may be gone at the next start (PREP-3 in
+//          txn/prepared.hpp).
 #pragma once
 #include <map>
 
@@ -17,7 +20,8 @@ namespace ls {
 
 class TwoPhaseRecovery {
  public:
-  // The committer runs, the version trees are open.  `w`: the worker of the recovery slot, no transaction open.
+  // The committer runs, the version trees are open.  `w`: the worker of the recovery slot, no
+  // transaction open.
   TwoPhaseRecovery(Worker &w, PreparedFile &file) : w_(w), file_(file) {}
 
   // After losers have been undone: a lock follows only moves that count.

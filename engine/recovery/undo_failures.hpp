@@ -24,7 +24,7 @@ class UndoFailures {
   }
 
  private:
-  mutable FutexMutex mutex_;
+  mutable FutexMutex<LockRank::kAlone> mutex_;
   u64 count_ = 0;
   ls_error last_{};
 };

@@ -24,13 +24,17 @@ static_assert(sizeof(UndoListHead) == 24);
 constexpr u32 kUndoListMagic = 0x54534c55;  // "ULST"
 constexpr size_t kCrcFrom = offsetof(UndoListHead, zero);
 
-std::string path_of(const char *directory, Gsn gsn) { return std::string(directory) + "/" + undo_list_name(gsn); }
+std::string path_of(const char *directory, Gsn gsn) {
+  return std::string(directory) + "/" + undo_list_name(gsn);
+}
 
 u32 list_crc(Bytes bytes) { return crc32c(0, bytes.data() + kCrcFrom, bytes.size() - kCrcFrom); }
 
 void put(std::vector<u8> *out, Bytes bytes) { out->insert(out->end(), bytes.begin(), bytes.end()); }
 
-Bytes bytes_of(const FileRecord &record) { return {reinterpret_cast<const u8 *>(&record), sizeof record}; }
+Bytes bytes_of(const FileRecord &record) {
+  return {reinterpret_cast<const u8 *>(&record), sizeof record};
+}
 
 bool take_transaction(LogUnpacker &in, UndoList *out) {
   LongTransaction t;
@@ -43,8 +47,10 @@ bool take_transaction(LogUnpacker &in, UndoList *out) {
   t.first_gsn = in.number();
   t.undo.bytes = in.number();
   t.undo.last = in.number();
-  for (u64 n = in.number(); n > 0 && in.good(); n--) t.files.insert(static_cast<FileNo>(in.number(~FileNo{0})));
-  if (!in.good() || t.txn.tn == 0 || t.txn.fate > TxnFate::kTwoPhase || t.undo.last > t.undo.bytes) return false;
+  for (u64 n = in.number(); n > 0 && in.good(); n--)
+    t.files.insert(static_cast<FileNo>(in.number(~FileNo{0})));
+  if (!in.good() || t.txn.tn == 0 || t.txn.fate > TxnFate::kTwoPhase || t.undo.last > t.undo.bytes)
+    return false;
   return out->txns.emplace(t.txn.tn, std::move(t)).second;
 }
 
@@ -87,7 +93,9 @@ Status undo_list_read(const char *directory, Gsn gsn, UndoList *out) {
   File file;
   if (Status s = file.open(path.c_str(), 0); !ok(s)) {
     if (code(s) != LS_NOT_FOUND && last_error().sys_errno != ENOENT) return s;
-    return fail_page(path.c_str(), UINT32_MAX, "the list of long transactions is missing; restore it from a backup of the whole cluster");
+    return fail_page(
+        path.c_str(), UINT32_MAX,
+        "the list of long transactions is missing; restore it from a backup of the whole cluster");
   }
   u64 size = 0;
   size_t got = 0;
@@ -97,11 +105,15 @@ Status undo_list_read(const char *directory, Gsn gsn, UndoList *out) {
   UndoListHead head{};
   if (got == size && size >= sizeof head) std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic == kUndoListMagic && head.version != kUndoVersion)
-    return fail_page(path.c_str(), UINT32_MAX, "the list of long transactions has version %u, this engine reads version %u", head.version,
-                     kUndoVersion);
+    return fail_page(path.c_str(), UINT32_MAX,
+                     "the list of long transactions has version %u, this engine reads version %u",
+                     head.version, kUndoVersion);
   out->gsn = gsn;
-  if (head.magic != kUndoListMagic || head.gsn != gsn || head.crc != list_crc(bytes) || !parse(bytes, out))
-    return fail_page(path.c_str(), UINT32_MAX, "the list of long transactions is damaged; restore it from a backup of the whole cluster");
+  if (head.magic != kUndoListMagic || head.gsn != gsn || head.crc != list_crc(bytes) ||
+      !parse(bytes, out))
+    return fail_page(
+        path.c_str(), UINT32_MAX,
+        "the list of long transactions is damaged; restore it from a backup of the whole cluster");
   return kOk;
 }
 
@@ -110,7 +122,11 @@ Status undo_list_write(const char *directory, const UndoList &list) {
   put(&bytes, LogPacker().number(list.txns.size()));
   for (const auto &[tn, t] : list.txns) {
     LogPacker p;
-    p.number(tn).byte(static_cast<u8>(t.txn.fate)).number(t.txn.full_xid).number(t.place.first).number(t.place.second);
+    p.number(tn)
+        .byte(static_cast<u8>(t.txn.fate))
+        .number(t.txn.full_xid)
+        .number(t.place.first)
+        .number(t.place.second);
     p.number(t.first_gsn).number(t.undo.bytes).number(t.undo.last).number(t.files.size());
     put(&bytes, p);
     for (const FileNo file : t.files) put(&bytes, LogPacker().number(file));

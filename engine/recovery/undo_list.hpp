@@ -1,9 +1,11 @@
-// undo_list.hpp - undo/list.<gsn>: the transactions whose undo a checkpoint has left in undo files, as they were at that GSN.
+// undo_list.hpp - undo/list.<gsn>: the transactions of which a checkpoint has left the undo in undo
+// files, as they were at that GSN.
 //
-// L1  The control file names the list that counts (undo_gsn).  It was durable before, and so was what it says of the undo files.
-// L2  Of a transaction in the list the files have everything that it has logged up to the list's GSN; what came behind is in the log, its
-//     end included.
-// L3  The list also names the relation files of these changes: the log need not, any more.
+// ULIST-1  The control file names the list that counts (undo_gsn).  It was durable before, and so
+//          was what it says of the undo files.
+// ULIST-2  Of a transaction in the list the files have everything that it has logged up to the
+//          list's GSN; what came behind is in the log, its end included.
+// ULIST-3  The list also names the relation files of these changes: the log need not, any more.
 #pragma once
 #include <map>
 #include <set>

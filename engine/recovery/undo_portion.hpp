@@ -33,11 +33,25 @@ class UndoPortion {
   // Divides it into tasks, each of whole blocks of one file, which are independent of each other.
   void divide();
   size_t tasks() const { return tasks_.size(); }
-  // each(const UndoOp &) of a task in the order in which they are to be undone.
+  // What comes behind a change in its task.
+  class Rest {
+   public:
+    Rest(const UndoPortion &portion, std::span<const u32> order)
+        : portion_(portion), order_(order) {}
+    size_t size() const { return order_.size(); }
+    const UndoOp &operator[](size_t i) const { return portion_.ops_[order_[i]]; }
+
+   private:
+    const UndoPortion &portion_;
+    std::span<const u32> order_;
+  };
+  // each(const UndoOp &, const Rest &) of a task in the order in which they are to be undone.
   template <typename Each>
   Status undo(size_t task, Each &&each) const {
     const size_t end = task + 1 < tasks_.size() ? tasks_[task + 1] : order_.size();
-    for (size_t i = tasks_[task]; i < end; i++) LS_TRY(each(ops_[order_[i]]));
+    const std::span<const u32> order(order_.data(), end);
+    for (size_t i = tasks_[task]; i < end; i++)
+      LS_TRY(each(ops_[order_[i]], Rest(*this, order.subspan(i + 1))));
     return kOk;
   }
 

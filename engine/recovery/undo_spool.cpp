@@ -50,8 +50,9 @@ void UndoSpool::end_range(Transaction &txn) {
 // The transactions that have most: few large pieces, however many transactions there are.
 Status UndoSpool::make_room() {
   while (bytes_ > most_bytes_ / 2) {
-    const auto most = std::max_element(txns_.begin(), txns_.end(),
-                                       [](const auto &a, const auto &b) { return a.second.bytes() < b.second.bytes(); });
+    const auto most = std::max_element(
+        txns_.begin(), txns_.end(),
+        [](const auto &a, const auto &b) { return a.second.bytes() < b.second.bytes(); });
     LS_TRY(spill(most->first, most->second));
   }
   return kOk;

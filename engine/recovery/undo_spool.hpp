@@ -1,6 +1,8 @@
-// undo_spool.hpp - the undo of running transactions, gathered from the log with bounded memory: what is more goes to their undo files.
+// undo_spool.hpp - the undo of running transactions, gathered from the log with bounded memory:
+// what is more goes to their undo files.
 //
-// For a checkpoint, which leaves it there (long_transactions.hpp), and for recovery, which reads it back the other way round.
+// For a checkpoint, which leaves it there (long_transactions.hpp), and for recovery, which reads it
+// back the other way round.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,3 +1,4 @@
+// file_closer.cpp - which files are idle, and the steps that close them.
 #include "store/file_closer.hpp"
 
 #include <algorithm>

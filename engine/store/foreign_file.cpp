@@ -1,4 +1,4 @@
-// foreign_file.cpp - the walk over another store's file, page by page (F1, F2).
+// foreign_file.cpp - the walk over another store's file, page by page (ADOPT-1, ADOPT-2).
 #include "store/foreign_file.hpp"
 
 #include <cstring>

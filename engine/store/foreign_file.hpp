@@ -4,12 +4,12 @@
 // Such a file is never opened in the pool: its positions and transaction numbers mean nothing here.
 // It is read beside the pool, by page numbers as they are on disk, and nothing is written to it.
 //
-// F1  Nothing is taken from a page before all has been looked at that can be wrong with it:
-//     checksum and place (page_fault), contents (stored_page_fault), and that it is the child that
-//     its parent says (child_fault).
-// F2  The walk ends.  A child's level is one below its parent's, so at most kMaxTreeHeight pages
-//     are held.  Its fences are those beside the reference to it, and no two of the tree share a
-//     level and a fence, so each page is met once, however the references run.
+// ADOPT-1  Nothing is taken from a page before all has been looked at that can be wrong with it:
+//          checksum and place (page_fault), contents (stored_page_fault), and that it is the child
+//          that its parent says (child_fault).
+// ADOPT-2  The walk ends.  A child's level is one below its parent's, so at most kMaxTreeHeight
+//          pages are held.  Its fences are those beside the reference to it, and no two of the tree
+//          share a level and a fence, so each page is met once, however the references run.
 #pragma once
 #include <memory>
 #include <span>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "btree/tree.hpp"
-#include "buffer/space_cut.hpp"
+#include "buffer/file_cut.hpp"
 #include "index/index_entry.hpp"
 #include "txn/row.hpp"
 #include "txn/row_leaf.hpp"
@@ -16,14 +16,16 @@ namespace ls {
 
 namespace {
 
-// Two passes: during the walk only the leaf's own bytes; the versions behind them afterwards, because the walk may be holding
-// structure changes up and looking into other trees may need I/O.
+// Two passes: during the walk only the leaf's own bytes; the versions behind them afterwards,
+// because the walk may be holding structure changes up and looking into other trees may need I/O.
 class RowChecker {
  public:
   RowChecker(Worker &w, FileSlot &file, const BTree::CheckResult &walk, ls_check_result *result)
       : w_(w), file_(file), walk_(walk), result_(*result) {}
 
-  static Status leaf(void *arg, const Node *node, u16 from) { return static_cast<RowChecker *>(arg)->check_leaf(*node, from); }
+  static Status leaf(void *arg, const Node *node, u16 from) {
+    return static_cast<RowChecker *>(arg)->check_leaf(*node, from);
+  }
 
   Status check_versions() {
     for (const Chained &row : chained_) LS_TRY(check_version(row));
@@ -45,13 +47,16 @@ class RowChecker {
     }
     for (u16 pos = from; pos < node.count; pos++) {
       u8 key[kMaxKeyBytes];
-      if (node.copy_key(pos, key) != kRowKeyBytes) return damaged(node.header.page_no, "a key is not a row id");
+      if (node.copy_key(pos, key) != kRowKeyBytes)
+        return damaged(node.header.page_no, "a key is not a row id");
       LS_TRY(check_row(node.header.page_no, decode_row_key(key), node.value(pos)));
     }
     return kOk;
   }
 
-  Status damaged(PageNo page_no, const char *what) const { return fail_page(file_.path, page_no, "%s", what); }
+  Status damaged(PageNo page_no, const char *what) const {
+    return fail_page(file_.path, page_no, "%s", what);
+  }
 
   Status check_row(PageNo page_no, u64 row_id, Bytes value) {
     RowParts parts;
@@ -60,12 +65,13 @@ class RowChecker {
     if (row_id >= next_row_id_) LS_TRY(row_ids_next(w_, file_, &next_row_id_));  // it grows
     if (row_id >= next_row_id_) return damaged(page_no, "a row id was never handed out");
     (header.has(LS_ROW_GHOST) ? result_.ghosts : result_.rows)++;
-    if (header.has(LS_ROW_HAS_PREV) && header.tn() >= txn_horizon(*w_.txns)) chained_.push_back({page_no, row_id, header});
+    if (header.has(LS_ROW_HAS_PREV) && header.tn() >= txn_horizon(*w_.txns))
+      chained_.push_back({page_no, row_id, header});
     return kOk;
   }
 
-  // The version before may be gone only when nobody needs it: then the horizon has passed the writer, or the row has changed
-  // since it was copied.
+  // The version before may be gone only when no snapshot needs it: then the horizon has passed the
+  // writer, or the row has changed since it was copied.
   Status check_version(const Chained &row) {
     const RowHeader &header = row.header;
     const VersionEntry *entry = nullptr;
@@ -73,7 +79,8 @@ class RowChecker {
     if (ok(status)) {
       result_.versions++;
       bool fits = entry->op == VersionOp::kUpdate || entry->op == VersionOp::kDelete;
-      // Of another file number: the file was closed, or copied, since; nobody came along who would need that version.
+      // Of another file number: the file was closed, or copied, since; no snapshot that needs the
+      // version came with it.
       if (fits && (entry->row_id == row.row_id || header.has(LS_ROW_COPIED))) return kOk;
     } else if (code(status) != LS_NOT_FOUND) {
       return status;
@@ -81,7 +88,8 @@ class RowChecker {
     bool same = false;
     LS_TRY(row_still(w_, file_, row.row_id, header, &same));
     if (!same || header.tn() < txn_horizon(*w_.txns)) return kOk;
-    return damaged(row.page_no, ok(status) ? "a row points to another row's version" : "the version before a row is missing");
+    return damaged(row.page_no, ok(status) ? "a row points to another row's version"
+                                           : "the version before a row is missing");
   }
 
   Worker &w_;
@@ -100,7 +108,8 @@ Status check_entries(void *arg, const Node *leaf, u16 from) {
     u8 buffer[kMaxKeyBytes];
     const u32 bytes = leaf->copy_key(pos, buffer);
     if (bytes < kEntryRowIdBytes || bytes > kMaxEntryKeyBytes) {
-      return fail_page(file.path, leaf->header.page_no, "an index entry has a key of %u bytes", bytes);
+      return fail_page(file.path, leaf->header.page_no, "an index entry has a key of %u bytes",
+                       bytes);
     }
     if (leaf->value(pos).size() > max_payload_bytes(bytes - kEntryRowIdBytes)) {
       return fail_page(file.path, leaf->header.page_no, "an index entry is too large");
@@ -113,7 +122,8 @@ Status check_entries(void *arg, const Node *leaf, u16 from) {
 
 Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind,
                      bool logged, FileHandle *file) {
-  if (kind != LS_REL_TABLE && kind != LS_REL_INDEX) return fail(LS_INVALID, "unknown kind of relation");
+  if (kind != LS_REL_TABLE && kind != LS_REL_INDEX)
+    return fail(LS_INVALID, "unknown kind of relation");
   if (key.tablespace == 0) return fail(LS_INVALID, "tablespace 0 is the engine's own");
   return w.pool->open_handle(w.ctx, key, path, kind, logged, BTree::format, file);
 }
@@ -126,7 +136,7 @@ bool relation_is_open(const FileHandle &file) {
 Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {
   for (;;) {
     OptimisticGuard meta;
-    if (w.pool->follow_meta(file, meta) == Step::kError) return make_status(last_error().status);
+    if (w.pool->resolve_meta(file, meta) == Step::kError) return make_status(last_error().status);
     if (!meta.frame()) continue;
     MetaPage head;
     std::memcpy(static_cast<void *>(&head), meta.page(), offsetof(MetaPage, free_pages));
@@ -151,7 +161,7 @@ Status relation_purge(Worker &w, FileSlot &file, u64 row_id, u64 *end_row) {
 
 Status relation_cut(Worker &w, FileSlot &file, bool look, u64 *before, u64 *after) {
   FileLength length;
-  LS_TRY(look ? space_look_for_cut(w.ctx, file, &length) : space_cut_off(w.ctx, file, &length));
+  LS_TRY(look ? file_look_for_cut(w.ctx, file, &length) : file_cut_off(w.ctx, file, &length));
   *before = length.before;
   *after = length.after;
   return kOk;

@@ -1,3 +1,4 @@
+// store.cpp - the configuration checked, the arena laid out, workers attached.
 #include "store/store.hpp"
 
 #include <algorithm>
@@ -20,7 +21,9 @@ namespace {
 
 constexpr size_t kPartAlignment = 4096;
 
-size_t aligned(size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
+size_t aligned(size_t bytes) {
+  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
 
 u32 total_slots(const ls_config &config) { return config.worker_slots + kEngineSlots; }
 
@@ -40,10 +43,12 @@ Layout layout_of(const ls_config &config) {
   l.active = l.txns + aligned(sizeof(TxnShared));
   l.attached = l.active + aligned(sizeof(TxnShared::Active) * total_slots(config));
   l.ranges = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
-  l.prepared = l.ranges + aligned(RangeLocks::arena_bytes(config.range_lock_bytes, config.worker_slots));
+  l.prepared =
+      l.ranges + aligned(RangeLocks::arena_bytes(config.range_lock_bytes, config.worker_slots));
   l.horizon = l.prepared + aligned(sizeof(PreparedSlot) * config.prepared_slots);
   l.version_leaves = l.horizon + aligned(horizon_bytes(config.worker_slots, max_running(config)));
-  l.end = l.version_leaves + aligned(VersionLeaves::bytes_for(config.buffer_pool_bytes / kPageSize));
+  l.end =
+      l.version_leaves + aligned(VersionLeaves::bytes_for(config.buffer_pool_bytes / kPageSize));
   return l;
 }
 
@@ -53,16 +58,19 @@ Status check_config(const ls_config &config) {
   if (config.worker_slots == 0 || config.max_open_files == 0 || config.page_providers == 0)
     return fail(LS_INVALID, "configuration: a count is zero");
   if (!power_of_two(config.log_buffer_bytes) || config.log_buffer_bytes < 4 * kMaxRecordBytes)
-    return fail(LS_INVALID, "configuration: log_buffer_bytes must be a power of two of at least %u", 4 * kMaxRecordBytes);
+    return fail(LS_INVALID, "configuration: log_buffer_bytes must be a power of two of at least %u",
+                4 * kMaxRecordBytes);
   if (config.log_segment_bytes == 0 || config.log_segment_bytes % (1 << 20) != 0)
     return fail(LS_INVALID, "configuration: log_segment_bytes must be a multiple of 1 MiB");
   if (!power_of_two(config.version_trees) || config.version_trees > kMaxVersionTrees)
-    return fail(LS_INVALID, "configuration: version_trees must be a power of two up to %u", kMaxVersionTrees);
+    return fail(LS_INVALID, "configuration: version_trees must be a power of two up to %u",
+                kMaxVersionTrees);
   size_t root = strnlen(config.root_dir, sizeof config.root_dir);
   size_t data = strnlen(config.data_dir, sizeof config.data_dir);
   constexpr size_t kLongestName = 32;  // "/prepared/<16 digits>.new"
-  if (root == sizeof config.root_dir || data + kLongestName > sizeof config.data_dir || data <= root + 1 ||
-      std::memcmp(config.root_dir, config.data_dir, root) != 0 || config.data_dir[root] != '/')
+  if (root == sizeof config.root_dir || data + kLongestName > sizeof config.data_dir ||
+      data <= root + 1 || std::memcmp(config.root_dir, config.data_dir, root) != 0 ||
+      config.data_dir[root] != '/')
     return fail(LS_INVALID, "configuration: data_dir must lie directly under root_dir");
   return kOk;
 }
@@ -81,7 +89,8 @@ TxnShared *create_txns(u8 *arena, const Layout &l, const ls_config &config) {
   txns->prepared = reinterpret_cast<PreparedSlot *>(arena + l.prepared);
   for (u32 i = 0; i < config.prepared_slots; i++) new (&txns->prepared[i]) PreparedSlot{};
   horizon_init(txns->snapshots, arena + l.horizon, config.worker_slots, max_running(config));
-  txns->version_leaves.init(arena + l.version_leaves, config.buffer_pool_bytes / kPageSize, config.version_trees);
+  txns->version_leaves.init(arena + l.version_leaves, config.buffer_pool_bytes / kPageSize,
+                            config.version_trees);
   std::snprintf(txns->prepared_dir, sizeof txns->prepared_dir, "%s/prepared", config.data_dir);
   return txns;
 }
@@ -92,9 +101,11 @@ size_t store_size(const ls_config &config) { return layout_of(config).end; }
 
 Status store_create(void *arena, size_t size, const ls_config &config, ls_store **out) {
   LS_TRY(check_config(config));
-  if (reinterpret_cast<uintptr_t>(arena) % kPartAlignment != 0) return fail(LS_INVALID, "arena is not aligned to 4 KiB");
+  if (reinterpret_cast<uintptr_t>(arena) % kPartAlignment != 0)
+    return fail(LS_INVALID, "arena is not aligned to 4 KiB");
   Layout l = layout_of(config);
-  if (size < l.end) return fail(LS_INVALID, "arena has %zu bytes, the configuration needs %zu", size, l.end);
+  if (size < l.end)
+    return fail(LS_INVALID, "arena has %zu bytes, the configuration needs %zu", size, l.end);
   store_process_forget(arena);
   u8 *base = static_cast<u8 *>(arena);
   auto *store = new (arena) ls_store;
@@ -124,7 +135,8 @@ bool store_wait_ready(ls_store &store, u32 timeout_ms) {
 void store_fail(ls_store &store, Status status) { store.failure.note(status); }
 
 bool store_failed(const ls_store &store, ls_error *error) {
-  return store.failure.noted(error) || static_cast<const PoolShared *>(store.pool_arena)->failure.noted(error);
+  return store.failure.noted(error) ||
+         static_cast<const PoolShared *>(store.pool_arena)->failure.noted(error);
 }
 
 void store_stats(ls_store &store, ls_stats *stats) {
@@ -140,17 +152,17 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->frames_free = pool.free;
   stats->frames_dirty = pool.dirty;
   stats->page_hits = pool.hits;
-  stats->changes_put_off = pool.put_off;
-  stats->pages_unpacked = pool.unpacked;
-  stats->pages_packed = pool.packed;
-  stats->pages_packed_unwritten = pool.packed_unwritten;
-  stats->frames_packed = pool.packed_frames;
-  stats->changes_waiting = pool.waiting;
+  stats->change_buffer_inserts = pool.change_buffer_inserts;
+  stats->compressed_hits = pool.decompressed;
+  stats->compressed_pages = pool.compressed;
+  stats->compressed_dirty_pages = pool.compressed_dirty;
+  stats->compressed_frames = pool.compressed_frames;
+  stats->change_buffer_pending = pool.change_buffer_pending;
   stats->restarts = pool.restarts;
   stats->splits = pool.splits;
   stats->merges = pool.merges;
   stats->log_bytes = log.bytes;
-  stats->log_rounds = log.rounds;
+  stats->log_flushes = log.rounds;
   stats->log_fsyncs = log.fsyncs;
   stats->log_fsync_ns = log.fsync_ns;
   stats->log_commits = log.commits;
@@ -158,9 +170,10 @@ void store_stats(ls_store &store, ls_stats *stats) {
   stats->log_counted = log.counted;
   stats->log_remote_by_page = log.remote_by_page;
   stats->log_remote_by_transaction = log.remote_by_transaction;
-  if (u64 segments; ok(log_segments_count(log_config(store.config).dir, &segments))) stats->log_segments = segments;
+  if (u64 segments; ok(log_segments_count(log_config(store.config).dir, &segments)))
+    stats->log_segments = segments;
   stats->log_position = process.log.end();
-  stats->log_hardened_gsn = process.log.hardened();
+  stats->log_durable_gsn = process.log.hardened();
   stats->checkpoints = store.checkpoints.load(std::memory_order_relaxed);
   stats->undo_failures = store.undo_failures.get(nullptr);
   stats->log_redo_position = store.redo_lsn.load(std::memory_order_relaxed);
@@ -176,12 +189,15 @@ void store_stats(ls_store &store, ls_stats *stats) {
 
 Status store_attach(ls_store &store, u32 slot, Worker **worker) {
   if (slot >= store.config.worker_slots)
-    return fail(LS_INVALID, "worker slot %u does not exist, there are %u", slot, store.config.worker_slots);
-  if (store_state(store) != StoreState::kReady) return fail(LS_NOT_READY, "the storage engine has not finished recovery");
+    return fail(LS_INVALID, "worker slot %u does not exist, there are %u", slot,
+                store.config.worker_slots);
+  if (store_state(store) != StoreState::kReady)
+    return fail(LS_NOT_READY, "the storage engine has not finished recovery");
   StoreProcess &process = store_process(store);
   std::atomic<u32> &attached = store.txns->attached[slot];
   u32 expected = 0;
-  // Acquire pairs with store_detach: the slot's log buffer is as the last owner left it.  Sequentially consistent with begin_stop.
+  // Acquire pairs with store_detach: the slot's log buffer is as the last owner left it.
+  // Sequentially consistent with begin_stop.
   if (!attached.compare_exchange_strong(expected, 1, std::memory_order_seq_cst))
     return fail(LS_INVALID, "worker slot %u is in use", slot);
   if (store.state.load(std::memory_order_seq_cst) != static_cast<u32>(StoreState::kReady)) {

@@ -1,12 +1,13 @@
 // store.hpp - the assembled store: one arena, its parts, its threads.
 //
-// Arena layout: ls_store | log | pool | transaction table | range locks | prepared transactions, each part 4 KiB aligned.
-// Formatted once by the process that reserves the memory; every other process works on it through private views
-// (store_process.hpp).
-// Engine slots of the log and of the transaction table follow the host's: config.worker_slots + kSlot*.
+// Arena layout: ls_store | log | pool | transaction table | range locks | prepared transactions,
+// each part 4 KiB aligned.  Formatted once by the process that reserves the memory; every other
+// process works on it through private views (store_process.hpp).  Engine slots of the log and of
+// the transaction table follow the host's: config.worker_slots + kSlot*.
 //
-// State:  kCreated -> kRecovering (recovery_redo) -> kReady (recovery_finish) -> kStopping -> kStopped (shutdown)
-// `failure`: a thread has failed; page writes have a failure of their own (PoolShared).
+// State:  kCreated -> kRecovering (recovery_redo) -> kReady (recovery_finish) -> kStopping ->
+// kStopped (shutdown) `failure`: a thread has failed; page writes have a failure of their own
+// (PoolShared).
 #pragma once
 #include "base/failure.hpp"
 #include "recovery/control_file.hpp"
@@ -45,15 +46,18 @@ struct ls_store {
   void *pool_arena = nullptr;
   ls::TxnShared *txns = nullptr;
   ls::RangeShared *ranges = nullptr;
-  // Checkpoint requests: the requester takes the next number, the checkpointer announces what it has done.
+  // Checkpoint requests: the requester takes the next number, the checkpointer announces what it
+  // has done.
   std::atomic<ls::u32> checkpoint_requested{0}, checkpoint_done{0};   // futexes
-  std::atomic<ls::u32> checkpoint_refused{0};                         // last request that ended without success
+  // last request that ended without success
+  std::atomic<ls::u32> checkpoint_refused{0};
   std::atomic<ls::u32> checkpoint_lacked{0};                          // for want of what: ls_status
   std::atomic<ls::u64> checkpoints{0};
   std::atomic<ls::Lsn> redo_lsn{0};
-  std::atomic<ls::Lsn> noted{~ls::Lsn{0}};   // N2 in recovery/commit_note.hpp; kNothingNoted
-  ls::u64 redo_run = 0;                // of redo_lsn; by whoever makes checkpoints
-  ls::Gsn undo_gsn = 0;                // CheckpointEnv::undo_gsn; by whoever makes checkpoints
+  // SYNC-2 in recovery/host_sync_point.hpp; kNothingNoted
+  std::atomic<ls::Lsn> noted{~ls::Lsn{0}};
+  ls::u64 redo_run = 0;                // of redo_lsn; by the thread that makes checkpoints
+  ls::Gsn undo_gsn = 0;                // CheckpointEnv::undo_gsn; by the same thread
   mutable ls::UndoFailures undo_failures;   // the log is kept instead
   std::atomic<ls::u32> stop{0};        // threads leave; futex
   ls::RecoveryReport report{};
@@ -83,7 +87,8 @@ bool store_slot_attached(const ls_store &store, u32 slot);
 Status store_close_database(Worker &w, u32 database);
 
 // ---- store_start.cpp
-Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts, size_t *n_doubts);
+Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts,
+                           size_t *n_doubts);
 Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t n_doubts);
 
 // ---- store_stop.cpp
@@ -91,8 +96,8 @@ Status store_checkpoint(ls_store &store, const volatile int *interrupt);
 Status store_shutdown(ls_store &store);
 Status store_abandon(ls_store &store);
 
-// ---- store_notes.cpp: see ls_commits_position and what follows it
-Status store_begin_notes(ls_store &store);
-Status store_note_commits(ls_store &store, Lsn position);
+// ---- store_sync_point.cpp: see ls_commits_position and what follows it
+Status store_begin_sync_points(ls_store &store);
+Status store_advance_sync_point(ls_store &store, Lsn position);
 
 }  // namespace ls

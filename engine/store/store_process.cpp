@@ -1,3 +1,4 @@
+// store_process.cpp - the views of one process, made and forgotten.
 #include "store/store_process.hpp"
 
 #include <unistd.h>
@@ -21,7 +22,8 @@ namespace {
 constexpr u32 kMaxDescriptors = 64;
 constexpr u32 kIoPartitions = 64;
 
-// Never destroyed: engine threads may outlive static destruction, and after fork() the parent's entries must not be touched.
+// Never destroyed: engine threads may outlive static destruction, and after fork() the parent's
+// entries must not be touched.
 struct Registry {
   std::mutex mutex;
   pid_t pid = getpid();
@@ -30,12 +32,15 @@ struct Registry {
 
 std::atomic<Registry *> g_registry{nullptr};
 
-// The parent's mutex may be held by a thread that does not exist here: a child begins with a registry of its own.
+// The parent's mutex may be held by a thread that does not exist here: a child begins with a
+// registry of its own.
 Registry &registry() {
   Registry *r = g_registry.load(std::memory_order_acquire);
   while (!r || r->pid != getpid()) {
     Registry *fresh = new Registry;
-    if (g_registry.compare_exchange_strong(r, fresh, std::memory_order_acq_rel, std::memory_order_acquire)) return *fresh;
+    if (g_registry.compare_exchange_strong(r, fresh, std::memory_order_acq_rel,
+                                           std::memory_order_acquire))
+      return *fresh;
     delete fresh;
   }
   return *r;
@@ -44,7 +49,9 @@ Registry &registry() {
 }  // namespace
 
 StoreProcess::StoreProcess(ls_store &store_)
-    : store(store_), log(Log::attach(store_.log_arena)), pool(BufferPool::attach(store_.pool_arena, log)) {}
+    : store(store_),
+      log(Log::attach(store_.log_arena)),
+      pool(BufferPool::attach(store_.pool_arena, log)) {}
 
 StoreProcess::~StoreProcess() = default;
 
@@ -70,8 +77,16 @@ void store_process_forget(const void *arena) {
 }
 
 CheckpointEnv checkpoint_env(const ls_store &store) {
-  return {store.config.data_dir, store.txns, store.run, store.config.log_segment_bytes, store.redo_lsn.load(std::memory_order_relaxed),
-          store.redo_run, store.undo_gsn, store.config.long_transaction_bytes, &store.undo_failures, &store.noted};
+  return {store.config.data_dir,
+          store.txns,
+          store.run,
+          store.config.log_segment_bytes,
+          store.redo_lsn.load(std::memory_order_relaxed),
+          store.redo_run,
+          store.undo_gsn,
+          store.config.long_transaction_bytes,
+          &store.undo_failures,
+          &store.noted};
 }
 
 LogConfig log_config(const ls_config &config) {
@@ -91,8 +106,9 @@ PoolConfig pool_config(const ls_config &config) {
   pool.own_files = config.version_trees + kFurtherTrees;
   pool.workers = config.worker_slots + kEngineSlots;
   pool.io_partitions = kIoPartitions;
-  pool.packed_percent = config.packed_percent;
-  std::snprintf(pool.tear_guard_path, sizeof pool.tear_guard_path, "%s/tear_guard", config.data_dir);
+  pool.compressed_cache_percent = config.compressed_cache_percent;
+  std::snprintf(pool.doublewrite_path, sizeof pool.doublewrite_path, "%s/doublewrite",
+                config.data_dir);
   return pool;
 }
 

@@ -1,5 +1,6 @@
-// store_process.hpp - what one process needs to work on a store: views of the shared parts, file layer set up, tree operations
-// registered.  Made on first use, anew after fork().  Recovery's state and the threads live here in the one process that has them.
+// store_process.hpp - what one process needs to work on a store: views of the shared parts, file
+// layer set up, tree operations registered.  Made on first use, anew after fork().  Recovery's
+// state and the threads live here in the one process that has them.
 #pragma once
 #include <memory>
 
@@ -26,13 +27,13 @@ struct StoreProcess {
 // Beside the version trees: of row locks, and of names of closed files.
 inline constexpr u32 kFurtherTrees = 2;
 
-// Never fails but for lack of memory (bad_alloc, caught at the wall).  The reference stays valid until the store is formatted anew
-// at the same place by this process.
+// Never fails but for lack of memory (bad_alloc, caught at the C API).  The reference stays valid
+// until the store is formatted anew at the same place by this process.
 StoreProcess &store_process(ls_store &store);
 // The arena is about to be formatted: views of what was there before are gone.
 void store_process_forget(const void *arena);
 
-// Of the checkpoint that is valid now; by whoever makes the next one.
+// Of the checkpoint that is valid now; by the thread that makes the next one.
 CheckpointEnv checkpoint_env(const ls_store &store);
 
 LogConfig log_config(const ls_config &config);

@@ -1,12 +1,13 @@
 // store_start.cpp - from an arena just formatted to a store that takes workers.
 //
 // Order, and what a crash leaves:
-//   redo     versions/ made empty; torn pages repaired; log read; pages redone.  All of it can be repeated: the log and the
-//            control file are as they were, but for the run number and xid_limit.
+//   redo     versions/ made empty; torn pages repaired; log read; pages redone.  All of it can be
+//            repeated: the log and the control file are as they were, but for the run number and
+//            xid_limit.
 //   finish   fresh or clean start: control file says "not clean" before anything else is written.
-//            Losers undone, fates logged (a new run in the log, behind the old one), control file without xid_limit: workers may come.
-//            From the first checkpoint's control file on the old runs are not read any more.  A crash before it repeats recovery over
-//            both runs.
+//            Losers undone, fates logged (a new run in the log, behind the old one), control file
+//            without xid_limit: workers may come.  From the first checkpoint's control file on the
+//            old runs are not read any more.  A crash before it repeats recovery over both runs.
 #include "store/store_start.hpp"
 
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "btree/tree.hpp"
+#include "buffer/last_images.hpp"
 #include "buffer/page_provider.hpp"
 #include "os/clock.hpp"
 #include "os/file.hpp"
@@ -66,7 +68,8 @@ Status empty_versions(const ls_store &store) {
   LS_TRY(make_directory(directory));
   std::vector<std::string> names;
   LS_TRY(list_names(directory, &names));
-  for (const std::string &name : names) LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
+  for (const std::string &name : names)
+    LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
   const u32 trees = store.config.version_trees;
   for (u32 i = 0; i < trees + kFurtherTrees; i++) {
     std::string name = i < trees ? std::to_string(i) : kFurtherNames[i - trees];
@@ -82,7 +85,8 @@ Status draw_store_id(StoreId *id) {
   return fail_errno(errno, "", "could not get random bytes");
 }
 
-// Without a control file there must be no log either: somebody has removed the one, and the data would go with it.
+// Without a control file there must be no log either: else the control file alone was removed, and
+// a fresh start would lose the data.
 Status check_fresh(const ls_store &store) {
   char wal[kPathBytes];
   path_in(store, "wal", wal);
@@ -92,13 +96,18 @@ Status check_fresh(const ls_store &store) {
   // An earlier start may have created the first segment and crashed before the control file.
   LogReader log(wal, store.config.log_segment_bytes, 0, 0);
   const LogEntry *first;
-  if (ok(log_begins(wal, store.config.log_segment_bytes, 0)) && ok(log.peek(&first)) && !first && log.extent().run == 0) return kOk;
-  return fail(LS_CORRUPT, "there is a log in \"%s\" but no control file beside it; restore both from a backup", wal);
+  if (ok(log_begins(wal, store.config.log_segment_bytes, 0)) && ok(log.peek(&first)) && !first &&
+      log.extent().run == 0)
+    return kOk;
+  return fail(LS_CORRUPT,
+              "there is a log in \"%s\" but no control file beside it; restore both from a backup",
+              wal);
 }
 
 class Redoer {
  public:
-  explicit Redoer(ls_store &store) : store_(store), process_(store_process(store)), state_(*process_.recovery) {}
+  explicit Redoer(ls_store &store)
+      : store_(store), process_(store_process(store)), state_(*process_.recovery) {}
 
   Status run(u64 next_full_xid) {
     LS_TRY(prepare_files());
@@ -108,7 +117,8 @@ class Redoer {
     if (state_.replay_needed()) LS_TRY(announce_run());
     Gsn last_gsn = std::max(control.gsn, state_.log.max_gsn);
     LS_TRY(process_.log.open_for_append(state_.log.end, last_gsn, store_.run));
-    process_.pool.set_next_file_no(std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
+    process_.pool.set_next_file_no(
+        std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
     state_.next_full_xid = next_full_xid;
     LS_TRY(redo());
     return sort_out();
@@ -124,8 +134,8 @@ class Redoer {
     LS_TRY(make_directory(path));
     state_.undo = std::make_unique<UndoSpool>(path);
     LS_TRY(empty_versions(store_));
-    path_in(store_, "tear_guard", path);
-    return tear_guard_recover(path);
+    path_in(store_, "doublewrite", path);
+    return doublewrite_recover(path);
   }
 
   Status read(u64 next_full_xid) {
@@ -142,7 +152,8 @@ class Redoer {
     process_.pool.shared()->store = control.store;
     if (!control.clean) LS_TRY(limit_xids(next_full_xid));
     if (control.segment_bytes != store_.config.log_segment_bytes) {
-      return fail(LS_CORRUPT, "the log has segments of %llu bytes, configured are %llu; set it back",
+      return fail(LS_CORRUPT,
+                  "the log has segments of %llu bytes, configured are %llu; set it back",
                   static_cast<unsigned long long>(control.segment_bytes),
                   static_cast<unsigned long long>(store_.config.log_segment_bytes));
     }
@@ -174,10 +185,12 @@ class Redoer {
 
   LogReader open_log() {
     path_in(store_, "wal", wal_);
-    return LogReader(wal_, state_.control.segment_bytes, state_.control.redo_lsn, state_.control.redo_run);
+    return LogReader(wal_, state_.control.segment_bytes, state_.control.redo_lsn,
+                     state_.control.redo_run);
   }
 
-  // Before the host hands out the ids in question again (ControlFile::xid_limit), as it does even if recovery is refused.
+  // Before the host hands out the ids in question again (ControlFile::xid_limit), as it does even
+  // if recovery is refused.
   Status limit_xids(u64 next_full_xid) {
     ControlFile &control = state_.control;
     if (control.xid_limit != 0 && control.xid_limit <= next_full_xid) return kOk;
@@ -200,11 +213,12 @@ class Redoer {
     ctx.interrupt = &store_.recovery_cancelled;
     RedoStats stats;
     const u64 began = now_us();
-    if (state_.replay_needed()) store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
+    if (state_.replay_needed())
+      store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
     if (state_.replay_needed()) {
       LogReader again = open_log();
-      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, state_.control.redo_gsn, state_.undo.get(), &stats,
-                      &store_.redone_bytes));
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, state_.control.redo_gsn,
+                      state_.undo.get(), &stats, &store_.redone_bytes));
       if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
         return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);
     }
@@ -223,7 +237,8 @@ class Redoer {
     for (auto &[tn, txn] : state_.analysis.txns) {
       bool unknown_to_host = txn.full_xid >= state_.control.xid_limit;
       if (txn.fate == TxnFate::kPrepared && !unknown_to_host) state_.doubts.push_back(txn);
-      if (txn.fate == TxnFate::kRunning || (txn.fate == TxnFate::kPrepared && unknown_to_host)) state_.losers.push_back(tn);
+      if (txn.fate == TxnFate::kRunning || (txn.fate == TxnFate::kPrepared && unknown_to_host))
+        state_.losers.push_back(tn);
     }
     for (auto &[full_xid, tn] : state_.analysis.two_phase) {
       const bool unknown_to_host = full_xid >= state_.control.xid_limit;
@@ -266,19 +281,24 @@ class Finisher {
     LS_TRY(process_.threads->start_closer());
     UndoStats stats;
     const u64 began = now_us();
-    LS_TRY(undo_losers(w_, store_.config.worker_slots, *state_.undo, state_.analysis,
-                       state_.losers, &stats));
+    {
+      const DropLastImages no_checkpoint_until_then(process_.pool);
+      LS_TRY(undo_losers(w_, store_.config.worker_slots, *state_.undo, state_.analysis,
+                         state_.losers, &stats));
+    }
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
     LS_TRY(settle_two_phase());
     store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
     store_.report.undo_us = now_us() - began;
     const bool replayed = state_.replay_needed();
-    store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.log.end, std::memory_order_relaxed);
+    store_.redo_lsn.store(replayed ? state_.control.redo_lsn : state_.log.end,
+                          std::memory_order_relaxed);
     store_.redo_run = replayed ? state_.control.redo_run : store_.run;
     store_.undo_gsn = replayed ? state_.control.undo_gsn : 0;
-    LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_)));
-    if (store_.config.commit_notes) LS_TRY(store_begin_notes(store_));
+    const Gsn redo_gsn = replayed ? state_.control.redo_gsn : 0;
+    LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_), redo_gsn));
+    if (store_.config.host_sync_points) LS_TRY(store_begin_sync_points(store_));
     return process_.threads->start_keepers();
   }
 
@@ -286,11 +306,14 @@ class Finisher {
   // Every doubt must be answered.
   Status decide(const ls_in_doubt *doubts, size_t n_doubts, std::vector<Tn> *committed) {
     for (const LoggedTxn &txn : state_.doubts) {
-      const ls_in_doubt *answer = std::find_if(doubts, doubts + n_doubts, [&](const ls_in_doubt &d) { return d.tn == txn.tn; });
+      const ls_in_doubt *answer = std::find_if(
+          doubts, doubts + n_doubts, [&](const ls_in_doubt &d) { return d.tn == txn.tn; });
       if (answer == doubts + n_doubts)
-        return fail(LS_INVALID, "transaction %llu is in doubt and was not decided", static_cast<unsigned long long>(txn.tn));
+        return fail(LS_INVALID, "transaction %llu is in doubt and was not decided",
+                    static_cast<unsigned long long>(txn.tn));
       if (answer->prepared && txn.fate != TxnFate::kTwoPhase)
-        return fail(LS_INVALID, "transaction %llu has no second phase", static_cast<unsigned long long>(txn.tn));
+        return fail(LS_INVALID, "transaction %llu has no second phase",
+                    static_cast<unsigned long long>(txn.tn));
       if (txn.fate == TxnFate::kTwoPhase) {
         (answer->prepared ? prepared_ : answer->committed ? ended_ : state_.undone).push_back(txn);
       } else {
@@ -313,12 +336,16 @@ class Finisher {
   Status read_file(const LoggedTxn &txn, PreparedFile *file) {
     const Status s = file->read(store_.txns->prepared_dir, txn.full_xid);
     if (code(s) != LS_NOT_FOUND) return s;
-    return fail(LS_CORRUPT, "prepared transaction %llu has no file in \"%s\"; restore it from a backup of the whole cluster",
-                static_cast<unsigned long long>(txn.full_xid), store_.txns->prepared_dir);
+    return fail(
+        LS_CORRUPT,
+        "prepared transaction %llu has no file in \"%s\"; "
+        "restore it from a backup of the whole cluster",
+        static_cast<unsigned long long>(txn.full_xid), store_.txns->prepared_dir);
   }
 
-  // TN = full xid + offset, all of this start's above all that were ever used; a transaction that is still prepared is among them
-  // though its id is an old one, so the offset may take a larger step.
+  // TN = full xid + offset, all of this start's above all that were ever used; a transaction that
+  // is still prepared is among them though its id is an old one, so the offset may take a larger
+  // step.
   Status number_transactions() {
     TxnShared &txns = *store_.txns;
     Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
@@ -352,7 +379,7 @@ class Finisher {
     return eras.add(exists ? base : 0, offset) ? eras.write(store_.config.data_dir) : kOk;
   }
 
-  // Files go when the log says for good that nobody needs them.
+  // Files go when the log says for good that no recovery needs them.
   Status settle_two_phase() {
     for (size_t i = 0; i < undo_.size(); i++) {
       LS_TRY(TwoPhaseRecovery(w_, undo_[i]).undo());
@@ -361,7 +388,8 @@ class Finisher {
     for (const LoggedTxn &txn : ended_) LS_TRY(log_end_of(txn, true));
     std::vector<u64> kept;
     for (PreparedFile &file : keep_) {
-      LS_TRY(TwoPhaseRecovery(w_, file).take_over(file.full_xid + store_.txns->tn_offset.load(std::memory_order_relaxed)));
+      LS_TRY(TwoPhaseRecovery(w_, file).take_over(
+          file.full_xid + store_.txns->tn_offset.load(std::memory_order_relaxed)));
       kept.push_back(file.full_xid);
     }
     if (!process_.log.wait_hardened(process_.log.last_gsn(), w_.ctx.interrupt))
@@ -410,7 +438,8 @@ class Finisher {
   Status open_private_tree(u32 number, const char *path, u32 *index) {
     const ls_rel_key key{0, 0, number + 1, -1};
     FileSlot *slot = nullptr;
-    LS_TRY(process_.pool.open_file(w_.ctx, key, path, LS_REL_VERSIONS, false, 0, BTree::format, &slot));
+    LS_TRY(process_.pool.open_file(w_.ctx, key, path, LS_REL_VERSIONS, false, 0, BTree::format,
+                                   &slot));
     *index = slot->index;
     return kOk;
   }
@@ -435,11 +464,13 @@ void give_up(ls_store &store, StoreProcess &process) {
 
 }  // namespace
 
-Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts, size_t *n_doubts) {
+Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts,
+                           size_t *n_doubts) {
   *doubts = nullptr;
   *n_doubts = 0;
   u32 expected = static_cast<u32>(StoreState::kCreated);
-  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering), std::memory_order_acq_rel))
+  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
+                                           std::memory_order_acq_rel))
     return fail(LS_INVALID, "recovery was started already");
   StoreProcess &process = store_process(store);
   process.recovery = std::make_unique<RecoveryState>();
@@ -462,7 +493,7 @@ Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t 
   const Status status = with_memory([&] { return Finisher(store).run(doubts, n_doubts); });
   process.recovery.reset();
   if (!ok(status)) {
-    // A thread that failed is the cause; what we met is the consequence.
+    // A thread that failed is the cause; what this one met is the consequence.
     ls_error error = last_error();
     (void)store_failed(store, &error);
     process.threads.reset();

@@ -20,7 +20,8 @@ struct RecoveryState {
   u64 next_full_xid = 0;          // the host's
   std::vector<LoggedTxn> doubts;  // the host was asked about them
   std::vector<Tn> losers;         // without them
-  // Transactions prepared for two-phase commit that are undone: the host does not know them, or has rolled them back.
+  // Transactions prepared for two-phase commit that are undone: the host does not know them, or has
+  // rolled them back.
   std::vector<LoggedTxn> undone;
 
   bool replay_needed() const { return !fresh && !control.clean; }

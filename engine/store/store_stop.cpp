@@ -27,7 +27,9 @@ Status report_failure(const ls_store &store) {
 Status seal_row_ids(Worker &w) {
   for (u32 i = 0; i < w.pool->shared()->max_files; i++) {
     FileSlot &file = w.pool->file(i);
-    if (file.state.load(std::memory_order_acquire) != FileState::kActive || file.kind != LS_REL_TABLE) continue;
+    if (file.state.load(std::memory_order_acquire) != FileState::kActive ||
+        file.kind != LS_REL_TABLE)
+      continue;
     Status status = row_ids_seal(w, file);
     if (code(status) != LS_NOT_FOUND) LS_TRY(status);  // forgotten meanwhile: nothing to seal
   }
@@ -42,10 +44,12 @@ Status write_everything(ls_store &store, StoreProcess &process) {
   return checkpoint_clean(w.ctx, checkpoint_env(store), &result);
 }
 
-// Sequentially consistent on both sides: either we see a worker that attaches, or it sees that the store is not ready.
+// Sequentially consistent on both sides: either this thread sees a worker that attaches, or the
+// worker sees that the store is not ready.
 Status begin_stop(ls_store &store, StoreProcess &process) {
   u32 expected = static_cast<u32>(StoreState::kReady);
-  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kStopping), std::memory_order_seq_cst))
+  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kStopping),
+                                           std::memory_order_seq_cst))
     return fail(LS_INVALID, "the store is not running");
   LS_CHECK(process.threads, "the store is stopped by the process that has started it");
   if (u32 attached = store_attached(store); attached != 0) {
@@ -74,12 +78,15 @@ Status store_checkpoint(ls_store &store, const volatile int *interrupt) {
     u32 done = store.checkpoint_done.load(std::memory_order_acquire);
     if (reached(done, mine)) break;
     LS_TRY(report_failure(store));
-    if (store_state(store) != StoreState::kReady) return fail(LS_NOT_READY, "the storage engine takes no checkpoints now");
-    if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "interrupted while waiting for a checkpoint");
+    if (store_state(store) != StoreState::kReady)
+      return fail(LS_NOT_READY, "the storage engine takes no checkpoints now");
+    if (interrupt_pending(interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while waiting for a checkpoint");
     futex_wait_interruptible(&store.checkpoint_done, done, kCheckpointPollUs);
   }
   if (reached(store.checkpoint_refused.load(std::memory_order_acquire), mine)) {
-    const auto lacked = static_cast<ls_status>(store.checkpoint_lacked.load(std::memory_order_relaxed));
+    const auto lacked =
+        static_cast<ls_status>(store.checkpoint_lacked.load(std::memory_order_relaxed));
     return fail(lacked, "no %s for the checkpoint", lacked == LS_NO_MEMORY ? "memory" : "space");
   }
   return kOk;

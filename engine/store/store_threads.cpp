@@ -32,21 +32,25 @@ StoreThreads::~StoreThreads() {
   stop_writers();
 }
 
-Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body) {
+Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>> *group,
+                           std::function<Status()> body) {
   group->push_back(std::make_unique<Thread>());
   return group->back()->start(name, [this, body = std::move(body)] {
     if (const Status status = with_memory(body); !ok(status)) {
       store_fail(process_.store, status);
-      __atomic_store_n(&interrupt_, 1, __ATOMIC_RELAXED);  // carries no data, see base/interrupt.hpp
+      // carries no data, see base/interrupt.hpp
+      __atomic_store_n(&interrupt_, 1, __ATOMIC_RELAXED);
       process_.log.stop();
     }
   });
 }
 
 Status StoreThreads::start_writers() {
-  LS_TRY(start("ls committer", &writers_, [this] { return process_.log.run_committer(kCommitterIdleMs); }));
+  LS_TRY(start("ls committer", &writers_,
+               [this] { return process_.log.run_committer(kCommitterIdleMs); }));
   for (u32 i = 0; i < process_.store.config.page_providers; i++) {
-    LS_TRY(start("ls provider", &writers_, [this, i] { return PageProvider(process_.pool, i).run(stop_providers_); }));
+    LS_TRY(start("ls provider", &writers_,
+                 [this, i] { return PageProvider(process_.pool, i).run(stop_providers_); }));
   }
   return kOk;
 }
@@ -65,7 +69,8 @@ Status StoreThreads::start_keepers() {
 void StoreThreads::stop_keepers() {
   stop_keepers_.store(1, std::memory_order_release);
   futex_wake_all(&stop_keepers_);
-  // A request that nobody waits for: ends the checkpointer's sleep, also one that is just about to begin.
+  // A request that no worker waits for: ends the checkpointer's sleep, also one that is just about
+  // to begin.
   process_.store.checkpoint_requested.fetch_add(1, std::memory_order_release);
   futex_wake_all(&process_.store.checkpoint_requested);
   wake_closer(*process_.pool.shared());
@@ -74,7 +79,8 @@ void StoreThreads::stop_keepers() {
 }
 
 void StoreThreads::stop_writers() {
-  stop_providers_.store(1, std::memory_order_seq_cst);  // pairs with PageProvider::run, which looks after it has announced its sleep
+  // pairs with PageProvider::run, which looks after it has announced its sleep
+  stop_providers_.store(1, std::memory_order_seq_cst);
   wake_providers(*process_.pool.shared());
   process_.log.stop();
   writers_.clear();  // joins
@@ -89,18 +95,20 @@ bool StoreThreads::checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *
   return now_ns() - last_ns >= u64{store.config.checkpoint_seconds} * 1'000'000'000;
 }
 
-// Spreads the writes of a checkpoint that nobody waits for over the time, or the log, until the next one is due: a burst of them is
-// felt by every commit.
+// Spreads the writes of a checkpoint that no worker waits for over the time, or the log, until the
+// next one is due: a burst of them is felt by every commit.
 void StoreThreads::pace_checkpoint(const CheckpointStart &start, size_t done, size_t total) {
   ls_store &store = process_.store;
   const double spread = store.config.checkpoint_spread / 100.0;
-  const double seconds = spread * store.config.checkpoint_seconds, bytes = spread * static_cast<double>(store.config.max_log_bytes) / 2;
+  const double seconds = spread * store.config.checkpoint_seconds,
+               bytes = spread * static_cast<double>(store.config.max_log_bytes) / 2;
   const double part = static_cast<double>(done) / static_cast<double>(total);
   while (stop_keepers_.load(std::memory_order_acquire) == 0 &&
          store.checkpoint_requested.load(std::memory_order_acquire) == start.serving) {
     const double left = part * seconds - static_cast<double>(now_ns() - start.ns) / 1e9;
     if (left <= 0 || static_cast<double>(process_.log.end() - start.end) >= part * bytes) return;
-    futex_wait(&store.checkpoint_requested, start.serving, std::min(static_cast<i64>(left * 1e6) + 1, kCheckpointerPollUs));
+    futex_wait(&store.checkpoint_requested, start.serving,
+               std::min(static_cast<i64>(left * 1e6) + 1, kCheckpointerPollUs));
   }
 }
 
@@ -129,7 +137,8 @@ Status StoreThreads::run_checkpointer() {
     const CheckpointStart started{last_ns, process_.log.end(), serving};
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
     CheckpointEnv env = checkpoint_env(store);
-    if (!requested) env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
+    if (!requested)
+      env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
     const Status status =
         with_memory([&] { return checkpoint_fuzzy(w.ctx, env, long_txns, &result); });
     store.redo_run = result.redo_run;
@@ -185,10 +194,12 @@ Status StoreThreads::run_cleaner() {
   i64 pause_us = kCleanerMinUs;
   while (stop_keepers_.load(std::memory_order_acquire) == 0) {
     u64 removed = 0;
-    // What it cannot clean (a damaged page, no space) it meets again later; that is no reason to stop everybody.  Whoever
-    // needs that page gets the error.
+    // What it cannot clean (a damaged page, no space) it meets again later; that is no reason to
+    // stop the store.  A worker that needs that page gets the error.
     const Status status = with_memory([&] { return clean_round(w, &removed, more); });
-    pause_us = !ok(status) ? kCleanerMaxUs : removed > 0 || indexes.sweeping ? kCleanerMinUs : std::min(pause_us * 2, kCleanerMaxUs);
+    pause_us = !ok(status)                       ? kCleanerMaxUs
+               : removed > 0 || indexes.sweeping ? kCleanerMinUs
+                                                 : std::min(pause_us * 2, kCleanerMaxUs);
     const bool more_pages = store.config.huge_pages && huge_pages.advance();
     futex_wait(&stop_keepers_, 0, more_pages ? kCleanerMinUs : pause_us);
   }

@@ -5,9 +5,10 @@
 //   checkpointer time, log volume or request; while the store is ready
 //   closer       close_idle_files, when places for open files are few; from before undo until the
 //                store stops
-//   cleaner      clean_round, more often while there is something to clean; while the store is ready
-// A thread that fails records why in the store and stops the log: from then on no commit is acknowledged.  (Not the cleaner:
-// what it cannot clean waits.)
+//   cleaner      clean_round, more often while there is something to clean; while the store is
+//                ready
+// A thread that fails records why in the store and stops the log: from then on no commit is
+// acknowledged.  (Not the cleaner: what it cannot clean waits.)
 #pragma once
 #include <functional>
 #include <memory>
@@ -35,7 +36,8 @@ class StoreThreads {
   const volatile int *interrupt() const { return &interrupt_; }
 
  private:
-  Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group, std::function<Status()> body);
+  Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group,
+               std::function<Status()> body);
   Status run_checkpointer();
   Status run_cleaner();
   Status run_closer();

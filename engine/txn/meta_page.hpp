@@ -1,4 +1,5 @@
-// meta_page.hpp - the meta page of a relation file for who writes a word of its own there (row ids, stale entries).
+// meta_page.hpp - the meta page of a relation file, for those parts of the engine that have a word
+// of their own there (row ids, stale entries).
 #pragma once
 #include "txn/worker.hpp"
 

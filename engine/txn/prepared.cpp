@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "buffer/file_use.hpp"
 #include "os/futex.hpp"
@@ -19,10 +20,14 @@ namespace {
 
 u32 value(PreparedState state) { return static_cast<u32>(state); }
 
-// Release: whoever finds the state finds what was written before.
+// Release: a worker that finds the state finds what was written before.
 void set_state(PreparedSlot &slot, PreparedState state) {
   slot.state.store(value(state), std::memory_order_release);
   futex_wake_all(&slot.state);
+}
+
+bool is_in(const PreparedSlot &slot, PreparedState state) {
+  return slot.state.load(std::memory_order_relaxed) == value(state);
 }
 
 bool change_state(PreparedSlot &slot, PreparedState from, PreparedState to) {
@@ -34,8 +39,11 @@ PreparedSlot *reserve_slot(TxnShared &t) {
   for (u32 i = 0; i < t.prepared_slots; i++) {
     PreparedSlot &slot = t.prepared[i];
     if (!change_state(slot, PreparedState::kFree, PreparedState::kReserved)) continue;
+    LS_ASSERT(slot.tn.load(std::memory_order_relaxed) == 0);
+    LS_ASSERT(slot.keep.load(std::memory_order_relaxed) == 0);  // PREP-3
     u32 used = t.prepared_used.load(std::memory_order_relaxed);
-    while (used <= i && !t.prepared_used.compare_exchange_weak(used, i + 1, std::memory_order_acq_rel)) {
+    while (used <= i &&
+           !t.prepared_used.compare_exchange_weak(used, i + 1, std::memory_order_acq_rel)) {
     }
     return &slot;
   }
@@ -43,6 +51,7 @@ PreparedSlot *reserve_slot(TxnShared &t) {
 }
 
 void free_slot(PreparedSlot &slot) {
+  LS_ASSERT(slot.tn.load(std::memory_order_relaxed) == 0);
   slot.keep.store(0, std::memory_order_release);
   slot.full_xid = 0;
   set_state(slot, PreparedState::kFree);
@@ -56,22 +65,27 @@ void log_two_phase(LogAppender &log, Tn tn, u64 full_xid, Gsn *gsn) {
 }
 
 // Without an interrupt flag: what must not be refused.
-void reserve_end(LogAppender &log) { LS_CHECK(ok(log.reserve(kTwoPhaseRoom, nullptr)), last_error().message); }
+void reserve_end(LogAppender &log) {
+  LS_CHECK(ok(log.reserve(kTwoPhaseRoom, nullptr)), last_error().message);
+}
 
-// Writes the transaction's undo entries and row locks; each relation file is named before it is first used.
+// Writes the transaction's undo entries and row locks; each relation file is named before it is
+// first used.
 class Collector {
  public:
   Collector(Worker &w, PreparedFileWriter &out) : w_(w), out_(out) {}
 
   Status run() {
     LS_TRY(out_.tn(w_.tn));
-    LS_TRY(version_store(w_, w_.tn).for_each(w_.tn, this, [](void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
-      return static_cast<Collector *>(arg)->change(seq, entry, payload);
-    }));
+    LS_TRY(version_store(w_, w_.tn).for_each(
+        w_.tn, this, [](void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
+          return static_cast<Collector *>(arg)->change(seq, entry, payload);
+        }));
     if (!has_locks_) return kOk;
-    return RowLockTable(w_).locks_of(w_.tn, this, [](void *arg, FileNo file_no, u64 row_id, const LockValue &lock) {
-      return static_cast<Collector *>(arg)->lock(file_no, row_id, lock);
-    });
+    return RowLockTable(w_).locks_of(
+        w_.tn, this, [](void *arg, FileNo file_no, u64 row_id, const LockValue &lock) {
+          return static_cast<Collector *>(arg)->lock(file_no, row_id, lock);
+        });
   }
 
  private:
@@ -95,7 +109,7 @@ class Collector {
     return out_.change(change, payload);
   }
 
-  // A row that somebody has moved has its lock in the same file.
+  // A copy of a lock, made by the mover of the row, names the same relation file (RLOCK-4).
   Status lock(FileNo file_no, u64 row_id, const LockValue &lock) {
     if (lock.state != LockState::kGranted || !relations_[file_no]) return kOk;
     return out_.lock({row_id, file_no, lock.mode, 0});
@@ -113,8 +127,15 @@ class Collector {
     LS_TRY(status);
     const FileSlot &file = use.file();
     *known = at->second = true;
-    const FileRecord record{entry.file_no, file.key.tablespace, file.key.database, file.key.relation, file.key.owner, file.kind,
-                            file.logged, static_cast<u16>(std::strlen(file.path)), 0};
+    const FileRecord record{entry.file_no,
+                            file.key.tablespace,
+                            file.key.database,
+                            file.key.relation,
+                            file.key.owner,
+                            file.kind,
+                            file.logged,
+                            static_cast<u16>(std::strlen(file.path)),
+                            0};
     return out_.file(record, file.path);
   }
 
@@ -132,21 +153,24 @@ Status write_file(Worker &w, u64 full_xid) {
 
 // The file is gone, or stays: then the next start removes it.
 void remove_file(const TxnShared &t, u64 full_xid) {
-  [[maybe_unused]] const Status ignored = with_memory([&] { return prepared_file_remove(t.prepared_dir, full_xid); });
+  [[maybe_unused]] const Status ignored =
+      with_memory([&] { return prepared_file_remove(t.prepared_dir, full_xid); });
 }
 
-// Undone for good: without its file a start could not undo it once more.  The log that has stopped without a failure leaves that
-// to the next start.
+// Undone for good: without its file a start could not undo it once more.  The log that has stopped
+// without a failure leaves that to the next start.
 void remove_file_of_undone(Worker &w, u64 full_xid, Gsn end) {
   if (w.log.wait_hardened(end, nullptr)) remove_file(*w.txns, full_xid);
 }
 
 // Rolls back for another transaction than the worker's own.
 void undo_for(Worker &w, Tn tn, u32 next_seq) {
+  LS_ASSERT(tn != 0 && tn != w.tn);
   const Tn own_tn = std::exchange(w.tn, tn);
   const u32 own_seq = std::exchange(w.next_seq, next_seq);
   const InsertRange own_inserts = std::exchange(w.inserts, InsertRange{});
   roll_back(w, 0);
+  LS_ASSERT(w.tn == tn && w.next_seq == next_seq);
   w.tn = own_tn;
   w.next_seq = own_seq;
   w.inserts = own_inserts;
@@ -154,12 +178,14 @@ void undo_for(Worker &w, Tn tn, u32 next_seq) {
 
 // Claimed by this worker.
 void finish_claimed(Worker &w, PreparedSlot &slot, Tn tn, bool committed) {
+  LS_ASSERT(is_in(slot, PreparedState::kFinishing));
   const u64 full_xid = slot.full_xid;
   if (!committed) undo_for(w, tn, slot.next_seq);
   reserve_end(w.log);
   Gsn end;
   {
-    FutexGuard guard(w.txns->prepared_mutex);
+    const std::lock_guard guard(w.txns->prepared_mutex);
+    LS_ASSERT(slot.tn.load(std::memory_order_relaxed) == tn);  // PREP-1
     end = log_two_phase_end(w.log, tn, full_xid, committed);
     slot.tn.store(0, std::memory_order_release);  // as in txn_leave
   }
@@ -196,14 +222,19 @@ Status txn_prepare(Worker &w, u64 full_xid) {
   LS_TRY(close_range(w));
   log_begin(w);
   PreparedSlot *slot = reserve_slot(*w.txns);
-  if (slot == nullptr) return fail(LS_MANY_PREPARED, "no room for another prepared transaction, there are %u", w.txns->prepared_slots);
+  if (slot == nullptr)
+    return fail(LS_MANY_PREPARED, "no room for another prepared transaction, there are %u",
+                w.txns->prepared_slots);
   slot->full_xid = full_xid;
-  slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);  // before the locks are collected
+  // before the locks are collected
+  slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);
   w.two_phase = slot;
   LS_TRY(write_file(w, full_xid));
+  LS_FAILPOINT(txn_before_prepared_record);
   LS_TRY(w.log.reserve(kTwoPhaseRoom, w.ctx.interrupt));
   Gsn gsn;
   log_two_phase(w.log, w.tn, full_xid, &gsn);
+  LS_ASSERT(gsn >= w.txns->active[w.slot].first_gsn.load(std::memory_order_relaxed));
   w.two_phase_logged = true;
   if (!w.log.wait_hardened(gsn, w.ctx.interrupt)) {
     return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
@@ -212,8 +243,11 @@ Status txn_prepare(Worker &w, u64 full_xid) {
 }
 
 void txn_hand_over(Worker &w) {
-  LS_CHECK(w.two_phase != nullptr && w.two_phase_logged, "a transaction is handed over that is not prepared");
+  LS_CHECK(w.two_phase != nullptr && w.two_phase_logged,
+           "a transaction is handed over that is not prepared");
   PreparedSlot &slot = *w.two_phase;
+  LS_ASSERT(is_in(slot, PreparedState::kReserved));
+  LS_ASSERT(w.inserts.count == 0);  // PREP-1
   slot.next_seq = w.next_seq;
   slot.tn.store(w.tn, std::memory_order_release);
   set_state(slot, PreparedState::kHeld);
@@ -222,6 +256,7 @@ void txn_hand_over(Worker &w) {
 
 void prepared_give_up(Worker &w) {
   PreparedSlot &slot = *w.two_phase;
+  LS_ASSERT(is_in(slot, PreparedState::kReserved));
   const u64 full_xid = slot.full_xid;
   Gsn end = 0;
   reserve_end(w.log);
@@ -280,7 +315,8 @@ Tn prepared_keep(const TxnShared &t, Tn settled) {
   const u32 n = t.prepared_used.load(std::memory_order_acquire);
   for (u32 i = 0; i < n; i++) {
     const PreparedSlot &slot = t.prepared[i];
-    for (const Tn bound : {slot.tn.load(std::memory_order_acquire), slot.keep.load(std::memory_order_seq_cst)}) {
+    for (const Tn bound :
+         {slot.tn.load(std::memory_order_acquire), slot.keep.load(std::memory_order_seq_cst)}) {
       if (bound != 0 && bound < settled) settled = bound;
     }
   }
@@ -292,9 +328,10 @@ Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnSh
   const u32 used = t.prepared_used.load(std::memory_order_acquire);
   for (u32 i = 0; i < used; i++) {
     LS_TRY(log.reserve(kTwoPhaseRoom, interrupt));
-    FutexGuard guard(t.prepared_mutex);
+    const std::lock_guard guard(t.prepared_mutex);
     const Tn tn = t.prepared[i].tn.load(std::memory_order_acquire);
     if (tn == 0) continue;
+    LS_ASSERT(!is_in(t.prepared[i], PreparedState::kEnded));  // PREP-1
     Gsn gsn;
     log_two_phase(log, tn, t.prepared[i].full_xid, &gsn);
     (*n)++;
@@ -305,7 +342,9 @@ Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnSh
 Status prepared_restore(TxnShared &t, Tn tn, u64 full_xid, u32 next_seq) {
   PreparedSlot *slot = reserve_slot(t);
   if (slot == nullptr)
-    return fail(LS_MANY_PREPARED, "there are more prepared transactions than the %u that the host allows now", t.prepared_slots);
+    return fail(LS_MANY_PREPARED,
+                "there are more prepared transactions than the %u that the host allows now",
+                t.prepared_slots);
   slot->full_xid = full_xid;
   slot->next_seq = next_seq;
   slot->keep.store(t.tn_base.load(std::memory_order_relaxed), std::memory_order_seq_cst);

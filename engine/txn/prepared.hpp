@@ -1,43 +1,49 @@
-// prepared.hpp - transactions prepared for two-phase commit: they outlive their worker, and the start of the store.
+// prepared.hpp - transactions prepared for two-phase commit: they outlive their worker, and the
+// start of the store.
 //
 //   slot state   from                 to
 //   kFree        -                    kReserved   txn_prepare, by the transaction's worker
-//   kReserved    txn_prepare          kHeld       txn_hand_over; or kFree, when the transaction is rolled back after all
-//   kHeld        its worker is free   kFinishing  prepared_finish, by whoever is first
+//   kReserved    txn_prepare          kHeld       txn_hand_over
+//                                     kFree       prepared_give_up: it is rolled back after all
+//   kHeld        its worker is free   kFinishing  prepared_finish, by the first worker to call it
 //   kFinishing   changes undone       kEnded      the log says kTwoPhaseEnd; not active any more
 //   kEnded       its file removed     kFree
 //
-// P1  What undoes it, and its row locks, are in a file that is durable before the log says kTwoPhase (prepared_file.hpp): the
-//     log is not kept for it.  From hand-over to end the log that recovery will read says kTwoPhase: each checkpoint says so
-//     again (prepared_log_again) for those that have not ended, decided under prepared_mutex.
-// P2  Active without interruption: the slot's tn is set before the worker's is cleared, and is looked at after it.
-// P3  A row on which it has a lock may move on (L4 in row_lock_table.hpp); a later start follows from the row that the file
-//     names.  So ghosts stay that were left by anybody who ran when the locks were collected, or later (keep).
-// P4  Whether it commits is the host's to know: it has recorded that before prepared_finish is called, and any number of callers
-//     say the same.
+// PREP-1  What undoes it, and its row locks, are in a file that is durable before the log says
+//         kTwoPhase (prepared_file.hpp): the log is not kept for it.  From hand-over to end the log
+//         that recovery will read says kTwoPhase: each checkpoint says so again
+//         (prepared_log_again) for those that have not ended, decided under prepared_mutex.
+// PREP-2  Active without interruption: the slot's tn is set before the worker's is cleared, and is
+//         looked at after it.
+// PREP-3  A row on which it has a lock may move on (RLOCK-4 in row_lock_table.hpp); a later start
+//         follows from the row that the file names.  So ghosts stay that were left by transactions
+//         that ran when the locks were collected, or later (keep).
+// PREP-4  Whether it commits is the host's to know: it has recorded that before prepared_finish is
+//         called, and any number of callers say the same.
 #pragma once
 #include "txn/worker.hpp"
 
 namespace ls {
 
-// Step 1: harden all changes and row locks as prepared.  Afterwards txn_hand_over, or txn_abort.  LS_MANY_PREPARED: no free slot.
+// Step 1: harden all changes and row locks as prepared.  Afterwards txn_hand_over, or txn_abort.
+// LS_MANY_PREPARED: no free slot.
 Status txn_prepare(Worker &w, u64 full_xid);
 // Step 2, when the host has prepared it for good: the worker has no transaction any more.
 void txn_hand_over(Worker &w);
 // Part of txn_abort: the worker's transaction has been undone, and txn_prepare was called.
 void prepared_give_up(Worker &w);
 
-// End a prepared transaction, by any worker, whatever that has open; done when it is finished already.  LS_INTERRUPTED while
-// somebody else does it.
+// End a prepared transaction, by any worker, whatever that has open; done when it is finished
+// already.  LS_INTERRUPTED: the worker was interrupted while another one does it.
 Status prepared_finish(Worker &w, Tn tn, bool committed);
 
 // Those that have been handed over and are active; as active_tns.
 size_t prepared_tns(const TxnShared &t, Tn *out, size_t cap);
 bool prepared_contains(const TxnShared &t, Tn tn);
-// P3: the smaller of `settled` and what has to be kept.
+// PREP-3: the smaller of `settled` and what has to be kept.
 Tn prepared_keep(const TxnShared &t, Tn settled);
 
-// P1, for a checkpoint.  *n: how many.
+// PREP-1, for a checkpoint.  *n: how many.
 Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnShared &t, u32 *n);
 // At start: a transaction that was found prepared takes a slot.
 Status prepared_restore(TxnShared &t, Tn tn, u64 full_xid, u32 next_seq);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/check.hpp"
 #include "os/file.hpp"
 
 namespace ls {
@@ -26,7 +27,9 @@ bool take_from(Bytes *from, T *out) {
   return true;
 }
 
-std::string path_of(const char *directory, u64 full_xid) { return std::string(directory) + "/" + undo_file_name(full_xid); }
+std::string path_of(const char *directory, u64 full_xid) {
+  return std::string(directory) + "/" + undo_file_name(full_xid);
+}
 
 PreparedItem kind_of(const UndoItem &item) { return static_cast<PreparedItem>(item.kind); }
 
@@ -47,16 +50,23 @@ PreparedFileWriter::~PreparedFileWriter() {
 Status PreparedFileWriter::tn(Tn tn) { return item(PreparedItem::kTn, bytes_of(tn)); }
 
 Status PreparedFileWriter::file(const FileRecord &record, const char *path) {
-  return item(PreparedItem::kFile, bytes_of(record), Bytes(reinterpret_cast<const u8 *>(path), record.path_bytes));
+  return item(PreparedItem::kFile, bytes_of(record),
+              Bytes(reinterpret_cast<const u8 *>(path), record.path_bytes));
 }
 
 Status PreparedFileWriter::change(const PreparedChange &change, Bytes payload) {
+  LS_ASSERT(change.op != VersionOp::kLock && change.payload_bytes == payload.size());
   return item(PreparedItem::kChange, bytes_of(change), payload);
 }
 
-Status PreparedFileWriter::lock(const PreparedLock &lock) { return item(PreparedItem::kLock, bytes_of(lock)); }
+Status PreparedFileWriter::lock(const PreparedLock &lock) {
+  return item(PreparedItem::kLock, bytes_of(lock));
+}
 
-Status PreparedFileWriter::copy(const UndoItem &item) { return this->item(kind_of(item), item.bytes); }
+Status PreparedFileWriter::copy(const UndoItem &item) {
+  LS_ASSERT(kind_of(item) != PreparedItem::kEnd);
+  return this->item(kind_of(item), item.bytes);
+}
 
 Status PreparedFileWriter::finish() {
   LS_TRY(item(PreparedItem::kEnd, {}));
@@ -68,6 +78,7 @@ Status PreparedFileWriter::finish() {
 }
 
 Status PreparedFileWriter::item(PreparedItem kind, Bytes head, Bytes rest) {
+  LS_ASSERT(!finished_);
   items_.add(static_cast<u8>(kind), head, rest);
   return items_.bytes().size() >= kPieceBytes ? drain() : kOk;
 }
@@ -79,7 +90,9 @@ Status PreparedFileWriter::drain() {
   return kOk;
 }
 
-bool PreparedFile::is_own(Tn tn) const { return std::find(tns.begin(), tns.end(), tn) != tns.end(); }
+bool PreparedFile::is_own(Tn tn) const {
+  return std::find(tns.begin(), tns.end(), tn) != tns.end();
+}
 
 Status PreparedFile::read(const char *directory, u64 full_xid_) {
   full_xid = full_xid_;
@@ -89,7 +102,8 @@ Status PreparedFile::read(const char *directory, u64 full_xid_) {
     File file;
     if (Status s = file.open(path.c_str(), 0); !ok(s)) {
       if (code(s) != LS_NOT_FOUND && last_error().sys_errno != ENOENT) return s;
-      return fail(LS_NOT_FOUND, "prepared transaction %llu has no file", static_cast<unsigned long long>(full_xid));
+      return fail(LS_NOT_FOUND, "prepared transaction %llu has no file",
+                  static_cast<unsigned long long>(full_xid));
     }
     LS_TRY(file.size(&size));
   }
@@ -112,7 +126,8 @@ Status PreparedFile::take(const UndoItem &item, bool *ended) {
     }
     case PreparedItem::kFile: {
       Relation relation;
-      if (!take_from(&bytes, &relation.record) || bytes.size() != relation.record.path_bytes) return file_->damaged();
+      if (!take_from(&bytes, &relation.record) || bytes.size() != relation.record.path_bytes)
+        return file_->damaged();
       relation.path.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
       relations.push_back(std::move(relation));
       return kOk;
@@ -134,7 +149,8 @@ Status PreparedFile::take(const UndoItem &item, bool *ended) {
 
 Status PreparedFile::take_change(const UndoItem &item, Change *out) const {
   out->payload = item.bytes;
-  const bool good = take_from(&out->payload, &out->head) && out->payload.size() == out->head.payload_bytes &&
+  const bool good = take_from(&out->payload, &out->head) &&
+                    out->payload.size() == out->head.payload_bytes &&
                     out->head.op >= VersionOp::kInsert && out->head.op <= VersionOp::kDelete;
   return good ? kOk : file_->damaged();
 }
@@ -145,6 +161,7 @@ Status PreparedFile::take_lock(const UndoItem &item, PreparedLock *out) const {
 }
 
 Status PreparedFile::changes(const std::function<Status(const Change &)> &each) {
+  LS_ASSERT(file_.has_value());
   return file_->forward([&](const UndoItem &item) -> Status {
     if (kind_of(item) != PreparedItem::kChange) return kOk;
     Change change;
@@ -154,6 +171,7 @@ Status PreparedFile::changes(const std::function<Status(const Change &)> &each) 
 }
 
 Status PreparedFile::changes_backward(const std::function<Status(const Change &)> &each) {
+  LS_ASSERT(file_.has_value());
   return file_->backward([&](const UndoItem &item) -> Status {
     if (kind_of(item) != PreparedItem::kChange) return kOk;
     Change change;
@@ -163,6 +181,7 @@ Status PreparedFile::changes_backward(const std::function<Status(const Change &)
 }
 
 Status PreparedFile::locks(const std::function<Status(const PreparedLock &)> &each) {
+  LS_ASSERT(file_.has_value());
   return file_->forward([&](const UndoItem &item) -> Status {
     if (kind_of(item) != PreparedItem::kLock) return kOk;
     PreparedLock lock;
@@ -171,7 +190,9 @@ Status PreparedFile::locks(const std::function<Status(const PreparedLock &)> &ea
   });
 }
 
-Status prepared_file_remove(const char *directory, u64 full_xid) { return file_unlink(path_of(directory, full_xid).c_str()); }
+Status prepared_file_remove(const char *directory, u64 full_xid) {
+  return file_unlink(path_of(directory, full_xid).c_str());
+}
 
 Status prepared_files_clean(const char *directory, const std::vector<u64> &keep) {
   std::vector<std::string> names;
@@ -180,7 +201,8 @@ Status prepared_files_clean(const char *directory, const std::vector<u64> &keep)
     return true;
   }, &names));
   for (const std::string &name : names) {
-    const bool needed = std::any_of(keep.begin(), keep.end(), [&](u64 xid) { return undo_file_name(xid) == name; });
+    const bool needed =
+        std::any_of(keep.begin(), keep.end(), [&](u64 xid) { return undo_file_name(xid) == name; });
     if (!needed) LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
   }
   return kOk;

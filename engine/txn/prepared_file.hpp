@@ -1,5 +1,5 @@
-// prepared_file.hpp - what has to be known of a prepared transaction after a restart: prepared/<full xid, 16 hex digits>, an undo file
-// (undo_file.hpp) of all of it, at once.
+// prepared_file.hpp - what has to be known of a prepared transaction after a restart:
+// prepared/<full xid, 16 hex digits>, an undo file (undo_file.hpp) of all of it, at once.
 //
 // Items:
 //     kTn      u64: a number that its rows may carry (one per start it has lived through)
@@ -8,9 +8,10 @@
 //     kLock    PreparedLock: a row lock
 //     kEnd     nothing: the last one, so that a file that has lost its last pieces is found out
 //
-// Written once, before the log says kTwoPhase, and replaced atomically by each recovery that finds the transaction prepared.
-// Removed when the log says kTwoPhaseEnd for good (undone) or the host does (committed).  A file of which the log says nothing
-// is left over and is removed at start.  Read item by item, in either direction, however large it is.
+// Written once, before the log says kTwoPhase, and replaced atomically by each recovery that finds
+// the transaction prepared.  Removed when the log says kTwoPhaseEnd for good (undone) or the host
+// does (committed).  A file of which the log says nothing is left over and is removed at start.
+// Read item by item, in either direction, however large it is.
 #pragma once
 #include <functional>
 #include <optional>
@@ -32,7 +33,8 @@ struct PreparedChange {
   u64 row_id;
   RowHeader previous;   // kUpdate, kDelete
   u32 count;            // kInsert
-  u32 older_seq;        // the version before `previous` is the transaction's own; 0: nobody needs one
+  // of the version before `previous`, where that is the transaction's own and needed; else 0
+  u32 older_seq;
   u32 payload_bytes;
   u32 zero_too;
 };
@@ -89,7 +91,8 @@ class PreparedFile {
 
   bool is_own(Tn tn) const;
 
-  // Of all of the file, which is read for that and verified.  LS_NOT_FOUND: there is none; LS_CORRUPT.
+  // Of all of the file, which is read for that and verified.  LS_NOT_FOUND: there is none;
+  // LS_CORRUPT.
   Status read(const char *directory, u64 full_xid);
   // It has been replaced by one that also names `tn`.
   void replaced(Tn tn, UndoEnd end) {

@@ -1,8 +1,10 @@
-// rollback.cpp - walks a transaction's undo entries backwards, once per rollback to a savepoint or abort.
+// rollback.cpp - walks a transaction's undo entries backwards, once per rollback to a savepoint or
+// abort.
 //
-// Order matters only between changes of one row, and that is the order of their seq.  An open insert range is not in the
-// store yet; its place in the order is its seq.  Repeating an undo does nothing (the row carries another (tn, seq) then), so
-// a step that ran out of frames is simply made again.
+// Order matters only between changes of one row, and that is the order of their seq.  An open
+// insert range is not in the store yet; its place in the order is its seq.  Repeating an undo does
+// nothing (the row carries another (tn, seq) then), so a step that ran out of frames is simply made
+// again.
 //
 // A crash in the middle: recovery redoes the compensations and undoes the rest from the log.
 #include "txn/rollback.hpp"
@@ -33,6 +35,7 @@ class EntryFile {
       LS_TRY(use_.begin(w.ctx, &handle));
       number_ = entry.file_no;
     }
+    LS_ASSERT(use_.file().file_no.load(std::memory_order_relaxed) == number_);
     *file = &use_.file();
     return kOk;
   }
@@ -49,11 +52,12 @@ Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_i
   LS_TRY(table.get(entry.file_no, row_id, w.tn, &value, &found));
   if (!found || value.seq != seq) return kOk;
   if (entry.had_mode == 0) return table.remove(entry.file_no, row_id, w.tn);
-  const LockValue before{static_cast<u8>(entry.had_mode - 1), LockState::kGranted, 0, entry.older_seq};
+  const LockValue before{static_cast<u8>(entry.had_mode - 1), LockState::kGranted, 0,
+                         entry.older_seq};
   return table.put(entry.file_no, row_id, w.tn, before);
 }
 
-// With the copies that movers have made (L4 in row_lock_table.hpp).
+// With the copies that movers have made (RLOCK-4 in row_lock_table.hpp).
 Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry, FileSlot &file) {
   for (u64 row_id = entry.row_id; row_id != 0;) {
     LS_TRY(undo_lock_of_row(w, seq, entry, row_id));
@@ -94,6 +98,7 @@ Status insist(Status (*step)(void *arg), void *arg) {
 Status undo_range(Walk &walk) {
   walk.range_open = false;
   const InsertRange &range = walk.w.inserts;
+  LS_ASSERT(range.count > 0 && range.seq >= walk.savepoint);
   VersionEntry entry{};
   entry.op = VersionOp::kInsert;
   entry.file_slot = range.file_slot;
@@ -125,7 +130,8 @@ Status visit(void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
 Status walk_back(void *arg) {
   Walk &walk = *static_cast<Walk *>(arg);
   alignas(8) u8 leaf[kPageSize];
-  LS_TRY(version_store(walk.w, walk.w.tn).take_back(walk.w.tn, walk.savepoint, walk.w.next_seq, leaf, &walk, visit));
+  LS_TRY(version_store(walk.w, walk.w.tn)
+             .take_back(walk.w.tn, walk.savepoint, walk.w.next_seq, leaf, &walk, visit));
   return walk.range_open ? undo_range(walk) : kOk;
 }
 
@@ -139,14 +145,16 @@ Status successor_of(Worker &w, FileSlot &file, u64 row_id, u64 *successor) {
   const Status s = copy_row(w, file, row_id, copy, &parts, &bytes);
   if (code(s) == LS_NOT_FOUND) return kOk;
   LS_TRY(s);
-  if (parts.header.has(LS_ROW_MOVED) && !parts.header.has(LS_ROW_KEYS_CHANGED)) *successor = parts.moved_to;
+  if (parts.header.has(LS_ROW_MOVED) && !parts.header.has(LS_ROW_KEYS_CHANGED))
+    *successor = parts.moved_to;
   return kOk;
 }
 
 Status undo_change(Worker &w, const UndoTarget &target, const VersionEntry &entry, Bytes payload) {
   switch (entry.op) {
     case VersionOp::kInsert:
-      return remove_inserted(w, target, entry.count);
+      // Cannot be refused: it does without the memory.
+      return remove_inserted(w, target, entry.count, nullptr);
     case VersionOp::kUpdate: {
       PayloadBefore before;
       before.whole = true;
@@ -163,12 +171,14 @@ Status undo_change(Worker &w, const UndoTarget &target, const VersionEntry &entr
 
 void roll_back(Worker &w, u32 savepoint) {
   if (w.next_seq <= savepoint || w.next_seq == 1) return;
+  LS_ASSERT(w.tn != 0 && !w.ctx.must_open);
   const volatile int *interrupt = w.ctx.interrupt;
   w.ctx.interrupt = nullptr;
   w.ctx.must_open = true;
   Walk walk{w, savepoint, w.inserts.count > 0 && w.inserts.seq >= savepoint, {}};
   const Status s = insist(walk_back, &walk);
   LS_CHECK(ok(s), last_error().message);
+  LS_CHECK(!walk.range_open, "a rollback has left out a range of insertions");
   if (w.inserts.seq >= savepoint) w.inserts = InsertRange{};
   w.ctx.interrupt = interrupt;
   w.ctx.must_open = false;

@@ -4,6 +4,8 @@
 
 #include <ctime>
 
+#include "base/check.hpp"
+
 #include "txn/row_read.hpp"
 
 namespace ls {
@@ -31,9 +33,10 @@ ls_status deleted(const RowHeader &header, u64 moved_to, ls_conflict *conflict) 
   return LS_UPDATED;
 }
 
-// The table in row_conflict.hpp, row locks apart.  *certain: the answer does not rest on "not active any more".
-ls_status judge_change(Worker &w, const ChangeRequest &request, const RowHeader &header, u64 moved_to,
-                       ls_conflict *conflict, bool *certain) {
+// The table in row_conflict.hpp, row locks apart.  *certain: the answer does not rest on "not
+// active any more".
+ls_status judge_change(Worker &w, const ChangeRequest &request, const RowHeader &header,
+                       u64 moved_to, ls_conflict *conflict, bool *certain) {
   const ls_change &change = request.change;
   const Tn tn = header.tn();
   *certain = true;
@@ -73,8 +76,10 @@ void ChangeBasis::mark(const Worker &w, const FileSlot &file, u64 row_id) {
 bool still_holds(const ChangeBasis &basis, const RowHeader &now) {
   if (!now.same(basis.header)) return false;
   if (!now.has(LS_ROW_LOCKED)) return true;
-  const u64 changes = basis.counter->load(std::memory_order_acquire) - basis.generation_changes;
-  return changes < kGenerationWindow;
+  LS_ASSERT(basis.counter != nullptr);
+  const u64 changes = basis.counter->load(std::memory_order_acquire);
+  LS_ASSERT(changes >= basis.generation_changes);  // RLOCK-2
+  return changes - basis.generation_changes < kGenerationWindow;
 }
 
 void count_generation(Worker &w, const FileSlot &file, u64 row_id) {
@@ -82,14 +87,17 @@ void count_generation(Worker &w, const FileSlot &file, u64 row_id) {
 }
 
 void mark_locked(Worker &w, const FileSlot &file, u64 row_id, RowLeaf &leaf) {
+  LS_ASSERT(leaf.found());
   const RowHeader h = leaf.header();
   count_generation(w, file, row_id);
-  leaf.set_header(RowHeader::make(h.tn(), h.flags() | LS_ROW_LOCKED, static_cast<u8>(h.generation() + 1), h.cid, h.seq));
+  leaf.set_header(RowHeader::make(h.tn(), h.flags() | LS_ROW_LOCKED,
+                                  static_cast<u8>(h.generation() + 1), h.cid, h.seq));
   leaf.changed_hint();
 }
 
 Status pause_for_others(Worker &w, u32 *round) {
-  if (w.ctx.interrupt != nullptr && *w.ctx.interrupt != 0) return fail(LS_INTERRUPTED, "interrupted while a row lock was settled");
+  if (w.ctx.interrupt != nullptr && *w.ctx.interrupt != 0)
+    return fail(LS_INTERRUPTED, "interrupted while a row lock was settled");
   u32 us = kPauseFirstUs << (*round < 8 ? *round : 8);
   if (us > kPauseLastUs) us = kPauseLastUs;
   (*round)++;
@@ -105,12 +113,13 @@ Status restart_decision(Worker &w, u32 *round) {
   return kOk;
 }
 
-Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, ChangeBasis *basis, ls_conflict *conflict,
-                       bool *again) {
+Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, ChangeBasis *basis,
+                       ls_conflict *conflict, bool *again) {
   basis->locks = LockView{};
   if (!basis->header.has(LS_ROW_LOCKED)) return kOk;
   RowLockTable table(w);
   LS_TRY(table.look(file_no_of(file), change.row_id, change.mode, &basis->locks));
+  LS_ASSERT(basis->locks.conflict_tn != w.tn);
   if (basis->locks.conflict_tn != 0) {
     *conflict = ls_conflict{};
     conflict->tn = basis->locks.conflict_tn;
@@ -122,10 +131,11 @@ Status check_row_locks(Worker &w, FileSlot &file, const ls_change &change, Chang
   return kOk;
 }
 
-Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, ChangeBasis *basis, ls_conflict *conflict,
-                     bool *again) {
+Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, ChangeBasis *basis,
+                     ls_conflict *conflict, bool *again) {
   const ls_change &change = request.change;
   const RowHeader &header = basis->header;
+  LS_ASSERT(w.tn != 0);
   *again = false;
   bool certain;
   ls_status verdict = judge_change(w, request, header, basis->moved_to, conflict, &certain);
@@ -135,11 +145,15 @@ Status decide_change(Worker &w, FileSlot &file, const ChangeRequest &request, Ch
     LS_TRY(RowLockTable(w).get(file_no_of(file), change.row_id, w.tn, &own, &found));
     const bool granted = found && own.state == LockState::kGranted;
     conflict->holds_lock = granted;
-    // Locked by us after it was written: the host has looked at this version when it took the lock.
-    if (verdict == LS_UPDATED && !header.has(LS_ROW_GHOST) && granted && own.mode >= LS_LOCK_NO_KEY_UPDATE) verdict = LS_OK;
+    // Locked by this transaction after it was written: the host has looked at this version when it
+    // took the lock.
+    if (verdict == LS_UPDATED && !header.has(LS_ROW_GHOST) && granted &&
+        own.mode >= LS_LOCK_NO_KEY_UPDATE)
+      verdict = LS_OK;
   }
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
-  if (verdict == LS_OK && change.crosscheck != nullptr && !writer_visible(header, *change.crosscheck, base)) {
+  if (verdict == LS_OK && change.crosscheck != nullptr &&
+      !writer_visible(header, *change.crosscheck, base)) {
     verdict = LS_UPDATED;
   }
   if (verdict == LS_OK) return check_row_locks(w, file, change, basis, conflict, again);

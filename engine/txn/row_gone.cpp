@@ -1,6 +1,7 @@
 // row_gone.cpp - whether a deletion is final, from the ghost's chain.
 #include "txn/row_gone.hpp"
 
+#include "base/check.hpp"
 #include "txn/row_read.hpp"
 
 namespace ls {
@@ -10,15 +11,16 @@ namespace {
 // Chains are pruned as they grow; a longer one is left to the horizon.
 constexpr u32 kMaxLinks = 64;
 
-// Who wrote the oldest version that the ghost leads to.  *known false: the chain has changed meanwhile, or is shared with a row that
-// this one was copied from.
+// The writer of the oldest version that the ghost leads to.  *known false: the chain has changed
+// meanwhile, or is shared with a row that this one was copied from.
 Status first_writer(Worker &w, const RowHeader &ghost, Tn *first, bool *known) {
   alignas(8) u8 bytes[kPageSize];
   VersionLocator at{ghost.tn(), ghost.seq};
   *known = !ghost.has(LS_ROW_COPIED);
   for (u32 i = 0; at && *known; i++) {
     const VersionEntry *entry = nullptr;
-    const Status s = i < kMaxLinks ? version_store(w, at.tn).get(at, bytes, &entry) : make_status(LS_NOT_FOUND);
+    const Status s =
+        i < kMaxLinks ? version_store(w, at.tn).get(at, bytes, &entry) : make_status(LS_NOT_FOUND);
     *known = code(s) != LS_NOT_FOUND && (!ok(s) || !entry->previous.has(LS_ROW_COPIED));
     if (!*known) return kOk;
     LS_TRY(s);
@@ -31,6 +33,7 @@ Status first_writer(Worker &w, const RowHeader &ghost, Tn *first, bool *known) {
 }  // namespace
 
 Status deletion_final(Worker &w, const RowHeader &ghost, bool *final) {
+  LS_ASSERT(ghost.has(LS_ROW_GHOST));  // GONE-3
   const HorizonShared &snapshots = w.txns->snapshots;
   *final = false;
   if (!w.txns->commits.is_hardened(ghost.tn(), w.log.log().hardened())) return kOk;
@@ -45,10 +48,13 @@ Status deletion_final(Worker &w, const RowHeader &ghost, bool *final) {
 }
 
 Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
+  LS_ASSERT(settled <= txn_horizon(*w.txns));  // GONE-2
   u8 value[sizeof(RowHeader)];
   u32 bytes = 0;
-  // Who sweeps an index often asks for neighbours.
-  const Status s = BTree(w.ctx, file).lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), value, sizeof value, &bytes);
+  // The sweep of an index often asks for neighbours.
+  const Status s =
+      BTree(w.ctx, file)
+          .lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), value, sizeof value, &bytes);
   if (code(s) == LS_NOT_FOUND) {
     *gone = file.state.load(std::memory_order_acquire) == FileState::kActive;
     return kOk;

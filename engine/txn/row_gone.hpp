@@ -1,11 +1,14 @@
-// row_gone.hpp - rows that nobody will ever see again: their ghosts and index entries may go.
+// row_gone.hpp - rows that no snapshot will ever see again: their ghosts and index entries may go.
 //
-// G1  No row under the id: row ids are not used again.
-// G2  A ghost, its deleter below settled_below() as asked before the header was read: everybody sees the deletion.
-// G3  A ghost whose deleter D has ended, while an old snapshot is open: every snapshot sees D, or is known exactly (a pin) and does
-//     not see I, who wrote the oldest version that the ghost leads to.  A writer begins after the one before it has ended, so who
-//     does not see I sees no version of the row.  This is version_needed(I, D) (version/horizon.hpp): one version from I to D.
-//     It is asked about a copied header.  If the row is found with that header afterwards D has not been undone (T1).
+// GONE-1  No row under the id: row ids are not used again.
+// GONE-2  A ghost, its deleter below settled_below() as asked before the header was read: every
+//         snapshot sees the deletion.
+// GONE-3  A ghost of a deleter D that has ended, while an old snapshot is open: every snapshot sees
+//         D, or is known exactly (a pin) and does not see I, the writer of the oldest version that
+//         the ghost leads to.  A writer begins after the one before it has ended, so a snapshot
+//         that does not see I sees no version of the row.  This is version_needed(I, D)
+//         (version/horizon.hpp): one version from I to D.  It is asked about a copied header.  If
+//         the row is found with that header afterwards D has not been undone (TXN-1).
 #pragma once
 #include "txn/worker.hpp"
 
@@ -14,7 +17,7 @@ namespace ls {
 // Will no snapshot ever see a row under this id?  settled: settled_below(), asked before.
 Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone);
 
-// G3 for the ghost that this header was copied from; the caller looks at it again.
+// GONE-3 for the ghost that this header was copied from; the caller looks at it again.
 Status deletion_final(Worker &w, const RowHeader &ghost, bool *final);
 
 }  // namespace ls

@@ -13,11 +13,13 @@ namespace ls {
 
 namespace {
 
-// What unlogged tables have in row_id_reserved and row_id_durable: beyond every row id, far from overflow.
+// What unlogged tables have in row_id_reserved and row_id_durable: beyond every row id, far from
+// overflow.
 constexpr u64 kNoReservation = u64{1} << 62;
 
 // Log space is reserved.
 Gsn store_high(Worker &w, const FileSlot &file, ExclusiveGuard &meta, u64 high) {
+  LS_ASSERT((high & ~kRowIdExact) <= kMostRowIdHigh);
   reinterpret_cast<MetaPage *>(meta.page())->row_id_high = high;
   const Gsn gsn = log_row_id_high(w, file, high);
   w.pool->mark_dirty(meta.frame(), gsn);
@@ -27,13 +29,14 @@ Gsn store_high(Worker &w, const FileSlot &file, ExclusiveGuard &meta, u64 high) 
 // First draw in this run.
 Status begin_run(Worker &w, FileSlot &file) {
   LS_TRY(w.log.reserve(row_record_room(0), w.ctx.interrupt));
-  FutexGuard mutex(file.mutex);
+  const std::lock_guard mutex(file.mutex);
   if (file.row_id_reserved_gsn.load(std::memory_order_relaxed) != 0) return kOk;
   ExclusiveGuard meta;
   LS_TRY(latch_meta(w, file, &meta));
   // Past the end it stays: or each start that finds a table without row ids would leave out more.
   const u64 high = reinterpret_cast<const MetaPage *>(meta.page())->row_id_high;
   const u64 start = std::min(row_id_start(high), u64{LS_ROW_IDS_END});
+  LS_ASSERT(start != 0);
   file.next_row_id.store(start, std::memory_order_relaxed);
   Gsn gsn = 1;
   if (file.logged) {
@@ -45,7 +48,8 @@ Status begin_run(Worker &w, FileSlot &file) {
     file.row_id_reserved.store(kNoReservation, std::memory_order_relaxed);
     file.row_id_durable.store(kNoReservation, std::memory_order_relaxed);
   }
-  file.row_id_reserved_gsn.store(gsn, std::memory_order_release);  // pairs with row_ids(): the words above are set
+  // pairs with row_ids(): the words above are set
+  file.row_id_reserved_gsn.store(gsn, std::memory_order_release);
   return kOk;
 }
 
@@ -53,9 +57,10 @@ Status begin_run(Worker &w, FileSlot &file) {
 Status extend(Worker &w, FileSlot &file, u64 end) {
   LS_TRY(w.log.reserve(row_record_room(0), w.ctx.interrupt));
   {
-    FutexGuard mutex(file.mutex);
+    const std::lock_guard mutex(file.mutex);
     const u64 reserved = file.row_id_reserved.load(std::memory_order_relaxed);
     if (end + kRowIdStep / 2 <= reserved) return kOk;
+    LS_ASSERT(file.row_id_durable.load(std::memory_order_relaxed) <= reserved);  // RID-2
     const u64 high = (end > reserved ? end : reserved) + kRowIdStep;
     if (w.log.log().hardened() >= file.row_id_reserved_gsn.load(std::memory_order_relaxed)) {
       file.row_id_durable.store(reserved, std::memory_order_release);
@@ -74,14 +79,15 @@ Status wait_reservation(Worker &w, FileSlot &file) {
   u64 reserved;
   Gsn gsn;
   {
-    FutexGuard mutex(file.mutex);
+    const std::lock_guard mutex(file.mutex);
     reserved = file.row_id_reserved.load(std::memory_order_relaxed);
     gsn = file.row_id_reserved_gsn.load(std::memory_order_relaxed);
   }
   if (!w.log.log().wait_hardened(gsn, w.ctx.interrupt)) {
     return fail(LS_INTERRUPTED, "interrupted while a row id reservation was hardened");
   }
-  FutexGuard mutex(file.mutex);
+  LS_ASSERT(w.log.log().hardened() >= gsn);  // RID-1
+  const std::lock_guard mutex(file.mutex);
   if (file.row_id_durable.load(std::memory_order_relaxed) < reserved) {
     file.row_id_durable.store(reserved, std::memory_order_release);
   }
@@ -97,13 +103,16 @@ Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first) {
     u64 next = file.next_row_id.load(std::memory_order_relaxed);
     const u64 end = next + count;
     if (end > LS_ROW_IDS_END) return fail(LS_NO_ROW_IDS, "it has used up its row ids");
-    if (end + kRowIdStep / 2 > file.row_id_reserved.load(std::memory_order_acquire)) LS_TRY(extend(w, file, end));
+    if (end + kRowIdStep / 2 > file.row_id_reserved.load(std::memory_order_acquire))
+      LS_TRY(extend(w, file, end));
     const u64 durable = file.row_id_durable.load(std::memory_order_acquire);
     if (durable == 0 || end > durable + kRowIdStep) {
       LS_TRY(wait_reservation(w, file));
       continue;
     }
     if (file.next_row_id.compare_exchange_weak(next, end, std::memory_order_relaxed)) {
+      LS_ASSERT(next != 0);
+      LS_ASSERT(end <= file.row_id_reserved.load(std::memory_order_acquire));  // RID-2
       *first = next;
       return kOk;
     }
@@ -118,7 +127,8 @@ void row_ids_return(FileSlot &file, u64 first, u64 end) {
 
 Status row_ids_next(Worker &w, FileSlot &file, u64 *next) {
   (void)w;
-  // Before the first draw the words are as opening the file has left them: next_row_id is the meta page's row_id_high.
+  // Before the first draw the words are as opening the file has left them: next_row_id is the meta
+  // page's row_id_high.
   const bool begun = file.row_id_reserved_gsn.load(std::memory_order_acquire) != 0;
   const u64 word = file.next_row_id.load(std::memory_order_relaxed);
   *next = begun ? word : std::min(row_id_start(word), u64{LS_ROW_IDS_END});
@@ -127,13 +137,17 @@ Status row_ids_next(Worker &w, FileSlot &file, u64 *next) {
 
 Status row_ids_seal(Worker &w, FileSlot &file) {
   LS_TRY(w.log.reserve(row_record_room(0), nullptr));
-  FutexGuard mutex(file.mutex);
-  if (file.row_id_reserved_gsn.load(std::memory_order_relaxed) == 0) return kOk;  // what the meta page says still is true
+  const std::lock_guard mutex(file.mutex);
+  // what the meta page says still is true
+  if (file.row_id_reserved_gsn.load(std::memory_order_relaxed) == 0) return kOk;
+  LS_ASSERT(file.next_row_id.load(std::memory_order_relaxed) <=
+            file.row_id_reserved.load(std::memory_order_relaxed));
   ExclusiveGuard meta;
   LS_TRY(latch_meta(w, file, &meta));
   store_high(w, file, meta, file.next_row_id.load(std::memory_order_relaxed) | kRowIdExact);
   // A draw after this begins a new run.
-  file.next_row_id.store(reinterpret_cast<const MetaPage *>(meta.page())->row_id_high, std::memory_order_relaxed);
+  file.next_row_id.store(reinterpret_cast<const MetaPage *>(meta.page())->row_id_high,
+                         std::memory_order_relaxed);
   file.row_id_reserved_gsn.store(0, std::memory_order_release);
   return kOk;
 }

@@ -10,7 +10,8 @@ bool split_row(Bytes value, RowParts *parts) {
   parts->moved_to = 0;
   if (!parts->header.has(LS_ROW_MOVED)) return true;
   if (parts->payload.size() < kMovedBytes) return false;
-  std::memcpy(&parts->moved_to, parts->payload.data() + parts->payload.size() - kMovedBytes, kMovedBytes);
+  std::memcpy(&parts->moved_to, parts->payload.data() + parts->payload.size() - kMovedBytes,
+              kMovedBytes);
   parts->payload = parts->payload.first(parts->payload.size() - kMovedBytes);
   return true;
 }
@@ -28,26 +29,29 @@ const char *row_fault(Bytes value, RowParts *parts) {
 }
 
 Status fail_row(const FileSlot &file, u64 row_id, const char *what) {
-  return fail_page(file.path, kInvalidPageNo, "row %llu: %s", static_cast<unsigned long long>(row_id), what);
+  return fail_page(file.path, kInvalidPageNo, "row %llu: %s",
+                   static_cast<unsigned long long>(row_id), what);
 }
 
 Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   pool_ = w.pool;
   BTree tree(w.ctx, file);
   const RowKey key(row_id);
-  BTree::Near *near = w.last_leaves.of(file, row_id);
+  BTree::LeafFinger *near = w.last_leaves.of(file, row_id);
   LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
   near->leaf.frame = guard_.frame();
   pos_ = node()->lower_bound(key, &found_);
   if (found_ && value().size() < sizeof(RowHeader)) {
     const PageNo page = page_no();
     close();
-    return fail_page(file.path, page, "row %llu is shorter than its header", static_cast<unsigned long long>(row_id));
+    return fail_page(file.path, page, "row %llu is shorter than its header",
+                     static_cast<unsigned long long>(row_id));
   }
   return kOk;
 }
 
 bool RowLeaf::insert(Bytes key, const RowHeader &header, Bytes payload) {
+  LS_ASSERT(!found_);
   const u32 bytes = static_cast<u32>(sizeof header + payload.size());
   if (!node()->fits(key, bytes)) return false;
   pos_ = node()->insert(key, Bytes(reinterpret_cast<const u8 *>(&header), sizeof header), payload);
@@ -56,10 +60,12 @@ bool RowLeaf::insert(Bytes key, const RowHeader &header, Bytes payload) {
 }
 
 u32 RowLeaf::insert_many(u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows) {
+  LS_ASSERT(!found_);
   return insert_rows(node(), row_id, header, rows);
 }
 
 bool RowLeaf::set(const RowHeader &header, Bytes payload, Bytes tail) {
+  LS_ASSERT(found_);
   return set_row(node(), pos_, header, payload, tail);
 }
 
@@ -75,7 +81,8 @@ u32 insert_rows(Node *node, u64 row_id, const RowHeader &header, std::span<const
   for (const ls_bytes &row : rows) {
     const RowKey key(row_id + n);
     const Bytes payload(row.data, row.len);
-    if (!node->covers(key) || !node->fits(key, static_cast<u32>(head.size() + payload.size()))) break;
+    if (!node->covers(key) || !node->fits(key, static_cast<u32>(head.size() + payload.size())))
+      break;
     if (behind_all) {
       node->append_compacting(key, head, payload);
     } else {

@@ -2,6 +2,7 @@
 //
 // Value of a row = RowHeader | payload | moved_to (8 bytes, only with LS_ROW_MOVED).
 #pragma once
+#include "base/check.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
@@ -9,7 +10,8 @@ namespace ls {
 inline constexpr u32 kMovedBytes = 8;
 inline constexpr u32 kMaxLeafRows = kNodeSpace / (kDenseSlotBytes + sizeof(RowHeader));
 inline constexpr u32 kMaxRowValueBytes = sizeof(RowHeader) + LS_MAX_ROW_BYTES + kMovedBytes;
-static_assert(kMaxRowValueBytes <= LS_ROW_BUFFER_BYTES && kMaxRowValueBytes <= Node::max_value_bytes(kRowKeyBytes));
+static_assert(kMaxRowValueBytes <= LS_ROW_BUFFER_BYTES &&
+              kMaxRowValueBytes <= Node::max_value_bytes(kRowKeyBytes));
 
 struct RowKey {
   u8 bytes[kRowKeyBytes];
@@ -22,7 +24,9 @@ inline constexpr u32 row_room(u32 payload_bytes) {
   return Node::most_entry_bytes(kRowKeyBytes, static_cast<u32>(sizeof(RowHeader)) + payload_bytes);
 }
 // Room that a change of its length needs.
-inline constexpr u32 growth(u32 old_bytes, u32 new_bytes) { return new_bytes > old_bytes ? new_bytes - old_bytes : 0; }
+inline constexpr u32 growth(u32 old_bytes, u32 new_bytes) {
+  return new_bytes > old_bytes ? new_bytes - old_bytes : 0;
+}
 
 // A value split; the payload without moved_to.
 struct RowParts {
@@ -39,11 +43,15 @@ Status fail_row(const FileSlot &file, u64 row_id, const char *what);
 // The leaf of a row, latched exclusively by open().
 class RowLeaf {
  public:
-  // With at least `need` free bytes.  *file gone*: LS_NOT_FOUND; an absent row is no failure: found().
+  // With at least `need` free bytes.  *file gone*: LS_NOT_FOUND; an absent row is no failure:
+  // found().
   Status open(Worker &w, FileSlot &file, u64 row_id, u32 need);
   bool found() const { return found_; }
   u16 position() const { return pos_; }   // of the row, or where it would be
-  RowHeader header() const { return RowHeader::load(value().data()); }
+  RowHeader header() const {
+    LS_ASSERT(found_);
+    return RowHeader::load(value().data());
+  }
   Bytes value() const { return node()->value(pos_); }
   Bytes payload() const { return value().subspan(sizeof(RowHeader)); }
   PageNo page_no() const { return node()->header.page_no; }
@@ -51,15 +59,24 @@ class RowLeaf {
 
   // Changes; the row must be there (insert: must not).  False when the leaf has no room.
   bool insert(Bytes key, const RowHeader &header, Bytes payload);
-  // The row of open() and those after it in ascending order, as many as belong here and fit; how many: 0 when the leaf has no room.
+  // The row of open() and those after it in ascending order, as many as belong here and fit; how
+  // many: 0 when the leaf has no room.
   u32 insert_many(u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows);
   bool set(const RowHeader &header, Bytes payload, Bytes tail = {});
-  void set_header(const RowHeader &header) { header.store(node()->value_data(pos_)); }
-  void remove() { node()->remove(pos_); }
+  void set_header(const RowHeader &header) {
+    LS_ASSERT(found_);
+    header.store(node()->value_data(pos_));
+  }
+  void remove() {
+    LS_ASSERT(found_);
+    node()->remove(pos_);
+    found_ = false;
+  }
 
-  // Whoever changed the leaf says so, with the GSN of the record (0: not logged), then closes.
+  // The caller has changed the leaf; gsn: of the record, 0: not logged.  It closes next.
   void changed(Gsn gsn) { pool_->mark_dirty(guard_.frame(), gsn); }
-  // The same for a header whose lock bits alone have changed: not logged, but not lost by eviction either.
+  // The same where only lock bits of a header have changed: not logged, but not lost by eviction
+  // either.
   void changed_hint() { pool_->mark_dirty_hint(guard_.frame()); }
   void close() { guard_.reset(); }
   Node *node() const { return reinterpret_cast<Node *>(guard_.page()); }
@@ -71,14 +88,16 @@ class RowLeaf {
   bool found_ = false;
 };
 
-// After removals: merge the leaf of the row with a neighbour if that works out.  No latch held; never an error, the leaf
-// just stays small.
+// After removals: merge the leaf of the row with a neighbour if that works out.  No latch held;
+// never an error, the leaf just stays small.
 void merge_small_leaf(Worker &w, FileSlot &file, u64 row_id);
 
-// Rows with consecutive ids; stops before one that is not for this leaf, is there already, or does not fit.  Redo uses the same.
+// Rows with consecutive ids; stops before one that is not for this leaf, is there already, or does
+// not fit.  Redo uses the same.
 u32 insert_rows(Node *node, u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows);
 
-// Overwrite the value at `pos`; false when the leaf has no room.  Redo uses the same, so it does the same.
+// Overwrite the value at `pos`; false when the leaf has no room.  Redo uses the same, so it does
+// the same.
 bool set_row(Node *node, u16 pos, const RowHeader &header, Bytes payload, Bytes tail = {});
 
 }  // namespace ls

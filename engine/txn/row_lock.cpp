@@ -1,6 +1,7 @@
-// row_lock.cpp - SELECT FOR UPDATE and its weaker kin.  The protocol is in row_lock_table.hpp (L1, L2); it ends under the
-// leaf's latch like an update does, but changes the header's lock bits only and logs nothing: after a crash there are no
-// locks.
+// row_lock.cpp - SELECT FOR UPDATE and its weaker kin.  The protocol is in row_lock_table.hpp
+// (RLOCK-1, RLOCK-2); it ends under the leaf's latch like an update does, but changes the header's
+// lock bits only and logs nothing: after a crash there are no locks.
+#include "base/check.hpp"
 #include "txn/row.hpp"
 #include "txn/row_conflict.hpp"
 #include "txn/row_read.hpp"
@@ -16,27 +17,32 @@ struct Locking {
   bool any_version;
   u8 *copy;                 // the row as it is
   u8 *older;                // a version before it
-  bool successor = false;   // the row is another one's continuation: its insertion is no change of the key
+  // the row is another one's continuation: its insertion is no change of the key
+  bool successor = false;
   u32 seq = 0;              // drawn once
   u64 moved_to = 0;         // when locked: where the row goes on with the same key
 };
 
 bool keeps_key(const RowHeader &header) { return !header.has(LS_ROW_KEYS_CHANGED); }
 
-// What our own change of the row keeps others from, as if we held that lock.  Even a row that we have inserted can be
-// locked by others: FOR KEY SHARE, when it is the continuation of one that they see.
+// What the transaction's own change of the row keeps others from, as if it held that lock.  Even a
+// row that it has inserted can be locked by others: FOR KEY SHARE, when it is the continuation of
+// one that they see.
 bool implied(const Locking &l, const RowHeader &header) {
   if (header.tn() != l.w.tn) return false;
   return l.request.mode <= LS_LOCK_NO_KEY_UPDATE || !keeps_key(header);
 }
 
-// FOR KEY SHARE does not mind changes that leave the keys alone: neither those of running transactions nor those that
-// the snapshot does not see.  Finds the version behind them; *found false: there is none, or a key was changed.
-Status look_through(Locking &l, const RowParts &newest, RowVersion *version, bool *found, bool *stale) {
+// FOR KEY SHARE does not mind changes that leave the keys alone: neither those of running
+// transactions nor those that the snapshot does not see.  Finds the version behind them; *found
+// false: there is none, or a key was changed.
+Status look_through(Locking &l, const RowParts &newest, RowVersion *version, bool *found,
+                    bool *stale) {
+  LS_ASSERT(l.request.mode == LS_LOCK_KEY_SHARE);
   *version = RowVersion{newest.header, newest.payload, newest.moved_to};
   *found = *stale = false;
   if (l.successor) {
-    // Hosts move a row whose key changes, so the newest version tells.
+    // A host moves the row when a key changes, so the newest version tells.
     *found = keeps_key(newest.header);
     return kOk;
   }
@@ -51,7 +57,8 @@ Status look_through(Locking &l, const RowParts &newest, RowVersion *version, boo
                                     : writer_visible(header, *l.request.snapshot, base);
     if (seen) break;
     if (!header.has(LS_ROW_HAS_PREV) || !keeps_key(header) || !next) return kOk;
-    LS_TRY(version_before(l.w, l.file, l.request.row_id, next, newest.payload, l.older, version, &next, stale));
+    LS_TRY(version_before(l.w, l.file, l.request.row_id, next, newest.payload, l.older, version,
+                          &next, stale));
     if (*stale) return kOk;
   }
   if (version->header.has(LS_ROW_GHOST)) return kOk;
@@ -75,7 +82,7 @@ Status write_lock_undo(Locking &l, const LockView &view) {
   return kOk;
 }
 
-// L2, under the leaf's latch.
+// RLOCK-2, under the leaf's latch.
 Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
   *marked = false;
   RowLeaf leaf;
@@ -86,29 +93,37 @@ Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
   return kOk;
 }
 
-// *granted false: somebody was faster, decide anew.
+// *granted false: another worker was faster, decide anew.
 Status grant(Locking &l, const ChangeBasis &basis, bool *granted) {
+  LS_ASSERT(basis.locks.conflict_tn == 0 && !basis.locks.unsettled);  // RLOCK-1
+  LS_ASSERT(!basis.locks.holds(l.request.mode));
   LS_TRY(write_lock_undo(l, basis.locks));
   RowLockTable table(l.w);
   const LockValue value{static_cast<u8>(l.request.mode), LockState::kTentative, 0, l.seq};
   LS_TRY(table.put(file_no_of(l.file), l.request.row_id, l.w.tn, value));
-  // From here on the entry must not stay tentative: failures end the transaction, whose end settles it.
+  // From here on the entry must not stay tentative: a failure ends the transaction, and its end
+  // settles the entry.
   LS_TRY(mark_header(l, basis, granted));
   if (*granted) {
     l.w.txns->row_locks.fetch_add(1, std::memory_order_relaxed);
     const LockValue settled{value.mode, LockState::kGranted, 0, value.seq};
     return table.put(file_no_of(l.file), l.request.row_id, l.w.tn, settled);
   }
-  if (basis.locks.own) return table.put(file_no_of(l.file), l.request.row_id, l.w.tn, basis.locks.own_value);
+  if (basis.locks.own)
+    return table.put(file_no_of(l.file), l.request.row_id, l.w.tn, basis.locks.own_value);
   return table.remove(file_no_of(l.file), l.request.row_id, l.w.tn);
 }
 
 // Decide on the row as copied; on LS_OK *version is what the caller gets.
-Status decide(Locking &l, const RowParts &parts, ChangeBasis *basis, RowVersion *version, ls_conflict *conflict, bool *again) {
+Status decide(Locking &l, const RowParts &parts, ChangeBasis *basis, RowVersion *version,
+              ls_conflict *conflict, bool *again) {
   *version = RowVersion{parts.header, parts.payload, parts.moved_to};
-  const Status s = decide_change(l.w, l.file, ChangeRequest{l.request, l.any_version}, basis, conflict, again);
+  const Status s =
+      decide_change(l.w, l.file, ChangeRequest{l.request, l.any_version}, basis, conflict, again);
   const ls_status verdict = code(s);
-  if (*again || l.request.mode != LS_LOCK_KEY_SHARE || (verdict != LS_BEING_MODIFIED && verdict != LS_UPDATED)) return s;
+  if (*again || l.request.mode != LS_LOCK_KEY_SHARE ||
+      (verdict != LS_BEING_MODIFIED && verdict != LS_UPDATED))
+    return s;
   bool found;
   LS_TRY(look_through(l, parts, version, &found, again));
   if (*again || !found) return *again ? kOk : s;
@@ -148,9 +163,11 @@ Status run(Locking &l, RowVersion *version, ls_conflict *conflict) {
   }
 }
 
-// Where a row has moved to there is none.  The move was rolled back: our lock on the row that is back will do.  Or the other row was
-// deleted, and has gone already: to be told as if its ghost were still there.
-Status successor_missing(const Locking &first, u64 row_id, u64 successor, u8 *copy, ls_conflict *conflict) {
+// Where a row has moved to there is none.  The move was rolled back: the lock on the row that is
+// back will do.  Or the other row was deleted, and has gone already: to be told as if its ghost
+// were still there.
+Status successor_missing(const Locking &first, u64 row_id, u64 successor, u8 *copy,
+                         ls_conflict *conflict) {
   RowParts parts;
   u32 bytes;
   const Status s = copy_row(first.w, first.file, row_id, copy, &parts, &bytes);
@@ -163,8 +180,10 @@ Status successor_missing(const Locking &first, u64 row_id, u64 successor, u8 *co
   return make_status(LS_DELETED);
 }
 
-// L4: FOR KEY SHARE on a row that has moved with its key unchanged: lock it where it is now, too.
+// RLOCK-4: FOR KEY SHARE on a row that has moved with its key unchanged: lock it where it is now,
+// too.
 Status lock_successors(const Locking &first, ls_conflict *conflict) {
+  LS_ASSERT(first.moved_to == 0 || first.request.mode == LS_LOCK_KEY_SHARE);  // RLOCK-4
   alignas(8) u8 copy[kPageSize];
   ls_change request = first.request;
   request.crosscheck = nullptr;
@@ -190,8 +209,8 @@ Status lock_successors(const Locking &first, ls_conflict *conflict) {
 
 }  // namespace
 
-Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_version, u8 *buffer, ls_row *row,
-                bool *newer, ls_conflict *conflict) {
+Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_version, u8 *buffer,
+                ls_row *row, bool *newer, ls_conflict *conflict) {
   if (w.tn == 0) return fail(LS_INVALID, "a row is locked outside a transaction");
   alignas(8) u8 older[kPageSize];
   Locking l{w, file, change, any_version, buffer, older, false};
@@ -201,6 +220,8 @@ Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_ver
     std::memcpy(buffer, version.payload.data(), version.payload.size());
     version.payload = Bytes(buffer, version.payload.size());
   }
+  LS_ASSERT(version.payload.data() >= buffer);
+  LS_ASSERT(version.payload.data() + version.payload.size() <= buffer + kPageSize);
   show(w, *change.snapshot, version.header.tn());
   fill_row(viewer_of(w, *change.snapshot), change.row_id, version, row);
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);

@@ -1,13 +1,16 @@
 // row_lock_table.cpp - entries put, looked for, copied to a successor, removed, swept.
 #include "txn/row_lock_table.hpp"
 
+#include "base/check.hpp"
+
 namespace ls {
 
 namespace {
 
 constexpr u32 kLockKeyBytes = 24;
 constexpr u32 kRowPartBytes = 16;    // file number and row id
-constexpr u32 kStaleBatch = 32;      // stale entries removed per visit; the rest goes at the next one
+// stale entries removed per visit; the rest goes at the next one
+constexpr u32 kStaleBatch = 32;
 
 struct LockKey {
   u8 bytes[kLockKeyBytes];
@@ -71,8 +74,8 @@ bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b) {
 RowLockTable::RowLockTable(Worker &w) : w_(w), tree_(w.ctx, w.pool->file(w.txns->lock_file)) {}
 
 // visit(tn, value) for each entry of the row; it may change the table: the leaves are copies.  A
-// leaf whose keys go beyond the row's is the last, also when its entries have gone: else a look-up
-// would walk through all that transactions have rolled back.
+// leaf with room for keys beyond the row's is the last, also when its entries have gone: else a
+// look-up would walk through all that transactions have rolled back.
 template <typename Visit>
 Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
   const LockKey first(file_no, row_id, 0);
@@ -88,10 +91,13 @@ Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
     u16 pos = node->lower_bound(Bytes(from, from_bytes), &found);
     for (; pos < node->count; pos++) {
       u8 key[kMaxKeyBytes];
-      if (node->copy_key(pos, key) != kLockKeyBytes || std::memcmp(key, first.bytes, kRowPartBytes) != 0) break;
+      if (node->copy_key(pos, key) != kLockKeyBytes ||
+          std::memcmp(key, first.bytes, kRowPartBytes) != 0)
+        break;
       LockValue value;
       const Bytes bytes = node->value(pos);
-      if (bytes.size() != sizeof value) return fail(LS_CORRUPT, "row lock entry has %zu bytes", bytes.size());
+      if (bytes.size() != sizeof value)
+        return fail(LS_CORRUPT, "row lock entry has %zu bytes", bytes.size());
       std::memcpy(&value, bytes.data(), sizeof value);
       LS_TRY(visit(key_tn(key), value));
     }
@@ -121,7 +127,8 @@ Status RowLockTable::look(FileNo file_no, u64 row_id, ls_lock_mode wanted, LockV
   return kOk;
 }
 
-Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied, bool *unsettled) {
+Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied,
+                                       bool *unsettled) {
   *copied = 0;
   *unsettled = false;
   return for_each(file_no, row_id, [&](Tn tn, const LockValue &value) {
@@ -136,6 +143,7 @@ Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor
 }
 
 Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value) {
+  LS_ASSERT(tn == w_.tn || value.state == LockState::kGranted);  // RLOCK-3
   const LockKey key(file_no, row_id, tn);
   const Bytes bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
   ExclusiveGuard leaf;
@@ -165,6 +173,7 @@ Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bo
 }
 
 Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
+  LS_ASSERT(tn == w_.tn || !tn_is_active(*w_.txns, tn));  // RLOCK-3
   const LockKey key(file_no, row_id, tn);
   ExclusiveGuard leaf;
   LS_TRY(tree_.leaf_exclusive(key, 0, leaf));
@@ -179,7 +188,9 @@ Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
   return emptied ? tree_.try_merge(key) : kOk;
 }
 
-Status RowLockTable::locks_of(Tn tn, void *arg, Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value)) {
+Status RowLockTable::locks_of(Tn tn, void *arg,
+                              Status (*each)(void *arg, FileNo file_no, u64 row_id,
+                                             const LockValue &value)) {
   alignas(8) u8 leaf[kPageSize];
   u8 from[kMaxKeyBytes];
   u32 from_bytes = 0;
@@ -214,6 +225,7 @@ Status RowLockTable::sweep(LockSweep *sweep, u32 max_leaves, u64 *removed) {
     sweep->locks_seen = locks;
     sweep->running = true;
   }
+  LS_ASSERT(sweep->key_bytes <= sizeof sweep->key);
   for (u32 i = 0; i < max_leaves && sweep->running; i++) LS_TRY(sweep_leaf(sweep, removed));
   return kOk;
 }

@@ -1,20 +1,25 @@
-// row_lock_table.hpp - who holds row locks: a B-tree like the version store, unlogged and not recovered.
+// row_lock_table.hpp - the holders of row locks: a B-tree like the version store, unlogged and not
+// recovered.
 //
-// Key = file number, row id, tn (big endian), value = LockValue.  A row's header says with LS_ROW_LOCKED that there may
-// be entries; without the flag nobody looks.  Entries of finished transactions mean nothing: whoever meets one removes
-// it, and the cleaner sweeps.
+// Key = file number, row id, tn (big endian), value = LockValue.  A row's header says with
+// LS_ROW_LOCKED that there may be entries; without the flag no worker looks.  Entries of finished
+// transactions mean nothing: a worker that meets one removes it, and the cleaner sweeps.
 //
-// L1  An entry is tentative from before the header is marked until after it: who meets a conflicting tentative entry
-//     cannot know yet, and looks again.
-// L2  A lock is granted by marking the header (LOCKED, generation + 1) under the leaf's latch, provided the header is
-//     the one that was read before the table was looked at.  Two that looked at the same time both write entries, but
-//     the second finds another generation and looks again.
-// L3  Only transaction tn writes entries (.., tn), but for L4; anybody may remove them once tn is not active.
-// L4  A row that moves to another id with its key unchanged takes FOR KEY SHARE locks of others along: before it changes
-//     the old row the mover copies their entries to the new one, which nobody else can reach yet (L2: none is missed).
-//     It waits for tentative ones first: their owners may have marked the header it has read.
-//     Who locks the old row afterwards locks where it leads, too.  A copy has the seq of its original and goes with
-//     it when a savepoint is rolled back; one made at that very moment may stay until the transaction ends.
+// RLOCK-1  An entry is tentative from before the header is marked until after it: a worker that
+//          meets a conflicting tentative entry cannot know yet, and looks again.
+// RLOCK-2  A lock is granted by marking the header (LOCKED, generation + 1) under the leaf's latch,
+//          provided the header is the one that was read before the table was looked at.  Two that
+//          looked at the same time both write entries, but the second finds another generation and
+//          looks again.
+// RLOCK-3  Only transaction tn writes entries (.., tn), but for RLOCK-4; any worker may remove them
+//          once tn is not active.
+// RLOCK-4  A row that moves to another id with its key unchanged takes FOR KEY SHARE locks of
+//          others along: before it changes the old row the mover copies their entries to the new
+//          one, which no other transaction can reach yet (RLOCK-2: none is missed).  It waits for
+//          tentative ones first: their owners may have marked the header it has read.  A
+//          transaction that locks the old row afterwards locks where it leads, too.  A copy has the
+//          seq of its original and goes with it when a savepoint is rolled back; one made at that
+//          very moment may stay until the transaction ends.
 #pragma once
 #include "txn/row_leaf.hpp"
 
@@ -35,8 +40,8 @@ bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b);
 
 // What the table says about one row.
 struct LockView {
-  bool any_live = false;    // entries of active transactions, our own included
-  bool unsettled = false;   // somebody's tentative entry conflicts: look again
+  bool any_live = false;    // entries of active transactions, the worker's own included
+  bool unsettled = false;   // a tentative entry of another one conflicts: look again
   Tn conflict_tn = 0;       // a holder of a conflicting granted lock
   u32 conflict_seq = 0;     // under which sequence number it took it
   bool own = false;
@@ -55,10 +60,11 @@ class RowLockTable {
   Status put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value);
   Status get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found);
   Status remove(FileNo file_no, u64 row_id, Tn tn);
-  // L4; *copied: how many; *unsettled: there are tentative ones, look again.
+  // RLOCK-4; *copied: how many; *unsettled: there are tentative ones, look again.
   Status copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied, bool *unsettled);
   // All rows on which a transaction has an entry: a walk over the whole table.
-  Status locks_of(Tn tn, void *arg, Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value));
+  Status locks_of(Tn tn, void *arg,
+                  Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value));
   // Remove stale entries in up to max_leaves leaves from where the last sweep stopped.
   Status sweep(LockSweep *sweep, u32 max_leaves, u64 *removed);
 

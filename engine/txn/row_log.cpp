@@ -11,24 +11,35 @@ namespace {
 // Which of a change's header fields are there.
 enum HeaderBits : u8 { kHasFlags = 1, kHasPreviousFlags = 2, kHasPreviousSeq = 4 };
 
-u8 stored_flags(const RowHeader &header) { return header.flags() & static_cast<u8>(~kVolatileFlags); }
+u8 stored_flags(const RowHeader &header) {
+  return header.flags() & static_cast<u8>(~kVolatileFlags);
+}
 
-Gsn append(Worker &w, const FileSlot &file, PageNo page, RecordKind kind, u8 code, Bytes a, Bytes b = {}, Bytes c = {}) {
+Gsn append(Worker &w, const FileSlot &file, PageNo page, RecordKind kind, u8 code, Bytes a,
+           Bytes b = {}, Bytes c = {}) {
   if (!file.logged) return 0;
+  LS_ASSERT(kind == RecordKind::kSystem || (w.tn != 0 && w.has_log));
   const bool first = kind == RecordKind::kRow && !w.named;
   w.log.start(first ? RecordKind::kFirstRow : kind);
   if (first) w.log.number(w.tn);
   w.named |= first;
   w.log.op(file.file_no.load(std::memory_order_relaxed), page, code, a, b, c);
-  return w.log.finish();
+  const Gsn gsn = w.log.finish();
+  LS_ASSERT(kind == RecordKind::kSystem ||
+            gsn >= w.txns->active[w.slot].first_gsn.load(std::memory_order_relaxed));
+  return gsn;
 }
 
-u32 previous_seq(const Worker &w, const RowHeader &previous) { return previous.tn() == w.tn ? previous.seq : 0; }
+u32 previous_seq(const Worker &w, const RowHeader &previous) {
+  return previous.tn() == w.tn ? previous.seq : 0;
+}
 
-LogPacker &pack_headers(LogPacker &p, const Worker &w, const RowHeader &previous, const RowHeader &now) {
+LogPacker &pack_headers(LogPacker &p, const Worker &w, const RowHeader &previous,
+                        const RowHeader &now) {
   const u8 flags = stored_flags(now), previous_flags = stored_flags(previous);
   const u32 seq = previous_seq(w, previous);
-  p.byte(static_cast<u8>((flags ? kHasFlags : 0) | (previous_flags ? kHasPreviousFlags : 0) | (seq ? kHasPreviousSeq : 0)));
+  p.byte(static_cast<u8>((flags ? kHasFlags : 0) | (previous_flags ? kHasPreviousFlags : 0) |
+                         (seq ? kHasPreviousSeq : 0)));
   if (flags) p.byte(flags);
   if (previous_flags) p.byte(previous_flags);
   if (seq) p.number(seq);
@@ -45,7 +56,9 @@ bool unpack_headers(LogUnpacker &in, ChangeOperands *out) {
 
 u16 small(LogUnpacker &in) { return static_cast<u16>(in.number(kPageSize)); }
 
-Status bad(u8 code, const char *what) { return fail(LS_CORRUPT, "log record of a row (operation %x): %s", code, what); }
+Status bad(u8 code, const char *what) {
+  return fail(LS_CORRUPT, "log record of a row (operation %x): %s", code, what);
+}
 
 struct RowAt {
   u16 pos;
@@ -57,7 +70,8 @@ Status find(Node *node, u8 code, u64 row_id, RowAt *at) {
   bool found;
   at->pos = node->lower_bound(RowKey(row_id), &found);
   if (!found) return bad(code, "the page has no such row");
-  if (!split_row(node->value(at->pos), &at->parts)) return bad(code, "the row on the page is damaged");
+  if (!split_row(node->value(at->pos), &at->parts))
+    return bad(code, "the row on the page is damaged");
   return kOk;
 }
 
@@ -67,7 +81,8 @@ Status redo_insert(Node *node, u8 code, u64 row_id, const RowHeader &header, Byt
   bool found;
   node->lower_bound(key, &found);
   if (found) return bad(code, "the page has the row already");
-  if (!node->fits(key, static_cast<u32>(sizeof header + payload.size()))) return bad(code, "no room on the page");
+  if (!node->fits(key, static_cast<u32>(sizeof header + payload.size())))
+    return bad(code, "no room on the page");
   node->insert(key, Bytes(reinterpret_cast<const u8 *>(&header), sizeof header), payload);
   return kOk;
 }
@@ -79,18 +94,22 @@ Status redo_insert_many(Node *node, u8 code, u64 row_id, const RowHeader &header
   bool found;
   node->lower_bound(RowKey(row_id), &found);
   if (found) return bad(code, "the page has the row already");
-  if (insert_rows(node, row_id, header, {rows.rows, rows.count}) != rows.count) return bad(code, "the rows do not go on the page");
+  if (insert_rows(node, row_id, header, {rows.rows, rows.count}) != rows.count)
+    return bad(code, "the rows do not go on the page");
   return kOk;
 }
 
-Status redo_patch(Node *node, u8 code, u64 row_id, const RowHeader &header, const Patch &patch, bool whole_value) {
+Status redo_patch(Node *node, u8 code, u64 row_id, const RowHeader &header, const Patch &patch,
+                  bool whole_value) {
   RowAt at;
   LS_TRY(find(node, code, row_id, &at));
   const Bytes old = whole_value ? node->value(at.pos).subspan(sizeof(RowHeader)) : at.parts.payload;
   u8 payload[kPageSize];
   u32 bytes = 0;
-  if (!apply_patch(old, patch, payload, &bytes)) return bad(code, "the change does not fit the row");
-  if (!set_row(node, at.pos, header, Bytes(payload, bytes))) return bad(code, "no room on the page");
+  if (!apply_patch(old, patch, payload, &bytes))
+    return bad(code, "the change does not fit the row");
+  if (!set_row(node, at.pos, header, Bytes(payload, bytes)))
+    return bad(code, "no room on the page");
   return kOk;
 }
 
@@ -107,10 +126,12 @@ Status redo_change(u8 code, Bytes operands, Node *node, Tn tn) {
   RowAt at;
   LS_TRY(find(node, code, c.row_id, &at));
   u8 payload[kPageSize];
-  if (!at.parts.payload.empty()) std::memcpy(payload, at.parts.payload.data(), at.parts.payload.size());
+  if (!at.parts.payload.empty())
+    std::memcpy(payload, at.parts.payload.data(), at.parts.payload.size());
   Bytes tail;
   if (c.flags & LS_ROW_MOVED) tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
-  if (!set_row(node, at.pos, header, Bytes(payload, at.parts.payload.size()), tail)) return bad(code, "no room on the page");
+  if (!set_row(node, at.pos, header, Bytes(payload, at.parts.payload.size()), tail))
+    return bad(code, "no room on the page");
   return kOk;
 }
 
@@ -129,11 +150,14 @@ Status redo_remove(u8 code, Bytes operands, Node *node) {
 }  // namespace
 
 Patch make_patch(Bytes old_payload, Bytes new_payload) {
-  const size_t shorter = old_payload.size() < new_payload.size() ? old_payload.size() : new_payload.size();
+  LS_ASSERT(old_payload.size() <= kPageSize && new_payload.size() <= kPageSize);
+  const size_t shorter =
+      old_payload.size() < new_payload.size() ? old_payload.size() : new_payload.size();
   size_t head = 0;
   while (head < shorter && old_payload[head] == new_payload[head]) head++;
   size_t tail = 0;
-  while (tail < shorter - head && old_payload[old_payload.size() - 1 - tail] == new_payload[new_payload.size() - 1 - tail]) {
+  while (tail < shorter - head &&
+         old_payload[old_payload.size() - 1 - tail] == new_payload[new_payload.size() - 1 - tail]) {
     tail++;
   }
   return {static_cast<u16>(head), static_cast<u16>(old_payload.size() - head - tail),
@@ -175,24 +199,30 @@ Gsn log_insert_many(const RowRecord &r, u32 seq, std::span<const ls_bytes> rows)
   return append(r.w, r.file, r.page, RecordKind::kRow, kRowInsertMany, p, Bytes(bytes, used));
 }
 
-Gsn log_update(const RowRecord &r, const RowHeader &previous, const RowHeader &now, Bytes old_payload, Bytes new_payload) {
+Gsn log_update(const RowRecord &r, const RowHeader &previous, const RowHeader &now,
+               Bytes old_payload, Bytes new_payload) {
   if (!r.file.logged) return 0;
+  LS_ASSERT(now.tn() == r.w.tn && !now.has(LS_ROW_GHOST));
   const Patch patch = make_patch(old_payload, new_payload);
   LogPacker p;
   p.number(r.row_id).number(now.seq);
   pack_headers(p, r.w, previous, now).number(patch.offset).number(patch.cut);
-  return append(r.w, r.file, r.page, RecordKind::kRow, kRowUpdate, p, old_payload.subspan(patch.offset, patch.cut),
-                patch.fresh);
+  return append(r.w, r.file, r.page, RecordKind::kRow, kRowUpdate, p,
+                old_payload.subspan(patch.offset, patch.cut), patch.fresh);
 }
 
 Gsn log_delete(const RowRecord &r, const RowHeader &previous, const RowHeader &now, u64 moved_to) {
+  LS_ASSERT(now.tn() == r.w.tn && now.has(LS_ROW_GHOST));
+  LS_ASSERT(now.has(LS_ROW_MOVED) == (moved_to != 0));
   LogPacker p;
   p.number(r.row_id).number(now.seq);
   pack_headers(p, r.w, previous, now).number(moved_to);
   return append(r.w, r.file, r.page, RecordKind::kRow, kRowDelete, p);
 }
 
-Gsn log_remove(const RowRecord &r) { return log_remove_many(r.w, r.file, r.page, std::span<const u64>(&r.row_id, 1)); }
+Gsn log_remove(const RowRecord &r) {
+  return log_remove_many(r.w, r.file, r.page, std::span<const u64>(&r.row_id, 1));
+}
 
 Gsn log_remove_many(Worker &w, const FileSlot &file, PageNo page, std::span<const u64> row_ids) {
   u8 operands[kPageSize];
@@ -208,14 +238,19 @@ Gsn log_remove_many(Worker &w, const FileSlot &file, PageNo page, std::span<cons
 
 Gsn log_restore(const RowRecord &r, const RowHeader &restored, const Patch &patch) {
   LogPacker p;
-  p.number(r.row_id).number(restored.tn()).number(restored.seq).byte(stored_flags(restored)).number(patch.offset).number(patch.cut);
+  p.number(r.row_id)
+      .number(restored.tn())
+      .number(restored.seq)
+      .byte(stored_flags(restored))
+      .number(patch.offset)
+      .number(patch.cut);
   return append(r.w, r.file, r.page, RecordKind::kSystem, kRowRestore, p, patch.fresh);
 }
 
-Gsn log_insert_raw(const RowRecord &r, Tn writer, Bytes payload) {
+Gsn log_insert_copied(const RowRecord &r, Tn writer, Bytes payload) {
   LogPacker p;
   p.number(r.row_id).number(writer);
-  return append(r.w, r.file, r.page, RecordKind::kSystem, kRowInsertRaw, p, payload);
+  return append(r.w, r.file, r.page, RecordKind::kSystem, kRowInsertCopied, p, payload);
 }
 
 Gsn log_row_id_high(Worker &w, const FileSlot &file, u64 row_id_high) {
@@ -275,10 +310,12 @@ Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn) {
       patch.offset = small(in);
       patch.cut = small(in);
       patch.fresh = in.rest();
-      if (!in.good() || flags & kVolatileFlags) return bad(code, "too short, or with flags that are not logged");
-      return redo_patch(node, code, row_id, RowHeader::make(restored_tn, flags, 0, 0, seq), patch, true);
+      if (!in.good() || flags & kVolatileFlags)
+        return bad(code, "too short, or with flags that are not logged");
+      return redo_patch(node, code, row_id, RowHeader::make(restored_tn, flags, 0, 0, seq), patch,
+                        true);
     }
-    case kRowInsertRaw: {
+    case kRowInsertCopied: {
       const u64 row_id = in.number();
       const Tn writer = in.number(kMaxTn);
       if (!in.good()) return bad(code, "too short");
@@ -286,7 +323,8 @@ Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn) {
     }
     case kRowIdHigh: {
       const u64 row_id_high = in.number();
-      if (!in.done() || (row_id_high & ~kRowIdExact) > kMostRowIdHigh) return bad(code, "no row id");
+      if (!in.done() || (row_id_high & ~kRowIdExact) > kMostRowIdHigh)
+        return bad(code, "no row id");
       reinterpret_cast<MetaPage *>(page)->row_id_high = row_id_high;
       return kOk;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.hpp"
 #include "txn/row_gone.hpp"
 
 namespace ls {
@@ -30,6 +31,7 @@ void note_range(const Node &leaf, PurgeResult *result) {
 
 // Says that these rows have been removed from the leaf, and lets go of it.
 void close_purged(Worker &w, FileSlot &file, RowLeaf &leaf, std::span<const u64> removed) {
+  LS_ASSERT(!removed.empty());
   leaf.changed(log_remove_many(w, file, leaf.page_no(), removed));
   const bool small = leaf.is_small();
   leaf.close();
@@ -58,7 +60,7 @@ Status find_unseen(Worker &w, const Node &copy, UnseenGhost *ghosts, u32 *n) {
   return kOk;
 }
 
-// The row is gone, so nobody comes to these entries any more.
+// The row is gone, so no reader comes to these entries any more.
 Status drop_versions(Worker &w, VersionLocator at) {
   alignas(8) u8 bytes[kPageSize];
   while (at) {
@@ -77,6 +79,7 @@ Status drop_versions(Worker &w, VersionLocator at) {
 }  // namespace
 
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result) {
+  LS_ASSERT(horizon <= txn_horizon(*w.txns));  // GONE-2
   *result = PurgeResult{};
   LS_TRY(w.log.reserve(row_record_room(kMaxLeafRows * kMostRowIdBytes), w.ctx.interrupt));
   RowLeaf leaf;
@@ -93,7 +96,8 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
     removed[result->removed++] = decode_row_key(key);
     node->remove(pos);
   }
-  if (result->removed > 0) close_purged(w, file, leaf, std::span<const u64>(removed, result->removed));
+  if (result->removed > 0)
+    close_purged(w, file, leaf, std::span<const u64>(removed, result->removed));
   return kOk;
 }
 

@@ -1,11 +1,14 @@
 // row_purge.hpp - take dead ghosts out of a leaf.
 //
-// A ghost whose deleter is below the horizon is seen by nobody, nor is anything before it.  Its kDelete entry leads the
-// cleaner to it; entries do not survive a restart, so scans purge leaves in which they meet ghosts of an earlier run.
+// Of a ghost with a deleter below the horizon no snapshot sees a version any more.  Its kDelete
+// entry leads the cleaner to it; entries do not survive a restart, so scans purge leaves in which
+// they meet ghosts of an earlier run.
 //
-// Ghosts above it go, too, if no existing snapshot sees their rows (row_gone.hpp), but for those that lead to another row: a snapshot
-// that sees the row before them in a chain of moves has to get to its end (FOR KEY SHARE).
+// Ghosts above it go, too, if no existing snapshot sees their rows (row_gone.hpp), but for those
+// that lead to another row: a snapshot that sees the row before them in a chain of moves has to get
+// to its end (FOR KEY SHARE).
 #pragma once
+#include "base/check.hpp"
 #include "buffer/file_use.hpp"
 #include "txn/row_log.hpp"
 
@@ -13,28 +16,35 @@ namespace ls {
 
 struct PurgeResult {
   u32 removed = 0;
-  // Rows from first_row up to (excluding) end_row were looked at: no ghost below the horizon is left among them.
+  // Rows from first_row up to (excluding) end_row were looked at: no ghost below the horizon is
+  // left among them.
   u64 first_row = 0, end_row = 0;
 };
 
 // The leaf around row_id; holds no latch before and after.
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result);
 
-// Those in the leaf around row_id that no snapshot needs, with their older versions; what is below the horizon is purge_leaf's.
+// Those in the leaf around row_id that no snapshot needs, with their older versions; what is below
+// the horizon is purge_leaf's.
 Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result);
 
-// What the cleaner purged last: a transaction's ghosts mostly lie side by side, and their kDelete entries lead to one leaf.
+// What the cleaner purged last: a transaction's ghosts mostly lie side by side, and their kDelete
+// entries lead to one leaf.
 struct LastPurged {
   FileNo file_no = 0;
   u64 first_row = 0, end_row = 0;
   u64 removed = 0;   // in all
 };
 
-// purge(file, result), one of the two above, on the leaf of the ghost that the entry leads to, unless that was the last one.  A file
-// that was dropped has no ghosts; one that was closed is opened again.
+// purge(file, result), one of the two above, on the leaf of the ghost that the entry leads to,
+// unless that was the last one.  A file that was dropped has no ghosts; one that was closed is
+// opened again.
 template <typename Purge>
 Status purge_ghost_of(Worker &w, const VersionEntry &entry, LastPurged *last, const Purge &purge) {
-  if (entry.file_no == last->file_no && entry.row_id >= last->first_row && entry.row_id < last->end_row) return kOk;
+  LS_ASSERT(entry.op == VersionOp::kDelete);
+  if (entry.file_no == last->file_no && entry.row_id >= last->first_row &&
+      entry.row_id < last->end_row)
+    return kOk;
   FileUse use;
   FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
   PurgeResult result;

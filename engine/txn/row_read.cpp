@@ -15,16 +15,21 @@ constexpr u32 kRereadsAtOnce = 100;
 // pauses, for a writer may be about to change the row.
 constexpr u32 kLooksInVain = 2000;
 
-// Rounds in a chain without a visible version: longer than any chain can be (a version per sequence number is possible,
-// but every step is an existing entry, so this only bounds loops made of damaged entries).
+// Rounds in a chain without a visible version: longer than any chain can be (a version per sequence
+// number is possible, but every step is an existing entry, so this only bounds loops made of
+// damaged entries).
 constexpr u64 kMaxChain = u64{1} << 32;
 
-bool same_version(const RowHeader &a, const RowHeader &b) { return a.tn() == b.tn() && a.seq == b.seq; }
+bool same_version(const RowHeader &a, const RowHeader &b) {
+  return a.tn() == b.tn() && a.seq == b.seq;
+}
 
 }  // namespace
 
-Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocator at, Bytes ghost_payload, u8 *older,
-                      RowVersion *version, VersionLocator *next, bool *gone) {
+Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocator at,
+                      Bytes ghost_payload, u8 *older, RowVersion *version, VersionLocator *next,
+                      bool *gone) {
+  LS_ASSERT(at);
   VersionStore store = version_store(w, at.tn);
   const VersionEntry *entry = nullptr;
   const Status s = store.get(at, older, &entry);
@@ -33,20 +38,23 @@ Status version_before(Worker &w, const FileSlot &file, u64 row_id, VersionLocato
   LS_TRY(s);
   const bool update = entry->op == VersionOp::kUpdate;
   version->copied |= version->header.has(LS_ROW_COPIED);
-  const bool mine = version->copied ||
-                    (entry->row_id == row_id && entry->file_no == file.file_no.load(std::memory_order_relaxed));
+  const bool mine =
+      version->copied ||
+      (entry->row_id == row_id && entry->file_no == file.file_no.load(std::memory_order_relaxed));
   if (!mine || (!update && entry->op != VersionOp::kDelete)) {
     return fail_row(file, row_id, "its older version belongs to something else");
   }
   version->header = entry->previous;
   version->moved_to = 0;
-  version->payload = update ? Bytes(older + sizeof(VersionEntry), entry->payload_bytes) : ghost_payload;
+  version->payload =
+      update ? Bytes(older + sizeof(VersionEntry), entry->payload_bytes) : ghost_payload;
   *next = entry->older();
   return kOk;
 }
 
-Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value, u8 *older,
-                    Found *found, RowVersion *version) {
+Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id, Bytes value,
+                    u8 *older, Found *found, RowVersion *version) {
+  LS_ASSERT(reinterpret_cast<uintptr_t>(older) % alignof(VersionEntry) == 0);
   RowParts parts;
   if (!split_row(value, &parts)) return fail_row(file, row_id, "shorter than its header");
   use_row_of(w, parts.header.tn());
@@ -55,7 +63,8 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
   Tn running = 0;
   for (u64 i = 0; i < kMaxChain; i++) {
     const Judgement j = judge(version->header, viewer, running);
-    // The newest version, not the snapshot's and not our own: it is committed if its writer has ended and it is still there (V2).
+    // The newest version, neither the snapshot's nor the transaction's own: it is committed if its
+    // writer has ended and it is still there (VIS-2).
     const bool newer = i == 0 && viewer.snapshot->newest_only && j.verdict == Verdict::kOlder &&
                        version->header.tn() != viewer.snapshot->own_tn &&
                        !viewer.active.contains(viewer.active.arg, version->header.tn());
@@ -77,7 +86,8 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
       *found = j.verdict == Verdict::kVisible ? Found::kRow : Found::kNone;
       return kOk;
     }
-    // The end: inserted by this writer, or what was before has been cut off because no snapshot sees it.
+    // The end: inserted by this writer, or what was before has been cut off because no snapshot
+    // sees it.
     if (!version->header.has(LS_ROW_HAS_PREV) || !next) {
       *found = Found::kNone;
       return kOk;
@@ -85,9 +95,11 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
     bool gone;
     LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone));
     if (gone) {
-      // Cleaned, and then nobody needs it but who asks for versions by their writers, also where the row that this one was copied
-      // from has gone with its versions; or the row is another one by now.
-      bool same = next.tn < settled_below(*w.txns) || version->copied || version->header.has(LS_ROW_COPIED);
+      // Cleaned, and then only a reader that asks for versions by their writers needs it, also
+      // where the row that this one was copied from has gone with its versions.  Or the row is
+      // another one by now.
+      bool same =
+          next.tn < settled_below(*w.txns) || version->copied || version->header.has(LS_ROW_COPIED);
       if (same) LS_TRY(row_still(w, file, row_id, parts.header, &same));
       *found = same ? Found::kNone : Found::kStale;
       return kOk;
@@ -100,7 +112,8 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
 Status copy_row(Worker &w, FileSlot &file, u64 row_id, u8 *copy, RowParts *parts, u32 *bytes) {
   BTree tree(w.ctx, file);
   LS_TRY(tree.lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), copy, kPageSize, bytes));
-  if (!split_row(Bytes(copy, *bytes), parts)) return fail_row(file, row_id, "shorter than its header");
+  if (!split_row(Bytes(copy, *bytes), parts))
+    return fail_row(file, row_id, "shorter than its header");
   use_row_of(w, parts->header.tn());
   return kOk;
 }
@@ -114,8 +127,10 @@ Status row_still(Worker &w, FileSlot &file, u64 row_id, const RowHeader &header,
   return code(s) == LS_NOT_FOUND ? kOk : s;
 }
 
-Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id, const ReadBuffers &buffers,
-                    RowVersion *version, RowHeader *newest, bool *absent) {
+Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id,
+                    const ReadBuffers &buffers, RowVersion *version, RowHeader *newest,
+                    bool *absent) {
+  LS_ASSERT(buffers.copy + kPageSize <= buffers.older || buffers.older + kPageSize <= buffers.copy);
   const Tn settled = visible_below(*viewer.snapshot, viewer.base);
   *absent = false;
   RowHeader before{};
@@ -129,13 +144,14 @@ Status read_version(Worker &w, FileSlot &file, const Viewer &viewer, u64 row_id,
     LS_TRY(s);
     *newest = parts.header;
     if (parts.header.tn() < settled) {
-      // The common case: everybody who may be looking sees it.
+      // The common case: the snapshot sees all that was written below.
       show(w, *viewer.snapshot, parts.header.tn());
       *version = RowVersion{parts.header, parts.payload, parts.moved_to};
       return parts.header.has(LS_ROW_GHOST) ? make_status(LS_NOT_FOUND) : kOk;
     }
     Found found;
-    LS_TRY(find_version(w, viewer, file, row_id, Bytes(buffers.copy, bytes), buffers.older, &found, version));
+    LS_TRY(find_version(w, viewer, file, row_id, Bytes(buffers.copy, bytes), buffers.older, &found,
+                        version));
     if (found == Found::kRow) return kOk;
     if (found == Found::kNone) return make_status(LS_NOT_FOUND);
     w.pool->count_restart(w.slot);
@@ -156,7 +172,8 @@ void fill_row(const Viewer &viewer, u64 row_id, const RowVersion &version, ls_ro
   row->len = static_cast<u32>(version.payload.size());
   // A confirmation is not logged: after a crash the flag may have survived its meaning.
   const Tn writer = row->writer_tn;
-  if ((row->flags & LS_ROW_SPECULATIVE) && (writer < viewer.base || !viewer.active.contains(viewer.active.arg, writer))) {
+  if ((row->flags & LS_ROW_SPECULATIVE) &&
+      (writer < viewer.base || !viewer.active.contains(viewer.active.arg, writer))) {
     row->flags &= ~u32{LS_ROW_SPECULATIVE};
   }
 }

@@ -6,12 +6,13 @@
 #include <memory>
 #include <new>
 
+#include "base/check.hpp"
 #include "btree/node_entries.hpp"
 #include "txn/row_purge.hpp"
 
 namespace ls {
 
-// The first row id whose key begins so.
+// The first row id with a key that begins so.
 static u64 row_id_from(Bytes beginning) {
   u8 key[kRowKeyBytes]{};
   std::copy_n(beginning.begin(), std::min<size_t>(beginning.size(), sizeof key), key);
@@ -29,7 +30,8 @@ RowScan::RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *ru
   }
 }
 
-Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward, RowScan **scan) {
+Status RowScan::open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi,
+                     bool backward, RowScan **scan) {
   u64 *running = nullptr;
   if (snapshot.n_running > 0) {
     running = new (std::nothrow) u64[snapshot.n_running];
@@ -107,11 +109,13 @@ void RowScan::note_leaf_range() {
 
 // The row at pos_: the version that the snapshot sees.
 [[gnu::always_inline]] inline Status RowScan::look_at_row(ls_row *row, bool *visible) {
+  LS_ASSERT(pos_ >= 0 && pos_ < node()->count);
   const Bytes value = value_bytes(*node(), static_cast<u32>(pos_));
   if (value.size() < sizeof(RowHeader)) return fail_row(file_, row_id_, "shorter than its header");
   const RowHeader header = RowHeader::load(value.data());
-  if (header.tn() >= visible_below_ || (header.flags() & unclear_flags_)) return resolve(value, row, visible);
-  // The common case: everybody who may be looking sees it.
+  if (header.tn() >= visible_below_ || (header.flags() & unclear_flags_))
+    return resolve(value, row, visible);
+  // The common case: the snapshot sees all that was written below.
   show(w_, snapshot_, header.tn());
   *visible = !header.has(LS_ROW_GHOST);
   if (!*visible) {
@@ -134,11 +138,13 @@ bool RowScan::wants(const RowHeader &header) const {
   return header.has(LS_ROW_HAS_PREV) && !writer_visible(header, snapshot_, viewer_.base);
 }
 
-// Find the older versions of the next rows together: all first links of their chains, then the next ones.  What an entry says of the
-// version before never changes (S2), so it does not matter when it is read, if only after the row was.
-void RowScan::look_ahead() {
-  constexpr u32 kMax = LookAhead::kMax;
-  // Most chains have one or two links that count: what lies between the newest version and the one that an old snapshot sees is pruned.
+// Find the older versions of the next rows together: all first links of their chains, then the next
+// ones.  What an entry says of the version before never changes (VER-2), so it does not matter when
+// it is read, if only after the row was.
+void RowScan::batch_lookup() {
+  constexpr u32 kMax = BatchLookup::kMax;
+  // Most chains have one or two links that count: what lies between the newest version and the one
+  // that an old snapshot sees is pruned.
   constexpr u32 kLinks = 3;
   struct Chain {
     i32 pos;
@@ -153,7 +159,8 @@ void RowScan::look_ahead() {
   i32 pos = pos_;
   for (; n < kMax && pos >= 0 && pos < count; pos += step) {
     const Bytes value = value_bytes(*node(), static_cast<u32>(pos));
-    const RowHeader header = value.size() < sizeof(RowHeader) ? RowHeader{} : RowHeader::load(value.data());
+    const RowHeader header =
+        value.size() < sizeof(RowHeader) ? RowHeader{} : RowHeader::load(value.data());
     ahead_[pos] = nullptr;
     if (header.tn() < visible_below_ || !wants(header)) continue;
     Chain &chain = chains[n++];
@@ -164,18 +171,19 @@ void RowScan::look_ahead() {
   ahead_from_ = backward_ ? pos + 1 : pos_;
   ahead_to_ = backward_ ? pos_ + 1 : pos;
 
-  LookAhead look_ahead(*w_.pool);
+  BatchLookup batch_lookup(*w_.pool);
   for (u32 link = 0; link < kLinks && n > 0; link++) {
     for (u32 i = 0; i < n; i++) {
       Chain &chain = chains[i];
       chain.key = VersionKey(chain.at.tn, chain.at.seq);
       VersionStore store = version_store(w_, chain.at.tn);
-      look_ahead.add(store.tree().file(), chain.key, &chain.hint, store.guess(chain.at));
+      batch_lookup.add(store.tree().file(), chain.key, &chain.hint, store.guess(chain.at));
     }
-    look_ahead.run();
+    batch_lookup.run();
     u32 left = 0;
     for (u32 i = 0; i < n && room_for_older(); i++) {
       Chain &chain = chains[i];
+      LS_ASSERT(chain.at);
       u8 *older = older_ + older_used_;
       const VersionEntry *entry = version_store(w_, chain.at.tn).at_hint(chain.hint, older);
       if (!entry) continue;
@@ -194,19 +202,24 @@ void RowScan::look_ahead() {
   }
 }
 
-// A version of the row that the snapshot sees, and nothing about it that find_version() would have more to say of.
+// A version of the row that the snapshot sees, and nothing about it that find_version() would have
+// more to say of.
 bool RowScan::is_plain(const VersionEntry &entry, i32 pos) const {
   constexpr u8 kSpecial = LS_ROW_COPIED | LS_ROW_GHOST | LS_ROW_SPECULATIVE;
   u64 row_id;
   return entry.op == VersionOp::kUpdate && (entry.previous.flags() & kSpecial) == 0 &&
-         entry.file_no == file_.file_no.load(std::memory_order_relaxed) && row_id_at(pos, &row_id) && entry.row_id == row_id &&
+         entry.file_no == file_.file_no.load(std::memory_order_relaxed) &&
+         row_id_at(pos, &row_id) && entry.row_id == row_id &&
          writer_visible(entry.previous, snapshot_, viewer_.base);
 }
 
 // The entry with the version wanted of the row at pos_, where it has been looked for and found.
 const VersionEntry *RowScan::found_ahead() {
-  if (snapshot_.kind != LS_SNAPSHOT_MVCC || snapshot_.newest_only || pos_ >= static_cast<i32>(kMaxLeafRows)) return nullptr;
-  if (pos_ < ahead_from_ || pos_ >= ahead_to_) look_ahead();
+  if (snapshot_.kind != LS_SNAPSHOT_MVCC || snapshot_.newest_only ||
+      pos_ >= static_cast<i32>(kMaxLeafRows))
+    return nullptr;
+  if (pos_ < ahead_from_ || pos_ >= ahead_to_) batch_lookup();
+  LS_ASSERT(pos_ >= ahead_from_ && pos_ < ahead_to_);
   return ahead_[pos_];
 }
 
@@ -221,12 +234,14 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
     *visible = true;
     return kOk;
   }
+  LS_ASSERT(older_used_ + kPageSize <= sizeof older_);
   u8 *older = older_ + older_used_;
   LS_TRY(find_version(w_, viewer_, file_, row_id_, value, older, &found, &version));
   if (found == Found::kStale) {
     RowHeader newest;
     bool absent;
-    const Status s = read_version(w_, file_, viewer_, row_id_, {again_, older}, &version, &newest, &absent);
+    const Status s =
+        read_version(w_, file_, viewer_, row_id_, {again_, older}, &version, &newest, &absent);
     if (!ok(s) && code(s) != LS_NOT_FOUND) return s;
     found = ok(s) ? Found::kRow : Found::kNone;
     again_used_ = true;
@@ -235,7 +250,8 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
   if (!*visible) return kOk;
   fill_row(viewer_, row_id_, version, row);
   const u8 *end = version.payload.data() + version.payload.size();
-  if (end > older && end <= older + kPageSize) older_used_ = (static_cast<u32>(end - older_) + 7) & ~7u;
+  if (end > older && end <= older + kPageSize)
+    older_used_ = (static_cast<u32>(end - older_) + 7) & ~7u;
   return kOk;
 }
 
@@ -266,6 +282,7 @@ Status RowScan::advance(bool *ended) {
     LS_TRY(next_leaf(ended));
     if (*ended) return kOk;
   }
+  LS_ASSERT(place_ == Place::kLeaf);
   if (!row_id_at(pos_, &row_id_)) return fail_row(file_, row_id_, "the key behind it is damaged");
   if (!is_beyond(row_id_)) return kOk;
   leave_leaf();
@@ -278,7 +295,8 @@ Status RowScan::advance(bool *ended) {
 [[gnu::always_inline]] inline bool RowScan::step() {
   const i32 next = pos_ + (backward_ ? -1 : 1);
   u64 row_id;
-  if (next < 0 || next >= node()->count || !row_id_at(next, &row_id) || is_beyond(row_id)) return false;
+  if (next < 0 || next >= node()->count || !row_id_at(next, &row_id) || is_beyond(row_id))
+    return false;
   pos_ = next;
   row_id_ = row_id;
   return true;
@@ -291,7 +309,7 @@ Status RowScan::next(std::span<const ls_row> *rows) {
     bool ended = false;
     if (!met_) LS_TRY(advance(&ended));
     if (ended) {
-      // Who has come to the end may stay open for long: memory and descriptor go back.
+      // A scan that has come to the end may stay open for long: memory and descriptor go back.
       std::destroy_at(&read_ahead_);
       std::construct_at(&read_ahead_, w_.ctx, file_);
       return make_status(LS_END);
@@ -355,13 +373,15 @@ Status RowScan::enter_fence() {
   return kOk;
 }
 
-// The leaf and position next to `bound` in the scan's direction: keys >= bound forward, keys < bound backward.
+// The leaf and position next to `bound` in the scan's direction: keys >= bound forward, keys <
+// bound backward.
 Status RowScan::copy_leaf_at(Bytes bound) {
   BTree tree(w_.ctx, file_);
   const RowKey end(backward_ ? lo_ : hi_);
   hook_.end = end;
   ahead_from_ = ahead_to_ = 0;
-  const Status status = backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_) : tree.leaf_copy(bound, leaf_, &hook_);
+  const Status status = backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_)
+                                  : tree.leaf_copy(bound, leaf_, &hook_);
   hook_.end = {};
   LS_TRY(status);
   pos_ = node()->position_of(bound);
@@ -375,10 +395,11 @@ Status RowScan::copy_leaf_at(Bytes bound) {
   return kOk;
 }
 
-// The cleaner finds ghosts by their undo entries.  Those of an earlier run have none any more, those of a copied row name
-// the row it was copied from.
+// The cleaner finds ghosts by their undo entries.  Those of an earlier run have none any more,
+// those of a copied row name the row it was copied from.
 bool RowScan::no_cleaner_comes_for(const RowHeader &ghost) const {
-  return ghost.tn() < viewer_.base || (ghost.has(LS_ROW_COPIED) && ghost.tn() < settled_below(*w_.txns));
+  return ghost.tn() < viewer_.base ||
+         (ghost.has(LS_ROW_COPIED) && ghost.tn() < settled_below(*w_.txns));
 }
 
 // Such ghosts go when a scan has passed them; whether that works out is not the scan's business.
@@ -386,7 +407,8 @@ void RowScan::leave_leaf() {
   if (!old_ghosts_) return;
   old_ghosts_ = false;
   PurgeResult purged;
-  [[maybe_unused]] const Status ignored = purge_leaf(w_, file_, row_id_, settled_below(*w_.txns), &purged);
+  [[maybe_unused]] const Status ignored =
+      purge_leaf(w_, file_, row_id_, settled_below(*w_.txns), &purged);
 }
 
 }  // namespace ls

@@ -1,14 +1,16 @@
 // row_scan.hpp - scans over row ids, both directions, on private copies of leaves.
 //
-// A scan copies one leaf at a time, decides visibility on the copy and hands out all rows of it at once: no latch is held between
-// calls, and what others change meanwhile is invisible to its snapshot anyway.  Finding the next leaf goes through the fences of the
-// copy, so splits and merges cannot make it skip or repeat a row.
+// A scan copies one leaf at a time, decides visibility on the copy and hands out all rows of it at
+// once: no latch is held between calls, and what others change meanwhile is invisible to its
+// snapshot anyway.  Finding the next leaf goes through the fences of the copy, so splits and merges
+// cannot make it skip or repeat a row.
 //
-// Position: on the row looked at last, or before the first / behind the last of the range (after LS_END).
+// Position: on the row looked at last, or before the first / behind the last of the range (after
+// LS_END).
 #pragma once
 #include <span>
 
-#include "btree/look_ahead.hpp"
+#include "btree/batch_lookup.hpp"
 #include "buffer/file_use.hpp"
 #include "txn/row_read.hpp"
 
@@ -19,24 +21,27 @@ class RowScan {
   FileUse use;   // of its file, while it is open
 
   // Rows with lo <= row id < hi.  `running` of the snapshot is copied.
-  static Status open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward,
-                     RowScan **scan);
+  static Status open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi,
+                     bool backward, RowScan **scan);
   static void close(RowScan *scan);
 
-  // Rows in the scan's direction: those left of the leaf where it is, or of the next that has any; fewer where versions that are not
-  // in the leaf take more room than there is.  At least one, valid until the next call; or LS_END.
+  // Rows in the scan's direction: those left of the leaf where it is, or of the next that has any;
+  // fewer where versions that are not in the leaf take more room than there is.  At least one,
+  // valid until the next call; or LS_END.
   Status next(std::span<const ls_row> *rows);
-  // The version that the snapshot sees of one row, from the same leaf copy as the rows before it where it lies in that; LS_NOT_FOUND.
-  // Calls of this and of next() do not mix.
-  // run: 0, this row alone; 1 or -1, behind it those that follow in that direction, as next() gives them.
+  // The version that the snapshot sees of one row, from the same leaf copy as the rows before it
+  // where it lies in that; LS_NOT_FOUND.  Calls of this and of next() do not mix.
+  // run: 0, this row alone; 1 or -1, behind it those that follow in that direction, as next() gives
+  // them.
   Status fetch(u64 row_id, int run, std::span<const ls_row> *rows);
-  // Turn around at `from`, one of the rows returned last: its neighbour is next.  After LS_END: begin at the end that was reached.
+  // Turn around at `from`, one of the rows returned last: its neighbour is next.  After LS_END:
+  // begin at the end that was reached.
   void set_backward(bool backward, u64 from);
   void rescan(u64 lo, u64 hi, bool backward);
 
  private:
-  // kBegin, kEnd: outside of the range, no leaf; kLeaf: at pos_ of leaf_, which may be one before or behind its rows; kFence: at
-  // fence_, whose leaf could not be read (an interrupt).
+  // kBegin, kEnd: outside of the range, no leaf; kLeaf: at pos_ of leaf_, which may be one before
+  // or behind its rows; kFence: at fence_, where the leaf could not be read (an interrupt).
   enum class Place : u8 { kBegin, kLeaf, kFence, kEnd };
 
   RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *running);
@@ -55,7 +60,7 @@ class RowScan {
   void note_leaf_range();
   Status look_at_row(ls_row *row, bool *visible);
   Status resolve(Bytes value, ls_row *row, bool *visible);
-  void look_ahead();
+  void batch_lookup();
   const VersionEntry *found_ahead();
   bool wants(const RowHeader &header) const;
   bool is_plain(const VersionEntry &entry, i32 pos) const;
@@ -63,7 +68,7 @@ class RowScan {
 
   Worker &w_;
   FileSlot &file_;
-  u64 *running_;          // a copy of our own; snapshot_ points to it
+  u64 *running_;          // the scan's own copy; snapshot_ points to it
   ls_snapshot snapshot_;
   Tn visible_below_;      // writers below need no look-up (0: this kind of snapshot always looks),
   u8 unclear_flags_ = 0;  // but for rows with these
@@ -77,14 +82,15 @@ class RowScan {
   i32 pos_ = 0;               // in the leaf copy: -1 .. count
   u64 row_id_ = 0;            // at pos_
   u64 prefix_ = 0;            // what all row ids of the leaf begin with,
-  u32 rest_bytes_ = 0;        // and how many bytes are left of them, where they are in the slots' heads; 0: they are not
+  // and how many bytes are left of them, where they are in the slots' heads; 0: they are not
+  u32 rest_bytes_ = 0;
   ReadAhead read_ahead_;
-  BTree::Hook hook_;          // of leaf_
+  BTree::ParentHint hook_;          // of leaf_
   u32 fence_bytes_ = 0;
   u8 fence_[kMaxKeyBytes];
   u64 leaf_lo_ = 0, leaf_hi_ = 0;   // fetch(): the row ids that belong into leaf_
-  // The rows at [ahead_from_, ahead_to_) of the leaf that have another newest version than the snapshot's: the entry with the
-  // snapshot's, in older_; null: it is to be looked for.
+  // The rows at [ahead_from_, ahead_to_) of the leaf that have another newest version than the
+  // snapshot's: the entry with the snapshot's, in older_; null: it is to be looked for.
   i32 ahead_from_ = 0, ahead_to_ = 0;
   const VersionEntry *ahead_[kMaxLeafRows];
   alignas(8) u8 leaf_[kPageSize];
@@ -102,11 +108,13 @@ class RowScan {
   ls_row rows_[kMaxLeafRows];
 };
 
-inline Status scan_open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi, bool backward,
-                        RowScan **scan) {
+inline Status scan_open(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 lo, u64 hi,
+                        bool backward, RowScan **scan) {
   return RowScan::open(w, file, snapshot, lo, hi, backward, scan);
 }
-inline void scan_rescan(RowScan &scan, u64 lo, u64 hi, bool backward) { scan.rescan(lo, hi, backward); }
+inline void scan_rescan(RowScan &scan, u64 lo, u64 hi, bool backward) {
+  scan.rescan(lo, hi, backward);
+}
 inline void scan_close(RowScan *scan) { RowScan::close(scan); }
 
 }  // namespace ls

@@ -1,6 +1,8 @@
 // row_undo.cpp - one change undone in its leaf; its bytes for an undo file.
 #include "txn/row_undo.hpp"
 
+#include "base/check.hpp"
+#include "btree/leaf_reads.hpp"
 #include "txn/row_conflict.hpp"
 #include "txn/row_read.hpp"
 
@@ -14,13 +16,15 @@ bool carries(const RowHeader &header, const UndoTarget &target) {
   return header.tn() == target.tn && header.seq == target.seq;
 }
 
-// What others did to the row's lock bits since must survive; the generation changes like with every change of them.
+// What others did to the row's lock bits since must survive; the generation changes like with every
+// change of them.
 RowHeader restored_header(Worker &w, const UndoTarget &target, const RowHeader &now,
                           const RowHeader &previous) {
   const u8 locked = static_cast<u8>((now.flags() | previous.flags()) & LS_ROW_LOCKED);
   const u8 flags = static_cast<u8>((previous.flags() & ~LS_ROW_LOCKED) | locked);
   count_generation(w, target.file, target.row_id);
-  return RowHeader::make(previous.tn(), flags, static_cast<u8>(now.generation() + 1), previous.cid, previous.seq);
+  return RowHeader::make(previous.tn(), flags, static_cast<u8>(now.generation() + 1), previous.cid,
+                         previous.seq);
 }
 
 Status fail_missing(const UndoTarget &target) {
@@ -28,8 +32,8 @@ Status fail_missing(const UndoTarget &target) {
 }
 
 // Under the latch, the row carries (tn, seq).  *room: what the leaf lacks for it; 0: done.
-Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before,
-                        RowLeaf &leaf, u32 *room) {
+Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &previous,
+                        const PayloadBefore &before, RowLeaf &leaf, u32 *room) {
   u8 old[kPageSize];
   u8 built[kPageSize];
   RowParts now;
@@ -40,11 +44,14 @@ Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &pr
   Bytes payload = before.bytes;
   if (!before.whole) {
     u32 bytes = 0;
-    if (!apply_patch(Bytes(old, now.payload.size()), before.patch, built, &bytes)) return fail_missing(target);
+    if (!apply_patch(Bytes(old, now.payload.size()), before.patch, built, &bytes))
+      return fail_missing(target);
     payload = Bytes(built, bytes);
   }
   const RowHeader restored = restored_header(w, target, now.header, previous);
-  *room = leaf.set(restored, payload) ? 0 : growth(current_bytes, static_cast<u32>(payload.size()));
+  const bool fits = leaf.set(restored, payload);
+  *room = fits ? 0 : growth(current_bytes, static_cast<u32>(payload.size()));
+  LS_ASSERT(fits || *room != 0);
   if (*room != 0) return kOk;
   const RowRecord record{w, target.file, leaf.page_no(), target.row_id};
   leaf.changed(log_restore(record, restored, make_patch(Bytes(old, current_bytes), payload)));
@@ -53,7 +60,10 @@ Status put_back_in_leaf(Worker &w, const UndoTarget &target, const RowHeader &pr
 
 class Undoing {
  public:
-  explicit Undoing(Ctx &ctx) : ctx_(ctx) { ctx_.undoing = true; }
+  explicit Undoing(Ctx &ctx) : ctx_(ctx) {
+    LS_ASSERT(!ctx.undoing);
+    ctx_.undoing = true;
+  }
   ~Undoing() { ctx_.undoing = false; }
   Undoing(const Undoing &) = delete;
   Undoing &operator=(const Undoing &) = delete;
@@ -64,7 +74,8 @@ class Undoing {
 
 }  // namespace
 
-Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before) {
+Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous,
+                const PayloadBefore &before) {
   const Undoing undoing(w.ctx);
   u32 room = 0;
   do {
@@ -77,13 +88,15 @@ Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, 
   return kOk;
 }
 
-Status remove_inserted(Worker &w, const UndoTarget &target, u64 count) {
+Status remove_inserted(Worker &w, const UndoTarget &target, u64 count, LeafReads *reads) {
   const u64 end = target.row_id + count;
   u64 row_id = target.row_id;
   while (row_id < end) {
     LS_TRY(w.log.reserve(row_record_room(kRemoveBatch * kMostRowIdBytes), w.ctx.interrupt));
     RowLeaf leaf;
+    const u64 pages_read = w.ctx.pages.read;
     LS_TRY(leaf.open(w, target.file, row_id, 0));
+    const bool was_read = w.ctx.pages.read != pages_read;
     Node *node = leaf.node();
     u64 removed[kRemoveBatch];
     u32 n = 0;
@@ -109,22 +122,31 @@ Status remove_inserted(Worker &w, const UndoTarget &target, u64 count) {
     if (leaf_done) {
       last = !node->has_upper;
       const Bytes upper = node->upper_fence();
-      if (!upper.empty()) std::memcpy(fence, upper.data(), upper.size() < kRowKeyBytes ? upper.size() : kRowKeyBytes);
+      if (!upper.empty())
+        std::memcpy(fence, upper.data(), upper.size() < kRowKeyBytes ? upper.size() : kRowKeyBytes);
       next = decode_row_key(fence);
     }
     if (n > 0) target.file.rows_gone.fetch_add(n, std::memory_order_relaxed);
-    if (n > 0) leaf.changed(log_remove_many(w, target.file, leaf.page_no(), std::span<const u64>(removed, n)));
+    if (n > 0)
+      leaf.changed(
+          log_remove_many(w, target.file, leaf.page_no(), std::span<const u64>(removed, n)));
     const bool small = n > 0 && leaf.is_small();
     leaf.close();
     if (small) merge_small_leaf(w, target.file, row_id);
-    if (last) return kOk;
+    if (last || next >= end) return kOk;
     row_id = next;
+    if (was_read && reads) {
+      const RowKey from(row_id), to(end - 1);
+      const BTree::KeyRange rest{from, to};
+      BTree(w.ctx, target.file).bring_in(*reads, {&rest, 1});
+    }
   }
   return kOk;
 }
 
 bool RowUndo::extend(const RowUndo &later) {
-  if (code != kRowInsert || later.code != kRowInsert || file != later.file || seq != later.seq || row_id + count != later.row_id)
+  if (code != kRowInsert || later.code != kRowInsert || file != later.file || seq != later.seq ||
+      row_id + count != later.row_id)
     return false;
   count += later.count;
   return true;
@@ -133,19 +155,23 @@ bool RowUndo::extend(const RowUndo &later) {
 Status row_undo_of(const LogOp &op, RowUndo *out) {
   ChangeOperands c;
   LeafRows rows;
-  if (!parse_change(op.code, op.operands, &c) || (op.code == kRowInsertMany && !parse_rows(c.new_bytes, &rows)))
+  if (!parse_change(op.code, op.operands, &c) ||
+      (op.code == kRowInsertMany && !parse_rows(c.new_bytes, &rows)))
     return fail(LS_CORRUPT, "log record of a row (operation %x) can not be undone", op.code);
   const bool insert = op.code == kRowInsert || op.code == kRowInsertMany;
-  *out = {.code = insert ? u8{kRowInsert} : op.code, .file = op.file, .row_id = c.row_id, .seq = c.seq};
+  *out = {
+      .code = insert ? u8{kRowInsert} : op.code, .file = op.file, .row_id = c.row_id, .seq = c.seq};
   if (op.code == kRowInsertMany) out->count = rows.count;
   if (insert) return kOk;
   out->flags = c.prev_flags;
   out->previous_seq = c.prev_seq;
-  if (op.code == kRowUpdate) out->patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
+  if (op.code == kRowUpdate)
+    out->patch = Patch{c.offset, static_cast<u16>(c.new_bytes.size()), c.old_bytes};
   return kOk;
 }
 
 LogPacker pack_row_undo(const RowUndo &undo) {
+  LS_ASSERT(undo.code == kRowInsert || undo.code == kRowUpdate || undo.code == kRowDelete);
   LogPacker p;
   p.byte(undo.code).number(undo.file).number(undo.row_id).number(undo.seq);
   if (undo.code == kRowInsert) {
@@ -178,10 +204,12 @@ bool parse_row_undo(Bytes item, RowUndo *out) {
   return in.good() && out->patch.fresh.size() <= kPageSize;
 }
 
-Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn) {
+Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn, LeafReads &reads) {
   const UndoTarget target{file, undo.row_id, tn, undo.seq};
-  if (undo.code == kRowInsert) return remove_inserted(w, target, undo.count);
-  const RowHeader previous = RowHeader::make(undo.previous_seq != 0 ? tn : 0, undo.flags, 0, 0, undo.previous_seq);
+  if (undo.code == kRowInsert) return remove_inserted(w, target, undo.count, &reads);
+  LS_ASSERT(undo.code == kRowUpdate || undo.code == kRowDelete);
+  const RowHeader previous =
+      RowHeader::make(undo.previous_seq != 0 ? tn : 0, undo.flags, 0, 0, undo.previous_seq);
   PayloadBefore before;
   before.patch = undo.patch;
   return put_back(w, target, previous, before);

@@ -1,10 +1,13 @@
-// row_undo.hpp - put back in place what one change replaced; for rollback at run time and for recovery's losers.
-// Each does nothing when the row does not carry (tn, seq) any more, and logs what it does as redo only: after a crash
-// in the middle, the undo of the same change finds another header and leaves the row alone.
+// row_undo.hpp - put back in place what one change replaced; for rollback at run time and for
+// recovery's losers.  Each does nothing when the row does not carry (tn, seq) any more, and logs
+// what it does as redo only: after a crash in the middle, the undo of the same change finds another
+// header and leaves the row alone.
 #pragma once
 #include "txn/row_log.hpp"
 
 namespace ls {
+
+class LeafReads;
 
 // How to get the payload before from the one in the leaf.
 struct PayloadBefore {
@@ -21,11 +24,14 @@ struct UndoTarget {
 };
 
 // An update or delete: header and payload before (a ghost's moved_to goes by itself).
-Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous, const PayloadBefore &before);
+Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous,
+                const PayloadBefore &before);
 // An insertion: rows [target.row_id, target.row_id + count) that carry (tn, seq) vanish.
-Status remove_inserted(Worker &w, const UndoTarget &target, u64 count);
+// reads: with these, leaves that are not in memory are read many together; null: one by one.
+Status remove_inserted(Worker &w, const UndoTarget &target, u64 count, LeafReads *reads);
 
-// What undoes a change, taken from its log record: of an insertion the range of row ids, of an update what the new bytes have replaced.
+// What undoes a change, taken from its log record: of an insertion the range of row ids, of an
+// update what the new bytes have replaced.
 struct RowUndo {
   u8 code = 0;      // kRowInsert (for kRowInsertMany, too), kRowUpdate, kRowDelete
   FileNo file = 0;
@@ -45,7 +51,8 @@ Status row_undo_of(const LogOp &op, RowUndo *out);
 inline constexpr u8 kUndoRow = 16;
 LogPacker pack_row_undo(const RowUndo &undo);   // without the patch's bytes, which follow
 bool parse_row_undo(Bytes item, RowUndo *out);
-// Undo a loser's change through the tree, idempotent: does nothing when the row does not carry (tn, seq) any more.
-Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn);
+// Undo a loser's change through the tree, idempotent: does nothing when the row does not carry (tn,
+// seq) any more.
+Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn, LeafReads &reads);
 
 }  // namespace ls

@@ -1,9 +1,11 @@
 // row_update.cpp - replace a row in place, or turn it into a ghost.
 //
-// (1) copy the row, decide; (2) write the undo entry; (3) latch the leaf, compare the header with the copy, and either begin
-// again or (4) change, log one record.  A crash at any point leaves the record hardened or not: recovery redoes the
-// change and, for a loser, undoes it from the record alone.
+// (1) copy the row, decide; (2) write the undo entry; (3) latch the leaf, compare the header with
+//     the copy, and either begin again or (4) change, log one record.  A crash at any point leaves
+//     the record hardened or not: recovery redoes the change and, for a loser, undoes it from the
+//     record alone.
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "txn/row.hpp"
 #include "txn/row_conflict.hpp"
 #include "txn/row_log.hpp"
@@ -28,6 +30,7 @@ struct Change {
 
 Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
   if (c.seq == 0) LS_TRY(draw_seq(c.w, &c.seq));
+  LS_ASSERT(previous.tn() != c.w.tn || previous.seq < c.seq);  // TXN-2
   VersionEntry entry{};
   entry.op = c.ghost ? VersionOp::kDelete : VersionOp::kUpdate;
   entry.file_slot = c.file.index;
@@ -46,11 +49,13 @@ Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
 }
 
 RowHeader new_header(const Change &c, const ChangeBasis &basis) {
+  LS_ASSERT(c.ghost || c.moved_to == 0);
+  LS_ASSERT(basis.header.has(LS_ROW_LOCKED) || !basis.locks.any_live);
   u8 flags = LS_ROW_HAS_PREV;
   if (c.ghost) flags |= LS_ROW_GHOST;
   if (c.moved_to != 0) flags |= LS_ROW_MOVED;
   if (c.request.mode == LS_LOCK_UPDATE) flags |= LS_ROW_KEYS_CHANGED;
-  // Compatible locks of others (KEY SHARE) and our own outlive the change.
+  // Compatible locks of others (KEY SHARE) and the transaction's own outlive the change.
   if (basis.locks.any_live) flags |= LS_ROW_LOCKED;
   return RowHeader::make(c.w.tn, flags, basis.header.generation(), c.request.cid, c.seq);
 }
@@ -58,26 +63,31 @@ RowHeader new_header(const Change &c, const ChangeBasis &basis) {
 // Under the leaf's latch.  False: the row is not the one decided on any more.
 bool apply(Change &c, const ChangeBasis &basis, Bytes old_payload, RowLeaf &leaf) {
   if (!leaf.found() || !still_holds(basis, leaf.header())) return false;
+  LS_ASSERT(c.seq != 0);  // its undo entry is written
   const RowHeader now = new_header(c, basis);
   Bytes tail;
-  if (c.ghost && c.moved_to != 0) tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
-  LS_CHECK(leaf.set(now, c.ghost ? old_payload : c.data, tail), "a leaf lacks the room that it was latched with");
+  if (c.ghost && c.moved_to != 0)
+    tail = Bytes(reinterpret_cast<const u8 *>(&c.moved_to), kMovedBytes);
+  LS_CHECK(leaf.set(now, c.ghost ? old_payload : c.data, tail),
+           "a leaf lacks the room that it was latched with");
   const RowRecord record{c.w, c.file, leaf.page_no(), c.request.row_id};
   leaf.changed(c.ghost ? log_delete(record, basis.header, now, c.moved_to)
                        : log_update(record, basis.header, now, old_payload, c.data));
   return true;
 }
 
-// L4 in row_lock_table.hpp.
+// RLOCK-4 in row_lock_table.hpp.
 Status take_locks_along(const Change &c, const ChangeBasis &basis, bool *again) {
   *again = false;
   if (c.moved_to == 0 || c.request.mode == LS_LOCK_UPDATE || !basis.locks.any_live) return kOk;
   u32 copied;
-  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no_of(c.file), c.request.row_id, c.moved_to, &copied, again));
+  LS_TRY(RowLockTable(c.w).copy_to_successor(file_no_of(c.file), c.request.row_id, c.moved_to,
+                                             &copied, again));
   if (*again || copied == 0) return kOk;
   RowLeaf leaf;
   LS_TRY(leaf.open(c.w, c.file, c.moved_to, 0));
-  if (!leaf.found()) return fail_row(c.file, c.moved_to, "a row is to move there, but there is none");
+  if (!leaf.found())
+    return fail_row(c.file, c.moved_to, "a row is to move there, but there is none");
   mark_locked(c.w, c.file, c.moved_to, leaf);
   return kOk;
 }
@@ -94,8 +104,9 @@ Status change_leaf(Change &c, const ChangeBasis &basis, Bytes old_payload, bool 
 }
 
 // Has the version that the snapshot sees been updated before the row was deleted?  That is an
-// update to whoever asks, as it is where each version has a place of its own.
+// update to the host, as it is where each version has a place of its own.
 Status updated_before(const Change &c, const RowHeader &ghost, bool *updated) {
+  LS_ASSERT(ghost.has(LS_ROW_GHOST));
   alignas(8) u8 bytes[kPageSize];
   const VersionEntry *entry = nullptr;
   *updated = false;
@@ -137,6 +148,7 @@ Status run(Change &c, ls_conflict *conflict) {
       LS_TRY(pause_for_others(c.w, &pauses));
       continue;
     }
+    LS_ASSERT(basis.locks.conflict_tn == 0 && !basis.locks.unsettled);  // RLOCK-1
     if (c.file.logged) log_begin(c.w);
     LS_TRY(write_undo(c, parts.header, parts.payload));
     LS_TRY(take_locks_along(c, basis, &again));
@@ -144,6 +156,7 @@ Status run(Change &c, ls_conflict *conflict) {
       LS_TRY(pause_for_others(c.w, &pauses));
       continue;
     }
+    LS_FAILPOINT(txn_before_change);
     bool done;
     LS_TRY(change_leaf(c, basis, parts.payload, &done));
     if (done) break;
@@ -155,14 +168,18 @@ Status run(Change &c, ls_conflict *conflict) {
 
 }  // namespace
 
-Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data, ls_conflict *conflict) {
-  if (data.size() > LS_MAX_ROW_BYTES) return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
+Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data,
+                  ls_conflict *conflict) {
+  if (data.size() > LS_MAX_ROW_BYTES)
+    return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
   Change c{w, file, change, data, 0, false, 0, {}};
   return run(c, conflict);
 }
 
-Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_to, ls_conflict *conflict) {
-  if (moved_to == 0 && change.mode != LS_LOCK_UPDATE) return fail(LS_INVALID, "a row is deleted in a mode that keeps its key");
+Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_to,
+                  ls_conflict *conflict) {
+  if (moved_to == 0 && change.mode != LS_LOCK_UPDATE)
+    return fail(LS_INVALID, "a row is deleted in a mode that keeps its key");
   Change c{w, file, change, {}, moved_to, true, 0, {}};
   return run(c, conflict);
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/crc32c.hpp"
 #include "os/file.hpp"
 
@@ -46,6 +47,8 @@ bool TnEras::add(Tn first, u64 offset) {
     std::copy(eras_ + 1, eras_ + count_, eras_);
     count_--;
   }
+  LS_ASSERT(count_ < kMaxTnEras);                             // ERA-3
+  LS_ASSERT(count_ == 0 || eras_[count_ - 1].first < first);  // ERA-1
   eras_[count_++] = {first, offset};
   return true;
 }

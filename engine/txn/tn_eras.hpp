@@ -2,14 +2,15 @@
 //
 // TN = full transaction id + an offset, which is the same from start to start unless ids would come
 // out below TNs that were used: a transaction that is still prepared has an old id and gets a new
-// TN.  An era is a range of TNs with one offset.  So rows tell for ever whose they are, and no two
-// transactions look the same.
+// TN.  An era is a range of TNs with one offset.  So rows tell for ever which one wrote
+// them, and no two transactions look the same.
 //
-// E1  Eras ascend, and every TN that was ever used lies in the last one that begins at or below it.
-// E2  The file is on disk before the first TN of its last era is used.  What a start that failed
-//     has added is taken back by the next one, which begins at or below it.
-// E3  No more than kMaxTnEras: of those before nothing is known.  (That many starts with a
-//     transaction prepared before each.)
+// ERA-1  Eras ascend, and every TN that was ever used lies in the last one that begins at or below
+//        it.
+// ERA-2  The file is on disk before the first TN of its last era is used.  What a start that failed
+//        has added is taken back by the next one, which begins at or below it.
+// ERA-3  No more than kMaxTnEras: of those before nothing is known.  (That many starts with a
+//        transaction prepared before each.)
 #pragma once
 #include "base/status.hpp"
 #include "base/types.hpp"

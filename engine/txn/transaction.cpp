@@ -1,4 +1,5 @@
 // transaction.cpp - begin, commit in its two forms, abort.  The state table is in worker.hpp.
+#include <bit>
 #include "base/check.hpp"
 #include "txn/prepared.hpp"
 #include "txn/rollback.hpp"
@@ -17,10 +18,11 @@ void raise_to(std::atomic<T> &word, T value) {
   }
 }
 
-// A transaction's end can not be refused: without an interrupt flag a reservation waits for space on the log's disk, and all
-// else that can go wrong with the log is for good.
+// A transaction's end can not be refused: without an interrupt flag a reservation waits for space
+// on the log's disk, and all else that can go wrong with the log is for good.
 Gsn append_end(Worker &w, RecordKind kind, Tn tn, Bytes note = {}) {
-  LS_CHECK(ok(w.log.reserve(kEndRecordBytes + static_cast<u32>(note.size()), nullptr)), last_error().message);
+  LS_CHECK(ok(w.log.reserve(kEndRecordBytes + static_cast<u32>(note.size()), nullptr)),
+           last_error().message);
   w.log.start(kind);
   w.log.number(tn);
   w.log.raw(note);
@@ -32,7 +34,9 @@ u32 slots_in_use(const TxnShared &t) {
   return highest < t.slots ? highest + 1 : t.slots;
 }
 
-bool active_contains(const void *arg, Tn tn) { return tn_is_active(*static_cast<const TxnShared *>(arg), tn); }
+bool active_contains(const void *arg, Tn tn) {
+  return tn_is_active(*static_cast<const TxnShared *>(arg), tn);
+}
 
 }  // namespace
 
@@ -43,11 +47,15 @@ Worker::Worker(BufferPool *pool_, Log log_, TxnShared *txns_, u32 slot_)
   log.report_waits(&ctx.waits);
   ctx.slot = slot;
   ctx.random ^= (u64{slot} + 1) * 0xbf58476d1ce4e5b9;
+  LS_ASSERT(slot < txns->slots);
 }
 
-// The transaction is over: others may take its changes as they are (pairs with the acquire in tn_is_active).
+// The transaction is over: others may take its changes as they are (pairs with the acquire in
+// tn_is_active).
 void txn_leave(Worker &w) {
   TxnShared::Active &active = w.txns->active[w.slot];
+  LS_ASSERT(w.tn != 0 && active.tn.load(std::memory_order_relaxed) == w.tn);
+  LS_ASSERT(w.has_log == (active.first_gsn.load(std::memory_order_relaxed) != 0));
   active.tn.store(0, std::memory_order_release);
   active.first_gsn.store(0, std::memory_order_release);
   w.tn = 0;
@@ -68,7 +76,8 @@ void txn_count_dependencies(Worker &w, bool count) {
   w.log.report_draws(w.dependencies.get());
 }
 
-// A worker that waits for its commits begins nothing before the last one is durable: who is not the last is.
+// A worker that waits for its commits begins nothing before the last one is durable: only the last
+// one of each slot may not be.
 void use_row_of(Worker &w, Tn tn) {
   if (!w.dependencies || tn == w.tn || tn < w.txns->tn_base.load(std::memory_order_relaxed)) return;
   const u32 n = slots_in_use(*w.txns);
@@ -84,17 +93,22 @@ Status txn_begin(Worker &w, Tn tn) {
   if (w.tn == tn && tn != 0) return kOk;
   if (w.tn != 0) return fail(LS_INVALID, "a transaction is open already");
   if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0) {
-    return fail(LS_INVALID, "transaction number %llu is out of range", static_cast<unsigned long long>(tn));
+    return fail(LS_INVALID, "transaction number %llu is out of range",
+                static_cast<unsigned long long>(tn));
   }
   if (tn >= kTnEnd) return fail(LS_NO_TNS, "transaction numbers are used up");
+  std::atomic<Tn> &active = w.txns->active[w.slot].tn;
+  LS_CHECK(active.load(std::memory_order_relaxed) == 0, "a worker's slot is taken already");
+  LS_ASSERT(w.next_seq == 1 && w.inserts.seq == 0 && !w.has_log);  // TXN-2
   raise_to(w.txns->highest_tn, tn);
   raise_to(w.txns->highest_used, w.slot);
-  w.txns->active[w.slot].tn.store(tn, std::memory_order_release);
+  active.store(tn, std::memory_order_release);
   w.tn = tn;
   return kOk;
 }
 
 u32 txn_savepoint(Worker &w) {
+  LS_ASSERT(w.inserts.seq < w.next_seq);
   w.inserts.closed = true;
   return w.next_seq;
 }
@@ -114,14 +128,16 @@ Status change_part(Worker &w, Tn tn, u32 seq, u32 *part) {
 }
 
 void log_begin(Worker &w) {
+  LS_ASSERT(w.tn != 0);
   if (w.has_log) return;
-  // A lower bound of the first record's GSN, published before it is drawn: a checkpoint that does not see it has read the
-  // counter before, so it does not truncate what follows.
+  // A lower bound of the first record's GSN, published before it is drawn: a checkpoint that does
+  // not see it has read the counter before, so it does not truncate what follows.
   w.txns->active[w.slot].first_gsn.store(w.log.log().last_gsn() + 1, std::memory_order_seq_cst);
   w.has_log = true;
 }
 
 Status draw_seq(Worker &w, u32 *seq) {
+  LS_ASSERT(w.tn != 0);
   if (w.next_seq == ~u32{0}) return fail(LS_MANY_CHANGES, "too many changes in one transaction");
   *seq = w.next_seq++;
   return kOk;
@@ -129,6 +145,7 @@ Status draw_seq(Worker &w, u32 *seq) {
 
 Status txn_reserve_commit(Worker &w) {
   if (!w.has_log) return kOk;
+  LS_ASSERT(w.tn != 0);
   w.log.set_urgent(true);   // on a full disk it waits for space
   const Status status = w.log.reserve(kEndRecordBytes + LS_COMMIT_NOTE_BYTES, w.ctx.interrupt);
   w.log.set_urgent(false);
@@ -138,6 +155,7 @@ Status txn_reserve_commit(Worker &w) {
 Status txn_prepare_commit(Worker &w, u64 full_xid) {
   Gsn gsn;
   if (w.has_log) {
+    LS_ASSERT(w.tn != 0);
     LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
     w.log.start(RecordKind::kPrepared);
     w.log.number(w.tn);
@@ -154,15 +172,19 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
   return kOk;
 }
 
-// Whoever sees what it wrote waits until it has left (the host's snapshots do), so all that depends on it lies behind its record.
+// A backend that sees what it wrote waits until it has left (the host's snapshots do), so all that
+// depends on it lies behind its record.
 Gsn txn_commit(Worker &w, Bytes note, bool awaited) {
   if (w.tn == 0) return 0;
   LS_CHECK(note.size() <= LS_COMMIT_NOTE_BYTES, "the note of a commit is too long");
+  LS_ASSERT(w.two_phase == nullptr);
   Gsn gsn = 0;
   if (w.has_log) {
     gsn = append_end(w, RecordKind::kCommit, w.tn, note);
     if (awaited) w.txns->commits.raise(w.tn, gsn);
     TxnShared::Active &active = w.txns->active[w.slot];
+    LS_ASSERT(gsn >= active.first_gsn.load(std::memory_order_relaxed));
+    LS_ASSERT(gsn > active.last_commit.load(std::memory_order_relaxed));
     active.last_commit.store(gsn, std::memory_order_relaxed);
     active.last_tn.store(w.tn, std::memory_order_release);   // pairs with use_row_of
     if (w.dependencies) w.dependencies->count_commit();
@@ -174,7 +196,8 @@ Gsn txn_commit(Worker &w, Bytes note, bool awaited) {
 void show_recent(Worker &w, const ls_snapshot &snapshot, Tn tn) {
   w.shown.start_at(w.txns->tn_base.load(std::memory_order_relaxed));
   if (tn < w.shown.hardened_below() || tn == w.tn || tn == snapshot.own_tn) return;
-  const Gsn mark = w.txns->commits.of(tn).load(std::memory_order_acquire);   // pairs with raise() (SH1)
+  // pairs with raise() (SH1)
+  const Gsn mark = w.txns->commits.of(tn).load(std::memory_order_acquire);
   const Gsn hardened = w.log.log().hardened();
   if (mark > hardened) w.shown.commit_at(mark);
   if (snapshot.kind == LS_SNAPSHOT_MVCC) w.shown.note_ended(snapshot.xmin, hardened, w.log.log());
@@ -187,6 +210,7 @@ void txn_rollback_to(Worker &w, u32 savepoint) {
 void txn_abort(Worker &w) {
   if (w.tn == 0) return;
   roll_back(w, 0);
+  LS_ASSERT(w.inserts.count == 0);
   if (w.two_phase != nullptr) {
     prepared_give_up(w);
     return;
@@ -213,7 +237,8 @@ size_t active_tns(const TxnShared &t, Tn *out, size_t cap) {
     if (found < cap) out[found] = tn;
     found++;
   }
-  return found + prepared_tns(t, found < cap ? out + found : nullptr, found < cap ? cap - found : 0);
+  return found +
+         prepared_tns(t, found < cap ? out + found : nullptr, found < cap ? cap - found : 0);
 }
 
 void active_logged(const TxnShared &t, std::vector<ActiveTxn> *out) {
@@ -249,6 +274,7 @@ Tn settled_below(const TxnShared &t) {
 }
 
 VersionStore version_store(Worker &w, Tn tn) {
+  LS_ASSERT(std::has_single_bit(w.txns->version_trees));
   const u32 tree = static_cast<u32>(tn) & (w.txns->version_trees - 1);
   return VersionStore(w.ctx, w.pool->file(w.txns->version_file[tree]), w.txns->version_leaves);
 }
@@ -256,7 +282,8 @@ VersionStore version_store(Worker &w, Tn tn) {
 Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot) {
   const Tn base = w.txns->tn_base.load(std::memory_order_relaxed);
   const bool mvcc = snapshot.kind == LS_SNAPSHOT_MVCC;  // asks its own xmin
-  return Viewer{&snapshot, base, mvcc ? base : settled_below(*w.txns), ActiveSet{w.txns, active_contains}};
+  return Viewer{&snapshot, base, mvcc ? base : settled_below(*w.txns),
+                ActiveSet{w.txns, active_contains}};
 }
 
 }  // namespace ls

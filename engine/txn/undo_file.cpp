@@ -46,13 +46,15 @@ bool undo_take(Bytes *items, UndoItem *item) {
   return in.good();
 }
 
-UndoFile::UndoFile(std::string path, u64 owner, UndoEnd end) : path_(std::move(path)), owner_(owner), end_(end) {}
+UndoFile::UndoFile(std::string path, u64 owner, UndoEnd end)
+    : path_(std::move(path)), owner_(owner), end_(end) {}
 
 Status UndoFile::append(Bytes items) {
   LS_CHECK(items.size() <= kMaxUndoPieceBytes, "a piece of an undo file is too large");
   File file;
   LS_TRY(file.open(path_.c_str(), O_CREAT | (end_.bytes == 0 ? O_TRUNC : 0)));
-  UndoPieceHead head{kUndoMagic, kUndoVersion, 0, static_cast<u32>(items.size()), owner_, end_.bytes, end_.last};
+  UndoPieceHead head{kUndoMagic, kUndoVersion, 0,        static_cast<u32>(items.size()),
+                     owner_,     end_.bytes,   end_.last};
   head.crc = piece_crc(head, items);
   LS_TRY(file.write_at(end_.bytes, &head, sizeof head));
   LS_TRY(file.write_at(end_.bytes + sizeof head, items.data(), items.size()));
@@ -70,7 +72,8 @@ Status UndoFile::sync() {
 
 Status UndoFile::damaged() const {
   return fail_page(path_.c_str(), UINT32_MAX,
-                   "file with the undo of a transaction is damaged; restore it from a backup of the whole cluster");
+                   "file with the undo of a transaction is damaged; "
+                   "restore it from a backup of the whole cluster");
 }
 
 Status UndoFile::read(u64 at, std::vector<u8> *items, u64 *previous, u64 *next) const {
@@ -81,11 +84,13 @@ Status UndoFile::read(u64 at, std::vector<u8> *items, u64 *previous, u64 *next) 
   LS_TRY(file.read_at(at, &head, sizeof head, &got));
   if (got != sizeof head || head.magic != kUndoMagic) return damaged();
   if (head.version != kUndoVersion)
-    return fail_page(path_.c_str(), UINT32_MAX, "file with the undo of a transaction has version %u, this engine reads version %u",
-                     head.version, kUndoVersion);
+    return fail_page(
+        path_.c_str(), UINT32_MAX,
+        "file with the undo of a transaction has version %u, this engine reads version %u",
+        head.version, kUndoVersion);
   const u64 end = at + sizeof head + head.bytes;
-  if (head.owner != owner_ || head.at != at || head.previous > at || (at > 0 && head.previous == at) ||
-      head.bytes > kMaxUndoPieceBytes || end > end_.bytes)
+  if (head.owner != owner_ || head.at != at || head.previous > at ||
+      (at > 0 && head.previous == at) || head.bytes > kMaxUndoPieceBytes || end > end_.bytes)
     return damaged();
   items->resize(head.bytes);
   LS_TRY(file.read_at(at + sizeof head, items->data(), head.bytes, &got));

@@ -1,17 +1,20 @@
-// undo_file.hpp - what undoes a transaction, in a file of its own that outlives the log: undo/<tn>, prepared/<full xid>.
+// undo_file.hpp - what undoes a transaction, in a file of its own that outlives the log: undo/<tn>,
+// prepared/<full xid>.
 //
 //   file   pieces, one behind the other
 //   piece  UndoPieceHead, then items to its end
 //   item   bytes of what follows the kind | kind, 1 | what it says; numbers as in wal/log_bytes.hpp
 //
-// U1  Only appended to.  Whoever relies on a file knows its UndoEnd from somewhere durable: what lies behind it was never needed, and
-//     what lies before it and does not verify is damage.
-// U2  A piece says whose it is, where it stands and where the one before it begins: so a file is read backwards, piece by piece, and the
-//     memory for that is that of one.
+// UFILE-1  Only appended to.  A reader that relies on a file knows its UndoEnd from somewhere
+//          durable: what lies behind it was never needed, and what lies before it and does not
+//          verify is damage.
+// UFILE-2  A piece says its owner, where it stands and where the one before it begins: so a file is
+//          read backwards, piece by piece, and the memory for that is that of one.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/status.hpp"
 #include "btree/node.hpp"
 
@@ -70,7 +73,8 @@ class UndoFile {
   Status read(u64 at, std::vector<u8> *items, u64 *previous, u64 *next = nullptr) const;
   Status damaged() const;
 
-  // Item by item from the last to the first, and from the first to the last.  Each: Status(const UndoItem &).
+  // Item by item from the last to the first, and from the first to the last.  Each: Status(const
+  // UndoItem &).
   template <class Each>
   Status backward(Each &&each) const;
   // (the second way also finds out where the last piece begins).
@@ -100,6 +104,7 @@ Status UndoFile::backward(Each &&each) const {
   std::vector<u8> items;
   for (u64 at = end_.last, previous = at; end_.bytes > 0; at = previous) {
     LS_TRY(read(at, &items, &previous));
+    LS_ASSERT(at == 0 || previous < at);  // UFILE-2
     LS_TRY(undo_backward(*this, items, each));
     if (at == 0) break;
   }
@@ -112,6 +117,7 @@ Status UndoFile::forward(Each &&each) {
   for (u64 at = 0, previous; at < end_.bytes;) {
     end_.last = at;
     LS_TRY(read(at, &items, &previous, &at));
+    LS_ASSERT(at > end_.last && at <= end_.bytes);  // UFILE-1
     UndoItem item;
     for (Bytes left = items; !left.empty();) {
       if (!undo_take(&left, &item)) return damaged();

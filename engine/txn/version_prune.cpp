@@ -3,16 +3,19 @@
 
 #include <cstring>
 
+#include "base/check.hpp"
 #include "base/random.hpp"
 
 namespace ls {
 
 namespace {
 
-// One of so many changes of a row looks at its chain: that costs a few look-ups, and a chain that is a few links longer costs
-// nobody anything.  By chance, so that no rhythm of changes leaves a row out.
+// One of so many changes of a row looks at its chain: that costs a few look-ups, and a chain that
+// is a few links longer costs readers next to nothing.  By chance, so that no rhythm of changes
+// leaves a row out.
 constexpr u32 kChangesPerPrune = 4;
-// Versions still needed are walked over; more than this many distinct long-lived snapshots on one row are left to the cleaner.
+// Versions still needed are walked over; more than this many distinct long-lived snapshots on one
+// row are left to the cleaner.
 constexpr u32 kMaxKept = 64;
 // Removed in one go, so that the entry before them is written once.
 constexpr u32 kMaxDropped = 64;
@@ -37,15 +40,18 @@ Status read_link(Worker &w, VersionLocator at, Link *link, bool *found) {
   return kOk;
 }
 
-// A version in the chain may be dropped if it is an ordinary one (not the state before a deletion, whose bytes are the ghost's).
+// A version in the chain may be dropped if it is an ordinary one (not the state before a deletion:
+// its bytes are the ghost's).
 bool droppable(const Worker &w, const VersionEntry &entry, Tn superseded_by) {
-  return entry.op == VersionOp::kUpdate && !version_needed(w.txns->snapshots, entry.previous.tn(), superseded_by);
+  return entry.op == VersionOp::kUpdate &&
+         !version_needed(w.txns->snapshots, entry.previous.tn(), superseded_by);
 }
 
-// What must not vanish with a version: that it changed a key (FOR KEY SHARE looks through changes of other columns only), and that the
-// entries behind it are those of the row it was copied from.
+// What must not vanish with a version: that it changed a key (FOR KEY SHARE looks through changes
+// of other columns only), and that the entries behind it are those of the row it was copied from.
 void keep_flags(RowHeader *newer, const RowHeader &dropped) {
-  const u8 flags = static_cast<u8>(newer->flags() | (dropped.flags() & (LS_ROW_KEYS_CHANGED | LS_ROW_COPIED)));
+  const u8 flags =
+      static_cast<u8>(newer->flags() | (dropped.flags() & (LS_ROW_KEYS_CHANGED | LS_ROW_COPIED)));
   *newer = RowHeader::make(newer->tn(), flags, newer->generation(), newer->cid, newer->seq);
 }
 
@@ -79,7 +85,9 @@ Status unlink(Worker &w, Link *link, Link *next, Dropped *dropped) {
 }  // namespace
 
 Status prune_versions(Worker &w, VersionLocator at) {
-  // An entry of our own may yet be undone: the row then continues at (behind), which has to be there.
+  LS_ASSERT(at && w.tn != 0);
+  // An entry of the transaction's own may yet be undone: the row then continues at (behind), which
+  // has to be there.
   if (at.tn == w.tn || next_random(w.ctx.random) % kChangesPerPrune != 0) return kOk;
   Link link, next;
   bool found;
@@ -88,7 +96,8 @@ Status prune_versions(Worker &w, VersionLocator at) {
   for (u32 kept = 0; kept < kMaxKept && link.entry.older(); kept++) {
     Dropped dropped;
     LS_TRY(unlink(w, &link, &next, &dropped));
-    for (u32 i = 0; i < dropped.n; i++) LS_TRY(version_store(w, dropped.at[i].tn).remove(dropped.at[i]));
+    for (u32 i = 0; i < dropped.n; i++)
+      LS_TRY(version_store(w, dropped.at[i].tn).remove(dropped.at[i]));
     w.txns->versions_removed.fetch_add(dropped.n, std::memory_order_relaxed);
     if (dropped.ended || dropped.n == kMaxDropped) break;
     link = next;

@@ -1,6 +1,7 @@
 // version_sweep.cpp - when a pass is worth it, and one pass over the version store.
 #include "txn/version_sweep.hpp"
 
+#include "base/check.hpp"
 #include "txn/row_purge.hpp"
 
 namespace ls {
@@ -8,8 +9,8 @@ namespace ls {
 namespace {
 
 constexpr u32 kLeavesPerRound = 64;
-// What stays is met by every pass.  So the next one begins when as many entries have been written as the last one has left; and
-// slowly when none are, as snapshots go.
+// What stays is met by every pass.  So the next one begins when as many entries have been written
+// as the last one has left; and slowly when none are, as snapshots go.
 constexpr u64 kCreditPerRound = 64;
 
 struct Pass {
@@ -49,17 +50,19 @@ bool visit(void *arg, Bytes key, Bytes value) {
     case VersionOp::kDelete:
       break;
   }
-  // Somebody sees the version that was deleted, or may.
+  // A snapshot sees the version that was deleted, or may.
   if (version_needed(pass.w.txns->snapshots, entry.previous.tn(), at.tn)) return false;
-  pass.failure = purge_ghost_of(pass.w, entry, &pass.purged, [&](FileSlot &file, PurgeResult *result) {
-    return purge_unseen(pass.w, file, entry.row_id, result);
-  });
+  pass.failure =
+      purge_ghost_of(pass.w, entry, &pass.purged, [&](FileSlot &file, PurgeResult *result) {
+        return purge_unseen(pass.w, file, entry.row_id, result);
+      });
   return false;
 }
 
 // At the beginning of a pass: is it worth one?
 bool is_due(Worker &w, VersionSweep &sweep) {
   const u64 written = w.txns->versions_written.load(std::memory_order_relaxed);
+  LS_ASSERT(written >= sweep.versions_seen);
   sweep.credit += kCreditPerRound + (written - sweep.versions_seen);
   sweep.versions_seen = written;
   if (sweep.credit < sweep.kept) return false;
@@ -73,6 +76,7 @@ Status sweep_versions(Worker &w, Tn horizon, u64 *removed) {
   VersionSweep &sweep = w.version_sweep;
   *removed = 0;
   if (!sweep.running && !is_due(w, sweep)) return kOk;
+  LS_ASSERT(horizon <= txn_horizon(*w.txns));
   sweep.running = true;
   Pass pass{w, horizon};
   u64 entries = 0;

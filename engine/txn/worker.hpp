@@ -1,25 +1,31 @@
-// worker.hpp - transaction state: the shared table of active transactions, and a worker's private side.
+// worker.hpp - transaction state: the shared table of active transactions, and a worker's private
+// side.
 //
-// active[slot] holds the TN from its first write until commit is through (ls_txn_commit) or undo has finished: "active" covers
-// aborting ones, so a snapshot taken after the host forgot an aborted transaction still finds it here.
+// active[slot] holds the TN from its first write until commit is through (ls_txn_commit) or undo
+// has finished: "active" covers aborting ones, so a snapshot taken after the host forgot an aborted
+// transaction still finds it here.
 //
 // A transaction, all steps by its worker:
-//   from       to         by                       what others see
-//   none       running    txn_begin                active[slot] = tn, before its first change can be seen
-//   running    prepared   txn_prepare_commit       hardened as prepared: after a crash the host decides
-//   running    two-phase  txn_prepare, txn_hand_over   it leaves its worker and waits for the host's decision (prepared.hpp)
-//   any        committed  txn_commit               commit record appended: its place in the total order; then active[slot] = 0
-//   any        aborted    txn_abort                changes undone in place, then active[slot] = 0
+//   from     to         by                  what others see
+//   none     running    txn_begin           active[slot] = tn, before its first change can be seen
+//   running  prepared   txn_prepare_commit  hardened as prepared: after a crash the host decides
+//   running  two-phase  txn_prepare, then   it leaves its worker and waits for the host's decision
+//                       txn_hand_over       (prepared.hpp)
+//   any      committed  txn_commit          commit record appended: its place in the total order;
+//                                           then active[slot] = 0
+//   any      aborted    txn_abort           changes undone in place, then active[slot] = 0
 //
-// T1  Whoever finds a header of tn and then finds tn not active knows: committed, or undone since the header was read.
-//     Reading the header again decides (active[slot] = 0 is stored with release after the undo).
-// T2  Sequence numbers are used once within a transaction, whatever is rolled back.
+// TXN-1  A worker that finds a header of tn and then finds tn not active knows: committed, or
+//        undone since the header was read.  Reading the header again decides (active[slot] = 0 is
+//        stored with release after the undo).
+// TXN-2  Sequence numbers are used once within a transaction, whatever is rolled back.
 #pragma once
 #include <atomic>
 #include <memory>
 #include <vector>
 
 #include "base/spare_memory.hpp"
+#include "os/futex.hpp"
 #include "txn/shown.hpp"
 #include "txn/tn_eras.hpp"
 #include "version/horizon.hpp"
@@ -41,13 +47,15 @@ struct alignas(kCacheLine) PreparedSlot {
   std::atomic<u32> state{0};   // PreparedState; futex
   u32 next_seq{0};             // kHeld: its sequence numbers are below
   std::atomic<Tn> tn{0};       // active: from the hand-over to its end
-  std::atomic<Tn> keep{0};     // from kReserved on: ghosts left by writers at or above it stay (prepared.hpp, P3); 0: none
+  // from kReserved on: ghosts left by writers at or above it stay (prepared.hpp, PREP-3); 0: none
+  std::atomic<Tn> keep{0};
   u64 full_xid{0};
 };
 
 struct TxnShared {
   u32 slots;                                   // host + engine slots
-  std::atomic<u32> highest_used{0};            // slots above were never attached: bounds the scans of active[]
+  // slots above were never attached: bounds the scans of active[]
+  std::atomic<u32> highest_used{0};
   std::atomic<u64> tn_offset{0}, tn_base{0};
   TnEras eras;                                 // complete before workers come
   std::atomic<Tn> horizon{0};
@@ -65,7 +73,8 @@ struct TxnShared {
   std::atomic<u64> generation_changes[kGenerationCounters]{};
   std::atomic<u32> cleaner_pauses{0};          // CleanerPauses in force
   std::atomic<u32> cleaner_busy{0};            // 1 during a round; futex
-  // active TN per slot, and a GSN not after its first record's (log must be kept from there); 0: none
+  // active TN per slot, and a GSN not after its first record's (log must be kept from there); 0:
+  // none
   struct alignas(32) Active {
     std::atomic<Tn> tn;
     std::atomic<Gsn> first_gsn;
@@ -77,7 +86,8 @@ struct TxnShared {
   u32 prepared_slots{0};
   std::atomic<u32> prepared_used{0};           // slots at or above were never used
   PreparedSlot *prepared{nullptr};             // array[prepared_slots] in the arena
-  std::atomic<u32> prepared_mutex{0};          // futex mutex: the log says of a transaction that it is prepared, or has ended
+  // The log says of a transaction that it is prepared, or has ended.
+  FutexMutex<LockRank::kInnermost> prepared_mutex;
   char prepared_dir[600]{};                    // where their files are
 };
 
@@ -110,12 +120,14 @@ struct InsertRange {
   u32 part = 0;        // Worker::part when it began
 };
 
-// The leaves of the rows that a worker has looked up last, by file: rows that an index scan fetches, or that are fetched and then
-// changed, often are neighbours (index scan in the order of the rows: 0.6 of the time without).
+// The leaves of the rows that a worker has looked up last, by file: rows that an index scan
+// fetches, or that are fetched and then changed, often are neighbours (index scan in the order of
+// the rows: 0.6 of the time without).
 class LastLeaves {
  public:
-  // Empty unless the row is near the last one: to look whether a leaf is the right one costs a cache miss, too.
-  BTree::Near *of(const FileSlot &file, u64 row_id) {
+  // Empty unless the row is near the last one: to look whether a leaf is the right one costs a
+  // cache miss, too.
+  BTree::LeafFinger *of(const FileSlot &file, u64 row_id) {
     Entry &entry = entries_[file.index % kEntries];
     const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
     if (entry.file_no != file_no || row_id + kNear - entry.row_id >= 2 * kNear) entry.near = {};
@@ -130,13 +142,14 @@ class LastLeaves {
   struct Entry {
     FileNo file_no = 0;
     u64 row_id = 0;
-    BTree::Near near;
+    BTree::LeafFinger near;
   };
   Entry entries_[kEntries];
 };
 
-// The leaves at whose ends a worker has last inserted, by index: where keys ascend, the next one belongs there, too, and needs no descent.
-// After an insertion anywhere else none is remembered, so that keys in random order do not pay for a wrong guess.  (COPY of 2 million rows
+// The leaves that a worker has last inserted into at their ends, by index: where keys ascend, the
+// next one belongs there, too, and needs no descent.  After an insertion anywhere else none is
+// remembered, so that keys in random order do not pay for a wrong guess.  (COPY of 2 million rows
 // with an ascending primary key: 0.86 of the CPU time.)
 class AppendedLeaves {
  public:
@@ -173,7 +186,7 @@ struct Worker {
   Tn tn = 0;                // active transaction
   u32 next_seq = 1;
   bool has_log = false;     // its records have begun, or are about to
-  bool named = false;       // one of them has said whose they are
+  bool named = false;       // one of them has named the transaction
   bool wrote_unlogged = false;
   u32 part = 0;             // of the transaction, which writes now (txn_set_part); 0: none
   bool prepared = false;
@@ -213,18 +226,20 @@ struct ActiveTxn {
 };
 // Those that have logged something, or are about to.
 void active_logged(const TxnShared &t, std::vector<ActiveTxn> *out);
-// Every snapshot sees the changes of committed transactions below as done.  One that is being undone may be below.
+// Every snapshot sees the changes of committed transactions below as done.  One that is being
+// undone may be below.
 Tn txn_horizon(const TxnShared &t);
 // The same without those: transactions below have ended, in every sense, and their ghosts may go.
 Tn settled_below(const TxnShared &t);
-// The worker's transaction is over, or somebody else's by now.
+// The worker's transaction is over, or in a PreparedSlot by now.
 void txn_leave(Worker &w);
-// Count from now on, or no more, whose logs the worker's commits depend on.
+// Count from now on, or no more, how often the worker's commits depend on the logs of others.
 void txn_count_dependencies(Worker &w, bool count);
-// The worker has read a row whose newest version tn has written.
+// The worker has read a row; tn has written its newest version.
 void use_row_of(Worker &w, Tn tn);
 
-// The worker is shown a version that tn has written, or that tn has deleted it; tn has committed, or the version does not count.
+// The worker is shown a version that tn has written, or that tn has deleted it; tn has committed,
+// or the version does not count.
 void show_recent(Worker &w, const ls_snapshot &snapshot, Tn tn);
 inline void show(Worker &w, const ls_snapshot &snapshot, Tn tn) {
   if (tn >= w.shown.hardened_below()) [[unlikely]] show_recent(w, snapshot, tn);
@@ -241,17 +256,19 @@ Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot);
 Status close_range(Worker &w);
 
 // ---- row_log.cpp: kOpRow operations
-// Redo one operation on its page; tn: of the transaction the record belongs to (0 for system records).
+// Redo one operation on its page; tn: of the transaction the record belongs to (0 for system
+// records).
 Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn);
 
-// ---- cleaner.cpp: engine thread; removes versions and ghosts that no snapshot needs, stale row lock entries, and what `more` removes.
+// ---- cleaner.cpp: engine thread; removes versions and ghosts that no snapshot needs, stale row
+// lock entries, and what `more` removes.
 struct CleanMore {
   void *arg = nullptr;
   Status (*clean)(void *arg, Worker &w, u64 *removed) = nullptr;   // null: nothing
 };
 Status clean_round(Worker &w, u64 *removed, const CleanMore &more = {});
 
-// Keeps the cleaner, the only one who changes rows and indexes without being asked, from doing so.
+// Keeps the cleaner, the only actor that changes rows and indexes unasked, from doing so.
 class CleanerPause {
  public:
   explicit CleanerPause(TxnShared &txns);

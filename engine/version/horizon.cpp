@@ -85,7 +85,8 @@ void horizon_publish(HorizonShared &h, Tn floor, const PlainSnapshot &now, Plain
   u32 kept = 0;
   const u32 sequence = h.sequence.load(std::memory_order_relaxed);
   h.sequence.store(sequence + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence in version_needed
+  // pairs with the acquire fence in version_needed
+  std::atomic_thread_fence(std::memory_order_release);
   for (u32 i = 0; i < n_pins; i++) {
     // One that was cut would claim to see less than it does: it lowers the floor instead.
     if (kept < h.max_pins && fits(h, pins[i])) {

@@ -1,8 +1,9 @@
-// row_header.hpp - the 16 bytes in front of every row in a table leaf: who wrote the newest version, and where the one
-// before it is.
+// row_header.hpp - the 16 bytes in front of every row in a table leaf: the writer of the newest
+// version, and where the one before it is.
 //
-// The newest version is in the leaf, changed in place.  Its predecessor is in the version store under (writer, seq) when
-// LS_ROW_HAS_PREV is set.  A row whose writer is below the snapshot's xmin is visible without any look-up.
+// The newest version is in the leaf, changed in place.  Its predecessor is in the version store
+// under (writer, seq) when LS_ROW_HAS_PREV is set.  A row with a writer below the snapshot's xmin
+// is visible without any look-up.
 #pragma once
 #include <cstring>
 
@@ -12,8 +13,8 @@
 namespace ls {
 
 struct RowHeader {
-  // tn: 48 bits | flags: 8 bits (ls_row_flag) | lock generation: 8 bits (changes with every row lock granted, so that
-  // whoever looked at the lock tree before notices)
+  // tn: 48 bits | flags: 8 bits (ls_row_flag) | lock generation: 8 bits (changes with every row
+  // lock granted, so that a worker that looked at the lock tree before notices)
   u64 word;
   u32 cid;
   u32 seq;  // the writer's sequence number of this change: key of the undo entry, unique within tn

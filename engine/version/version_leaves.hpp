@@ -1,8 +1,10 @@
 // version_leaves.hpp - where the entries of the version store probably are.
 //
-// An array beside the buffer pool with the frame that an entry was put into last, one element for the neighbours of a tree that mostly share
-// a leaf.  Who looks for an entry asks that frame first, and mostly needs no descent (a third of the instructions of a reader that
-// looks up an old version of every other row).  A guess: the frame may hold another page by now, and far apart entries share elements.
+// An array beside the buffer pool with the frame that an entry was put into last, one element for
+// the neighbours of a tree that mostly share a leaf.  A worker that looks for an entry asks that
+// frame first, and mostly needs no descent (a third of the instructions of a reader that looks up
+// an old version of every other row).  A guess: the frame may hold another page by now, and far
+// apart entries share elements.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -13,9 +15,12 @@ namespace ls {
 
 class VersionLeaves {
  public:
-  // Elements for a pool of so many frames: with small transactions enough for all entries that fit it.
+  // Elements for a pool of so many frames: with small transactions enough for all entries that fit
+  // it.
   static constexpr u32 count_for(u64 frames) { return static_cast<u32>(std::bit_ceil(2 * frames)); }
-  static constexpr size_t bytes_for(u64 frames) { return count_for(frames) * sizeof(std::atomic<u32>); }
+  static constexpr size_t bytes_for(u64 frames) {
+    return count_for(frames) * sizeof(std::atomic<u32>);
+  }
   // memory: zeros.  trees: a power of two.
   void init(void *memory, u64 frames, u32 trees) {
     elements_ = static_cast<std::atomic<u32> *>(memory);
@@ -26,9 +31,10 @@ class VersionLeaves {
   void note(u64 tn, u32 seq, u32 frame_index) {
     std::atomic<u32> &element = elements_[index(tn, seq)];
     // Neighbours lie in one cache line, and mostly it is there already.
-    if (element.load(std::memory_order_relaxed) != frame_index + 1) element.store(frame_index + 1, std::memory_order_relaxed);
+    if (element.load(std::memory_order_relaxed) != frame_index + 1)
+      element.store(frame_index + 1, std::memory_order_relaxed);
   }
-  // False: nobody has put an entry there.
+  // False: no worker has put an entry there.
   bool guess(u64 tn, u32 seq, u32 *frame_index) const {
     const u32 element = elements_[index(tn, seq)].load(std::memory_order_relaxed);
     *frame_index = element - 1;

@@ -8,7 +8,8 @@ namespace ls {
 namespace {
 
 constexpr u32 kOneByteSeqs = 0x80;                          // 0xxxxxxx
-constexpr u32 kTwoByteSeqs = kOneByteSeqs + 0x4000;         // 10xxxxxx xxxxxxxx, counted from kOneByteSeqs on
+// 10xxxxxx xxxxxxxx, counted from kOneByteSeqs on
+constexpr u32 kTwoByteSeqs = kOneByteSeqs + 0x4000;
 constexpr u8 kTwoByteMark = 0x80, kFiveByteMark = 0xc0;     // 11000000 and four bytes
 
 }  // namespace
@@ -60,7 +61,8 @@ bool parse_version(Bytes value, VersionEntry *entry, Bytes *payload) {
   if (value.size() < sizeof(VersionEntry)) return false;
   std::memcpy(entry, value.data(), sizeof *entry);
   *payload = value.subspan(sizeof *entry);
-  return entry->payload_bytes == payload->size() && entry->op >= VersionOp::kInsert && entry->op <= VersionOp::kLock;
+  return entry->payload_bytes == payload->size() && entry->op >= VersionOp::kInsert &&
+         entry->op <= VersionOp::kLock;
 }
 
 Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes payload) {
@@ -68,7 +70,8 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
   const u32 bytes = static_cast<u32>(sizeof entry + payload.size());
   const Bytes head(reinterpret_cast<const u8 *>(&entry), sizeof entry);
   std::atomic<Frame *> &last_leaf = tree_.file().last_leaf;
-  // The room is asked for only when it turns out to be missing: an entry being overwritten makes room itself.
+  // The room is asked for only when it turns out to be missing: an entry being overwritten makes
+  // room itself.
   for (u32 need = 0;; need = Node::most_entry_bytes(kMaxVersionKeyBytes, bytes)) {
     ExclusiveGuard leaf;
     LS_TRY(tree_.leaf_exclusive(key, need, leaf, last_leaf.load(std::memory_order_relaxed)));
@@ -91,12 +94,12 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
 
 Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry) {
   u32 bytes = 0;
-  BTree::Near near{{guess(at), BTree::kNoVersion}};
+  BTree::LeafFinger near{{guess(at), BTree::kNoVersion}};
   LS_TRY(tree_.lookup_near(VersionKey(at.tn, at.seq), &near, out, kPageSize, &bytes));
   const VersionEntry *e = reinterpret_cast<const VersionEntry *>(out);
   if (bytes < sizeof(VersionEntry) || e->payload_bytes != bytes - sizeof(VersionEntry)) {
-    return fail(LS_CORRUPT, "version entry (%llu, %u) has %u bytes", static_cast<unsigned long long>(at.tn), at.seq,
-                bytes);
+    return fail(LS_CORRUPT, "version entry (%llu, %u) has %u bytes",
+                static_cast<unsigned long long>(at.tn), at.seq, bytes);
   }
   *entry = e;
   return kOk;
@@ -115,7 +118,8 @@ const VersionEntry *VersionStore::at_hint(const LeafHint &hint, u8 *out) {
 }
 
 Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
-                               Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload)) {
+                               Status (*each)(void *arg, u32 seq, const VersionEntry &entry,
+                                              Bytes payload)) {
   const VersionKey first(tn, from);
   const VersionKey bound_key(tn, before);
   u8 bound[kPageSize];
@@ -131,7 +135,8 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
       u8 key[kMaxKeyBytes];
       const u16 key_bytes = node->copy_key(static_cast<u16>(--pos), key);
       VersionLocator at;
-      if (!decode_version_key(Bytes(key, key_bytes), &at)) return fail(LS_CORRUPT, "version store key of %u bytes is damaged", key_bytes);
+      if (!decode_version_key(Bytes(key, key_bytes), &at))
+        return fail(LS_CORRUPT, "version store key of %u bytes is damaged", key_bytes);
       if (at.tn != tn || at.seq < from) {
         reached = true;
         break;
@@ -139,7 +144,8 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
       VersionEntry entry;
       Bytes payload;
       if (!parse_version(node->value(static_cast<u16>(pos)), &entry, &payload)) {
-        return fail(LS_CORRUPT, "version entry (%llu, %u) is damaged", static_cast<unsigned long long>(tn), at.seq);
+        return fail(LS_CORRUPT, "version entry (%llu, %u) is damaged",
+                    static_cast<unsigned long long>(tn), at.seq);
       }
       LS_TRY(each(arg, at.seq, entry, payload));
       smallest = at.seq;
@@ -153,7 +159,9 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
   }
 }
 
-Status VersionStore::for_each(Tn tn, void *arg, Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload)) {
+Status VersionStore::for_each(Tn tn, void *arg,
+                              Status (*each)(void *arg, u32 seq, const VersionEntry &entry,
+                                             Bytes payload)) {
   alignas(8) u8 leaf[kPageSize];
   u8 from[kMaxKeyBytes];
   const VersionKey first(tn, 0);
@@ -172,7 +180,8 @@ Status VersionStore::for_each(Tn tn, void *arg, Status (*each)(void *arg, u32 se
         return fail(LS_CORRUPT, "a version store key is damaged");
       if (at.tn != tn) return kOk;
       if (!parse_version(node->value(pos), &entry, &payload)) {
-        return fail(LS_CORRUPT, "version entry (%llu, %u) is damaged", static_cast<unsigned long long>(tn), at.seq);
+        return fail(LS_CORRUPT, "version entry (%llu, %u) is damaged",
+                    static_cast<unsigned long long>(tn), at.seq);
       }
       LS_TRY(each(arg, at.seq, entry, payload));
     }

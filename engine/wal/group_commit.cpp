@@ -1,26 +1,31 @@
-// Group commit: collect what all slots have published, write it as one round, sync once, tell everybody.
+// Group commit: collect what all slots have published, write it as one round, sync once, wake the
+// workers that wait for it.
 //
-// Why complete_gsn is right (log.hpp, L1 and L2).  Let g be a GSN at or below the counter value C
-// read first.  The counter is
-// changed by read-modify-writes only, so our acquire load synchronizes with the fetch_add that drew g, and everything the
-// owner did before is visible: `appending` shows its bound <= g or a later value.
+// Why complete_gsn is right (log.hpp, LOG-1 and LOG-2).  Let g be a GSN at or below the counter
+// value C read first.  The counter is changed by read-modify-writes only, so the acquire load of
+// collect() synchronizes with the fetch_add that drew g, and everything the owner did before is
+// visible: `appending` shows its bound <= g or a later value.
 //   - the bound: complete_gsn stays below it, hence below g;
-//   - a later value: it was stored (release) after the record of g was published, and we read it with acquire, so
-//     the load of `published` that follows covers the record.
-// A bound may be older than a complete_gsn computed before (its owner loaded the counter long ago and then slept); what
-// was complete then still is, so the maximum of both is taken.
+//   - a later value: it was stored (release) after the record of g was published, and is read with
+//     acquire, so the load of `published` that follows covers the record.
+// A bound may be older than a complete_gsn computed before (its owner loaded the counter long ago
+// and then slept); what was complete then still is, so the maximum of both is taken.
 //
-// What is acknowledged is `hardened`.  It follows complete_gsn only when that number itself is in a durable round, because
-// recovery cuts there.  So a round without chunks is written when complete_gsn has moved past records that earlier rounds
-// contain but did not cover.
+// What is acknowledged is `hardened`.  It follows complete_gsn only when that number itself is in a
+// durable round, because recovery cuts there.  So a round without chunks is written when
+// complete_gsn has moved past records that earlier rounds contain but did not cover.
 //
-// The mutex is held while a round is collected and written, not while it is synced: the next one is collected, and waits for company,
-// meanwhile, and may be synced at the same time.  That cannot acknowledge too much: a round is written when all before it have been, so its
-// sync, begun after that, covers them; and after a failure `failed` keeps everybody from starting another.
+// The mutex is held while a round is collected and written, not while it is synced: the next one is
+// collected, and waits for its commit group, meanwhile, and may be synced at the same time.  That
+// cannot acknowledge too much: a round is written when all before it have been, so its sync, begun
+// after that, covers them; and after a failure `failed` keeps workers and committer from starting
+// another.
 //
-// A round that only makes room in the buffers (a bulk load) is written and not synced: the next one that somebody waits for is synced
-// with all before it, and only then `hardened`, `end` and the position table move.  A crash may tear any of them; none proves
-// anything about another (StoredRoundHeader's durable_lsn is that of the last sync), so the log ends at the first that is not whole.
+// A round that only makes room in the buffers (a bulk load) is written and not synced: the next one
+// that is waited for is synced with all before it, and only then `hardened`, `end` and the position
+// table move.  A crash may tear any of them; none proves anything about another
+// (StoredRoundHeader's durable_lsn is that of the last sync), so the log ends at the first that is
+// not whole.
 #include <sched.h>
 #include <unistd.h>
 
@@ -46,14 +51,16 @@ constexpr u32 kBlockedYields = 32;
 constexpr u32 kBlockedSleepUs = 100;
 // Each attempt on a full disk fills what is left and gives it back.
 constexpr u32 kSpareRetryMs = 1000;
-// gather(): what it may take, however long rounds take; and after how many rounds without a commit somebody is no company any more.
+// gather(): what it may take, however long rounds take; and after how many rounds without a commit
+// a worker is in no commit group any more.
 constexpr u64 kMostGatherNs = 1'000'000;
-constexpr u32 kCompanyRounds = 8;
+constexpr u32 kCommitGroupRounds = 8;
 // What happened lately: the last so many rounds count most.
 constexpr u32 kRoundsLately = 16;
-// Where nobody joins, it is tried again in one round of so many.
+// Where no commit joins, it is tried again in one round of so many.
 constexpr u32 kTryAgainRounds = 16;
-// Rounds are synced when they have so much together, asked for or not: what a commit behind them has to wait for is bounded.
+// Rounds are synced when they have so much together, asked for or not: what a commit behind them
+// has to wait for is bounded.
 constexpr u64 kMostUnsynced = 16 << 20;
 
 }  // namespace
@@ -79,21 +86,27 @@ Gsn LogWriter::collect() {
     Gsn appending = slot.appending.load(std::memory_order_acquire);
     u64 published = slot.published.load(std::memory_order_acquire);
     if (appending != 0) limit = std::min(limit, appending - 1);
-    u64 drained = slot.drained.load(std::memory_order_relaxed);  // only we write it
+    // changed under the round mutex only
+    u64 drained = slot.drained.load(std::memory_order_relaxed);
+    LS_ASSERT(drained <= published);   // SLOT-1
     if (published != drained) collected_.push_back({i, drained, published});
   }
   blocked_by_append_ = limit < counter;
   state_.complete = std::max(state_.complete, limit);
+  LS_ASSERT(state_.complete <= counter);   // LOG-2
   return state_.complete;
 }
 
-// Largest GSN and number of commits in records just copied.  A commit behind the collection's complete_gsn waits for a record of
-// another slot that draws its GSN at this moment.
+// Largest GSN and number of commits in records just copied.  A commit behind the collection's
+// complete_gsn waits for a record of another slot that draws its GSN at this moment.
 void LogWriter::inspect(LogSlot &slot, LogBytes records) {
   u64 commits = 0, held = 0;
   while (!records.empty()) {
     LogRecord record;
-    LS_CHECK(load_record(&records, slot.drained_gsn, &record) == nullptr, "log buffer holds a broken record");
+    LS_CHECK(load_record(&records, slot.drained_gsn, &record) == nullptr,
+             "log buffer holds a broken record");
+    LS_CHECK(record.gsn > state_.persisted, "a round was complete without this record");   // WAL-1
+    LS_ASSERT(record.gsn > slot.drained_gsn);   // LOG-1
     slot.drained_gsn = record.gsn;
     round_max_ = std::max(round_max_, record.gsn);
     commits += record.kind == RecordKind::kCommit;
@@ -112,15 +125,18 @@ void LogWriter::stage(const Collected &part, Gsn complete) {
   const u8 *ring = shared_->ring(part.slot);
   const u64 bytes = part.to - part.from;
   LS_CHECK(bytes <= buffer, "log buffer overrun");
+  LS_ASSERT(part.from == slot.drained.load(std::memory_order_relaxed));   // SLOT-1
+  LS_ASSERT(staging_.capacity() - staging_.size() >= kMaxChunkHeadBytes + bytes);
   u8 head[kMaxChunkHeadBytes];
-  const u32 head_bytes = store_chunk_head({part.slot, static_cast<u32>(bytes), slot.drained_gsn}, complete, head);
+  const u32 head_bytes =
+      store_chunk_head({part.slot, static_cast<u32>(bytes), slot.drained_gsn}, complete, head);
   staging_.insert(staging_.end(), head, head + head_bytes);
   const u64 offset = part.from & (buffer - 1);
   const u64 first = std::min(bytes, buffer - offset);
   staging_.insert(staging_.end(), ring + offset, ring + offset + first);
   staging_.insert(staging_.end(), ring, ring + (bytes - first));
-  // Release half: our reads of the ring come first; pairs with LogAppender::space.  Sequentially consistent for
-  // space_waiting, see reserve().
+  // Release half: the reads of the ring come first; pairs with LogAppender::space.  Sequentially
+  // consistent for space_waiting, see reserve().
   slot.drained.store(part.to, std::memory_order_seq_cst);
   if (slot.space_waiting.load(std::memory_order_seq_cst)) {
     slot.space_seq.fetch_add(1, std::memory_order_seq_cst);
@@ -138,9 +154,11 @@ Status LogWriter::open_block() {
   return kOk;
 }
 
-// A device writes a sector or does not, so the bytes before the round, which are there already, stay what they are.
+// A device writes a sector or does not, so the bytes before the round, which are there already,
+// stay what they are.
 Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
   const u32 before = end_ % kLogBlockBytes;
+  LS_ASSERT(complete >= state_.persisted);   // WAL-3
   staging_.assign(before + kRoundHeaderBytes, 0);
   std::memcpy(staging_.data(), state_.block, before);
   round_max_ = 0;
@@ -151,14 +169,16 @@ Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
   staging_.resize((staging_.size() + kLogBlockBytes - 1) / kLogBlockBytes * kLogBlockBytes);
   LS_TRY(files_.write(end_ - before, staging_));
   end_ += bytes;
-  if (const u32 behind = end_ % kLogBlockBytes) std::memcpy(state_.block, staging_.data() + staging_.size() - kLogBlockBytes, behind);
+  if (const u32 behind = end_ % kLogBlockBytes)
+    std::memcpy(state_.block, staging_.data() + staging_.size() - kLogBlockBytes, behind);
   state_.max_written = std::max(state_.max_written, round_max_);
   shared_->stat_bytes.fetch_add(bytes, std::memory_order_relaxed);
   shared_->stat_rounds.fetch_add(1, std::memory_order_relaxed);
   return kOk;
 }
 
-// One round, or several when there is much: all but the last carry the old complete_gsn, which they keep true.
+// One round, or several when there is much: all but the last carry the old complete_gsn, which they
+// keep true.
 Status LogWriter::write_collected(Gsn complete) {
   std::span<const Collected> left(collected_);
   for (;;) {
@@ -173,6 +193,7 @@ Status LogWriter::write_collected(Gsn complete) {
     left = left.subspan(n);
   }
   state_.persisted = complete;
+  LS_ASSERT(end_ > state_.end.load(std::memory_order_relaxed));
   state_.end.store(end_, std::memory_order_release);
   return kOk;
 }
@@ -189,20 +210,24 @@ Status LogWriter::sync() {
   return kOk;
 }
 
-// Several rounds may be synced at a time, and end in any order: the maximum counts.  A sync covers all that was written before it began.
+// Several rounds may be synced at a time, and end in any order: the maximum counts.  A sync covers
+// all that was written before it began.
 void LogWriter::publish_hardened(Gsn complete) {
+  LS_ASSERT(complete <= shared_->counter.load(std::memory_order_relaxed));   // SLOT-3
   Gsn before = shared_->hardened.load(std::memory_order_relaxed);
   do {
     if (before >= complete) return;
-  } while (!shared_->hardened.compare_exchange_weak(before, complete, std::memory_order_seq_cst));  // pairs with Log::hardened
+  } while (!shared_->hardened.compare_exchange_weak(
+      before, complete, std::memory_order_seq_cst));  // pairs with Log::hardened
   shared_->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
   if (shared_->watchers.load(std::memory_order_seq_cst) > 0) futex_wake_all(&shared_->hardened_seq);
 }
 
 void LogWriter::publish(Gsn complete) {
+  LS_ASSERT(end_ <= state_.end.load(std::memory_order_acquire));   // WAL-7
   {
     PositionTable &positions = shared_->positions;
-    FutexGuard guard(positions.mutex);
+    const std::lock_guard guard(positions.mutex);
     positions.end = std::max(positions.end, end_);
     positions.max_written = std::max(positions.max_written, written_max_);
     shared_->end.store(positions.end, std::memory_order_release);
@@ -212,6 +237,7 @@ void LogWriter::publish(Gsn complete) {
 
 // Under the mutex.  The first failure is what is reported.
 Status LogWriter::fail_log(Status status) {
+  LS_ASSERT(state_.mutex.is_locked());
   if (shared_->failed.load(std::memory_order_relaxed)) return status;
   state_.failure = last_error();
   state_.failure.status = code(status);
@@ -224,13 +250,16 @@ Status LogWriter::fail_log(Status status) {
   return status;
 }
 
-// A worker takes what is short and fits; making room, and much data, are the committer's.
+// A worker takes what is short and fits; making room, and much data, are the committer's.  The log
+// does not end where no segment is yet (SEG-1).
 bool LogWriter::is_ours(u64 most) const {
   if (segments_) return true;
-  return most <= kWorkerRoundBytes && end_ + most <= shared_->ready_until.load(std::memory_order_acquire);
+  return most <= kWorkerRoundBytes &&
+         end_ + most < shared_->ready_until.load(std::memory_order_acquire);
 }
 
-// Who waits without having asked for this round is seen here, or sees the mutex and is woken at the round's end (wake_waiters).
+// A worker that waits without having asked for this round is seen here, or sees the mutex and is
+// woken at the round's end (wake_waiters).
 bool LogWriter::must_sync() const {
   return commits_ || end_ - shared_->end.load(std::memory_order_relaxed) >= kMostUnsynced ||
          shared_->waiters.load(std::memory_order_seq_cst) > 0;
@@ -244,15 +273,19 @@ Status LogWriter::make_room(u64 most) {
     u64 largest = 0;
     for (const Collected &part : collected_) largest = std::max(largest, part.to - part.from);
     // A round is cut at kStagingBytes, but not within a part (write_collected).
-    const u64 staged = std::min(most, std::max<u64>(kStagingBytes, kRoundHeaderBytes + kMaxChunkHeadBytes + largest));
+    const u64 staged = std::min(
+        most, std::max<u64>(kStagingBytes, kRoundHeaderBytes + kMaxChunkHeadBytes + largest));
     staging_.reserve(std::bit_ceil(staged + 2 * kLogBlockBytes));
     // The sync begins where the last one has ended.
-    return files_.open(std::min(shared_->end.load(std::memory_order_relaxed), end_ - end_ % kLogBlockBytes), end_ + most);
+    return files_.open(
+        std::min(shared_->end.load(std::memory_order_relaxed), end_ - end_ % kLogBlockBytes),
+        end_ + most);
   });
 }
 
 // Under the mutex: one round, up to its sync.
 Status LogWriter::write(bool harden, u64 *wrote) {
+  LS_ASSERT(state_.mutex.is_locked());
   *wrote = 0;
   must_finish_ = only_made_room_ = false;
   if (shared_->failed.load(std::memory_order_relaxed)) {
@@ -261,6 +294,7 @@ Status LogWriter::write(bool harden, u64 *wrote) {
   }
   const Lsn durable = shared_->end.load(std::memory_order_relaxed);
   const Lsn begin = end_ = state_.end.load(std::memory_order_relaxed);
+  LS_ASSERT(durable <= begin);   // WAL-4
   durable_ = shared_->config.fsync ? durable : 0;
   commits_ = false;
   const Gsn complete = target_ = collect();
@@ -270,13 +304,17 @@ Status LogWriter::write(bool harden, u64 *wrote) {
     publish_hardened(complete);
     return kOk;
   }
-  // Somebody syncs it already, and wakes who waits for it.  Before the log ends it is not relied on.
-  if (!writes && state_.syncing_to.load(std::memory_order_relaxed) >= begin && !shared_->stop.load(std::memory_order_acquire)) return kOk;
+  // It is being synced already, by a worker or the committer, which wakes the waiting ones then.
+  // Before the log ends that is not relied on.
+  if (!writes && state_.syncing_to.load(std::memory_order_relaxed) >= begin &&
+      !shared_->stop.load(std::memory_order_acquire))
+    return kOk;
   started_ns_ = now_ns();
   state_.number.fetch_add(1, std::memory_order_relaxed);
   // Room first: nothing has left the buffers when there is none.
   u64 most = kRoundHeaderBytes;
-  for (const Collected &part : collected_) most += kRoundHeaderBytes + kMaxChunkHeadBytes + (part.to - part.from);
+  for (const Collected &part : collected_)
+    most += kRoundHeaderBytes + kMaxChunkHeadBytes + (part.to - part.from);
   if (!is_ours(most)) {
     Log::attach(shared_).kick();
     return kOk;
@@ -298,30 +336,35 @@ Status LogWriter::write(bool harden, u64 *wrote) {
   if (only_made_room_) return kOk;
   must_finish_ = true;
   written_max_ = state_.max_written;
-  // Sequentially consistent, as LogAppender::wait_hardened: who finds his commit under way is woken by us.
+  // Sequentially consistent, as LogAppender::wait_hardened: a worker that finds its commit under
+  // way is woken when this sync ends.
   state_.syncing.fetch_add(1, std::memory_order_seq_cst);
   state_.syncing_gsn.store(complete, std::memory_order_seq_cst);
   state_.syncing_to.store(end_, std::memory_order_relaxed);
   return kOk;
 }
 
-// Without the mutex: the sync, while somebody else may write the next round.
+// Without the mutex: the sync, while another worker or the committer may write the next round.
 Status LogWriter::finish() noexcept {
   hand_over();
   Status status = sync();
   if (!ok(status)) {
-    FutexGuard guard(state_.mutex);
+    const std::lock_guard guard(state_.mutex);
     status = fail_log(status);
-  } else if (!shared_->failed.load(std::memory_order_acquire)) {   // else all wait for the host's PANIC
+  } else if (!shared_->failed.load(
+                 std::memory_order_acquire)) {  // else all wait for the host's PANIC
     publish(target_);
     const u64 lately = state_.lately_ns.load(std::memory_order_relaxed);
-    state_.lately_ns.store(lately + (now_ns() - started_ns_) / kRoundsLately - lately / kRoundsLately, std::memory_order_relaxed);
+    state_.lately_ns.store(
+        lately + (now_ns() - started_ns_) / kRoundsLately - lately / kRoundsLately,
+        std::memory_order_relaxed);
   }
+  LS_ASSERT(state_.syncing.load(std::memory_order_relaxed) > 0);
   state_.syncing.fetch_sub(1, std::memory_order_seq_cst);
   return status;
 }
 
-// ---- whose turn it is
+// ---- the next one to write a round
 
 void pause_for_append(u32 times) {
   if (times < kBlockedYields) {
@@ -332,37 +375,47 @@ void pause_for_append(u32 times) {
   }
 }
 
-// A sync costs the same for one commit and for many, much of it CPU.  So who is about to write a round sleeps until a quarter of those who
-// have waited for a commit lately, and are in none of the rounds that are being synced, are in line for this one; the others have the CPU
-// meanwhile.  At most for as long as a round takes.
-// Who commits alone never waits, where CPUs are to spare most are in line already when a round ends, and where on average less than
-// one has joined lately it is not worth it: to wait makes a commit later, to be joined by one spares a sync.
+// A sync costs the same for one commit and for many, much of it CPU.  So a worker that is about to
+// write a round sleeps until a quarter of the workers that have waited for a commit lately, and are
+// in none of the rounds that are being synced, are in line for this one; the others have the CPU
+// meanwhile.  At most for as long as a round takes.  A worker that commits alone never waits.
+// Where CPUs are to spare most are in line already when a round ends.  Where on average less than
+// one has joined lately it is not worth it: to wait makes a commit later, to be joined by one
+// spares a sync.
 // delay_us: in any case, for all of them and for one at least.
 void LogWriter::gather(u32 delay_us) {
+  LS_ASSERT(state_.mutex.is_locked());
   const u32 number = state_.number.load(std::memory_order_relaxed);
   const u32 slots = shared_->slots_used.load(std::memory_order_acquire);
-  u32 company = 0;
+  u32 group = 0;
   for (u32 i = 0; i < slots; i++) {
     const LogSlot &slot = shared_->slots()[i];
     const u32 waited_in = slot.waited_in.load(std::memory_order_relaxed);
-    company += waited_in != 0 && number - waited_in < kCompanyRounds && !(slot.wait_gsn.load(std::memory_order_relaxed) & kUnderWay);
+    group += waited_in != 0 && number - waited_in < kCommitGroupRounds &&
+             !(slot.wait_gsn.load(std::memory_order_relaxed) & kUnderWay);
   }
-  const u32 wanted = delay_us ? std::max(company, 2u) : (company + 3) / 4;
-  const i64 patience_us = delay_us ? delay_us : static_cast<i64>(std::min(state_.lately_ns.load(std::memory_order_relaxed), kMostGatherNs) / 1000);
+  const u32 wanted = delay_us ? std::max(group, 2u) : (group + 3) / 4;
+  const i64 patience_us =
+      delay_us
+          ? delay_us
+          : static_cast<i64>(
+                std::min(state_.lately_ns.load(std::memory_order_relaxed), kMostGatherNs) / 1000);
   if (wanted < 2 || patience_us == 0) return;
   if (delay_us == 0 && state_.joined < kRoundsLately && number % kTryAgainRounds != 0) return;
   // Sequentially consistent, as LogAppender::join_line.
-  shared_->company_wanted.store(wanted, std::memory_order_seq_cst);
+  shared_->commit_group_wanted.store(wanted, std::memory_order_seq_cst);
   const u32 before = shared_->in_line.load(std::memory_order_seq_cst);
   if (before < wanted) {
-    futex_wait(&shared_->company_wanted, wanted, patience_us);
-    const u32 now = std::max(before, shared_->in_line.load(std::memory_order_relaxed));   // who is interrupted leaves
+    futex_wait(&shared_->commit_group_wanted, wanted, patience_us);
+    // an interrupted worker leaves the line
+    const u32 now = std::max(before, shared_->in_line.load(std::memory_order_relaxed));
     state_.joined += now - before - state_.joined / kRoundsLately;
   }
-  shared_->company_wanted.store(0, std::memory_order_relaxed);
+  shared_->commit_group_wanted.store(0, std::memory_order_relaxed);
 }
 
-// The round is written and its sync begins: who is in it leaves the line, and one who came too late for it may begin the next.
+// The round is written and its sync begins: the workers with their commits in it leave the line,
+// and one that came too late for it may begin the next.
 void LogWriter::hand_over() {
   if (shared_->in_line.load(std::memory_order_seq_cst) == 0) return;
   LogSlot *next = nullptr;
@@ -373,25 +426,27 @@ void LogWriter::hand_over() {
     if (gsn == 0 || (gsn & kUnderWay)) continue;
     if (gsn > target_) {
       if (!slot.is_drained() || blocked_by_append_) next = &slot;
-    } else if (slot.wait_gsn.compare_exchange_strong(gsn, gsn | kUnderWay, std::memory_order_seq_cst)) {
+    } else if (slot.wait_gsn.compare_exchange_strong(gsn, gsn | kUnderWay,
+                                                     std::memory_order_seq_cst)) {
       shared_->leave_line(gsn);
     }
   }
   wake_next(next);
 }
 
-// Who has begun the next round already, or is to end one before that, looks again.
+// Nothing to do where the next round has begun already, or one of many syncs has to end before:
+// that round's end looks again.
 void LogWriter::wake_next(LogSlot *next) {
-  if (!next || state_.mutex.load(std::memory_order_seq_cst) != 0) return;
+  if (!next || state_.mutex.is_locked()) return;
   if (state_.syncing.load(std::memory_order_seq_cst) >= kMostSyncing) return;
   next->wake.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(&next->wake, 1);
 }
 
-// Wakes all workers whose wait is over, and one whose record came too late for this round (or was
-// held up by an append that had not ended): that one writes the next round.
-// wait_gsn: sequentially consistent on both sides, after the mutex was released and the sync has ended: a waiter that we do not
-// see here sees that.
+// Wakes all workers that need not wait any more, and one with a record that came too late for this
+// round (or was held up by an append that had not ended): that one writes the next round.
+// wait_gsn: sequentially consistent on both sides, after the mutex was released and the sync has
+// ended: a waiter that is not seen here sees that.
 void LogWriter::wake_waiters(const LogSlot *self) {
   if (shared_->waiters.load(std::memory_order_seq_cst) == 0) return;
   const Gsn hardened = shared_->hardened.load(std::memory_order_seq_cst);
@@ -402,7 +457,8 @@ void LogWriter::wake_waiters(const LogSlot *self) {
     Gsn gsn = slot.wait_gsn.load(std::memory_order_seq_cst);
     if (gsn == 0 || &slot == self) continue;
     if ((gsn & ~kUnderWay) > hardened) {
-      if (!(gsn & kUnderWay) && (!slot.is_drained() || only_made_room_ || blocked_by_append_)) next = &slot;
+      if (!(gsn & kUnderWay) && (!slot.is_drained() || only_made_room_ || blocked_by_append_))
+        next = &slot;
     } else if (slot.wait_gsn.compare_exchange_strong(gsn, 0, std::memory_order_seq_cst)) {
       shared_->leave_line(gsn);
       slot.wake.fetch_add(1, std::memory_order_seq_cst);
@@ -414,10 +470,12 @@ void LogWriter::wake_waiters(const LogSlot *self) {
 
 Status LogWriter::round(bool harden, u64 *wrote) {
   std::lock_guard ours(whose_);
-  if (shared_->company_wanted.exchange(0, std::memory_order_relaxed) != 0) futex_wake(&shared_->company_wanted, 1);   // enough waited
+  // enough waited
+  if (shared_->commit_group_wanted.exchange(0, std::memory_order_relaxed) != 0)
+    futex_wake(&shared_->commit_group_wanted, 1);
   Status status;
   {
-    const FutexGuard guard(state_.mutex);
+    const std::lock_guard guard(state_.mutex);
     status = write(harden, wrote);
   }
   if (must_finish_) status = finish();
@@ -426,10 +484,11 @@ Status LogWriter::round(bool harden, u64 *wrote) {
 }
 
 bool LogWriter::try_round(const LogSlot *self, u32 delay_us) {
-  if (state_.syncing.load(std::memory_order_seq_cst) >= kMostSyncing || !futex_try_lock(state_.mutex)) return false;
+  if (state_.syncing.load(std::memory_order_seq_cst) >= kMostSyncing || !state_.mutex.try_lock())
+    return false;
   Status status;
   {
-    const FutexGuard guard(state_.mutex, std::adopt_lock);
+    const std::lock_guard guard(state_.mutex, std::adopt_lock);
     gather(delay_us);
     u64 wrote;
     status = write(true, &wrote);
@@ -448,8 +507,8 @@ Status Log::commit_round(u64 *wrote) {
 
 namespace {
 
-// Fills the next segment while the committer still writes the present one.  Failures are left to the committer: it
-// meets them when it needs the segment.
+// Fills the next segment while the committer still writes the present one.  Failures are left to
+// the committer: it meets them when it needs the segment.
 class SpareMaker {
  public:
   explicit SpareMaker(LogSegments &segments) : segments_(segments) {}
@@ -461,10 +520,12 @@ class SpareMaker {
   Status start() {
     return thread_.start("ls log segment", [this] { run(); });
   }
-  // See to it that there is a segment behind that of lsn; false when there is none because the disk is full.
+  // See to it that there is a segment behind that of lsn; false when there is none because the disk
+  // is full.
   bool want(Lsn lsn) {
     if (segments_.has_spare(lsn)) return true;
-    if (wanted_.load(std::memory_order_acquire) == kIdle && now_ms() >= not_before_ms_.load(std::memory_order_relaxed)) {
+    if (wanted_.load(std::memory_order_acquire) == kIdle &&
+        now_ms() >= not_before_ms_.load(std::memory_order_relaxed)) {
       lsn_.store(lsn, std::memory_order_relaxed);
       wanted_.store(kWork, std::memory_order_release);  // pairs with the load in run()
       futex_wake_all(&wanted_);
@@ -483,10 +544,12 @@ class SpareMaker {
         futex_wait(&wanted_, kIdle, -1);
         continue;
       }
-      const Status status = with_memory([&] { return segments_.make_spare(lsn_.load(std::memory_order_relaxed)); });
+      const Status status =
+          with_memory([&] { return segments_.make_spare(lsn_.load(std::memory_order_relaxed)); });
       if (!ok(status)) not_before_ms_.store(now_ms() + kSpareRetryMs, std::memory_order_relaxed);
       full_.store(code(status) == LS_NO_SPACE, std::memory_order_relaxed);
-      wanted_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel);  // unless told to quit meanwhile
+      // unless told to quit meanwhile
+      wanted_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel);
     }
   }
 
@@ -511,10 +574,13 @@ Status Log::run_committer(u32 idle_ms) {
   for (;;) {
     bool stopping = shared_->stop.load(std::memory_order_acquire) != 0;
     // Before collecting: a kick from here on starts another round.  Acquire pairs with wake().
-    const bool kicked = kick.exchange(kCommitterAwake, std::memory_order_acq_rel) == kCommitterKicked;
-    // Acquire pairs with kick().  Who only wants room does not keep what others have logged from being hardened in its time: those
-    // who kick for that are heard here, commits are seen in the round, and when nobody kicks any more everything is.
-    const bool harden = shared_->harden_wanted.exchange(0, std::memory_order_acq_rel) != 0 || !kicked || stopping;
+    const bool kicked =
+        kick.exchange(kCommitterAwake, std::memory_order_acq_rel) == kCommitterKicked;
+    // Acquire pairs with kick().  Workers that only want room do not keep what others have logged
+    // from being hardened in its time: kicks for that are heard here, commits are seen in the
+    // round, and when no kick comes any more everything is hardened.
+    const bool harden =
+        shared_->harden_wanted.exchange(0, std::memory_order_acq_rel) != 0 || !kicked || stopping;
     u64 wrote;
     Status status = writer->round(harden, &wrote);
     const bool full = code(status) == LS_NO_SPACE;
@@ -530,8 +596,10 @@ Status Log::run_committer(u32 idle_ms) {
       continue;
     }
     if (stopping) break;  // that was the round after the last append
-    shared_->low_space.store(!spares.want(shared_->round.end.load(std::memory_order_acquire)), std::memory_order_relaxed);
-    if (!later && writer->blocked_by_append() && shared_->waiters.load(std::memory_order_relaxed) > 0) {
+    shared_->low_space.store(!spares.want(shared_->round.end.load(std::memory_order_acquire)),
+                             std::memory_order_relaxed);
+    if (!later && writer->blocked_by_append() &&
+        shared_->waiters.load(std::memory_order_relaxed) > 0) {
       pause_for_append(blocked++);
       continue;
     }

@@ -49,7 +49,8 @@ std::shared_ptr<LogWriter> log_writer_of(LogShared *shared) {
 }
 
 size_t Log::arena_bytes(const LogConfig &config) {
-  return LogShared::slots_offset() + config.slots * (sizeof(LogSlot) + static_cast<size_t>(config.buffer_bytes));
+  return LogShared::slots_offset() +
+         config.slots * (sizeof(LogSlot) + static_cast<size_t>(config.buffer_bytes));
 }
 
 void Log::create(void *arena, const LogConfig &config) {
@@ -80,9 +81,13 @@ bool Log::failed() const { return shared_->failed.load(std::memory_order_acquire
 
 // ---- positions
 
-// Samples ascend in both members.  When the table is full every second one goes and the distance doubles.
+// Samples ascend in both members.  When the table is full every second one goes and the distance
+// doubles.
 void log_add_position(PositionTable &table, Lsn lsn, Gsn max_before) {
-  FutexGuard guard(table.mutex);
+  const std::lock_guard guard(table.mutex);
+  [[maybe_unused]] const PositionSample *last =
+      table.count > 0 ? &table.samples[table.count - 1] : nullptr;
+  LS_ASSERT(!last || (last->lsn <= lsn && last->max_before <= max_before));   // SLOT-4
   if (table.count > 0 && lsn - table.samples[table.count - 1].lsn < table.interval) return;
   if (table.count == kPositionSamples) {
     for (u32 i = 1; i < kPositionSamples / 2; i++) table.samples[i] = table.samples[2 * i];
@@ -94,7 +99,7 @@ void log_add_position(PositionTable &table, Lsn lsn, Gsn max_before) {
 
 Lsn Log::position_of(Gsn gsn) const {
   PositionTable &table = shared_->positions;
-  FutexGuard guard(table.mutex);
+  const std::lock_guard guard(table.mutex);
   if (table.max_written < gsn) return table.end;
   u32 low = 0, high = table.count;  // samples before `low` have max_before < gsn
   while (low < high) {
@@ -110,15 +115,16 @@ Lsn Log::position_of(Gsn gsn) const {
 
 // ---- waiting
 
-// The exchange orders this thread's published records before the committer's next collect: either the committer's own
-// exchange comes later and acquires ours, or it came before and the word stays "kicked" for its next turn.
+// The exchange orders this thread's published records before the committer's next collect: either
+// the committer's own exchange comes later and acquires this one, or it came before and the word
+// stays "kicked" for its next turn.
 void Log::wake() {
   if (shared_->kick.exchange(kCommitterKicked, std::memory_order_acq_rel) == kCommitterSleeping) {
     futex_wake(&shared_->kick, 1);
   }
 }
 
-// The release half pairs with the committer's exchange: who sees the wish sees the records, too.
+// The release half pairs with the committer's exchange: which sees the records with the wish.
 void Log::kick() {
   shared_->harden_wanted.store(1, std::memory_order_release);
   wake();
@@ -126,8 +132,9 @@ void Log::kick() {
 
 void Log::drain() { wake(); }
 
-// watchers, hardened_seq: sequentially consistent on both sides.  Either the look of a round's end at `watchers` sees us, or our
-// look at `hardened_seq` sees its advance and the futex does not sleep.
+// watchers, hardened_seq: sequentially consistent on both sides.  Either the look of a round's end
+// at `watchers` sees this thread, or its look at `hardened_seq` sees the advance and the futex does
+// not sleep.
 bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
   if (hardened() >= gsn) return true;
   shared_->waiters.fetch_add(1, std::memory_order_seq_cst);
@@ -137,8 +144,10 @@ bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
   for (;;) {
     u32 seq = shared_->hardened_seq.load(std::memory_order_seq_cst);
     done = hardened() >= gsn;
-    if (done || interrupt_pending(interrupt) || shared_->stopped.load(std::memory_order_acquire)) break;
-    futex_wait_interruptible(&shared_->hardened_seq, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
+    if (done || interrupt_pending(interrupt) || shared_->stopped.load(std::memory_order_acquire))
+      break;
+    futex_wait_interruptible(&shared_->hardened_seq, seq,
+                             interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
   }
   shared_->watchers.fetch_sub(1, std::memory_order_relaxed);
   shared_->waiters.fetch_sub(1, std::memory_order_relaxed);
@@ -148,23 +157,25 @@ bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
 // ---- the committing process
 
 Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
-  auto segments = std::make_unique<LogSegments>(shared_->config.dir, shared_->config.segment_bytes, shared_->config.fsync,
-                                                &shared_->ready_until);
+  auto segments = std::make_unique<LogSegments>(shared_->config.dir, shared_->config.segment_bytes,
+                                                shared_->config.fsync, &shared_->ready_until);
   LS_TRY(segments->open(lsn));
   RoundState &round = shared_->round;
+  LS_ASSERT(run > round.run);   // WAL-6
   round.run = run;
   round.complete = round.persisted = round.max_written = gsn;
   round.end.store(lsn, std::memory_order_relaxed);
   round.syncing_gsn.store(0, std::memory_order_relaxed);
   round.syncing_to.store(0, std::memory_order_relaxed);
-  // Nobody appends yet, so relaxed will do; workers see it through whatever tells them that the store is ready.
+  // No worker appends yet, so relaxed will do; workers see it through whatever tells them that the
+  // store is ready.
   shared_->counter.store(gsn, std::memory_order_relaxed);
   shared_->end.store(lsn, std::memory_order_relaxed);
   shared_->stop.store(0, std::memory_order_relaxed);
   shared_->stopped.store(0, std::memory_order_relaxed);
   shared_->hardened.store(gsn, std::memory_order_release);
   {
-    FutexGuard guard(shared_->positions.mutex);
+    const std::lock_guard guard(shared_->positions.mutex);
     shared_->positions.count = 0;
     shared_->positions.end = lsn;
     shared_->positions.max_written = gsn;
@@ -189,7 +200,7 @@ Status Log::truncate(Lsn lsn) {
   PositionTable &table = shared_->positions;
   {
     // Samples before the one at or below lsn are of no use any more.
-    FutexGuard guard(table.mutex);
+    const std::lock_guard guard(table.mutex);
     u32 keep = 0;
     while (keep + 1 < table.count && table.samples[keep + 1].lsn <= lsn) keep++;
     for (u32 i = keep; i < table.count; i++) table.samples[i - keep] = table.samples[i];
@@ -200,9 +211,14 @@ Status Log::truncate(Lsn lsn) {
 
 Log::Stats Log::stats() const {
   constexpr auto relaxed = std::memory_order_relaxed;
-  return {shared_->stat_bytes.load(relaxed), shared_->stat_rounds.load(relaxed), shared_->stat_fsyncs.load(relaxed),
-          shared_->stat_fsync_ns.load(relaxed), shared_->stat_commits.load(relaxed),
-          shared_->stat_commits_held.load(relaxed), shared_->stat_counted.load(relaxed), shared_->stat_remote_by_page.load(relaxed),
+  return {shared_->stat_bytes.load(relaxed),
+          shared_->stat_rounds.load(relaxed),
+          shared_->stat_fsyncs.load(relaxed),
+          shared_->stat_fsync_ns.load(relaxed),
+          shared_->stat_commits.load(relaxed),
+          shared_->stat_commits_held.load(relaxed),
+          shared_->stat_counted.load(relaxed),
+          shared_->stat_remote_by_page.load(relaxed),
           shared_->stat_remote_by_transaction.load(relaxed)};
 }
 

@@ -1,16 +1,17 @@
 // log.hpp - the write-ahead log: a buffer per worker slot, one total order, group commit
 // (LeanStore paper section 7.1; "Rethinking Logging, Checkpoints, and Recovery", SIGMOD 2020).
 //
-// Total order.  One counter hands out GSNs; a commit is a record like any other, so "hardened up to G" answers
-// every question: a transaction is durable when G >= its commit's GSN; a page may be written when G >= the page's
-// GSN; what recovery keeps is the prefix up to G.  (The paper uses per-page Lamport GSNs and two watermarks; one
-// fetch_add per record replaces both; docs/decisions/0002.)
+// Total order.  One counter hands out GSNs; a commit is a record like any other, so "hardened up to
+// G" answers every question: a transaction is durable when G >= its commit's GSN; a page may be
+// written when G >= the page's GSN; what recovery keeps is the prefix up to G.  (The paper uses
+// per-page Lamport GSNs and two watermarks; one fetch_add per record replaces both;
+// docs/decisions/0002.)
 //
 // Appending takes no lock.  Protocol (pairs with the committer's collect):
-//   L1  appending_ := counter + 1 (a lower bound), then gsn := ++counter, then bytes, then published_ (release),
-//       then appending_ := 0.
-//   L2  the committer reads the counter first, then per slot appending_, then published_.
-//       complete_gsn = min(counter read, every nonzero bound - 1).
+//   LOG-1  appending_ := counter + 1 (a lower bound), then gsn := ++counter, then bytes, then
+//          published_ (release), then appending_ := 0.
+//   LOG-2  the committer reads the counter first, then per slot appending_, then published_.
+//          complete_gsn = min(counter read, every nonzero bound - 1).
 //
 // Space: reserve() before any latch is taken; append never waits.
 #pragma once
@@ -29,7 +30,8 @@ namespace ls {
 class Dependencies;  // dependencies.hpp
 class LogWriter;   // log_writer.hpp
 struct LogSlot;    // log_slot.hpp: ring buffer and the words above, in the arena
-struct LogShared;  // in the arena: counter, hardened watermark, LSNs, futexes, segment table, counters
+// in the arena: counter, hardened watermark, LSNs, futexes, segment table, counters
+struct LogShared;
 
 struct LogConfig {
   u32 slots;             // host and engine slots together
@@ -50,42 +52,50 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   Gsn last_gsn() const;       // drawn so far
   Gsn hardened() const;       // complete_gsn of the last durable round
   Lsn end() const;            // stream position after the last durable round
-  Lsn durable_end() const;    // the same, 0 without fsync: then a crash of the machine may lose it and that is no damage
-  // Every record with a GSN >= gsn lies at or after this position, which is the start of a round or end() (used to
-  // truncate).  0 when it may lie before what this run has written: the redo position then stays where it is, so callers
-  // take the maximum with it.
+  // the same, 0 without fsync: then a crash of the machine may lose it and that is no damage
+  Lsn durable_end() const;
+  // Every record with a GSN >= gsn lies at or after this position, which is the start of a round or
+  // end() (used to truncate).  0 when it may lie before what this run has written: the redo
+  // position then stays where it is, so callers take the maximum with it.
   Lsn position_of(Gsn gsn) const;
 
-  // ---- waiting (holding no latch). Wakes the committer; a worker waits for its own commits by LogAppender.  interrupt may be null; false when it was raised, or when the
-  // committer has ended in good order.  After a failed write or sync it never returns true: it waits for the host's
+  // ---- waiting (holding no latch). Wakes the committer; a worker waits for its own commits by
+  // LogAppender.  interrupt may be null; false when it was raised, or when the committer has ended
+  // in good order.  After a failed write or sync it never returns true: it waits for the host's
   // PANIC or the interrupt flag, so that nothing is acknowledged.
   bool wait_hardened(Gsn gsn, const volatile int *interrupt);
   void kick();                // there is something to harden; does not wait
-  void drain();               // room is wanted in a log buffer: its records need not become durable at once
+  // room is wanted in a log buffer: its records need not become durable at once
+  void drain();
   // ---- committer: engine thread
-  // Continue the stream at `lsn` (LogImage::end; 0 in a new store) with GSNs after `gsn` (at least LogImage::max_gsn).
-  // `run` must be greater than LogImage::run, also when a recovery is repeated: records of an earlier run that its
-  // recovery cut off are told from this run's by it.  Makes the directory.  In the process whose threads commit and truncate.
+  // Continue the stream at `lsn` (LogImage::end; 0 in a new store) with GSNs after `gsn` (at least
+  // LogImage::max_gsn).  `run` must be greater than LogImage::run, also when a recovery is
+  // repeated: records of an earlier run that its recovery cut off are told from this run's by it.
+  // Makes the directory.  In the process that has the threads which commit and truncate.
   Status open_for_append(Lsn lsn, Gsn gsn, u64 run);
   // Drop what open_for_append holds in this process (descriptors, buffer); no committer may run.
   void close_for_append();
-  // One round: collect, write, fdatasync (with that of rounds before that were only written), publish, wake.  *wrote: bytes.  Also
-  // callable by a test's thread.
+  // One round: collect, write, fdatasync (with that of rounds before that were only written),
+  // publish, wake.  *wrote: bytes.  Also callable by a test's thread.
   // LS_NO_SPACE: no room for a further segment, LS_NO_MEMORY: nothing was taken from the buffers,
   // call again.  Any other failure is final.
   Status commit_round(u64 *wrote);
-  // Loop of the committer thread until stop(): rounds when kicked (to drain: perhaps without a sync), at least every `idle_ms`
-  // without a kick when anything is unhardened, and a last one.  A failed write or sync ends it with the status (the host PANICs).  A full disk does not:
-  // it tries again, and writers that need buffer space meanwhile get LS_NO_SPACE.
+  // Loop of the committer thread until stop(): rounds when kicked (to drain: perhaps without a
+  // sync), at least every `idle_ms` without a kick when anything is unhardened, and a last one.  A
+  // failed write or sync ends it with the status (the host PANICs).  A full disk does not: it tries
+  // again, and writers that need buffer space meanwhile get LS_NO_SPACE.
   Status run_committer(u32 idle_ms);
   void stop();
   bool failed() const;        // a write or sync failed: nothing will be hardened any more
   // Remove or recycle segments wholly before lsn (<= end()).
   Status truncate(Lsn lsn);
 
-  struct Stats { u64 bytes, rounds, fsyncs, fsync_ns, commits, commits_held, counted, remote_by_page, remote_by_transaction; };
+  struct Stats {
+    u64 bytes, rounds, fsyncs, fsync_ns, commits, commits_held, counted, remote_by_page,
+        remote_by_transaction;
+  };
   Stats stats() const;
-  // Of a commit, by those who are asked to (dependencies.hpp).
+  // Of a commit, by workers that are asked to (dependencies.hpp).
   void count_dependencies(bool by_page, bool by_transaction);
 
   LogShared *shared() const { return shared_; }
@@ -102,20 +112,22 @@ class LogAppender {
  public:
   LogAppender(Log log, u32 slot);
   ~LogAppender();
-  // Room for records of `bytes` in total (incl. headers), at most half the buffer; waits for the committer.  No latch
-  // held, no record being built.  Up to a quarter of the buffer stays available across reserve+append of callees.
-  // LS_INTERRUPTED, LS_NO_SPACE (log disk full), LS_IO_ERROR (log failed).
-  // Urgent is what must not be refused or brings space back: undo, the end of a transaction, a checkpoint.  It never gets
-  // LS_NO_SPACE, it waits; others get it while there still is a segment left for the urgent.  Without an interrupt
-  // flag a reservation is urgent, too.
+  // Room for records of `bytes` in total (incl. headers), at most half the buffer; waits for the
+  // committer.  No latch held, no record being built.  Up to a quarter of the buffer stays
+  // available across reserve+append of callees.  LS_INTERRUPTED, LS_NO_SPACE (log disk full),
+  // LS_IO_ERROR (log failed).  Urgent is what must not be refused or brings space back: undo, the
+  // end of a transaction, a checkpoint.  It never gets LS_NO_SPACE, it waits; others get it while
+  // there still is a segment left for the urgent.  Without an interrupt flag a reservation is
+  // urgent, too.
   Status reserve(u32 bytes, const volatile int *interrupt);
   void set_urgent(bool urgent) { urgent_ = urgent; }
-  // Lives as long as the appender; null: nobody wants to know what it waits for.
+  // Lives as long as the appender; null: the host does not want to know what it waits for.
   void report_waits(const HostWaits *waits) { waits_ = waits; }
   // The same, of what it depends on.
   void report_draws(Dependencies *dependencies) { dependencies_ = dependencies; }
 
-  // Build one record: start, the numbers of its kind, any number of op()/raw(), finish.  Never waits, never fails after reserve().
+  // Build one record: start, the numbers of its kind, any number of op()/raw(), finish.  Never
+  // waits, never fails after reserve().
   void start(RecordKind kind);
   void number(u64 value);
   void op(FileNo file, PageNo page, u8 code, std::span<const u8> a, std::span<const u8> b = {},
@@ -124,8 +136,8 @@ class LogAppender {
   Gsn finish();      // draws the GSN, publishes
   void abandon();    // drop the record being built
 
-  // As Log::wait_hardened, but writes the round itself when nobody else does; after waiting for other commits so long (0: see
-  // LogWriter::gather).
+  // As Log::wait_hardened, but writes the round itself when no other worker nor the committer does;
+  // after waiting for other commits so long (0: see LogWriter::gather).
   bool wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us = 0);
 
   const ls_log_counts &counts() const { return counts_; }

@@ -1,9 +1,10 @@
-// A worker's side of its slot.  Owner of the slot's first cache line; see log.hpp for L1, L2 and
-// group_commit.cpp for the other side.
+// A worker's side of its slot.  Owner of the slot's first cache line; see log.hpp for LOG-1, LOG-2
+// and group_commit.cpp for the other side.
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "os/futex.hpp"
 #include "wal/dependencies.hpp"
@@ -27,7 +28,8 @@ LogAppender::LogAppender(Log log, u32 slot)
   // Before the first GSN is drawn; the committer reads it after the counter (see collect).
   std::atomic<u32> &used = log_.shared()->slots_used;
   u32 seen = used.load(std::memory_order_relaxed);
-  while (seen < slot + 1 && !used.compare_exchange_weak(seen, slot + 1, std::memory_order_acq_rel)) {
+  while (seen < slot + 1 &&
+         !used.compare_exchange_weak(seen, slot + 1, std::memory_order_acq_rel)) {
   }
 }
 
@@ -36,8 +38,11 @@ LogAppender::~LogAppender() = default;
 // ---- space
 
 u64 LogAppender::space() const {
-  // Acquire pairs with the committer's store after it has copied: what we overwrite is not read any more.
-  return slot_->drained.load(std::memory_order_acquire) + mask_ + 1 - position_;
+  // Acquire pairs with the committer's store after it has copied: what the owner overwrites is not
+  // read any more.
+  const u64 drained = slot_->drained.load(std::memory_order_acquire);
+  LS_ASSERT(drained <= position_ && position_ - drained <= mask_ + 1);   // SLOT-1
+  return drained + mask_ + 1 - position_;
 }
 
 Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
@@ -58,14 +63,16 @@ Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
   return kOk;
 }
 
-Status LogAppender::no_space() const { return fail(LS_NO_SPACE, "no space left for the log in \"%s\"", log_.shared()->config.dir); }
+Status LogAppender::no_space() const {
+  return fail(LS_NO_SPACE, "no space left for the log in \"%s\"", log_.shared()->config.dir);
+}
 
 Status LogAppender::wait_for_space(u64 need, const volatile int *interrupt, bool refusable) {
   WaitReport report(waits_, LS_WAIT_LOG_SPACE);
   Status status = kOk;
   for (;;) {
-    // Sequentially consistent on both sides (LogWriter::stage): either the committer sees that we wait, or we see what it
-    // drained or the sequence that it advanced.
+    // Sequentially consistent on both sides (LogWriter::stage): either the committer sees that the
+    // owner waits, or the owner sees what was drained or the sequence that was advanced.
     slot_->space_waiting.store(1, std::memory_order_seq_cst);
     const u32 seq = slot_->space_seq.load(std::memory_order_seq_cst);
     const u64 free = slot_->drained.load(std::memory_order_seq_cst) + mask_ + 1 - position_;
@@ -109,7 +116,8 @@ void LogAppender::number(u64 value) {
   append(bytes, put_varint(bytes, value));
 }
 
-void LogAppender::op(FileNo file, PageNo page, u8 code, std::span<const u8> a, std::span<const u8> b, std::span<const u8> c) {
+void LogAppender::op(FileNo file, PageNo page, u8 code, std::span<const u8> a,
+                     std::span<const u8> b, std::span<const u8> c) {
   const size_t bytes = a.size() + b.size() + c.size();
   LS_CHECK(bytes <= kMaxRecordBytes, "log record is too large");
   u8 head[kMaxOpHeadBytes];
@@ -123,9 +131,12 @@ void LogAppender::raw(std::span<const u8> bytes) { append(bytes.data(), bytes.si
 
 void LogAppender::abandon() { building_ = false; }
 
-// The record is complete but for its head.  Release pairs with the committer's acquire in collect: the bytes first; and with the next
-// owner's acquire: last_gsn first.
+// The record is complete but for its head.  Release pairs with the committer's acquire in collect:
+// the bytes first; and with the next owner's acquire: last_gsn first.
 void LogAppender::publish(Gsn gsn) {
+  const u64 published = slot_->published.load(std::memory_order_relaxed);
+  LS_CHECK(published == position_, "a log slot has two owners");   // SLOT-2
+  LS_ASSERT(gsn > slot_->last_gsn);   // LOG-1
   u8 head[kMaxRecordHeadBytes];
   const u32 head_bytes = store_record_head(kind_, used_, gsn, slot_->last_gsn, head);
   u8 *begin = record_.get() + kMaxRecordHeadBytes - head_bytes;
@@ -146,12 +157,16 @@ void LogAppender::publish(Gsn gsn) {
 
 Gsn LogAppender::finish() {
   LS_CHECK(building_, "no log record has been started");
+  LS_ASSERT(slot_->appending.load(std::memory_order_relaxed) == 0);   // LOG-1
   std::atomic<Gsn> &counter = log_.shared()->counter;
-  // L1.  The bound is at most the GSN drawn below, however stale the load.  The release half of the fetch_add keeps the
-  // store before it; pairs with the committer's acquire of the counter: who sees our GSN there sees the bound or
-  // something later.  Each store to `appending` is a release: who reads it sees everything published before it.
+  // LOG-1.  The bound is at most the GSN drawn below, however stale the load.  The release half of
+  // the fetch_add keeps the store before it; pairs with the committer's acquire of the counter:
+  // when that shows this GSN the committer sees the bound or something later.  Each store to
+  // `appending` is a release: with it the committer sees everything published before.
   slot_->appending.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   Gsn gsn = counter.fetch_add(1, std::memory_order_acq_rel) + 1;
+  LS_ASSERT(slot_->appending.load(std::memory_order_relaxed) <= gsn);   // LOG-1
+  LS_FAILPOINT(log_before_publish);
   publish(gsn);
   slot_->appending.store(0, std::memory_order_release);
   return gsn;
@@ -159,10 +174,11 @@ Gsn LogAppender::finish() {
 
 // ---- waiting for the own commit
 
-// True: there was a round, by us; look again whether the wait is over.
+// True: this worker has written a round; look again whether the wait is over.
 bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
   if (log_.failed()) return false;
-  if (log_.shared()->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) return false;   // that is under way
+  // that is under way
+  if (log_.shared()->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) return false;
   // Without memory for it the committer writes the round.
   if (!ok(with_memory([&] {
         if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
@@ -178,22 +194,28 @@ bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
   return true;
 }
 
-// Sequentially consistent, as LogWriter::gather: either it sees that we are in line, or we see that it wants company.
+// Sequentially consistent, as LogWriter::gather: either that sees this worker in line, or this one
+// sees that it waits for its commit group.
 void LogAppender::join_line(Gsn gsn) {
   LogShared *shared = log_.shared();
-  slot_->waited_in.store(shared->round.number.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  LS_ASSERT(gsn != 0 && gsn < kUnderWay);
+  LS_ASSERT(slot_->wait_gsn.load(std::memory_order_relaxed) == 0);
+  slot_->waited_in.store(shared->round.number.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
   if (shared->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) {
     slot_->wait_gsn.store(gsn | kUnderWay, std::memory_order_seq_cst);
     return;
   }
   const u32 line = shared->in_line.fetch_add(1, std::memory_order_seq_cst) + 1;
   slot_->wait_gsn.store(gsn, std::memory_order_seq_cst);
-  const u32 wanted = shared->company_wanted.load(std::memory_order_seq_cst);
+  const u32 wanted = shared->commit_group_wanted.load(std::memory_order_seq_cst);
   if (wanted == 0 || line < wanted) return;
-  if (shared->company_wanted.exchange(0, std::memory_order_seq_cst) != 0) futex_wake(&shared->company_wanted, 1);
+  if (shared->commit_group_wanted.exchange(0, std::memory_order_seq_cst) != 0)
+    futex_wake(&shared->commit_group_wanted, 1);
 }
 
-// wait_gsn first, then the mutex (in take_turn); a round's end the other way round: either it sees us, or we get the mutex.
+// wait_gsn first, then the mutex (in take_turn); a round's end the other way round: either it sees
+// this worker, or this worker gets the mutex.
 bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us) {
   if (log_.hardened() >= gsn) return true;
   LogShared *shared = log_.shared();
@@ -204,9 +226,11 @@ bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt, u32 dela
   for (;;) {
     const u32 seq = slot_->wake.load(std::memory_order_seq_cst);
     done = shared->hardened.load(std::memory_order_seq_cst) >= gsn;
-    if (done || interrupt_pending(interrupt) || shared->stopped.load(std::memory_order_acquire)) break;
+    if (done || interrupt_pending(interrupt) || shared->stopped.load(std::memory_order_acquire))
+      break;
     if (take_turn(gsn, delay_us, &blocked)) continue;
-    futex_wait_interruptible(&slot_->wake, seq, interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
+    futex_wait_interruptible(&slot_->wake, seq,
+                             interrupt ? kInterruptPollUs : kUninterruptedSleepUs);
   }
   shared->leave_line(slot_->wait_gsn.exchange(0, std::memory_order_seq_cst));
   shared->waiters.fetch_sub(1, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// log_bytes.hpp - how integers stand in the log: seven bits per byte, the lowest first, the top bit says that more follow; signed
-// ones zigzag.  Small numbers take one byte.  Whoever packs or reads anything in a log record does it by these two classes.
+// log_bytes.hpp - how integers stand in the log: seven bits per byte, the lowest first, the top bit
+// says that more follow; signed ones zigzag.  Small numbers take one byte.  Everything in a log
+// record is packed and read by these two classes.
 #pragma once
 #include <cstring>
 #include <span>
@@ -42,10 +43,12 @@ class LogPacker {
   u32 used_ = 0;
 };
 
-// Reads them back, trusting no byte.  After a failure everything reads as nothing: who has read all he wants looks at good().
+// Reads them back, trusting no byte.  After a failure everything reads as nothing: good() is looked
+// at once, when all has been read.
 class LogUnpacker {
  public:
-  explicit LogUnpacker(std::span<const u8> bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  explicit LogUnpacker(std::span<const u8> bytes)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   // At most `limit`.
   u64 number(u64 limit = ~u64{0}) {

@@ -17,11 +17,13 @@ Status LogFiles::get(u64 number, File **out) {
 
 Status LogFiles::open(Lsn from, Lsn to) {
   File *file;
-  for (u64 number = from / segment_bytes_; number * segment_bytes_ < to; number++) LS_TRY(get(number, &file));
+  for (u64 number = from / segment_bytes_; number * segment_bytes_ < to; number++)
+    LS_TRY(get(number, &file));
   return kOk;
 }
 
 Status LogFiles::read_block(Lsn lsn, u8 *block) {
+  LS_ASSERT(lsn % kLogBlockBytes == 0);
   File *file;
   LS_TRY(get(lsn / segment_bytes_, &file));
   size_t got;
@@ -32,6 +34,7 @@ Status LogFiles::read_block(Lsn lsn, u8 *block) {
 
 Status LogFiles::write(Lsn lsn, std::span<const u8> bytes) {
   LS_ASSERT(lsn % kLogBlockBytes == 0 && bytes.size() % kLogBlockBytes == 0);
+  LS_ASSERT(reinterpret_cast<u64>(bytes.data()) % kLogBlockBytes == 0);
   while (!bytes.empty()) {
     const u64 offset = lsn % segment_bytes_;
     const size_t n = static_cast<size_t>(std::min<u64>(bytes.size(), segment_bytes_ - offset));
@@ -47,7 +50,8 @@ Status LogFiles::write(Lsn lsn, std::span<const u8> bytes) {
 Status LogFiles::sync(Lsn from, Lsn to, u32 *files_synced) {
   *files_synced = 0;
   const u64 last = to / segment_bytes_;
-  for (u64 number = from / segment_bytes_; fsync_ && from < to && number * segment_bytes_ < to; number++) {
+  for (u64 number = from / segment_bytes_; fsync_ && from < to && number * segment_bytes_ < to;
+       number++) {
     File *file;
     LS_TRY(get(number, &file));
     LS_TRY(file->sync_data());

@@ -1,12 +1,12 @@
-// log_reader.hpp - reads the log back for recovery.  Trusts no byte: every length is checked against the round, a round
-// that does not verify is the end of the log.
+// log_reader.hpp - reads the log back for recovery.  Trusts no byte: every length is checked
+// against the round, a round that does not verify is the end of the log.
 #pragma once
 #include <deque>
 #include <optional>
 #include <vector>
 
 #include "wal/log.hpp"
-#include "wal/log_rounds.hpp"
+#include "wal/log_flushes.hpp"
 
 namespace ls {
 
@@ -30,16 +30,18 @@ struct LogExtent {
   u64 records = 0;                 // handed out
 };
 
-// The readable log from a place on, record by record in the total order.  Cut per run: of the records of a run only those at or below
-// the complete_gsn of that run's last whole round.  (A crash cut the others; the next run's recovery has undone what depended
-// on them and goes on counting behind them, so its larger complete_gsn must not bring them back.)
+// The readable log from a place on, record by record in the total order.  Cut per run: of the
+// records of a run only those at or below the complete_gsn of that run's last whole round.  (A
+// crash cut the others; the next run's recovery has undone what depended on them and goes on
+// counting behind them, so its larger complete_gsn must not bring them back.)
 //
-// Every record at or below a round's complete_gsn lies in that round or an earlier one (README.md, W1), so what is kept in memory are
-// the records behind the last complete_gsn, those that are being handed out, and what was since the last forget().
+// Every record at or below a round's complete_gsn lies in that round or an earlier one (README.md,
+// WAL-1), so what is kept in memory are the records behind the last complete_gsn, those that are
+// being handed out, and what was since the last forget().
 class LogReader {
  public:
-  // A round of a run before first_run is left over from a tail that was cut, and ends the log.  `to`: nothing behind is read, for a log
-  // that is being written.
+  // A round of a run before first_run is left over from a tail that was cut, and ends the log.
+  // `to`: nothing behind is read, for a log that is being written.
   LogReader(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, Lsn to = ~Lsn{0});
   // Null: there are no more.  A torn tail is not an error.  What is pointed to stays until pop().
   Status peek(const LogEntry **entry);
@@ -49,10 +51,11 @@ class LogReader {
   // When peek() has found the end.
   const LogExtent &extent() const { return extent_; }
 
-  // Then: a log that ends before known_end is damaged, and so is one with a later round that could not have been written before what
-  // is missing now was on disk: LS_CORRUPT.
+  // Then: a log that ends before known_end is damaged, and so is one with a later round that could
+  // not have been written before what is missing now was on disk: LS_CORRUPT.
   Status check_end(Lsn known_end);
-  // What was read becomes durable: it may so far be only in the page cache, and recovery builds on it.
+  // What was read becomes durable: it may so far be only in the page cache, and recovery builds on
+  // it.
   Status make_durable() { return stream_.sync(extent_.begin, extent_.end); }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/check.hpp"
 #include "base/crc32c.hpp"
 
 namespace ls {
@@ -25,10 +26,12 @@ constexpr size_t kCheckedFrom = offsetof(StoredRoundHeader, bytes);
 constexpr u32 kUnknown = ~u32{0};
 
 u32 checksum(Lsn lsn, const u8 *round, u32 bytes) {
-  return crc32c(crc32c(0, reinterpret_cast<const u8 *>(&lsn), sizeof lsn), round + kCheckedFrom, bytes - kCheckedFrom);
+  return crc32c(crc32c(0, reinterpret_cast<const u8 *>(&lsn), sizeof lsn), round + kCheckedFrom,
+                bytes - kCheckedFrom);
 }
 
-// How many numbers a record of this kind begins with; more than kMaxRecordNumbers: there is no such kind.
+// How many numbers a record of this kind begins with; more than kMaxRecordNumbers: there is no such
+// kind.
 u32 numbers_of(RecordKind kind) {
   switch (kind) {
     case RecordKind::kSystem:
@@ -50,11 +53,18 @@ u32 numbers_of(RecordKind kind) {
 // ---- writing
 
 void store_round_header(RoundHeader header, u8 *round) {
-  LS_CHECK(header.bytes >= kRoundHeaderBytes && header.bytes <= kMaxRoundBytes && header.run < kUnknown, "log round");
+  LS_CHECK(
+      header.bytes >= kRoundHeaderBytes && header.bytes <= kMaxRoundBytes && header.run < kUnknown,
+      "log round");
   const u64 behind = header.lsn - header.durable_lsn;
   const bool known = header.durable_lsn != 0 && behind < kUnknown;
-  StoredRoundHeader stored{kLogMagic, 0, header.bytes, static_cast<u32>(header.run), header.complete_gsn,
-                           static_cast<u32>(header.lsn), known ? static_cast<u32>(behind) : kUnknown};
+  StoredRoundHeader stored{kLogMagic,
+                           0,
+                           header.bytes,
+                           static_cast<u32>(header.run),
+                           header.complete_gsn,
+                           static_cast<u32>(header.lsn),
+                           known ? static_cast<u32>(behind) : kUnknown};
   std::memcpy(round, &stored, sizeof stored);
   stored.crc = checksum(header.lsn, round, header.bytes);
   std::memcpy(round, &stored, sizeof stored);
@@ -67,6 +77,7 @@ u32 store_chunk_head(const ChunkHeader &chunk, Gsn complete_gsn, u8 *out) {
 }
 
 u32 store_record_head(RecordKind kind, u32 bytes_behind, Gsn gsn, Gsn before, u8 *out) {
+  LS_ASSERT(bytes_behind <= kMaxRecordBytes);
   u8 difference[kMaxVarintBytes];
   const u32 difference_bytes = put_varint(difference, zigzag(gsn - before));
   u32 n = put_varint(out, 1 + difference_bytes + bytes_behind);
@@ -90,11 +101,15 @@ bool load_round_header(const u8 *bytes, Lsn lsn, RoundHeader *header) {
   if (stored.magic != kLogMagic || stored.lsn_low != static_cast<u32>(lsn)) return false;
   if (stored.bytes < kRoundHeaderBytes || stored.bytes > kMaxRoundBytes) return false;
   const bool known = stored.not_durable != kUnknown && stored.not_durable <= lsn;
-  *header = {lsn, stored.bytes, stored.crc, stored.complete_gsn, stored.run, known ? lsn - stored.not_durable : 0};
+  *header = {lsn,        stored.bytes,
+             stored.crc, stored.complete_gsn,
+             stored.run, known ? lsn - stored.not_durable : 0};
   return true;
 }
 
-bool is_whole(const RoundHeader &header, const u8 *round) { return checksum(header.lsn, round, header.bytes) == header.crc; }
+bool is_whole(const RoundHeader &header, const u8 *round) {
+  return checksum(header.lsn, round, header.bytes) == header.crc;
+}
 
 const char *load_chunk(LogBytes *round, Gsn complete_gsn, ChunkHeader *chunk, LogBytes *records) {
   LogUnpacker in(*round);
@@ -113,7 +128,8 @@ const char *load_record(LogBytes *records, Gsn before, LogRecord *record) {
   record->kind = static_cast<RecordKind>(inside.byte());
   record->gsn = before + unzigzag(inside.number());
   const u32 numbers = numbers_of(record->kind);
-  for (u32 i = 0; i < kMaxRecordNumbers; i++) record->numbers[i] = i < numbers ? inside.number() : 0;
+  for (u32 i = 0; i < kMaxRecordNumbers; i++)
+    record->numbers[i] = i < numbers ? inside.number() : 0;
   if (!in.good()) return "has a record beyond its chunk";
   if (!inside.good()) return "has a record that is too short";
   if (numbers > kMaxRecordNumbers) return "has a record of unknown kind";

@@ -1,19 +1,21 @@
-// log_record.hpp - bytes of the log (docs/file-format.md).  The only place that lays them out, and the only one that takes them
-// apart again; what is read is checked, never trusted.
+// log_record.hpp - bytes of the log (docs/file-format.md).  The only place that lays them out, and
+// the only one that takes them apart again; what is read is checked, never trusted.
 //
-// Stream = rounds.  A round is what one group commit wrote: a header, then chunks, one per worker slot that had
-// something.  A chunk is a run of whole records of that slot.  The round's checksum covers all of it: a torn round
-// ends the log, unless a later one proves that it was whole once (durable_lsn): then the log is damaged.
-// `complete_gsn`: every record with a GSN at or below it lies in this round or an earlier one.  Recovery keeps exactly the
-// records with gsn <= complete_gsn of the last whole round: a prefix of the total order.
+// Stream = rounds.  A round is what one group commit wrote: a header, then chunks, one per worker
+// slot that had something.  A chunk is a run of whole records of that slot.  The round's checksum
+// covers all of it: a torn round ends the log, unless a later one proves that it was whole once
+// (durable_lsn): then the log is damaged.  `complete_gsn`: every record with a GSN at or below it
+// lies in this round or an earlier one.  Recovery keeps exactly the records with gsn <=
+// complete_gsn of the last whole round: a prefix of the total order.
 //
 //   round      StoredRoundHeader (log_record.cpp) | chunks to its end
 //   chunk      slot | bytes of records | GSN before the first record, less complete_gsn | records
-//   record     bytes of what follows | kind, 1 | GSN less the one before in this chunk | numbers of the kind | operations to its end
+//   record     bytes of what follows | kind, 1 | GSN less the one before in this chunk |
+//              numbers of the kind | operations to its end
 //   operation  file | page | code, 1 | bytes of operands | operands
 //
-// Numbers are those of log_bytes.hpp.  A worker packs its records once, as they stand here; the committer copies them.  What it
-// does not know then, where a chunk will begin, is in the chunk's head.
+// Numbers are those of log_bytes.hpp.  A worker packs its records once, as they stand here; the
+// committer copies them.  Where a chunk will begin is not known then: that is in the chunk's head.
 #pragma once
 #include <span>
 
@@ -22,7 +24,8 @@
 
 namespace ls {
 
-inline constexpr u32 kLogMagic = 0x344c534c;  // "LSL4": the format's version is in it; control_file.hpp is what refuses another
+// "LSL4": the format's version is in it; control_file.hpp is what refuses another
+inline constexpr u32 kLogMagic = 0x344c534c;
 inline constexpr u32 kRoundHeaderBytes = 32;
 // Larger rounds are not written: a chunk has at most the bytes of a log buffer, see Log::create.
 inline constexpr u32 kMaxRoundBytes = 64 << 20;
@@ -40,7 +43,9 @@ struct RoundHeader {
   u32 crc;           // of the round and its position
   Gsn complete_gsn;
   u64 run;           // run number of the store
-  Lsn durable_lsn;   // all before this position was on disk when this round was written: who does not find it there has lost it
+  // all before this position was on disk when this round was written: what recovery does not find
+  // there was lost
+  Lsn durable_lsn;
 };
 
 struct ChunkHeader {
@@ -57,9 +62,11 @@ enum class RecordKind : u8 {
   kPrepared = 5, // tn, full xid
   kAborted = 6,  // tn: completely undone
   kFile = 7,     // FileRecord
-  kTwoPhase = 8, // tn, full xid: prepared, its file is there (txn/prepared.hpp); again by every checkpoint
-  kTwoPhaseEnd = 9, // tn, full xid, committed (0: completely undone); by any slot, among another one's records
-  kCut = 10,     // one page operation: a file has become shorter (buffer/space_cut.hpp)
+  // tn, full xid: prepared, its file is there (txn/prepared.hpp); again by every checkpoint
+  kTwoPhase = 8,
+  // tn, full xid, committed (0: completely undone); by any slot, among another one's records
+  kTwoPhaseEnd = 9,
+  kCut = 10,     // one page operation: a file has become shorter (buffer/file_cut.hpp)
 };
 
 inline bool has_page_operations(RecordKind kind) {
@@ -73,7 +80,8 @@ struct LogRecord {
   u32 bytes;       // whole record
   Gsn gsn;
   u64 numbers[kMaxRecordNumbers];  // those of its kind; 0
-  LogBytes body;   // operations, or of kFile what load_file_record reads, or of kCommit the host's note
+  // operations, or of kFile what load_file_record reads, or of kCommit the host's note
+  LogBytes body;
 
   Tn tn() const { return numbers[0]; }
   u64 full_xid() const { return numbers[1]; }
@@ -91,8 +99,8 @@ struct LogOp {
 enum PageOpFamily : u8 { kOpSpace = 0x10, kOpTree = 0x20, kOpRow = 0x30, kOpIndex = 0x40 };
 inline constexpr u8 op_family(u8 code) { return code & 0xf0; }
 
-// Binds a file number to a relation file for the readers of this log; written before first use in a run and again
-// by every checkpoint.
+// Binds a file number to a relation file for the readers of this log; written before first use in a
+// run and again by every checkpoint.
 struct FileRecord {
   FileNo file;
   u32 tablespace, database, relation;

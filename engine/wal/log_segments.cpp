@@ -20,11 +20,13 @@ namespace {
 constexpr size_t kNameDigits = 16;
 constexpr const char *kTemporarySuffix = ".new";
 constexpr size_t kZeroChunk = 1 << 20;
-// Segments kept ready behind the end: enough that a burst between two checkpoints rarely has to fill new ones.
+// Segments kept ready behind the end: enough that a burst between two checkpoints rarely has to
+// fill new ones.
 constexpr u64 kMaxSpares = 4;
 
 bool parse_name(const char *name, u64 *number) {
-  if (std::strlen(name) != kNameDigits || std::strspn(name, "0123456789abcdef") != kNameDigits) return false;
+  if (std::strlen(name) != kNameDigits || std::strspn(name, "0123456789abcdef") != kNameDigits)
+    return false;
   *number = std::strtoull(name, nullptr, 16);
   return true;
 }
@@ -61,10 +63,12 @@ Status log_segments_count(const char *dir, u64 *count) {
       count);
 }
 
-LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until)
+LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync,
+                         std::atomic<Lsn> *ready_until)
     : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync), ready_until_(ready_until) {}
 
-// The segments in one piece from that of *ready_until (or `from`) on.  set_mutex_ is held.  Release: the files are there.
+// The segments in one piece from that of *ready_until (or `from`) on.  set_mutex_ is held.
+// Release: the files are there.
 void LogSegments::publish_ready(u64 from) {
   u64 next = std::max(from, number_of(ready_until_->load(std::memory_order_relaxed)));
   while (present_.contains(next)) next++;
@@ -92,7 +96,8 @@ Status LogSegments::open(Lsn lsn) {
       dir_.c_str(),
       [](void *arg, const char *name) {
         std::string_view text(name);
-        if (text.ends_with(kTemporarySuffix)) static_cast<std::vector<std::string> *>(arg)->emplace_back(text);
+        if (text.ends_with(kTemporarySuffix))
+          static_cast<std::vector<std::string> *>(arg)->emplace_back(text);
         return true;
       },
       &temporary));
@@ -147,6 +152,7 @@ bool LogSegments::exists(u64 number) {
 
 // make_mutex_ is held.
 Status LogSegments::make(u64 number) {
+  LS_ASSERT(!exists(number));
   std::string path = log_segment_path(dir_, number);
   std::string temporary = path + kTemporarySuffix;
   File file;
@@ -154,7 +160,8 @@ Status LogSegments::make(u64 number) {
   if (Status status = fill_with_zeros(file, 0); !ok(status)) {
     ls_error error = last_error();
     file.close();
-    (void)file_unlink(temporary.c_str());  // gives the space back; the first failure is what matters
+    // gives the space back; the first failure is what matters
+    (void)file_unlink(temporary.c_str());
     set_last_error(error);
     return status;
   }
@@ -172,7 +179,8 @@ Status LogSegments::ensure_number(u64 number) {
 }
 
 Status LogSegments::ensure(Lsn from, Lsn to) {
-  for (u64 number = number_of(from); number <= number_of(to); number++) LS_TRY(ensure_number(number));
+  for (u64 number = number_of(from); number <= number_of(to); number++)
+    LS_TRY(ensure_number(number));
   return kOk;
 }
 
@@ -183,6 +191,7 @@ Status LogSegments::make_spare(Lsn lsn) { return ensure_number(number_of(lsn) + 
 Status LogSegments::truncate(Lsn lsn, Lsn end) {
   LS_CHECK(lsn <= end, "truncating the log behind its end");
   std::lock_guard make_lock(make_mutex_);
+  LS_ASSERT(exists(number_of(end)));   // SEG-1
   std::vector<u64> old;
   u64 last;
   {
@@ -194,7 +203,8 @@ Status LogSegments::truncate(Lsn lsn, Lsn end) {
     std::string path = log_segment_path(dir_, number);
     bool recycle = last < number_of(end) + kMaxSpares;
     {
-      // Out of the set first: when the call below fails the file is just left over and found at the next open.
+      // Out of the set first: when the call below fails the file is just left over and found at the
+      // next open.
       std::lock_guard lock(set_mutex_);
       present_.erase(number);
     }
@@ -202,6 +212,7 @@ Status LogSegments::truncate(Lsn lsn, Lsn end) {
       LS_TRY(file_unlink(path.c_str()));
       continue;
     }
+    LS_CHECK(!exists(last + 1), "a log segment was to be replaced");
     LS_TRY(file_rename(path.c_str(), log_segment_path(dir_, last + 1).c_str()));
     LS_TRY(sync_directory());  // before anything that counts is written under the new name
     add_present(++last);

@@ -1,16 +1,20 @@
-// log_segments.hpp - the log's files: segment n holds stream bytes [n * segment_bytes, (n + 1) * segment_bytes).
+// log_segments.hpp - the log's files: segment n holds stream bytes [n * segment_bytes, (n + 1) *
+// segment_bytes).
 //
-// A segment's name is its number as 16 hexadecimal digits.  It is made under a temporary name, really filled with
-// zeros, synced, renamed, and the directory synced: a segment under its final name has its full size, and writing
-// into it changes no metadata (fdatasync stays cheap, a full disk shows here and not in the middle of a round).
-// Segments that are not needed any more are renamed to future numbers; what they still contain is rejected by the
-// reader: the position in each round's header does not match.
+// A segment's name is its number as 16 hexadecimal digits.  It is made under a temporary name,
+// really filled with zeros, synced, renamed, and the directory synced: a segment under its final
+// name has its full size, and writing into it changes no metadata (fdatasync stays cheap, a full
+// disk shows here and not in the middle of a round).  Segments that are not needed any more are
+// renamed to future numbers; what they still contain is rejected by the reader: the position in
+// each round's header does not match.
 //
-// G1  the segment that contains the stream's end exists.
-// G2  every segment that holds stream bytes of [end, *ready_until) exists; whoever writes there needs no more than a look.
-// Crash: temporary files are removed at the next open; a rename has happened or not; all states are readable.
-// Locks: make_mutex_ (creating, renaming, removing) before set_mutex_ (the set of numbers).  Neither across a write of
-// a round, except when it needs a segment that is not there.
+// SEG-1  the segment that contains the stream's end exists.
+// SEG-2  every segment that holds stream bytes of [end, *ready_until) exists; a worker that writes
+//        a round there needs no more than a look.
+// Crash: temporary files are removed at the next open; a rename has happened or not; all states are
+// readable.
+// Locks: make_mutex_ (creating, renaming, removing) before set_mutex_ (the set of numbers).
+// Neither across a write of a round, except when it needs a segment that is not there.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -32,9 +36,11 @@ Status log_segments_present(const std::string &dir, std::set<u64> &numbers);
 class LogSegments {
  public:
   LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until);
-  // The stream continues at lsn: make the directory and its segment, repair or drop what a crash without sync left.
+  // The stream continues at lsn: make the directory and its segment, repair or drop what a crash
+  // without sync left.
   Status open(Lsn lsn);
-  // All segments of [from, to], the one containing `to` included, exist.  LS_NO_SPACE, nothing else harmed.
+  // All segments of [from, to], the one containing `to` included, exist.  LS_NO_SPACE, nothing else
+  // harmed.
   Status ensure(Lsn from, Lsn to);
   // A segment behind that of lsn exists already.
   bool has_spare(Lsn lsn);

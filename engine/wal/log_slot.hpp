@@ -1,15 +1,20 @@
-// log_slot.hpp - the log's shared memory: LogShared, then a LogSlot per worker, then their ring buffers.
+// log_slot.hpp - the log's shared memory: LogShared, then a LogSlot per worker, then their ring
+// buffers.
 //
-// S1  drained <= published <= drained + buffer_bytes, positions in bytes ever appended to the slot.
-// S2  [drained, published) are whole records; the owner writes only [published, drained + buffer_bytes).
-// S3  every record with a GSN <= hardened is durable and, after a crash, kept.
-// S4  sample i of the position table: every record before samples[i].lsn has a GSN <= samples[i].max_before.
-// Owner of a slot: one worker at a time.  Committer: whoever has the round mutex (log_writer.hpp).
+// SLOT-1  drained <= published <= drained + buffer_bytes, positions in bytes ever appended to the
+//         slot.
+// SLOT-2  [drained, published) are whole records; the owner writes only [published, drained +
+//         buffer_bytes).
+// SLOT-3  every record with a GSN <= hardened is durable and, after a crash, kept.
+// SLOT-4  sample i of the position table: every record before samples[i].lsn has a GSN <=
+//         samples[i].max_before.
+// Owner of a slot: one worker at a time.  Committer: holds the round mutex (log_writer.hpp).
 #pragma once
 #include <atomic>
 
 #include "base/status.hpp"
 #include "base/types.hpp"
+#include "os/futex.hpp"
 #include "wal/log.hpp"
 
 namespace ls {
@@ -17,21 +22,26 @@ namespace ls {
 struct LogSlot {
   // Written by the owner.  published: release, pairs with the committer's acquire in collect.
   alignas(kCacheLine) std::atomic<u64> published{0};
-  std::atomic<Gsn> appending{0};   // L1
+  std::atomic<Gsn> appending{0};   // LOG-1
   std::atomic<u32> space_waiting{0};
-  std::atomic<u32> waited_in{0};   // the round in which its owner last began to wait for a commit; 0: never did
-  // Who waits for a commit to be hardened, and is woken alone.  wait_gsn: set by the owner; zeroed by whoever wakes it for good.  With
-  // kUnderWay it is in a round that is being synced, and out of the line.
+  // the round in which its owner last began to wait for a commit; 0: never did
+  std::atomic<u32> waited_in{0};
+  // The owner waits for this commit to be hardened, and is woken alone.  wait_gsn: set by the
+  // owner; zeroed by the round's end that wakes it for good, or by the owner when it stops waiting.
+  // With kUnderWay it is in a round that is being synced, and out of the line.
   std::atomic<Gsn> wait_gsn{0};
   std::atomic<u32> wake{0};        // futex
   Gsn last_gsn{0};                 // of the record published last; the owner's alone
-  // Written by the committer.  drained: release, pairs with the owner's acquire before it overwrites.
+  // Written by the committer.  drained: release, pairs with the owner's acquire before it
+  // overwrites.
   alignas(kCacheLine) std::atomic<u64> drained{0};
   std::atomic<u32> space_seq{0};   // futex
   Gsn drained_gsn{0};              // of the last record before `drained`; under the round mutex
 
   // Everything that its owner has published is in some round.
-  bool is_drained() const { return drained.load(std::memory_order_acquire) == published.load(std::memory_order_acquire); }
+  bool is_drained() const {
+    return drained.load(std::memory_order_acquire) == published.load(std::memory_order_acquire);
+  }
 };
 static_assert(sizeof(LogSlot) == 2 * kCacheLine);
 
@@ -43,7 +53,8 @@ enum KickState : u32 { kCommitterAwake = 0, kCommitterKicked, kCommitterSleeping
 inline constexpr u32 kLogBlockBytes = 4096;
 
 inline constexpr u32 kPositionSamples = 1024;
-inline constexpr u64 kPositionInterval = 1 << 20;  // bytes of log between samples, doubled when the table is full
+// bytes of log between samples, doubled when the table is full
+inline constexpr u64 kPositionInterval = 1 << 20;
 
 struct PositionSample {
   Lsn lsn;         // start of a round
@@ -51,7 +62,7 @@ struct PositionSample {
 };
 
 struct PositionTable {
-  std::atomic<u32> mutex{0};  // futex mutex, innermost: nothing is locked under it
+  FutexMutex<LockRank::kInnermost> mutex;
   u32 count{0};
   u64 interval{kPositionInterval};
   Lsn end{0};                 // behind the last durable round, and
@@ -59,10 +70,12 @@ struct PositionTable {
   PositionSample samples[kPositionSamples];
 };
 
-// What one round leaves to the next.  Under its mutex, whichever process writes them: held while a round is collected and written.
+// What one round leaves to the next.  Under its mutex, whichever process writes them: held while a
+// round is collected and written.
 struct RoundState {
-  std::atomic<u32> mutex{0};  // futex mutex; the position table's is taken under it
-  std::atomic<u32> syncing{0};      // rounds whose sync is under way: kMostSyncing at most by workers
+  FutexMutex<LockRank::kLongAction> mutex;
+  // rounds that are being synced: kMostSyncing at most by workers
+  std::atomic<u32> syncing{0};
   std::atomic<Gsn> syncing_gsn{0};  // complete_gsn of the last of them
   std::atomic<Lsn> syncing_to{0};   // and its end
   u64 run{0};
@@ -72,9 +85,12 @@ struct RoundState {
   Gsn max_written{0};         // in all rounds
   std::atomic<u32> number{1}; // of rounds so far that had something to write
   std::atomic<u64> lately_ns{0};  // how long they take, the last few counting most; not exact
-  u32 joined{0};              // how many commits joined one while it was waited for them, times kRoundsLately, the last few counting most
+  // how many commits joined one while it was waited for them, times kRoundsLately, the last few
+  // counting most
+  u32 joined{0};
   ls_error failure{};         // why `failed`
-  u8 block[kLogBlockBytes];   // what is before `end` in its block: written once more with what comes behind it
+  // what is before `end` in its block: written once more with what comes behind it
+  u8 block[kLogBlockBytes];
 };
 
 struct LogShared {
@@ -82,24 +98,30 @@ struct LogShared {
   // Rarely written, read with every reservation.
   std::atomic<u32> failed{0};     // a write or sync failed
   std::atomic<u32> no_space{0};   // the last round found no room on disk
-  std::atomic<u32> low_space{0};  // the segment after the present one cannot be made: what is left is for the urgent
-  alignas(kCacheLine) std::atomic<Gsn> counter{0};   // last GSN drawn; changed by read-modify-write only
+  // the segment after the present one cannot be made: what is left is for urgent reservations
+  std::atomic<u32> low_space{0};
+  // last GSN drawn; changed by read-modify-write only
+  alignas(kCacheLine) std::atomic<Gsn> counter{0};
   alignas(kCacheLine) std::atomic<Gsn> hardened{0};
   std::atomic<Lsn> end{0};
-  std::atomic<u32> hardened_seq{0};                  // futex: advances with `hardened`, and when waiters must look up
+  // futex: advances with `hardened`, and when waiters must look up
+  std::atomic<u32> hardened_seq{0};
   std::atomic<u32> slots_used{0};                    // slots above were never attached
   std::atomic<u32> stop{0};
   std::atomic<u32> stopped{0};                       // the committer has ended in good order
   alignas(kCacheLine) std::atomic<u32> kick{kCommitterAwake};  // futex
   std::atomic<u32> harden_wanted{0};                 // the kick was not only for room
   alignas(kCacheLine) std::atomic<u32> waiters{0};   // in wait_hardened, of Log or LogAppender
-  std::atomic<u32> watchers{0};                      // those of Log, who sleep on hardened_seq
-  std::atomic<u32> in_line{0};                       // slots with a wait_gsn and without kUnderWay: commits that no round has covered yet
-  std::atomic<u32> company_wanted{0};                // futex: wake who is about to write a round when so many are in line; 0: nobody asks
+  std::atomic<u32> watchers{0};                      // those of Log, which sleep on hardened_seq
+  // slots with a wait_gsn and without kUnderWay: commits that no round has covered yet
+  std::atomic<u32> in_line{0};
+  // futex: wake the worker that is about to write a round when so many are in line; 0: none asks
+  std::atomic<u32> commit_group_wanted{0};
   alignas(kCacheLine) RoundState round;
-  std::atomic<Lsn> ready_until{0};                   // G2 in log_segments.hpp
+  std::atomic<Lsn> ready_until{0};                   // SEG-2 in log_segments.hpp
   alignas(kCacheLine) std::atomic<u64> stat_bytes{0};
-  std::atomic<u64> stat_rounds{0}, stat_fsyncs{0}, stat_fsync_ns{0}, stat_commits{0}, stat_commits_held{0};
+  std::atomic<u64> stat_rounds{0}, stat_fsyncs{0}, stat_fsync_ns{0}, stat_commits{0},
+      stat_commits_held{0};
   std::atomic<u64> stat_counted{0}, stat_remote_by_page{0}, stat_remote_by_transaction{0};
   PositionTable positions;
 
@@ -108,12 +130,17 @@ struct LogShared {
     if (waited != 0 && !(waited & kUnderWay)) in_line.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  LogSlot *slots() { return reinterpret_cast<LogSlot *>(reinterpret_cast<u8 *>(this) + slots_offset()); }
+  LogSlot *slots() {
+    return reinterpret_cast<LogSlot *>(reinterpret_cast<u8 *>(this) + slots_offset());
+  }
   u8 *ring(u32 slot) {
-    return reinterpret_cast<u8 *>(slots() + config.slots) + static_cast<size_t>(slot) * config.buffer_bytes;
+    return reinterpret_cast<u8 *>(slots() + config.slots) +
+           static_cast<size_t>(slot) * config.buffer_bytes;
   }
   static constexpr size_t slots_offset();
 };
-constexpr size_t LogShared::slots_offset() { return (sizeof(LogShared) + kCacheLine - 1) / kCacheLine * kCacheLine; }
+constexpr size_t LogShared::slots_offset() {
+  return (sizeof(LogShared) + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
 
 }  // namespace ls

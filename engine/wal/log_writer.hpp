@@ -1,8 +1,10 @@
-// log_writer.hpp - group commit rounds, and one process' (or worker's) side of them: buffers and descriptors.  Private to wal/.
+// log_writer.hpp - group commit rounds, and one process' (or worker's) side of them: buffers and
+// descriptors.  Private to wal/.
 //
-// A round is written by whoever has the round mutex: the committer thread; or a worker that waits for its own commit, which saves two
-// changes of thread per commit (docs/decisions/0005).  What a round needs to know of the one before is in LogShared::round.
-// Room is made by the process that opened the log for appending; a worker that finds too little leaves the round to it.
+// A round is written under the round mutex: by the committer thread; or by a worker that waits for
+// its own commit, which saves two changes of thread per commit (docs/decisions/0005).  What a
+// round needs to know of the one before is in LogShared::round.  Room is made by the process that
+// opened the log for appending; a worker that finds too little leaves the round to it.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -26,16 +28,17 @@ class LogWriter {
  public:
   // segments: null in workers.
   LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments);
-  // Wait for the mutex, one round, wake.  harden: synced, too; without, when nobody waits for that.
+  // Wait for the mutex, one round, wake.  harden: synced in any case, not only if must_sync().
   Status round(bool harden, u64 *wrote);
-  // A worker's turn: false when somebody else has the mutex, or kMostSyncing rounds are being synced; they wake us when our wait is
-  // over, or it is our turn.  Failures go to the committer, who reports them.  delay_us: how long to wait for other commits, 0: see gather().
+  // A worker's turn: false when another thread has the mutex, or kMostSyncing rounds are being
+  // synced; their ends wake it when its wait is over, or it is its turn.  Failures go to the
+  // committer, which reports them.  delay_us: to wait for other commits, 0: see gather().
   bool try_round(const LogSlot *self, u32 delay_us = 0);
   // Before the first round: what is in the file already of the block in which the log goes on.
   Status open_block();
   LogSegments &segments() { return *segments_; }
-  // The last round could not complete a record already written because some worker was between drawing a GSN and
-  // publishing: that ends by itself in an instant, nobody will kick.
+  // The last round could not complete a record already written because some worker was between
+  // drawing a GSN and publishing: that ends by itself in an instant, without a kick.
   bool blocked_by_append() const { return blocked_by_append_; }
 
  private:
@@ -65,19 +68,22 @@ class LogWriter {
   LogShared *shared_;
   RoundState &state_;
   std::unique_ptr<LogSegments> segments_;
-  // A worker's writer is its own; that of the process which opened the log may be called by several threads (Log::commit_round).
+  // A worker's writer is its own; that of the process which opened the log may be called by several
+  // threads (Log::commit_round).
   std::mutex whose_;
   LogFiles files_;
   std::vector<Collected> collected_;
   LogBlocks staging_;           // the round being built, behind what its first block has already
   Lsn end_ = 0;
-  Lsn durable_ = 0;             // on disk when this round began; without fsync nothing is known to be
-  bool must_finish_ = false;    // it is written, and to be synced by us
+  // on disk when this round began; without fsync nothing is known to be
+  Lsn durable_ = 0;
+  bool must_finish_ = false;    // it is written, and this thread is to sync it
   u64 started_ns_ = 0;
   Gsn written_max_ = 0;         // in everything up to end_
   bool commits_ = false;        // this round has some
   Gsn round_max_ = 0;           // in staging_
-  bool only_made_room_ = false; // this round is not synced: who has come meanwhile waits for the next one
+  // this round is not synced: a worker that has come meanwhile waits for the next one
+  bool only_made_room_ = false;
   Gsn target_ = 0;              // complete_gsn of the collection
   bool blocked_by_append_ = false;
 };
@@ -85,11 +91,13 @@ class LogWriter {
 // The writer of this process for the log, null when open_for_append was not called here.
 std::shared_ptr<LogWriter> log_writer_of(LogShared *shared);
 
-// A worker that was preempted while it draws a GSN holds everybody up (blocked_by_append): give it the CPU, then more than that.
+// A worker that was preempted while it draws a GSN holds all commits up (blocked_by_append): give
+// it the CPU, then more than that.
 // times: how often in a row.
 void pause_for_append(u32 times);
 
-// Without an interrupt flag nothing but a wake-up matters; the limit only covers a stop that nobody announces.
+// Without an interrupt flag nothing but a wake-up matters; the limit only covers a committer that
+// stops without a wake-up.
 inline constexpr i64 kUninterruptedSleepUs = 1'000'000;
 
 void log_add_position(PositionTable &table, Lsn lsn, Gsn max_before);

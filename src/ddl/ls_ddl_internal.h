@@ -21,11 +21,14 @@ extern void ls_index_after_alter_enum(const LsEnumPositions *before);
 /* ---- ls_index_text.c */
 #define LS_IMPLICIT_AM NULL		/* in IndexStmt.accessMethod: to be chosen */
 
-/* Does the CREATE INDEX at this place name an access method?  Also true when there is no such text. */
+/*
+ * Does the CREATE INDEX at this place name an access method?  Also true when there is no such text.
+ */
 extern bool ls_index_text_names_am(const char *query, int location, int len);
 
 /* The indexes of CREATE SCHEMA are created one by one later on, far from their text. */
-extern void ls_index_mark_schema_elements(CreateSchemaStmt *schema, const char *query, int location, int len);
+extern void ls_index_mark_schema_elements(CreateSchemaStmt *schema, const char *query, int location,
+										  int len);
 
 /* ---- ls_index_choose.c */
 static inline bool
@@ -35,18 +38,23 @@ ls_is_named(const char *name, const char *am)
 }
 
 /*
- * Are the indexes of this table leanstore indexes?  Those of a partition and of its parents have to be of one access
- * method, so what holds for the root holds for all.
+ * Are the indexes of this table leanstore indexes?  Those of a partition and of its parents have to
+ * be of one access method, so what holds for the root holds for all.
  */
 extern bool ls_index_table_suits(Relation rel);
 
 /* Options that only btree has are a wish for btree. */
 extern bool ls_index_options_suit(List *options);
 
-/* The access method of CREATE INDEX; of a constraint, in a column of that name or NULL; of what CREATE TABLE makes. */
-extern void ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, ProcessUtilityContext context);
-extern void ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *constraint,
-										   const char *only_column, const char *query);
+/*
+ * The access method of CREATE INDEX; of a constraint, in a column of that name or NULL; of what
+ * CREATE TABLE makes.
+ */
+extern void ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query,
+							ProcessUtilityContext context);
+extern void ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt,
+										   Constraint *constraint, const char *only_column,
+										   const char *query);
 extern void ls_index_choose_for_table(CreateStmt *stmt);
 
 /* ---- ls_index_utility.c */
@@ -61,8 +69,8 @@ typedef struct LsIndexAfterwards
 	Oid			new_table;		/* has become a leanstore table */
 } LsIndexAfterwards;
 
-extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context,
-									   LsIndexAfterwards *after);
+extern void ls_index_prepare_statement(PlannedStmt *pstmt, const char *query,
+									   ProcessUtilityContext context, LsIndexAfterwards *after);
 extern void ls_index_finish_statement(const LsIndexAfterwards *after, const char *query);
 
 /* ---- ls_index_class_copy.c: a class of ours for each btree class of extensions and users */
@@ -76,9 +84,10 @@ extern void ls_index_after_class_statement(const Node *stmt);
 /* ---- ls_index_replace.c */
 
 /*
- * All leanstore indexes of the table become btree indexes; an error, if one can not.  Btree indexes become
- * leanstore indexes, where that can be: all, or with leanstore.replace_btree off those of constraints, which can not
- * name an access method.  build: they are built, for the server is not about to.
+ * All leanstore indexes of the table become btree indexes; an error, if one can not.  Btree indexes
+ * become leanstore indexes, where that can be: all, or with leanstore.replace_btree off those of
+ * constraints, which can not name an access method.  build: they are built, for the server is not
+ * about to.
  */
 extern void ls_index_replace_ours(Oid table, bool build);
 extern void ls_index_replace_btree(Oid table, bool build);

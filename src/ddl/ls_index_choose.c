@@ -1,9 +1,9 @@
 /*
  * ls_index_choose.c - the access method of a new index.
  *
- * A key or an index of a leanstore table for which nobody has named one is a leanstore
- * index, if leanstore.default_index says so and there is an operator class of ours for
- * each of its columns.  Constraints can not name one at all.
+ * A key or an index of a leanstore table is a leanstore index where the statement names none, if
+ * leanstore.default_index says so and there is an operator class of ours for each of its columns.
+ * Constraints can not name one at all.
  *
  * docs/decisions/0006-index-access-method-name.md says why it is done this way.
  */
@@ -66,8 +66,9 @@ new_tables_are_leanstore(void)
 }
 
 /*
- * A partitioned table: are its partitions leanstore tables?  When it has none yet: will they be?  What the session's
- * default says of new tables does not count otherwise: pg_restore makes keys under another one than tables.
+ * A partitioned table: are its partitions leanstore tables?  When it has none yet: will they be?
+ * What the session's default says of new tables does not count otherwise: pg_restore makes keys
+ * under another one than tables.
  */
 static bool
 partitions_are_leanstore(Oid root)
@@ -107,7 +108,8 @@ ls_index_table_suits(Relation rel)
 	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE && !rel->rd_rel->relispartition)
 		return partitions_are_leanstore(RelationGetRelid(rel));
 	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
-		!((rel->rd_rel->relkind == RELKIND_RELATION || rel->rd_rel->relkind == RELKIND_MATVIEW) && ls_is_table(rel)))
+		!((rel->rd_rel->relkind == RELKIND_RELATION || rel->rd_rel->relkind == RELKIND_MATVIEW) &&
+		  ls_is_table(rel)))
 		return false;
 	return !rel->rd_rel->relispartition ||
 		partitions_are_leanstore(llast_oid(get_partition_ancestors(RelationGetRelid(rel))));
@@ -201,7 +203,9 @@ expression_type(Relation rel, const IndexElem *elem, bool transformed, const cha
 		ParseState *pstate = make_parsestate(NULL);
 
 		pstate->p_sourcetext = query;
-		addNSItemToQuery(pstate, addRangeTableEntryForRelation(pstate, rel, AccessShareLock, NULL, false, true),
+		addNSItemToQuery(pstate,
+						 addRangeTableEntryForRelation(pstate, rel, AccessShareLock, NULL, false,
+													   true),
 						 false, true, true);
 		expr = transformExpr(pstate, copyObject(expr), EXPR_KIND_INDEX_EXPRESSION);
 		free_parsestate(pstate);
@@ -261,8 +265,8 @@ become_leanstore(Relation rel, IndexStmt *stmt, const char *query)
 
 /*
  * An index copied by LIKE ... INCLUDING INDEXES has an access method of its source.
- * Where that was the default there, it is the default here; a btree index that
- * somebody has made on a leanstore table stays one.
+ * Where that was the default there, it is the default here; a btree index that was made by name
+ * on a leanstore table stays one.
  */
 static void
 choose_for_copied_index(Relation rel, IndexStmt *stmt, const char *query)
@@ -272,13 +276,14 @@ choose_for_copied_index(Relation rel, IndexStmt *stmt, const char *query)
 	if (ls_is_named(stmt->accessMethod, LS_INDEX_AM) && !for_leanstore &&
 		ls_index_translate_classes(stmt->indexParams, ls_index_am_oid(), BTREE_AM_OID))
 		stmt->accessMethod = DEFAULT_INDEX_TYPE;
-	else if (ls_is_named(stmt->accessMethod, DEFAULT_INDEX_TYPE) && for_leanstore && !like_leanstore &&
-			 ls_default_index == LS_DEFAULT_INDEX_LEANSTORE)
+	else if (ls_is_named(stmt->accessMethod, DEFAULT_INDEX_TYPE) && for_leanstore &&
+			 !like_leanstore && ls_default_index == LS_DEFAULT_INDEX_LEANSTORE)
 		(void) become_leanstore(rel, stmt, query);
 }
 
 static bool
-names_no_am(const IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, ProcessUtilityContext context)
+names_no_am(const IndexStmt *stmt, const PlannedStmt *pstmt, const char *query,
+			ProcessUtilityContext context)
 {
 	if (stmt->accessMethod == LS_IMPLICIT_AM)
 		return true;
@@ -287,7 +292,8 @@ names_no_am(const IndexStmt *stmt, const PlannedStmt *pstmt, const char *query, 
 	/* of UNIQUE and PRIMARY KEY in CREATE TABLE; an exclusion constraint may name one */
 	if (stmt->isconstraint)
 		return stmt->excludeOpNames == NIL;
-	return context != PROCESS_UTILITY_SUBCOMMAND && !ls_index_text_names_am(query, pstmt->stmt_location, pstmt->stmt_len);
+	return context != PROCESS_UTILITY_SUBCOMMAND &&
+		   !ls_index_text_names_am(query, pstmt->stmt_location, pstmt->stmt_len);
 }
 
 /* ---- access methods that are named ----------------------------------------- */
@@ -452,12 +458,14 @@ ls_index_choose_for_table(CreateStmt *stmt)
 		{
 			Constraint *constraint = (Constraint *) element;
 
-			if (constraint->contype == CONSTR_EXCLUSION && ls_is_named(constraint->access_method, LS_TABLE_AM))
+			if (constraint->contype == CONSTR_EXCLUSION &&
+				ls_is_named(constraint->access_method, LS_TABLE_AM))
 				constraint->access_method = LS_INDEX_AM;
 		}
 		else if (IsA(element, TableLikeClause))
 		{
-			Relation	source = relation_openrv_extended(((TableLikeClause *) element)->relation, AccessShareLock, true);
+			Relation	source = relation_openrv_extended(((TableLikeClause *) element)->relation,
+													   AccessShareLock, true);
 
 			if (source == NULL)
 				continue;

@@ -49,14 +49,17 @@ ls_index_before_alter_enum(AlterEnumStmt *stmt)
 	LsEnumPositions *positions;
 	CatCList   *list;
 
-	/* What the command will refuse must not lock anything, and a new name for a value moves none. */
+	/*
+	 * What the command will refuse must not lock anything, and a new name for a value moves none.
+	 */
 	if (XactReadOnly || stmt->oldVal != NULL || !OidIsValid(type) || !type_is_enum(type) ||
 		!object_ownercheck(TypeRelationId, type, GetUserId()))
 		return NULL;
 	LockDatabaseObject(TypeRelationId, type, 0, ExclusiveLock);
 
 	list = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(type));
-	positions = palloc(offsetof(LsEnumPositions, values) + list->n_members * sizeof(positions->values[0]));
+	positions = palloc(offsetof(LsEnumPositions, values) +
+					   list->n_members * sizeof(positions->values[0]));
 	positions->type = type;
 	positions->n = list->n_members;
 	for (int i = 0; i < list->n_members; i++)
@@ -130,7 +133,8 @@ ls_index_after_alter_enum(const LsEnumPositions *before)
 			if (list_member_oid(ls_key_enums(get_atttype(class->oid, i)), before->type))
 				ereport(ERROR,
 						(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-						 errmsg("cannot renumber the values of enum type %s because index \"%s\" contains them",
+						 errmsg("cannot renumber the values of enum type %s because index \"%s\" "
+								"contains them",
 								format_type_be(before->type), NameStr(class->relname)),
 						 errdetail("There is no sort position left where the new value has to go."),
 						 errhint("Drop the index, add the value, and create the index again.")));

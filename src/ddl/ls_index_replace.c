@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "ls_ddl_internal.h"
+#include "pg/ls_pg.h"
 #include "session/ls_session.h"
 #include "relation/ls_relation.h"
 #include "index/ls_index.h"
@@ -146,13 +147,16 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for index %u", RelationGetRelid(old));
-	opclasses = (oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple, Anum_pg_index_indclass));
-	options = (int2vector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple, Anum_pg_index_indoption));
+	opclasses = (oidvector *) DatumGetPointer(
+		SysCacheGetAttrNotNull(INDEXRELID, tuple, Anum_pg_index_indclass));
+	options = (int2vector *) DatumGetPointer(
+		SysCacheGetAttrNotNull(INDEXRELID, tuple, Anum_pg_index_indoption));
 
-	plan->info = makeIndexInfo(info->ii_NumIndexAttrs, info->ii_NumIndexKeyAttrs, am,
-							   (List *) catalog_expression(tuple, Anum_pg_index_indexprs),
-							   make_ands_implicit((Expr *) catalog_expression(tuple, Anum_pg_index_indpred)),
-							   info->ii_Unique, info->ii_NullsNotDistinct, true, false, false, false);
+	plan->info =
+		makeIndexInfo(info->ii_NumIndexAttrs, info->ii_NumIndexKeyAttrs, am,
+					  (List *) catalog_expression(tuple, Anum_pg_index_indexprs),
+					  make_ands_implicit((Expr *) catalog_expression(tuple, Anum_pg_index_indpred)),
+					  info->ii_Unique, info->ii_NullsNotDistinct, true, false, false, false);
 	plan->names = NIL;
 	plan->options = palloc_array(int16, info->ii_NumIndexKeyAttrs);
 	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
@@ -177,7 +181,8 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 static char *
 free_name(Relation index)
 {
-	return ChooseRelationName(RelationGetRelationName(index), NULL, "replaced", RelationGetNamespace(index), false);
+	return ChooseRelationName(RelationGetRelationName(index), NULL, "replaced",
+							  RelationGetNamespace(index), false);
 }
 
 /* The swap has given the new index the dependencies of the old one, on its operator classes. */
@@ -301,7 +306,8 @@ ls_index_expect_keys(List *keys)
 List *
 ls_index_note_keys(Oid table, bool with_children, LOCKMODE lockmode)
 {
-	List	   *tables = with_children ? find_all_inheritors(table, lockmode, NULL) : list_make1_oid(table);
+	List	   *tables = with_children ? find_all_inheritors(table, lockmode, NULL)
+								 : list_make1_oid(table);
 	List	   *keys = NIL;
 
 	foreach_oid(relid, tables)
@@ -374,9 +380,8 @@ set_classes(Oid index, const NewIndex *plan)
 }
 
 /*
- * The server has entered a new index into the catalogs.  Its relcache entry is completed by the
- * next increment of the command counter, and by the full procedure only as long as it has no
- * memory of its own (RelationRebuildRelation): that is taken away again.
+ * The server has entered a new index into the catalogs.  Its relcache entry is made anew by the
+ * next increment of the command counter.
  */
 void
 ls_index_take_over_key(Oid relid)
@@ -395,9 +400,7 @@ ls_index_take_over_key(Oid relid)
 			set_access_method(relid, ls_index_am_oid());
 			set_classes(relid, &plan);
 			depend_on_classes(relid, &plan);
-			Assert(index->rd_amcache == NULL);
-			MemoryContextDelete(index->rd_indexcxt);
-			index->rd_indexcxt = NULL;
+			ls_pg_rebuild_index_entry(index);
 			CommandCounterIncrement();
 		}
 	}

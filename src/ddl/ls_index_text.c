@@ -36,10 +36,14 @@ open_text(Text *text, const char *query, int location, int len)
 {
 	const char *start = query + Max(location, 0);
 
-	text->scanner = scanner_init(len > 0 ? pnstrdup(start, len) : start, &text->extra, &ScanKeywords, ScanKeywordTokens);
+	text->scanner = scanner_init(len > 0 ? pnstrdup(start, len) : start, &text->extra,
+								 &ScanKeywords, ScanKeywordTokens);
 }
 
-/* Go behind the table's name in the next CREATE INDEX.  *names_am: USING comes next.  False: there is none. */
+/*
+ * Go behind the table's name in the next CREATE INDEX.  *names_am: USING comes next.  False: there
+ * is none.
+ */
 static bool
 next_create_index(Text *text, bool *names_am)
 {

@@ -3,9 +3,8 @@
  *
  * Which access method an index gets: ls_index_choose.c.
  *
- * The name.  Access methods of tables and indexes share one name space, so
- * "leanstore" is taken; where only an index access method can be meant we read it as
- * ours.
+ * The name.  Access methods of tables and indexes share one name space, so "leanstore" is taken;
+ * where only an index access method can be meant this file reads it as leanstore_index.
  *
  * Access methods come and go: ls_index_replace.c.
  *
@@ -41,47 +40,47 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/*
- * ADD CONSTRAINT ... USING INDEX: the server takes a btree only, before it makes of the
- * statement what it executes.  So that is made here, of an index that would do if it
- * were one; of others the server says what is wrong with them.
- */
+/* It may be that of a constraint, but for its columns. */
 static bool
-use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, const char *query, LsIndexAfterwards *after)
+may_be_constraint(Relation rel, Relation index, const Constraint *constraint)
 {
-	Constraint *constraint = castNode(Constraint, cmd->def);
-	Oid			index_oid = constraint->indexname == NULL ? InvalidOid
-		: get_relname_relid(constraint->indexname, RelationGetNamespace(rel));
-	IndexStmt  *made;
-	Relation	index;
-	Form_pg_index form;
+	Form_pg_index form = index->rd_index;
 
-	if (!OidIsValid(index_oid) || get_rel_relam(index_oid) != ls_index_am_oid())
-		return false;
-	index = index_open(index_oid, AccessShareLock);
-	form = index->rd_index;
-	if (form->indrelid != RelationGetRelid(rel) || !form->indisvalid || !form->indisunique ||
-		OidIsValid(get_index_constraint(index_oid)) || RelationGetIndexExpressions(index) != NIL ||
-		RelationGetIndexPredicate(index) != NIL || (!form->indimmediate && !constraint->deferrable))
-	{
-		index_close(index, NoLock);
-		return false;
-	}
+	return form->indrelid == RelationGetRelid(rel) && form->indisvalid && form->indisunique &&
+		!OidIsValid(get_index_constraint(RelationGetRelid(index))) &&
+		RelationGetIndexExpressions(index) == NIL && RelationGetIndexPredicate(index) == NIL &&
+		(form->indimmediate || constraint->deferrable);
+}
 
-	/* A column's new type makes another index of it. */
-	foreach_node(AlterTableCmd, other, stmt->cmds)
-		if (other->subtype == AT_AlterColumnType)
-		{
-			AlterTableStmt *later = makeNode(AlterTableStmt);
-
-			later->relation = stmt->relation;
-			later->objtype = stmt->objtype;
-			later->cmds = list_make1(cmd);
-			after->statements = lappend(after->statements, later);
-			stmt->cmds = list_delete_ptr(stmt->cmds, cmd);
-			index_close(index, NoLock);
+/* Does the statement give a column a new type?  That makes another index of it. */
+static bool
+changes_type(const AlterTableStmt *stmt)
+{
+	foreach_node(AlterTableCmd, cmd, stmt->cmds)
+		if (cmd->subtype == AT_AlterColumnType)
 			return true;
-		}
+	return false;
+}
+
+/* The command is a statement of its own, behind this one. */
+static void
+put_behind(AlterTableStmt *stmt, AlterTableCmd *cmd, LsIndexAfterwards *after)
+{
+	AlterTableStmt *later = makeNode(AlterTableStmt);
+
+	later->relation = stmt->relation;
+	later->objtype = stmt->objtype;
+	later->cmds = list_make1(cmd);
+	after->statements = lappend(after->statements, later);
+	stmt->cmds = list_delete_ptr(stmt->cmds, cmd);
+}
+
+/* A constraint's columns are in their type's order, and those of a primary key are not null. */
+static void
+check_columns(Relation rel, Relation index, AlterTableStmt *stmt, const Constraint *constraint,
+			  const char *query)
+{
+	Form_pg_index form = index->rd_index;
 
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
@@ -99,7 +98,8 @@ use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, const char *qu
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 					 errmsg("index \"%s\" column number %d does not have default sorting behavior",
 							constraint->indexname, i + 1),
-					 errdetail("Cannot create a primary key or unique constraint using such an index."),
+					 errdetail("Cannot create a primary key or unique constraint using "
+							   "such an index."),
 					 parser_errposition(pstate, constraint->location)));
 		}
 		if (constraint->contype == CONSTR_PRIMARY && !att->attnotnull)
@@ -111,19 +111,51 @@ use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, const char *qu
 			stmt->cmds = lappend(stmt->cmds, not_null);
 		}
 	}
-	index_close(index, NoLock);
+}
+
+/*
+ * ADD CONSTRAINT ... USING INDEX: the server takes a btree only, before it makes of the
+ * statement what it executes.  So that is made here, of an index that would do if it
+ * were one; of others the server says what is wrong with them.
+ */
+static bool
+use_index(Relation rel, AlterTableStmt *stmt, AlterTableCmd *cmd, const char *query,
+		  LsIndexAfterwards *after)
+{
+	Constraint *constraint = castNode(Constraint, cmd->def);
+	Oid			index_oid = constraint->indexname == NULL ? InvalidOid
+		: get_relname_relid(constraint->indexname, RelationGetNamespace(rel));
+	IndexStmt  *made;
+	Relation	index;
+
+	if (!OidIsValid(index_oid) || get_rel_relam(index_oid) != ls_index_am_oid())
+		return false;
+	index = index_open(index_oid, AccessShareLock);
+	if (!may_be_constraint(rel, index, constraint))
+	{
+		index_close(index, NoLock);
+		return false;
+	}
+	if (changes_type(stmt))
+	{
+		put_behind(stmt, cmd, after);
+		index_close(index, NoLock);
+		return true;
+	}
+	check_columns(rel, index, stmt, constraint, query);
 
 	made = makeNode(IndexStmt);
 	made->unique = true;
 	made->primary = constraint->contype == CONSTR_PRIMARY;
 	made->isconstraint = true;
-	made->nulls_not_distinct = form->indnullsnotdistinct;
+	made->nulls_not_distinct = index->rd_index->indnullsnotdistinct;
 	made->deferrable = constraint->deferrable;
 	made->initdeferred = constraint->initdeferred;
 	made->idxname = constraint->conname;
 	made->relation = stmt->relation;
 	made->accessMethod = LS_INDEX_AM;
 	made->indexOid = index_oid;
+	index_close(index, NoLock);
 	cmd->subtype = AT_AddIndexConstraint;
 	cmd->def = (Node *) made;
 	return true;
@@ -140,8 +172,10 @@ move_index(Oid index, const char *tablespace)
 	if (!object_ownercheck(RelationRelationId, index, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
 	reindex->kind = REINDEX_OBJECT_INDEX;
-	reindex->relation = makeRangeVar(get_namespace_name(get_rel_namespace(index)), get_rel_name(index), -1);
-	reindex->params = list_make1(makeDefElem("tablespace", (Node *) makeString(pstrdup(tablespace)), -1));
+	reindex->relation = makeRangeVar(get_namespace_name(get_rel_namespace(index)),
+									 get_rel_name(index), -1);
+	reindex->params = list_make1(
+		makeDefElem("tablespace", (Node *) makeString(pstrdup(tablespace)), -1));
 	ExecReindex(make_parsestate(NULL), reindex, false);
 	CommandCounterIncrement();
 }
@@ -213,8 +247,9 @@ move_all_indexes(const AlterTableMoveAllStmt *stmt)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-		if (form->relkind == RELKIND_INDEX && form->relam == ls_index_am_oid() && tablespace_of(form->oid) == from &&
-			!isAnyTempNamespace(form->relnamespace) && (roles == NIL || list_member_oid(roles, form->relowner)))
+		if (form->relkind == RELKIND_INDEX && form->relam == ls_index_am_oid() &&
+			tablespace_of(form->oid) == from && !isAnyTempNamespace(form->relnamespace) &&
+			(roles == NIL || list_member_oid(roles, form->relowner)))
 			indexes = lappend_oid(indexes, form->oid);
 	}
 	table_endscan(scan);
@@ -240,11 +275,16 @@ open_altered(const AlterTableStmt *stmt, LOCKMODE *lockmode)
 	return OidIsValid(relid) ? relation_open(relid, NoLock) : NULL;
 }
 
-/* Does the table move from or to our access method?  Only its own rows do, so it is none with partitions. */
+/*
+ * Does the table move from or to our access method?  Only its own rows do, so it is none with
+ * partitions.
+ */
 static void
-prepare_access_method(Relation rel, const AlterTableStmt *stmt, const AlterTableCmd *cmd, LsIndexAfterwards *after)
+prepare_access_method(Relation rel, const AlterTableStmt *stmt, const AlterTableCmd *cmd,
+					  LsIndexAfterwards *after)
 {
-	bool		to_leanstore = ls_is_named(cmd->name != NULL ? cmd->name : default_table_access_method, LS_TABLE_AM);
+	bool to_leanstore = ls_is_named(cmd->name != NULL ? cmd->name : default_table_access_method,
+									LS_TABLE_AM);
 	bool		build = list_length(stmt->cmds) > 1;
 
 	if (!RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind) || RELKIND_HAS_PARTITIONS(rel->rd_rel->relkind))
@@ -290,11 +330,13 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 		else if (cmd->subtype == AT_AddConstraint)
 		{
 			if (!ls_index_table_suits(rel) || !use_index(rel, stmt, cmd, query, after))
-				ls_index_choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL, query);
+				ls_index_choose_for_constraint(rel, stmt, castNode(Constraint, cmd->def), NULL,
+											   query);
 		}
 		else if (cmd->subtype == AT_AddColumn)
 			foreach_node(Constraint, constraint, ((ColumnDef *) cmd->def)->constraints)
-				ls_index_choose_for_constraint(rel, stmt, constraint, ((ColumnDef *) cmd->def)->colname, query);
+				ls_index_choose_for_constraint(rel, stmt, constraint,
+											   ((ColumnDef *) cmd->def)->colname, query);
 	}
 	relation_close(rel, NoLock);
 	(void) ls_index_expect_keys(keys);
@@ -353,7 +395,8 @@ ls_index_concerns(const Node *stmt)
 }
 
 void
-ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context, LsIndexAfterwards *after)
+ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtilityContext context,
+						   LsIndexAfterwards *after)
 {
 	Node	   *stmt = pstmt->utilityStmt;
 
@@ -373,7 +416,8 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			ls_index_choose_for_table((CreateStmt *) stmt);
 			break;
 		case T_CreateSchemaStmt:
-			ls_index_mark_schema_elements((CreateSchemaStmt *) stmt, query, pstmt->stmt_location, pstmt->stmt_len);
+			ls_index_mark_schema_elements((CreateSchemaStmt *) stmt, query, pstmt->stmt_location,
+										  pstmt->stmt_len);
 			break;
 		case T_CreateOpClassStmt:
 			rename_am_name(&((CreateOpClassStmt *) stmt)->amname);
@@ -387,7 +431,8 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			rename_am_name(&((AlterOpFamilyStmt *) stmt)->amname);
 			break;
 		case T_DropStmt:
-			if (((DropStmt *) stmt)->removeType == OBJECT_OPCLASS || ((DropStmt *) stmt)->removeType == OBJECT_OPFAMILY)
+			if (((DropStmt *) stmt)->removeType == OBJECT_OPCLASS ||
+				((DropStmt *) stmt)->removeType == OBJECT_OPFAMILY)
 				foreach_ptr(List, object, ((DropStmt *) stmt)->objects)
 					rename_am(object);
 			break;
@@ -395,7 +440,8 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			rename_am_of(((RenameStmt *) stmt)->renameType, ((RenameStmt *) stmt)->object);
 			break;
 		case T_AlterObjectSchemaStmt:
-			rename_am_of(((AlterObjectSchemaStmt *) stmt)->objectType, ((AlterObjectSchemaStmt *) stmt)->object);
+			rename_am_of(((AlterObjectSchemaStmt *) stmt)->objectType,
+						 ((AlterObjectSchemaStmt *) stmt)->object);
 			break;
 		case T_AlterOwnerStmt:
 			rename_am_of(((AlterOwnerStmt *) stmt)->objectType, ((AlterOwnerStmt *) stmt)->object);
@@ -404,7 +450,8 @@ ls_index_prepare_statement(PlannedStmt *pstmt, const char *query, ProcessUtility
 			rename_am_of(((CommentStmt *) stmt)->objtype, ((CommentStmt *) stmt)->object);
 			break;
 		case T_AlterExtensionContentsStmt:
-			rename_am_of(((AlterExtensionContentsStmt *) stmt)->objtype, ((AlterExtensionContentsStmt *) stmt)->object);
+			rename_am_of(((AlterExtensionContentsStmt *) stmt)->objtype,
+						 ((AlterExtensionContentsStmt *) stmt)->object);
 			break;
 		default:
 			break;
@@ -424,7 +471,8 @@ ls_index_finish_statement(const LsIndexAfterwards *after, const char *query)
 		wrapper->commandType = CMD_UTILITY;
 		wrapper->utilityStmt = stmt;
 		wrapper->stmt_location = -1;
-		ProcessUtility(wrapper, query, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver, NULL);
+		ProcessUtility(wrapper, query, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver,
+					   NULL);
 		CommandCounterIncrement();
 	}
 	if (OidIsValid(after->new_table))

@@ -4,8 +4,8 @@
  * CREATE DATABASE from a template, ALTER DATABASE ... SET TABLESPACE and DROP
  * DATABASE copy, move and remove the files of a database.  Before that the engine's
  * changed pages have to be in them, and from then on nothing may change or write
- * them any more: the engine closes the database.  It has to happen when nobody is
- * connected and nobody can come, and loses nothing if the command fails later.
+ * them any more: the engine closes the database.  It has to happen when no session is
+ * connected and none can come, and loses nothing if the command fails later.
  *
  * The block-by-block strategy of CREATE DATABASE reads through shared buffers and
  * would refuse the engine's pages, so file_copy is chosen unless the user asked
@@ -61,7 +61,8 @@ static bool
 may_not_be_dropped(Oid database)
 {
 	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
-	bool		is_template = HeapTupleIsValid(tuple) && ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+	bool		is_template = HeapTupleIsValid(tuple) &&
+					   ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
 	int			slots;
 	int			active_slots;
 
@@ -82,7 +83,7 @@ lock_and_close_database(const char *name, bool drop, bool force)
 	int			others;
 	int			prepared;
 
-	/* Again if another one has got the name before we had the lock. */
+	/* Again if another database has got the name before this backend had the lock. */
 	for (;;)
 	{
 		database = get_database_oid(name, true);
@@ -103,7 +104,8 @@ lock_and_close_database(const char *name, bool drop, bool force)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("database \"%s\" is being accessed by other users", name),
-				 errdetail("There are %d other sessions and %d prepared transactions using the database.", others, prepared)));
+				 errdetail("There are %d other sessions and %d prepared transactions using "
+						   "the database.", others, prepared)));
 	close_database(database);
 }
 
@@ -142,7 +144,7 @@ ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 
 	/*
 	 * CREATE DATABASE has made the catalog entry and is about to copy.  By now it has
-	 * locked its template against newcomers and made sure that nobody is there.
+	 * locked its template against newcomers and made sure that no session is there.
 	 */
 	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && template_name[0] != '\0')
 		close_database(get_database_oid(template_name, false));
@@ -151,7 +153,8 @@ ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 static bool
 ends_prepared(const TransactionStmt *statement)
 {
-	return statement->kind == TRANS_STMT_COMMIT_PREPARED || statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
+	return statement->kind == TRANS_STMT_COMMIT_PREPARED ||
+		   statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
 }
 
 static void
@@ -191,8 +194,10 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			{
 				if (strcmp(option->defname, "tablespace") == 0)
 				{
-					PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "ALTER DATABASE SET TABLESPACE");
-					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false, false);
+					PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL,
+											  "ALTER DATABASE SET TABLESPACE");
+					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false,
+											false);
 				}
 			}
 			break;

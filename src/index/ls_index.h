@@ -5,8 +5,8 @@
  * An entry of an index on a leanstore table is  key | row id -> payload  in the
  * engine's tree (engine.h, "index entries").  The key is normalized
  * (key/ls_key.h).  The payload holds the columns that the key can not give back:
- * INCLUDE columns, key columns whose encoding loses something, and those that
- * have labels for keys (ls_index_label.h).
+ * INCLUDE columns, key columns with an encoding that loses something, and those that
+ * have labels for keys (ls_order_label.h).
  */
 #ifndef LS_INDEX_H
 #define LS_INDEX_H
@@ -41,12 +41,13 @@ extern const LsIndexShape *ls_index_shape(Relation index);
 /*
  * The key of an entry, valid until the next one is formed.  Errors name the index and the limit
  * when it is too large (ERRCODE_PROGRAM_LIMIT_EXCEEDED).  The key of an index with labels
- * has to be found (ls_index_label.h).
+ * has to be found (ls_order_label.h).
  */
 extern ls_bytes ls_index_form_key(Relation index, const Datum *values, const bool *isnull);
 
 /* All columns of an entry again; by-reference values are in the current memory context. */
-extern void ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values, bool *isnull);
+extern void ls_index_deform(Relation index, const ls_index_entry *entry, Datum *values,
+							bool *isnull);
 
 /* The tree of an index (LsRelCache of relation/ has to be asked each time). */
 extern ls_rel *ls_index_tree(Relation index);
@@ -55,8 +56,8 @@ extern ls_rel *ls_index_tree(Relation index);
  * ---- ls_index_long.c: keys that are too long for an entry
  *
  * Of a key of more than so many bytes an entry has these, and then a label for the rest; its
- * payload has all columns.  Two separators and the largest payload, which is btree's, fit a page beside it.
- * Indexes with labels for columns have no long keys.
+ * payload has all columns.  Two separators and the largest payload, which is btree's, fit a page
+ * beside it.  Indexes with labels for columns have no long keys.
  */
 #define LS_LONG_KEY_BYTES 384
 
@@ -74,19 +75,21 @@ ls_index_rest(const LsIndexShape *shape)
 	return &shape->keys[shape->n_keys];
 }
 
-/* ---- ls_index_label_check.c: all entries of an index with labels, one after the other */
-typedef struct LsLabelCheck LsLabelCheck;
+/* ---- ls_order_label_check.c: all entries of an index with labels, one after the other */
+typedef struct LsOrderLabelCheck LsOrderLabelCheck;
 
-extern LsLabelCheck *ls_label_check_begin(Relation index);
-extern void ls_label_check_entry(LsLabelCheck *check, const ls_index_entry *entry);
-extern void ls_label_check_end(LsLabelCheck *check);
+extern LsOrderLabelCheck *ls_order_label_check_begin(Relation index);
+extern void ls_order_label_check_entry(LsOrderLabelCheck *check, const ls_index_entry *entry);
+extern void ls_order_label_check_end(LsOrderLabelCheck *check);
 
 /* ---- ls_index_insert.c */
-extern bool ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
-							  IndexUniqueCheck check, bool unchanged, IndexInfo *info);
+extern bool ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+							  Relation table, IndexUniqueCheck check, bool unchanged,
+							  IndexInfo *info);
 
 /* Insert an entry into an index that is not unique. */
-extern void ls_index_insert_entry(Relation index, Relation table, const Datum *values, const bool *isnull, uint64 row_id);
+extern void ls_index_insert_entry(Relation index, Relation table, const Datum *values,
+								  const bool *isnull, uint64 row_id);
 
 /*
  * ---- what a fetch of rows is told by the scan of a leanstore index that it fetches for
@@ -105,12 +108,15 @@ typedef struct LsIndexFetch
 /* May an update leave entries of this index behind, and the row where it is? */
 extern bool ls_index_can_be_stale(Relation index);
 
-/* Has it some?  To be asked after an entry or a row was read: the index is marked before it gets the first. */
+/*
+ * Has it some?  To be asked after an entry or a row was read: the index is marked before it gets
+ * the first.
+ */
 extern bool ls_index_has_stale(Relation index);
 
 /*
- * The indexes, opened, that need another entry for a row when these columns change (in pull_varattnos()'s numbers), if
- * the row can stay; *possible false: it can not.
+ * The indexes, opened, that need another entry for a row when these columns change (in
+ * pull_varattnos()'s numbers), if the row can stay; *possible false: it can not.
  */
 extern List *ls_index_open_rekeyed(Relation table, const Bitmapset *changed, bool *possible);
 extern void ls_index_close_rekeyed(List *rekeyed);
@@ -119,7 +125,8 @@ extern void ls_index_close_rekeyed(List *rekeyed);
 extern void ls_index_expect_stale(Relation index);
 
 /* The values of an index on plain columns. */
-extern void ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *values, bool *isnull);
+extern void ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *values,
+								 bool *isnull);
 
 /* Can a row get these values and stay where it is?  Long keys do not become stale. */
 extern bool ls_index_can_rekey(const List *rekeyed, Relation table, HeapTuple old, HeapTuple new);
@@ -127,7 +134,10 @@ extern bool ls_index_can_rekey(const List *rekeyed, Relation table, HeapTuple ol
 /* Is this the key of the version in the slot? */
 extern bool ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot);
 
-/* The version in the slot was found through the entry that the scan has returned last: has it another key? */
+/*
+ * The version in the slot was found through the entry that the scan has returned last: has it
+ * another key?
+ */
 struct LsIndexScan;
 extern bool ls_index_entry_is_stale(struct LsIndexScan *so, Relation table, TupleTableSlot *slot);
 
@@ -175,8 +185,8 @@ extern void ls_index_define_options(void);
 /* ---- ls_index_cost.c */
 struct PlannerInfo;
 struct IndexPath;
-extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
-									Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
-									double *pages);
+extern void ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *path,
+									double loop_count, Cost *startup, Cost *total,
+									Selectivity *selectivity, double *correlation, double *pages);
 
 #endif							/* LS_INDEX_H */

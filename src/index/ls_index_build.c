@@ -1,8 +1,9 @@
 /*
- * ls_index_build.c - CREATE INDEX and REINDEX: read the table, sort the entries, fill pages from left to right.
+ * ls_index_build.c - CREATE INDEX and REINDEX: read the table, sort the entries, fill pages from
+ * left to right.
  *
  * Of equal keys that meet in the sorted order one row at most may live, if the index is
- * unique.  A row that is dead, but not for everybody, gets its entry and counts for
+ * unique.  A row that is dead, but not to all snapshots, gets its entry and counts for
  * nothing.
  */
 #include "postgres.h"
@@ -37,7 +38,7 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	MemoryContext old = MemoryContextSwitchTo(b->row_context);
 
 	if (b->labels != NULL)
-		ls_label_sort_add(b->labels, tid, values, isnull, alive);
+		ls_order_label_sort_add(b->labels, tid, values, isnull, alive);
 	else
 	{
 		ls_bytes	key = ls_index_form_key(index, values, isnull);
@@ -56,14 +57,16 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 }
 
 void
-ls_index_build_begin(LsIndexBuild *b, Relation table, Relation index, IndexInfo *info, int kilobytes)
+ls_index_build_begin(LsIndexBuild *b, Relation table, Relation index, IndexInfo *info,
+					 int kilobytes)
 {
 	*b = (LsIndexBuild) {.table = table, .index = index, .info = info};
 	initStringInfo(&b->last_long);
 	initStringInfo(&b->long_entry);
-	b->row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row", ALLOCSET_DEFAULT_SIZES);
+	b->row_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index row",
+										   ALLOCSET_DEFAULT_SIZES);
 	if (ls_index_shape(index)->n_labels > 0)
-		b->labels = ls_label_sort_begin(table, index, kilobytes);
+		b->labels = ls_order_label_sort_begin(table, index, kilobytes);
 	else
 		b->sort = ls_index_sort_begin(ls_index_shape(index), kilobytes);
 }
@@ -78,7 +81,7 @@ void
 ls_index_build_end(LsIndexBuild *b)
 {
 	if (b->labels != NULL)
-		ls_label_sort_end(b->labels);
+		ls_order_label_sort_end(b->labels);
 	else
 		ls_index_sort_end(b->sort);
 	MemoryContextDelete(b->row_context);
@@ -106,10 +109,14 @@ begin_file(Relation index)
 	if (smgrnblocks(RelationGetSmgr(index), MAIN_FORKNUM) > 0)
 		RelationTruncate(index, 0);
 
-	/* as for a new table: with wal_level = minimal the server must not copy pages of ours to its WAL */
+	/*
+	 * as for a new table: with wal_level = minimal the server must not copy pages of ours to its
+	 * WAL
+	 */
 	RelationPreTruncate(index);
 
-	if (index->rd_createSubid != InvalidSubTransactionId || index->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
+	if (index->rd_createSubid != InvalidSubTransactionId ||
+		index->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 		ls_relation_note_dropped(&index->rd_locator, index->rd_backend, false);
 }
 
@@ -120,7 +127,8 @@ raise_duplicate(LsIndexBuild *b, const LsIndexRecord *record)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	ls_index_entry entry = {.key = {record->entry.data, record->key_len}, .payload = record->payload};
+	ls_index_entry entry = {.key = {record->entry.data, record->key_len},
+							.payload = record->payload};
 	char	   *description;
 
 	ls_index_deform(b->index, &entry, values, isnull);
@@ -128,7 +136,8 @@ raise_duplicate(LsIndexBuild *b, const LsIndexRecord *record)
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
 			 errmsg("could not create unique index \"%s\"", RelationGetRelationName(b->index)),
-			 description ? errdetail("Key %s is duplicated.", description) : errdetail("Duplicate keys exist."),
+			 description ? errdetail("Key %s is duplicated.", description)
+						 : errdetail("Duplicate keys exist."),
 			 errtableconstraint(b->table, RelationGetRelationName(b->index))));
 }
 
@@ -148,8 +157,7 @@ check_unique(LsIndexBuild *b, const LsIndexRecord *record, StringInfo last_key)
 
 /*
  * Of a long key the entry has the beginning, and a label: one step behind that of the last key, if
- * that
- * begins alike.
+ * that begins alike.
  */
 static void
 cut_key(LsIndexBuild *b, LsIndexRecord *record)
@@ -198,7 +206,7 @@ next_record(LsIndexBuild *b, LsIndexRecord *record)
 	}
 	/* it calls procedures, which may do anything */
 	ls_interruptible(false);
-	result = ls_label_sort_next(b->labels, record);
+	result = ls_order_label_sort_next(b->labels, record);
 	ls_interruptible(true);
 	return result;
 }
@@ -232,7 +240,10 @@ load_entries(LsIndexBuild *b, ls_index_build *build)
 	pfree(last_key.data);
 }
 
-/* What makes the pages of an index durable is its transaction; others are not logged, and need none. */
+/*
+ * What makes the pages of an index durable is its transaction; others are not logged, and need
+ * none.
+ */
 static ls_worker *
 index_writer(Relation index)
 {
@@ -248,9 +259,10 @@ load(LsIndexBuild *b)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL(status, ls_index_build_open(index_writer(b->index), ls_index_tree(b->index),
-										options != NULL ? options->fillfactor : LS_INDEX_DEFAULT_FILLFACTOR,
-										&opened, &error));
+	LS_CALL(status,
+			ls_index_build_open(index_writer(b->index), ls_index_tree(b->index),
+								options != NULL ? options->fillfactor : LS_INDEX_DEFAULT_FILLFACTOR,
+								&opened, &error));
 	ls_check(status, error, b->index);
 	build = opened;
 	PG_TRY();
@@ -278,7 +290,10 @@ load(LsIndexBuild *b)
 
 /* ---- callbacks ------------------------------------------------------------- */
 
-/* Entries have no versions: only a table whose row ids are never used again can tell what they are worth. */
+/*
+ * Entries have no versions: only a table that never uses a row id again can tell what they are
+ * worth.
+ */
 void
 ls_index_require_table(Relation table)
 {
@@ -288,7 +303,9 @@ ls_index_require_table(Relation table)
 				 errmsg("access method \"%s\" can only index leanstore tables", LS_INDEX_AM),
 				 errdetail("\"%s\" is not a leanstore table.", RelationGetRelationName(table)),
 				 table->rd_rel->relispartition
-				 ? errhint("Make the indexes of its partitioned table with \"leanstore.default_index\" set to btree, or the partition USING leanstore.")
+				 ? errhint("Make the indexes of its partitioned table with "
+						   "\"leanstore.default_index\" set to btree, or the partition USING "
+						   "leanstore.")
 				 : errhint("Use a btree index, or ALTER TABLE ... SET ACCESS METHOD leanstore.")));
 }
 
@@ -320,7 +337,8 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 		(void) index_writer(index);
 		team = ls_index_build_team(table, index, info);
 	}
-	ls_index_build_begin(&b, table, index, info, maintenance_work_mem / ls_index_build_team_size(team));
+	ls_index_build_begin(&b, table, index, info,
+						 maintenance_work_mem / ls_index_build_team_size(team));
 	if (team != NULL)
 		ls_index_build_team_scan(team, &b);
 	else
@@ -329,7 +347,7 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
 	if (b.labels != NULL)
-		ls_label_sort_perform(b.labels);
+		ls_order_label_sort_perform(b.labels);
 	else
 		ls_index_sort_perform(b.sort);
 

@@ -18,7 +18,7 @@ typedef struct LsIndexBuild
 	Relation	index;
 	IndexInfo  *info;
 	LsIndexSort *sort;
-	LsLabelSort *labels;		/* in place of it, of an index that has some */
+	LsOrderLabelSort *labels;		/* in place of it, of an index that has some */
 	MemoryContext row_context;
 	StringInfoData last_long;	/* the last long key, */
 	StringInfoData long_entry;	/* and what it was as an entry */
@@ -26,7 +26,8 @@ typedef struct LsIndexBuild
 	double		entries;
 } LsIndexBuild;
 
-extern void ls_index_build_begin(LsIndexBuild *b, Relation table, Relation index, IndexInfo *info, int kilobytes);
+extern void ls_index_build_begin(LsIndexBuild *b, Relation table, Relation index, IndexInfo *info,
+								 int kilobytes);
 /* scan: the process' part of a parallel scan, or NULL for a scan of the whole table. */
 extern void ls_index_build_scan(LsIndexBuild *b, bool progress, TableScanDesc scan);
 extern void ls_index_build_end(LsIndexBuild *b);

@@ -39,7 +39,8 @@ typedef struct SharedBuild
 	int64		query_id;
 	SharedFileSet files;
 
-	slock_t		mutex;			/* protects what follows; to be read when the workers have finished */
+	/* protects what follows; to be read when the workers have finished */
+	slock_t		mutex;
 	double		rows;
 	double		entries;
 	bool		broken_hot_chain;
@@ -72,7 +73,8 @@ estimate(LsIndexBuildTeam *team, Relation table)
 {
 	ParallelContext *context = team->context;
 
-	shm_toc_estimate_chunk(&context->estimator, offsetof(SharedBuild, n_files) + context->nworkers * sizeof(int));
+	shm_toc_estimate_chunk(&context->estimator,
+						   offsetof(SharedBuild, n_files) + context->nworkers * sizeof(int));
 	shm_toc_estimate_chunk(&context->estimator, table_parallelscan_estimate(table, team->snapshot));
 	shm_toc_estimate_chunk(&context->estimator, mul_size(sizeof(WalUsage), context->nworkers));
 	shm_toc_estimate_chunk(&context->estimator, mul_size(sizeof(BufferUsage), context->nworkers));
@@ -97,7 +99,9 @@ static void
 fill_shared(LsIndexBuildTeam *team, Relation table, Relation index, IndexInfo *info)
 {
 	ParallelContext *context = team->context;
-	SharedBuild *shared = allocate(context, KEY_SHARED, offsetof(SharedBuild, n_files) + context->nworkers * sizeof(int));
+	SharedBuild *shared = allocate(context, KEY_SHARED,
+								   offsetof(SharedBuild, n_files) +
+									   context->nworkers * sizeof(int));
 
 	memset(shared, 0, offsetof(SharedBuild, n_files) + context->nworkers * sizeof(int));
 	shared->table = RelationGetRelid(table);
@@ -109,10 +113,14 @@ fill_shared(LsIndexBuildTeam *team, Relation table, Relation index, IndexInfo *i
 	SharedFileSetInit(&shared->files, context->seg);
 	team->shared = shared;
 
-	table_parallelscan_initialize(table, allocate(context, KEY_SCAN, table_parallelscan_estimate(table, team->snapshot)),
+	table_parallelscan_initialize(table,
+								  allocate(context, KEY_SCAN,
+										   table_parallelscan_estimate(table, team->snapshot)),
 								  team->snapshot);
-	team->wal_usage = allocate(context, KEY_WAL_USAGE, mul_size(sizeof(WalUsage), context->nworkers));
-	team->buffer_usage = allocate(context, KEY_BUFFER_USAGE, mul_size(sizeof(BufferUsage), context->nworkers));
+	team->wal_usage = allocate(context, KEY_WAL_USAGE,
+							   mul_size(sizeof(WalUsage), context->nworkers));
+	team->buffer_usage = allocate(context, KEY_BUFFER_USAGE,
+								  mul_size(sizeof(BufferUsage), context->nworkers));
 	if (debug_query_string != NULL)
 		strcpy(allocate(context, KEY_QUERY, strlen(debug_query_string) + 1), debug_query_string);
 }
@@ -123,7 +131,8 @@ ls_index_build_team(Relation table, Relation index, IndexInfo *info)
 	LsIndexBuildTeam *team = palloc0_object(LsIndexBuildTeam);
 
 	EnterParallelMode();
-	team->context = CreateParallelContext("leanstore_am", "ls_index_build_worker", info->ii_ParallelWorkers);
+	team->context = CreateParallelContext("leanstore_am", "ls_index_build_worker",
+										  info->ii_ParallelWorkers);
 	/* as a scan by the leader alone would: see ls_table_build.c */
 	team->snapshot = info->ii_Concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	estimate(team, table);
@@ -158,7 +167,9 @@ ls_index_build_team_scan(LsIndexBuildTeam *team, LsIndexBuild *b)
 
 	/* the leader has no number among the workers; its files, if it needs any, get the one behind */
 	ls_index_sort_share(b->sort, &shared->files, context->nworkers);
-	ls_index_build_scan(b, true, table_beginscan_parallel(b->table, shm_toc_lookup(context->toc, KEY_SCAN, false)));
+	ls_index_build_scan(b, true,
+						table_beginscan_parallel(b->table,
+												 shm_toc_lookup(context->toc, KEY_SCAN, false)));
 
 	WaitForParallelWorkersToFinish(context);
 	for (int i = 0; i < context->nworkers_launched; i++)

@@ -2,7 +2,7 @@
  * ls_index_class.c - which operator class stands for which in another access method.
  *
  * The server takes a default class of any type that a column's type is binary coercible to: for
- * citext, that of text, whose order is another one. So a class is taken for a column without
+ * citext, that of text, which has another order.  So a class is taken for a column without
  * being named only where it compares as the default btree class of the column's type does.
  * Classes of two access methods stand for each other if they take the same type and compare it by
  * the same procedure, whatever their names are.

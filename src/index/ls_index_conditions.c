@@ -1,5 +1,6 @@
 /*
- * ls_index_conditions.c - what the conditions of a scan allow in a column, as intervals of its slices.
+ * ls_index_conditions.c - what the conditions of a scan allow in a column, as intervals of its
+ * segments.
  *
  * Where a column's keys are encoded values, a value of a condition is encoded as well.  Where
  * they are labels, its place is searched for among the entries that have the same keys in
@@ -7,7 +8,7 @@
  * again when it comes to others.
  *
  * For a transaction that locks what it reads the search says between which entries a
- * value is that do not go away (ls_index_label.h).  An interval then holds all that may
+ * value is that do not go away (ls_order_label.h).  An interval then holds all that may
  * match, now and later, and the executor looks at the values again.
  */
 #include "postgres.h"
@@ -24,12 +25,12 @@ const uint8 ls_first_value[] = {0x02};
 const uint8 ls_behind_values[] = {0x03};
 const uint8 ls_behind_all[] = {0x04};
 
-/* The slices equal to a value: lo <= slice < hi; others are below lo or at or above hi. */
+/* The segments equal to a value: lo <= segment < hi; others are below lo or at or above hi. */
 typedef struct Location
 {
 	ls_bytes	lo;
 	ls_bytes	hi;
-	bool		blurred;		/* the slices that may be equal, among others */
+	bool		blurred;		/* the segments that may be equal, among others */
 } Location;
 
 static ls_bytes
@@ -42,7 +43,7 @@ copy_bytes(ls_bytes bytes)
 }
 
 static ls_bytes
-slice_of(const LsKeyColumn *column, Datum value)
+segment_of(const LsKeyColumn *column, Datum value)
 {
 	StringInfoData string;
 
@@ -52,12 +53,12 @@ slice_of(const LsKeyColumn *column, Datum value)
 }
 
 static ls_bytes
-following(ls_bytes slice)
+following(ls_bytes segment)
 {
 	StringInfoData string;
 
 	initStringInfo(&string);
-	appendBinaryStringInfo(&string, slice.data, slice.len);
+	appendBinaryStringInfo(&string, segment.data, segment.len);
 	ls_index_make_following(&string);
 	return ls_bytes_of(&string);
 }
@@ -79,12 +80,15 @@ comparison(const LsIndexFilter *filter, int c, Oid type)
 		return filter->shape->keys[c].compare;
 	procedure = get_opfamily_proc(index->rd_opfamily[c], index->rd_opcintype[c], type, 1);
 	if (!OidIsValid(procedure))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("operator family \"%s\" of index \"%s\" has no comparison function for types %s and %s",
-						get_opfamily_name(index->rd_opfamily[c], false), RelationGetRelationName(index),
-						format_type_be(index->rd_opcintype[c]), format_type_be(type)),
-				 errhint("Add it with ALTER OPERATOR FAMILY ... ADD FUNCTION 1.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_UNDEFINED_FUNCTION),
+			 errmsg(
+				 "operator family \"%s\" of index \"%s\" has no comparison function for "
+				 "types %s and %s",
+				 get_opfamily_name(index->rd_opfamily[c], false), RelationGetRelationName(index),
+				 format_type_be(index->rd_opcintype[c]), format_type_be(type)),
+			 errhint("Add it with ALTER OPERATOR FAMILY ... ADD FUNCTION 1.")));
 	result = palloc_object(FmgrInfo);
 	fmgr_info(procedure, result);
 	return result;
@@ -93,32 +97,38 @@ comparison(const LsIndexFilter *filter, int c, Oid type)
 static Location
 locate_label(LsIndexFilter *filter, int c, ls_bytes prefix, Oid type, Datum value)
 {
-	LsLabelPlace *place = &filter->place;
+	LsOrderLabelPlace *place = &filter->place;
 	Location	result = {LS_BYTES(ls_first_value), LS_BYTES(ls_first_value)};
 
-	if (filter->lasting)
-		ls_label_find_lasting(&filter->labels, c, prefix, comparison(filter, c, type), value, place);
+	if (filter->pinned)
+		ls_order_label_find_pinned(&filter->labels, c, prefix, comparison(filter, c, type), value,
+								   place);
 	else
-		ls_label_find(&filter->labels, c, prefix, comparison(filter, c, type), value, place);
+		ls_order_label_find(&filter->labels, c, prefix, comparison(filter, c, type), value, place);
 
 	if (place->found)
-		result.lo = copy_bytes(ls_label_slice(&place->left));
-	else if (ls_label_is_entry(&place->left))
-		result.lo = following(ls_label_slice(&place->left));
+		result.lo = copy_bytes(ls_order_label_segment(&place->left));
+	else if (ls_order_label_is_entry(&place->left))
+		result.lo = following(ls_order_label_segment(&place->left));
 
 	if (place->found)
 		result.hi = following(result.lo);
-	else if (!filter->lasting)
+	else if (!filter->pinned)
 		result.hi = result.lo;
 	else
 	{
 		result.blurred = true;
-		result.hi = ls_label_is_entry(&place->right) ? copy_bytes(ls_label_slice(&place->right)) : LS_BYTES(ls_behind_values);
+		result.hi = ls_order_label_is_entry(&place->right)
+						? copy_bytes(ls_order_label_segment(&place->right))
+						: LS_BYTES(ls_behind_values);
 	}
 	return result;
 }
 
-/* A value that may be of another type.  prefix: the keys of the columns before, if this one has labels. */
+/*
+ * A value that may be of another type.  prefix: the keys of the columns before, if this one has
+ * labels.
+ */
 static Location
 locate(LsIndexFilter *filter, int c, ls_bytes prefix, Oid type, Datum value)
 {
@@ -135,17 +145,18 @@ locate(LsIndexFilter *filter, int c, ls_bytes prefix, Oid type, Datum value)
 	switch (fit)
 	{
 		case LS_KEY_EXACT:
-			result.lo = slice_of(column, converted);
+			result.lo = segment_of(column, converted);
 			result.hi = following(result.lo);
 			break;
 		case LS_KEY_BETWEEN:
-			result.lo = slice_of(column, converted);
+			result.lo = segment_of(column, converted);
 			if (!column->descending)
 				result.lo = following(result.lo);
 			result.hi = result.lo;
 			break;
 		case LS_KEY_BELOW_ALL:
-			result.lo = result.hi = column->descending ? LS_BYTES(ls_behind_values) : LS_BYTES(ls_first_value);
+			result.lo = result.hi = column->descending ? LS_BYTES(ls_behind_values)
+													   : LS_BYTES(ls_first_value);
 			break;
 	}
 	return result;
@@ -276,7 +287,8 @@ apply_array(LsIndexFilter *filter, const ScanKeyData *key, ls_bytes prefix)
 	int			n = 0;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
-	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign, &elements, &isnull, &n_elements);
+	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign, &elements, &isnull,
+					  &n_elements);
 	intervals = palloc_array(LsInterval, n_elements);
 	for (int i = 0; i < n_elements; i++)
 	{
@@ -301,17 +313,21 @@ apply_comparison(LsIndexFilter *filter, const ScanKeyData *key, ls_bytes prefix)
 	else
 	{
 		Location	at = locate(filter, c, prefix, key->sk_subtype, key->sk_argument);
-		LsInterval	interval = interval_of(strategy_in_bytes(&filter->shape->keys[c], key->sk_strategy), &at);
+		LsInterval	interval =
+			interval_of(strategy_in_bytes(&filter->shape->keys[c], key->sk_strategy), &at);
 
 		restrict_column(&filter->columns[c], &interval, 1);
 	}
 }
 
 static void
-apply_row_member(LsIndexFilter *filter, const LsRowComparison *row, LsRowMember *member, ls_bytes prefix)
+apply_row_member(LsIndexFilter *filter, const LsRowComparison *row, LsRowMember *member,
+				 ls_bytes prefix)
 {
-	StrategyNumber strategy = strategy_in_bytes(&filter->shape->keys[member->column], row->strategy);
-	Location	at = locate(filter, member->column, prefix, member->key->sk_subtype, member->key->sk_argument);
+	StrategyNumber strategy = strategy_in_bytes(&filter->shape->keys[member->column],
+												row->strategy);
+	Location	at = locate(filter, member->column, prefix, member->key->sk_subtype,
+						 member->key->sk_argument);
 
 	member->equal_lo = at.lo;
 	member->equal_hi = at.hi;
@@ -334,7 +350,8 @@ add_row_comparison(LsIndexFilter *filter, const ScanKeyData *header)
 	row->n_adjacent = 0;
 	row->matched = 0;
 	row->strategy = header->sk_strategy;
-	row->or_equal = header->sk_strategy == BTLessEqualStrategyNumber || header->sk_strategy == BTGreaterEqualStrategyNumber;
+	row->or_equal = header->sk_strategy == BTLessEqualStrategyNumber ||
+					header->sk_strategy == BTGreaterEqualStrategyNumber;
 
 	for (int i = 0; i < row->n; i++)
 	{
@@ -354,22 +371,26 @@ add_row_comparison(LsIndexFilter *filter, const ScanKeyData *header)
 		if (member->isnull)
 		{
 			/* neither true nor false, once it comes to this: an empty interval */
-			member->allowed = (LsInterval) {LS_BYTES(ls_behind_all), LS_BYTES(ls_behind_all), LS_NO_BYTES};
+			member->allowed = (LsInterval){LS_BYTES(ls_behind_all), LS_BYTES(ls_behind_all),
+										   LS_NO_BYTES};
 			continue;
 		}
 		if (ls_key_has_labels(column))
 		{
 			filter->columns[member->column].is_searched = true;
-			if (filter->lasting)
+			if (filter->pinned)
 			{
-				/* which slices are equal is not known: what may match by the columns so far does */
+				/*
+				 * which segments are equal is not known: what may match by the columns so far does
+				 */
 				row->n = i + 1;
 				row->or_equal = true;
 			}
 		}
 	}
 	for (int i = 0; i < row->n; i++)
-		if (!row->members[i].isnull && !ls_key_has_labels(&filter->shape->keys[row->members[i].column]))
+		if (!row->members[i].isnull &&
+			!ls_key_has_labels(&filter->shape->keys[row->members[i].column]))
 			apply_row_member(filter, row, &row->members[i], LS_NO_BYTES);
 }
 
@@ -392,7 +413,8 @@ ls_index_filter_add(LsIndexFilter *filter, const ScanKeyData *key)
 	filter->n_columns = Max(filter->n_columns, c + 1);
 	if (key->sk_flags & SK_SEARCHNULL)
 	{
-		interval.lo = nulls_first ? (ls_bytes) {(const uint8_t *) "\x01", 1} : LS_BYTES(ls_behind_values);
+		interval.lo = nulls_first ? (ls_bytes){(const uint8_t *) "\x01", 1}
+								  : LS_BYTES(ls_behind_values);
 		interval.hi = nulls_first ? LS_BYTES(ls_first_value) : LS_BYTES(ls_behind_all);
 		interval.last = interval.lo;
 		restrict_column(column, &interval, 1);
@@ -423,7 +445,8 @@ ls_index_filter_search(LsIndexFilter *filter, int c, ls_bytes prefix)
 	if (column->context == NULL)
 	{
 		/* what holds under every prefix is kept beside */
-		column->context = AllocSetContextCreate(filter->context, "leanstore index column", ALLOCSET_SMALL_SIZES);
+		column->context = AllocSetContextCreate(filter->context, "leanstore index column",
+												ALLOCSET_SMALL_SIZES);
 		column->always = column->intervals;
 		column->n_always = column->n;
 	}

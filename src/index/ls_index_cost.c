@@ -65,17 +65,21 @@ finds_one_row(const IndexPath *path)
 	if (!index->unique)
 		return false;
 	foreach_node(IndexClause, clause, path->indexclauses)
-		foreach_node(RestrictInfo, condition, clause->indexquals)
-			if (IsA(condition->clause, OpExpr) &&
-				get_op_opfamily_strategy(((OpExpr *) condition->clause)->opno,
-										 index->opfamily[clause->indexcol]) == BTEqualStrategyNumber)
-				equal = bms_add_member(equal, clause->indexcol);
+		foreach_node(RestrictInfo, condition,
+					 clause->indexquals) if (IsA(condition->clause, OpExpr) &&
+											 get_op_opfamily_strategy(((OpExpr *) condition->clause)
+																		  ->opno,
+																	  index->opfamily
+																		  [clause->indexcol]) ==
+												 BTEqualStrategyNumber)
+			equal = bms_add_member(equal, clause->indexcol);
 	return bms_num_members(equal) == index->nkeycolumns;
 }
 
 void
 ls_index_amcostestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
-						Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages)
+						Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
+						double *pages)
 {
 	double		rows = path->indexinfo->rel->tuples;
 

@@ -5,12 +5,11 @@
  * inserts if not.  What it meets is an entry, not a row: whether the row counts is
  * found out here, with the table's dirty snapshot, as btree does.  A row that counts is
  * a conflict; one in doubt is waited for; those that do not count are passed over when
- * the insertion is tried again (row ids are not used again, and nobody takes
- * back that a row is gone).
+ * the insertion is tried again (row ids are not used again, and a row that is gone does
+ * not come back).
  *
- * In an index with labels (ls_index_label.h), and for a long key, the key has to be found first,
- * and again for
- * each try: what it was found by may be gone when somebody has been waited for.
+ * In an index with labels (ls_order_label.h), and for a long key, the key has to be found first,
+ * and again for each try: what it was found by may be gone after a wait for another transaction.
  */
 #include "postgres.h"
 
@@ -36,25 +35,27 @@ typedef struct Insertion
 	uint64		row_id;
 	const Datum *values;
 	const bool *isnull;
-	LsLabelKey *labels;			/* NULL: the key has none */
+	LsOrderLabelKey *labels;			/* NULL: the key has none */
 
-	/* Rows with an equal key: all that were met; and, moved to the front, those that do not count. */
-	uint64	   *rivals;
-	uint32		n_rivals;
+	/*
+	 * Rows with an equal key: all that were met; and, moved to the front, those that do not count.
+	 */
+	uint64	   *conflicts;
+	uint32		n_conflicts;
 	uint32		n_ignored;
-	uint32		max_rivals;
+	uint32		max_conflicts;
 } Insertion;
 
 /* What a row with an equal key means to us. */
-typedef enum Rival
+typedef enum Conflict
 {
-	RIVAL_GONE,					/* nothing */
-	RIVAL_IN_DOUBT,				/* depends on how a transaction ends */
-	RIVAL_LIVES
-} Rival;
+	CONFLICT_GONE,					/* nothing */
+	CONFLICT_IN_DOUBT,				/* depends on how a transaction ends */
+	CONFLICT_LIVES
+} Conflict;
 
-static Rival
-look_at_rival(Insertion *in, uint64 row_id, SnapshotData *dirty)
+static Conflict
+look_at_conflict(Insertion *in, uint64 row_id, SnapshotData *dirty)
 {
 	ItemPointerData tid;
 	bool		all_dead = false;
@@ -67,16 +68,19 @@ look_at_rival(Insertion *in, uint64 row_id, SnapshotData *dirty)
 			ls_error	error;
 			ls_status	status;
 
-			LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(in->index), in->key, row_id, &error));
+			LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(in->index), in->key, row_id,
+											&error));
 			ls_check(status, error, in->index);
 		}
-		return RIVAL_GONE;
+		return CONFLICT_GONE;
 	}
-	return TransactionIdIsValid(dirty->xmin) || TransactionIdIsValid(dirty->xmax) ? RIVAL_IN_DOUBT : RIVAL_LIVES;
+	return TransactionIdIsValid(dirty->xmin) || TransactionIdIsValid(dirty->xmax)
+			   ? CONFLICT_IN_DOUBT
+			   : CONFLICT_LIVES;
 }
 
 static void
-wait_for_rival(Insertion *in, const SnapshotData *dirty)
+wait_for_conflict(Insertion *in, const SnapshotData *dirty)
 {
 	TransactionId xid = TransactionIdIsValid(dirty->xmin) ? dirty->xmin : dirty->xmax;
 	ItemPointerData tid;
@@ -92,18 +96,21 @@ wait_for_rival(Insertion *in, const SnapshotData *dirty)
 
 /*
  * A transaction may go on after the error, knowing that there is such a row: lock it
- * as it would be if it had been read.  False: it was changed while we waited.
+ * as it would be if it had been read.  False: it was changed while the backend waited.
  */
 static bool
-lock_rival(Insertion *in, uint64 row_id, SnapshotData *dirty)
+lock_conflict(Insertion *in, uint64 row_id, SnapshotData *dirty)
 {
 	if (!ls_locks(in->table))
 		return true;
 	ls_lock_row(in->table, row_id, LS_RANGE_SHARED);
-	return look_at_rival(in, row_id, dirty) == RIVAL_LIVES;
+	return look_at_conflict(in, row_id, dirty) == CONFLICT_LIVES;
 }
 
-/* Is the row that we insert for still there?  A concurrent build, or a deferred check, may come too late. */
+/*
+ * Is the row that the entry leads to still there?  A concurrent build, or a deferred check, may
+ * come too late.
+ */
 static bool
 own_row_lives(Insertion *in)
 {
@@ -120,14 +127,15 @@ raise_duplicate(Insertion *in)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("duplicate key value violates unique constraint \"%s\"", RelationGetRelationName(in->index)),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(in->index)),
 			 key ? errdetail("Key %s already exists.", key) : 0,
 			 errtableconstraint(in->table, RelationGetRelationName(in->index))));
 }
 
 /* Find all entries with an equal key, as they are now. */
 static void
-find_rivals(Insertion *in)
+find_conflicts(Insertion *in)
 {
 	uint8		end[LS_MAX_KEY_BYTES + 6];
 	ls_index_scan *scan = ls_index_scan_open_owned(in->index, ls_index_tree(in->index));
@@ -139,9 +147,10 @@ find_rivals(Insertion *in)
 	memcpy(end, in->key.data, in->key.len);
 	memset(end + in->key.len, 0xFF, 6);
 
-	in->n_rivals = 0;
+	in->n_conflicts = 0;
 	in->n_ignored = 0;
-	LS_CALL(status, ls_index_scan_range(scan, in->key, (ls_bytes) {end, in->key.len + 6}, false, &error));
+	LS_CALL(status,
+			ls_index_scan_range(scan, in->key, (ls_bytes){end, in->key.len + 6}, false, &error));
 	ls_check(status, error, in->index);
 	for (;;)
 	{
@@ -150,38 +159,39 @@ find_rivals(Insertion *in)
 			break;
 		ls_check(status, error, in->index);
 		/* a label may have become another value's since */
-		if (in->labels != NULL && !ls_label_key_equals(in->labels, &entry, in->values, in->isnull))
+		if (in->labels != NULL &&
+			!ls_order_label_key_equals(in->labels, &entry, in->values, in->isnull))
 			continue;
-		if (in->n_rivals == in->max_rivals)
+		if (in->n_conflicts == in->max_conflicts)
 		{
-			in->max_rivals = Max(8, in->max_rivals * 2);
-			in->rivals = in->rivals == NULL ? palloc_array(uint64, in->max_rivals)
-				: repalloc_array(in->rivals, uint64, in->max_rivals);
+			in->max_conflicts = Max(8, in->max_conflicts * 2);
+			in->conflicts = in->conflicts == NULL ? palloc_array(uint64, in->max_conflicts)
+				: repalloc_array(in->conflicts, uint64, in->max_conflicts);
 		}
-		in->rivals[in->n_rivals++] = entry.row_id;
+		in->conflicts[in->n_conflicts++] = entry.row_id;
 	}
 	ls_index_scan_close_owned(scan);
 }
 
 typedef enum Verdict
 {
-	UNIQUE,						/* nobody found who counts */
+	UNIQUE,						/* no row found that counts */
 	MAYBE_NOT,					/* UNIQUE_CHECK_PARTIAL does not want to know more */
-	WAITED						/* somebody has ended: look again */
+	WAITED						/* a transaction has ended: look again */
 } Verdict;
 
-/* Look at the rivals found.  *found_own: our entry is among them. */
+/* Look at the conflicts found.  *found_own: our entry is among them. */
 static Verdict
-check_rivals(Insertion *in, IndexUniqueCheck check, bool *found_own)
+check_conflicts(Insertion *in, IndexUniqueCheck check, bool *found_own)
 {
 	SnapshotData dirty;
 
 	InitDirtySnapshot(dirty);
 	*found_own = false;
-	for (uint32 i = 0; i < in->n_rivals; i++)
+	for (uint32 i = 0; i < in->n_conflicts; i++)
 	{
-		uint64		row_id = in->rivals[i];
-		Rival		rival;
+		uint64		row_id = in->conflicts[i];
+		Conflict		conflict;
 
 		CHECK_FOR_INTERRUPTS();
 		if (row_id == in->row_id)
@@ -189,26 +199,26 @@ check_rivals(Insertion *in, IndexUniqueCheck check, bool *found_own)
 			*found_own = true;
 			continue;
 		}
-		rival = look_at_rival(in, row_id, &dirty);
-		if (rival != RIVAL_GONE && check == UNIQUE_CHECK_PARTIAL)
+		conflict = look_at_conflict(in, row_id, &dirty);
+		if (conflict != CONFLICT_GONE && check == UNIQUE_CHECK_PARTIAL)
 			return MAYBE_NOT;
-		if (rival == RIVAL_IN_DOUBT)
+		if (conflict == CONFLICT_IN_DOUBT)
 		{
-			wait_for_rival(in, &dirty);
+			wait_for_conflict(in, &dirty);
 			return WAITED;
 		}
-		if (rival == RIVAL_LIVES && own_row_lives(in))
+		if (conflict == CONFLICT_LIVES && own_row_lives(in))
 		{
-			if (!lock_rival(in, row_id, &dirty))
+			if (!lock_conflict(in, row_id, &dirty))
 				return WAITED;
 			raise_duplicate(in);
 		}
-		in->rivals[in->n_ignored++] = row_id;
+		in->conflicts[in->n_ignored++] = row_id;
 	}
 	return UNIQUE;
 }
 
-/* Whoever has read where the entry is going to be is in the way (SERIALIZABLE). */
+/* Transactions that have read where the entry is going to be are in the way (SERIALIZABLE). */
 static void
 lock_entry(Insertion *in)
 {
@@ -233,7 +243,9 @@ take_key(Insertion *in, ls_bytes key)
 		lock_entry(in);
 }
 
-/* A key found with others inserting may be in vain so often; then they have to wait for the search. */
+/*
+ * A key found with others inserting may be in vain so often; then they have to wait for the search.
+ */
 #define TRIES_BEFORE_LOCK 3
 
 /* Find the key in an index with labels; it stays right until it is released. */
@@ -246,12 +258,12 @@ claim_key(Insertion *in)
 	for (int tries = 0; patient || tries < TRIES_BEFORE_LOCK; tries++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		ls_label_key_form(in->labels, in->values, in->isnull);
+		ls_order_label_key_form(in->labels, in->values, in->isnull);
 		take_key(in, ls_bytes_of(&in->labels->key));
-		if (ls_label_key_claim(in->labels))
+		if (ls_order_label_key_claim(in->labels))
 			return;
 	}
-	ls_label_key_form_claimed(in->labels, in->values, in->isnull);
+	ls_order_label_key_form_claimed(in->labels, in->values, in->isnull);
 	take_key(in, ls_bytes_of(&in->labels->key));
 }
 
@@ -266,7 +278,7 @@ static void
 end_insertion(Insertion *in)
 {
 	if (in->labels != NULL)
-		ls_label_key_release(in->labels);
+		ls_order_label_key_release(in->labels);
 }
 
 static void
@@ -287,7 +299,10 @@ insert_any(Insertion *in)
 	end_insertion(in);
 }
 
-/* The old row of an update does not count: most often it has the same key, and to find that out takes two searches. */
+/*
+ * The old row of an update does not count: most often it has the same key, and to find that out
+ * takes two searches.
+ */
 static void
 ignore_old_row(Insertion *in)
 {
@@ -295,9 +310,9 @@ ignore_old_row(Insertion *in)
 
 	if (old == 0)
 		return;
-	in->max_rivals = 8;
-	in->rivals = palloc_array(uint64, in->max_rivals);
-	in->rivals[in->n_ignored++] = old;
+	in->max_conflicts = 8;
+	in->conflicts = palloc_array(uint64, in->max_conflicts);
+	in->conflicts[in->n_ignored++] = old;
 }
 
 /* Insert if no row with an equal key lives.  False: there may be one, and nothing is inserted. */
@@ -309,7 +324,7 @@ insert_unique(Insertion *in, IndexUniqueCheck check)
 	{
 		ls_rel		table = *ls_open(in->table);	/* copied, as above */
 		bool		found_own;
-		uint64		rival;
+		uint64		conflict;
 		ls_error	error;
 		ls_status	status;
 
@@ -317,16 +332,16 @@ insert_unique(Insertion *in, IndexUniqueCheck check)
 		begin_insertion(in);
 		LS_CALL_ON(in->index, status,
 				   ls_index_insert_unique(ls_writer(), ls_index_tree(in->index), &table, in->key,
-										  in->row_id, in->payload, in->rivals, in->n_ignored, &rival,
-										  &error));
+										  in->row_id, in->payload, in->conflicts, in->n_ignored,
+										  &conflict, &error));
 		if (status != LS_OK && status != LS_EXISTS)
 			ls_check(status, error, in->index);
 		end_insertion(in);
 		if (status == LS_OK)
 			return true;
 
-		find_rivals(in);
-		switch (check_rivals(in, check, &found_own))
+		find_conflicts(in);
+		switch (check_conflicts(in, check, &found_own))
 		{
 			case MAYBE_NOT:
 				return false;
@@ -347,13 +362,14 @@ check_existing(Insertion *in)
 	bool		found_own;
 
 	do
-		find_rivals(in);
-	while (check_rivals(in, UNIQUE_CHECK_EXISTING, &found_own) == WAITED);
+		find_conflicts(in);
+	while (check_conflicts(in, UNIQUE_CHECK_EXISTING, &found_own) == WAITED);
 
 	if (!found_own)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("failed to re-find entry within index \"%s\"", RelationGetRelationName(in->index)),
+				 errmsg("failed to re-find entry within index \"%s\"",
+						RelationGetRelationName(in->index)),
 				 errhint("This may be because of a non-immutable index expression."),
 				 errtableconstraint(in->table, RelationGetRelationName(in->index))));
 }
@@ -370,9 +386,14 @@ has_null_key(const LsIndexShape *shape, const bool *isnull)
 }
 
 void
-ls_index_insert_entry(Relation index, Relation table, const Datum *values, const bool *isnull, uint64 row_id)
+ls_index_insert_entry(Relation index, Relation table, const Datum *values, const bool *isnull,
+					  uint64 row_id)
 {
-	Insertion	in = {.index = index, .table = table, .values = values, .isnull = isnull, .row_id = row_id};
+	Insertion	in = {.index = index,
+					.table = table,
+					.values = values,
+					.isnull = isnull,
+					.row_id = row_id};
 
 	Assert(!ls_index_key_is_long(index, values, isnull) && ls_index_shape(index)->n_labels == 0);
 	take_key(&in, ls_index_form_key(index, values, isnull));
@@ -383,14 +404,19 @@ bool
 ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation table,
 				  IndexUniqueCheck check, bool unchanged, IndexInfo *info)
 {
-	Insertion	in = {.index = index, .table = table, .values = values, .isnull = isnull, .row_id = ls_tid_to_row(tid)};
+	Insertion	in = {.index = index,
+					.table = table,
+					.values = values,
+					.isnull = isnull,
+					.row_id = ls_tid_to_row(tid)};
 	bool		unique = true;
 
 	const LsIndexShape *shape = ls_index_shape(index);
 
 	Assert(ls_tid_names_row(tid));
 
-	if (check != UNIQUE_CHECK_NO && !index->rd_index->indnullsnotdistinct && has_null_key(shape, isnull))
+	if (check != UNIQUE_CHECK_NO && !index->rd_index->indnullsnotdistinct &&
+		has_null_key(shape, isnull))
 	{
 		/* equal to none, then; a second look finds what the first has inserted */
 		if (check == UNIQUE_CHECK_EXISTING)
@@ -401,12 +427,12 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 	if (shape->n_labels == 0)
 		in.key = ls_index_form_key(index, values, isnull);
 	if (shape->n_labels > 0 || ls_index_is_long(shape, in.key.len))
-		in.labels = ls_label_key_begin(index);
+		in.labels = ls_order_label_key_begin(index);
 	if (check == UNIQUE_CHECK_EXISTING)
 	{
 		if (in.labels != NULL)
 		{
-			ls_label_key_form(in.labels, values, isnull);
+			ls_order_label_key_form(in.labels, values, isnull);
 			in.key = ls_bytes_of(&in.labels->key);
 		}
 		check_existing(&in);
@@ -421,8 +447,8 @@ ls_index_aminsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, 
 			insert_any(&in);
 	}
 	if (in.labels != NULL)
-		ls_label_key_end(in.labels);
-	if (in.rivals != NULL)
-		pfree(in.rivals);
+		ls_order_label_key_end(in.labels);
+	if (in.conflicts != NULL)
+		pfree(in.conflicts);
 	return unique;
 }

@@ -21,7 +21,8 @@ extern bool ls_index_key_is_long(Relation index, const Datum *values, const bool
 extern void ls_index_check_key_size(Relation index, uint32 len);
 
 /* In the current memory context. */
-extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const bool *isnull);
+extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum *values,
+									  const bool *isnull);
 
 /* The value of one key column (0-based) that is in the payload, and is not NULL. */
 extern Datum ls_index_stored_value(Relation index, const ls_index_entry *entry, int column);
@@ -45,7 +46,7 @@ extern bool ls_index_clip_place(const LsIndexShape *shape, StringInfo place, boo
 /* Has the row's newest version this key? */
 extern bool ls_index_row_has_key(Relation index, Relation table, ls_bytes key, uint64 row_id);
 
-/* Remove an entry that has another key than its row, if nobody needs it any more. */
+/* Remove an entry that has another key than its row, if no snapshot needs it any more. */
 extern bool ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_id);
 
 /* ---- ls_index_build.c */
@@ -54,9 +55,11 @@ extern void ls_index_ambuildempty(Relation index);
 extern char *ls_index_ambuildphasename(int64 phase);
 
 /* ---- ls_index_vacuum.c */
-extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+extern IndexBulkDeleteResult *ls_index_ambulkdelete(IndexVacuumInfo *info,
+													IndexBulkDeleteResult *stats,
 													IndexBulkDeleteCallback callback, void *state);
-extern IndexBulkDeleteResult *ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+extern IndexBulkDeleteResult *ls_index_amvacuumcleanup(IndexVacuumInfo *info,
+													   IndexBulkDeleteResult *stats);
 
 /* ---- ls_index_options.c: storage parameters, operator class validation */
 #define LS_INDEX_DEFAULT_FILLFACTOR 90
@@ -73,7 +76,8 @@ extern void ls_index_amadjustmembers(Oid opfamily, Oid opclass, List *operators,
 
 /* ---- ls_index_scan.c */
 extern IndexScanDesc ls_index_ambeginscan(Relation index, int nkeys, int norderbys);
-extern void ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern void ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
+							  int norderbys);
 extern bool ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction);
 extern int64 ls_index_amgetbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
 extern void ls_index_amendscan(IndexScanDesc scan);

@@ -1,17 +1,17 @@
 /*
- * ls_index_keys.c - where a scan has to look: the range of the index, and the next place that may match.
+ * ls_index_keys.c - where a scan has to look: the range of the index, and the next place that may
+ * match.
  *
- * Out of the scan keys come, for each column, the intervals of its slices that
- * match (ls_index_conditions.c); out of these the range of the index to be read, and for an entry in
- * it that does not match, how far to go until one can.  The same rule serves
- * ranges, IN lists and columns without a condition before one that has some: a
- * column that is outside its intervals is taken to the next interval; when it has
- * none, the column before it is taken to its next value.
+ * Out of the scan keys come, for each column, the intervals of its segments that
+ * match (ls_index_conditions.c); out of these the range of the index to be read, and for an entry
+ * in it that does not match, how far to go until one can.  The same rule serves ranges, IN lists
+ * and columns without a condition before one that has some: a column that is outside its intervals
+ * is taken to the next interval; when it has none, the column before it is taken to its next value.
  *
- * Notes on byte strings.  Of one column, no slice is a prefix of another.  So the
- * slices that come behind slice s are those at or above the string that follows
+ * Notes on byte strings.  Of one column, no segment is a prefix of another.  So the
+ * segments that come behind segment s are those at or above the string that follows
  * s and everything that begins with s (`following`), and a string of bytes
- * that is a slice as it stands is only equal to itself.  All slices are below "\x04".
+ * that is a segment as it stands is only equal to itself.  All segments are below "\x04".
  */
 #include "postgres.h"
 
@@ -41,15 +41,15 @@ append_bytes(StringInfo string, ls_bytes bytes)
 }
 
 static void
-append_following(StringInfo string, ls_bytes slice)
+append_following(StringInfo string, ls_bytes segment)
 {
-	append_bytes(string, slice);
+	append_bytes(string, segment);
 	ls_index_make_following(string);
 }
 
-/* Are these bytes a slice of the column? */
+/* Are these bytes a segment of the column? */
 static bool
-is_slice(const LsKeyColumn *column, ls_bytes bytes)
+is_segment(const LsKeyColumn *column, ls_bytes bytes)
 {
 	return bytes.len > 0 && ls_key_column_length(column, bytes.data, bytes.len) == bytes.len;
 }
@@ -76,9 +76,9 @@ row_is_open(const LsRowComparison *row, int c)
 	return member >= 0 && member < row->n_adjacent && row->matched >= member;
 }
 
-/* The column has this slice now. */
+/* The column has this segment now. */
 static void
-enter_slice(LsIndexFilter *filter, int c, ls_bytes slice)
+enter_segment(LsIndexFilter *filter, int c, ls_bytes segment)
 {
 	for (int i = 0; i < filter->n_rows; i++)
 	{
@@ -90,33 +90,17 @@ enter_slice(LsIndexFilter *filter, int c, ls_bytes slice)
 			const LsRowMember *member = &row->members[at];
 
 			row->matched = at;
-			if (!member->isnull &&
-				ls_bytes_compare(slice, member->equal_lo) >= 0 && ls_bytes_compare(slice, member->equal_hi) < 0)
+			if (!member->isnull && ls_bytes_compare(segment, member->equal_lo) >= 0 &&
+				ls_bytes_compare(segment, member->equal_hi) < 0)
 				row->matched++;
 		}
 	}
 }
 
-/*
- * What column c may be, given those before it (`prefix`): the nearest interval at or
- * above `bound`, cut there; backward: the nearest one below it.
- */
-static bool
-nearest(LsIndexFilter *filter, int c, ls_bytes prefix, ls_bytes bound, bool backward, LsInterval *result)
+/* Cut it to what the row comparisons that are undecided allow for column c. */
+static void
+cut_by_rows(const LsIndexFilter *filter, int c, LsInterval *range)
 {
-	LsColumnFilter *column = &filter->columns[c];
-	ls_bytes	lo = LS_NO_BYTES,
-				hi = LS_BYTES(ls_behind_all),
-				last = LS_NO_BYTES;
-	const LsInterval *recent;
-	int			left = 0,
-				right;
-
-	if (column->is_searched)
-		ls_index_filter_search(filter, c, prefix);
-	if (column->n == 0)
-		return false;
-	right = column->n;
 	for (int i = 0; i < filter->n_rows; i++)
 	{
 		const LsRowComparison *row = &filter->rows[i];
@@ -125,58 +109,92 @@ nearest(LsIndexFilter *filter, int c, ls_bytes prefix, ls_bytes bound, bool back
 		{
 			const LsInterval *allowed = &row->members[c - row->members[0].column].allowed;
 
-			lo = ls_bytes_greater(lo, allowed->lo);
-			if (ls_bytes_compare(allowed->hi, hi) < 0)
+			range->lo = ls_bytes_greater(range->lo, allowed->lo);
+			if (ls_bytes_compare(allowed->hi, range->hi) < 0)
 			{
-				hi = allowed->hi;
-				last = allowed->last;
+				range->hi = allowed->hi;
+				range->last = allowed->last;
 			}
 		}
 	}
-	if (!backward)
-		lo = ls_bytes_greater(lo, bound);
-	else if (ls_bytes_compare(bound, hi) < 0)
-	{
-		hi = bound;
-		last = LS_NO_BYTES;
-	}
+}
 
-	/* Forward, the first interval that ends above lo; backward, the last one that begins below hi. */
-	recent = &column->intervals[column->recent];
-	if (backward ? ls_bytes_compare(recent->lo, hi) < 0 && ls_bytes_compare(hi, recent->hi) <= 0 :
-		ls_bytes_compare(recent->lo, lo) <= 0 && ls_bytes_compare(lo, recent->hi) < 0)
-		left = right = column->recent + (backward ? 1 : 0);
+/*
+ * Forward, the first interval that ends above range->lo; backward, the last one that begins below
+ * range->hi.  It may be outside of the column's.
+ */
+static int
+find_interval(const LsColumnFilter *column, const LsInterval *range, bool backward)
+{
+	const LsInterval *recent = &column->intervals[column->recent];
+	int			left = 0,
+				right = column->n;
+
+	if (backward ? ls_bytes_compare(recent->lo, range->hi) < 0 &&
+		ls_bytes_compare(range->hi, recent->hi) <= 0 :
+		ls_bytes_compare(recent->lo, range->lo) <= 0 &&
+		ls_bytes_compare(range->lo, recent->hi) < 0)
+		return column->recent;
 	while (left < right)
 	{
 		int			middle = (left + right) / 2;
 		const LsInterval *interval = &column->intervals[middle];
 
-		if (backward ? ls_bytes_compare(interval->lo, hi) < 0 : ls_bytes_compare(interval->hi, lo) <= 0)
+		if (backward ? ls_bytes_compare(interval->lo, range->hi) < 0
+					 : ls_bytes_compare(interval->hi, range->lo) <= 0)
 			left = middle + 1;
 		else
 			right = middle;
 	}
-	if (backward)
-		left--;
-	if (left < 0 || left >= column->n)
-		return false;
-	column->recent = left;
+	return backward ? left - 1 : left;
+}
 
-	*result = column->intervals[left];
-	result->lo = ls_bytes_greater(result->lo, lo);
-	if (ls_bytes_compare(hi, result->hi) < 0)
+/*
+ * What column c may be, given those before it (`prefix`): the nearest interval at or
+ * above `bound`, cut there; backward: the nearest one below it.
+ */
+static bool
+nearest(LsIndexFilter *filter, int c, ls_bytes prefix, ls_bytes bound, bool backward,
+		LsInterval *result)
+{
+	LsColumnFilter *column = &filter->columns[c];
+	LsInterval	range = {.lo = LS_NO_BYTES, .hi = LS_BYTES(ls_behind_all), .last = LS_NO_BYTES};
+	int			found;
+
+	if (column->is_searched)
+		ls_index_filter_search(filter, c, prefix);
+	if (column->n == 0)
+		return false;
+	cut_by_rows(filter, c, &range);
+	if (!backward)
+		range.lo = ls_bytes_greater(range.lo, bound);
+	else if (ls_bytes_compare(bound, range.hi) < 0)
 	{
-		result->hi = hi;
-		result->last = last;
+		range.hi = bound;
+		range.last = LS_NO_BYTES;
+	}
+
+	found = find_interval(column, &range, backward);
+	if (found < 0 || found >= column->n)
+		return false;
+	column->recent = found;
+
+	*result = column->intervals[found];
+	result->lo = ls_bytes_greater(result->lo, range.lo);
+	if (ls_bytes_compare(range.hi, result->hi) < 0)
+	{
+		result->hi = range.hi;
+		result->last = range.last;
 	}
 	return ls_bytes_compare(result->lo, result->hi) < 0;
 }
 
-static void extend(LsIndexFilter *filter, int c, const LsInterval *interval, bool backward, StringInfo place);
+static void extend(LsIndexFilter *filter, int c, const LsInterval *interval, bool backward,
+				   StringInfo place);
 
 /*
- * `place` is where a scan enters the range of entries that have certain slices in the columns before c: go on to where
- * it meets the first one that may match.  False: there is none.
+ * `place` is where a scan enters the range of entries that have certain segments in the columns
+ * before c: go on to where it meets the first one that may match.  False: there is none.
  */
 static bool
 enter(LsIndexFilter *filter, int c, bool backward, StringInfo place)
@@ -184,7 +202,8 @@ enter(LsIndexFilter *filter, int c, bool backward, StringInfo place)
 	LsInterval	interval;
 
 	if (c >= filter->n_columns ||
-		!nearest(filter, c, ls_bytes_of(place), backward ? LS_BYTES(ls_behind_all) : LS_NO_BYTES, backward, &interval))
+		!nearest(filter, c, ls_bytes_of(place), backward ? LS_BYTES(ls_behind_all) : LS_NO_BYTES,
+				 backward, &interval))
 		return false;
 	extend(filter, c, &interval, backward, place);
 	return true;
@@ -192,7 +211,7 @@ enter(LsIndexFilter *filter, int c, bool backward, StringInfo place)
 
 /*
  * Column c continues `place` with the near end of the interval.  Where that is a
- * slice, later columns can narrow it further.
+ * segment, later columns can narrow it further.
  */
 static void
 extend(LsIndexFilter *filter, int c, const LsInterval *interval, bool backward, StringInfo place)
@@ -200,9 +219,9 @@ extend(LsIndexFilter *filter, int c, const LsInterval *interval, bool backward, 
 	if (!backward)
 	{
 		append_bytes(place, interval->lo);
-		if (is_slice(&filter->shape->keys[c], interval->lo))
+		if (is_segment(&filter->shape->keys[c], interval->lo))
 		{
-			enter_slice(filter, c, interval->lo);
+			enter_segment(filter, c, interval->lo);
 			(void) enter(filter, c + 1, backward, place);
 		}
 		return;
@@ -213,7 +232,7 @@ extend(LsIndexFilter *filter, int c, const LsInterval *interval, bool backward, 
 		int			before = place->len;
 
 		append_bytes(place, interval->last);
-		enter_slice(filter, c, interval->last);
+		enter_segment(filter, c, interval->last);
 		if (enter(filter, c + 1, backward, place))
 			return;
 		place->len = before;
@@ -222,7 +241,7 @@ extend(LsIndexFilter *filter, int c, const LsInterval *interval, bool backward, 
 }
 
 static ls_bytes
-slice_in_key(const LsIndexFilter *filter, ls_bytes key, int c)
+segment_in_key(const LsIndexFilter *filter, ls_bytes key, int c)
 {
 	return (ls_bytes)
 	{
@@ -241,12 +260,12 @@ skip_from(LsIndexFilter *filter, ls_bytes key, int c, bool backward)
 	for (int failed = c; c >= 0; c--)
 	{
 		ls_bytes	prefix = {key.data, filter->offsets[c]};
-		ls_bytes	bound = slice_in_key(filter, key, c);
+		ls_bytes	bound = segment_in_key(filter, key, c);
 		LsInterval	interval;
 
 		if (!backward && c < failed)
 		{
-			/* every entry with this slice is done with */
+			/* every entry with this segment is done with */
 			resetStringInfo(&filter->bound);
 			append_following(&filter->bound, bound);
 			bound = ls_bytes_of(&filter->bound);
@@ -262,22 +281,22 @@ skip_from(LsIndexFilter *filter, ls_bytes key, int c, bool backward)
 	return LS_INDEX_DONE;
 }
 
-/* Row comparisons whose columns are not neighbours have to be calculated. */
+/* Row comparisons over columns that are not neighbours have to be calculated. */
 static bool
 row_is_true(const LsIndexFilter *filter, const LsRowComparison *row, ls_bytes key)
 {
 	for (int i = 0; i < row->n; i++)
 	{
 		const LsRowMember *member = &row->members[i];
-		ls_bytes	slice = slice_in_key(filter, key, member->column);
+		ls_bytes	segment = segment_in_key(filter, key, member->column);
 		bool		is_below,
 					is_above;
 
-		if (member->isnull ||
-			ls_bytes_compare(slice, LS_BYTES(ls_first_value)) < 0 || ls_bytes_compare(slice, LS_BYTES(ls_behind_values)) >= 0)
+		if (member->isnull || ls_bytes_compare(segment, LS_BYTES(ls_first_value)) < 0 ||
+			ls_bytes_compare(segment, LS_BYTES(ls_behind_values)) >= 0)
 			return false;
-		is_below = ls_bytes_compare(slice, member->equal_lo) < 0;
-		is_above = ls_bytes_compare(slice, member->equal_hi) >= 0;
+		is_below = ls_bytes_compare(segment, member->equal_lo) < 0;
+		is_above = ls_bytes_compare(segment, member->equal_hi) >= 0;
 		if (is_below || is_above)
 			return is_below == member->below;
 	}
@@ -291,24 +310,28 @@ ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward)
 	for (int c = 0; c < filter->n_columns; c++)
 	{
 		uint32		offset = filter->offsets[c];
-		Size		len = ls_key_column_length(&filter->shape->keys[c], key.data + offset, key.len - offset);
-		ls_bytes	slice;
+		Size		len = ls_key_column_length(&filter->shape->keys[c], key.data + offset,
+										key.len - offset);
+		ls_bytes	segment;
 		LsInterval	interval;
 
 		if (len == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("index \"%s\" contains a damaged key", RelationGetRelationName(filter->index)),
+					 errmsg("index \"%s\" contains a damaged key",
+							RelationGetRelationName(filter->index)),
 					 errhint("Please REINDEX it.")));
 		filter->offsets[c + 1] = offset + len;
-		slice = slice_in_key(filter, key, c);
-		if (!nearest(filter, c, (ls_bytes) {key.data, offset}, slice, false, &interval) || ls_bytes_compare(interval.lo, slice) != 0)
+		segment = segment_in_key(filter, key, c);
+		if (!nearest(filter, c, (ls_bytes){key.data, offset}, segment, false, &interval) ||
+			ls_bytes_compare(interval.lo, segment) != 0)
 			return skip_from(filter, key, c, backward);
-		enter_slice(filter, c, slice);
+		enter_segment(filter, c, segment);
 	}
 
 	for (int i = 0; i < filter->n_rows; i++)
-		if (filter->rows[i].n_adjacent < filter->rows[i].n && !row_is_true(filter, &filter->rows[i], key))
+		if (filter->rows[i].n_adjacent < filter->rows[i].n &&
+			!row_is_true(filter, &filter->rows[i], key))
 			return LS_INDEX_NO_MATCH;
 	return LS_INDEX_MATCH;
 }
@@ -323,8 +346,8 @@ begin_search(LsIndexFilter *filter)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(MemoryContextGetParent(filter->context));
 
-	ls_label_search_init(&filter->labels, filter->index);
-	ls_label_place_init(&filter->place);
+	ls_order_label_search_init(&filter->labels, filter->index);
+	ls_order_label_place_init(&filter->place);
 	filter->has_search = true;
 	MemoryContextSwitchTo(old_context);
 }
@@ -336,7 +359,8 @@ ls_index_filter_init(LsIndexFilter *filter, Relation index)
 
 	filter->index = index;
 	filter->shape = ls_index_shape(index);
-	filter->context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index conditions", ALLOCSET_SMALL_SIZES);
+	filter->context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index conditions",
+											ALLOCSET_SMALL_SIZES);
 	n_columns = filter->shape->n_keys;
 	filter->columns = palloc0_array(LsColumnFilter, n_columns);
 	filter->offsets = palloc0_array(uint32, n_columns + 1);
@@ -352,20 +376,41 @@ void
 ls_index_filter_end(LsIndexFilter *filter)
 {
 	if (filter->has_search)
-		ls_label_search_end(&filter->labels);
+		ls_order_label_search_end(&filter->labels);
 }
 
-/* Just "=" on leading columns? */
-static bool
-is_lookup(const LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
+bool
+ls_index_filter_is_lookup(const LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 {
-	if (filter->lasting)
+	if (filter->pinned)
 		return false;			/* a place in an index with labels, too, when nothing is there */
 	for (int i = 0; i < n_keys; i++)
-		if ((keys[i].sk_flags & ~SK_ISNULL) != 0 || keys[i].sk_strategy != BTEqualStrategyNumber || keys[i].sk_attno != i + 1 ||
-			(ls_key_has_labels(&filter->shape->keys[i]) && !ls_index_is_same_type(filter->index, i, keys[i].sk_subtype)))
+		if ((keys[i].sk_flags & ~SK_ISNULL) != 0 || keys[i].sk_strategy != BTEqualStrategyNumber ||
+			keys[i].sk_attno != i + 1 ||
+			(ls_key_has_labels(&filter->shape->keys[i]) &&
+			 !ls_index_is_same_type(filter->index, i, keys[i].sk_subtype)))
 			return false;
 	return n_keys > 0;
+}
+
+bool
+ls_index_filter_append_equal(LsIndexFilter *filter, const ScanKeyData *key)
+{
+	int			i = key->sk_attno - 1;
+	const LsKeyColumn *column = &filter->shape->keys[i];
+	Datum		value = key->sk_argument;
+
+	if (key->sk_flags & SK_ISNULL)
+		return false;
+	/*
+	 * Drivers like to send 8 bytes for an int4.  No value of the column is equal to what its type
+	 * can not hold.
+	 */
+	if (!ls_index_is_same_type(filter->index, i, key->sk_subtype) &&
+		ls_key_convert(column, key->sk_subtype, value, &value) != LS_KEY_EXACT)
+		return false;
+	ls_key_append(column, value, false, &filter->from);
+	return true;
 }
 
 /* What the general way would come to, without its memory. */
@@ -375,24 +420,21 @@ build_lookup(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 	for (int i = 0; i < n_keys; i++)
 	{
 		const LsKeyColumn *column = &filter->shape->keys[i];
-		Datum		value = keys[i].sk_argument;
 
-		if (keys[i].sk_flags & SK_ISNULL)
-			return false;
 		if (!ls_key_has_labels(column))
 		{
-			/* drivers like to send 8 bytes for an int4; what the column's type can not hold nothing is equal to */
-			if (!ls_index_is_same_type(filter->index, i, keys[i].sk_subtype) &&
-				ls_key_convert(column, keys[i].sk_subtype, value, &value) != LS_KEY_EXACT)
+			if (!ls_index_filter_append_equal(filter, &keys[i]))
 				return false;
-			ls_key_append(column, value, false, &filter->from);
 			continue;
 		}
+		if (keys[i].sk_flags & SK_ISNULL)
+			return false;
 		filter->searches = true;
-		ls_label_find(&filter->labels, i, ls_bytes_of(&filter->from), column->compare, keys[i].sk_argument, &filter->place);
+		ls_order_label_find(&filter->labels, i, ls_bytes_of(&filter->from), column->compare,
+							keys[i].sk_argument, &filter->place);
 		if (!filter->place.found)
 			return false;
-		append_bytes(&filter->from, ls_label_slice(&filter->place.left));
+		append_bytes(&filter->from, ls_order_label_segment(&filter->place.left));
 	}
 	append_following(&filter->to, ls_bytes_of(&filter->from));
 	return true;
@@ -449,26 +491,25 @@ build_range(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys)
 
 /*
  * An end of the range is among long keys that begin alike: where among them?  What is inserted
- * there
- * later may be on the wrong side, but no snapshot that was taken before sees it.
+ * there later may be on the wrong side, but no snapshot that was taken before sees it.
  */
 static void
 find_end(LsIndexFilter *filter, StringInfo end, bool behind)
 {
-	LsLabelPlace *place = &filter->place;
-	const LsLabelEntry *entry;
+	LsOrderLabelPlace *place = &filter->place;
+	const LsOrderLabelEntry *entry;
 
 	if (!filter->has_search)
 		begin_search(filter);
-	ls_label_find_rest(&filter->labels, ls_bytes_of(end), place);
+	ls_order_label_find_rest(&filter->labels, ls_bytes_of(end), place);
 	entry = behind && !place->found ? &place->right : &place->left;
-	if (!ls_label_is_entry(entry))
+	if (!ls_order_label_is_entry(entry))
 	{
 		ls_index_clip_place(filter->shape, end, behind);
 		return;
 	}
 	resetStringInfo(end);
-	appendBinaryStringInfo(end, entry->position.data, entry->slice_end);
+	appendBinaryStringInfo(end, entry->position.data, entry->segment_end);
 	if (!behind && !place->found)
 		ls_index_make_following(end);
 }
@@ -494,12 +535,9 @@ clip_range(LsIndexFilter *filter, bool locks)
 	}
 }
 
-bool
-ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys, bool locks)
+void
+ls_index_filter_reset(LsIndexFilter *filter, bool locks)
 {
-	MemoryContext old_context;
-	bool		possible = true;
-
 	resetStringInfo(&filter->from);
 	resetStringInfo(&filter->to);
 	filter->n_columns = 0;
@@ -507,11 +545,19 @@ ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys
 	filter->exact = true;
 	filter->is_point = false;
 	filter->searches = false;
-	filter->lasting = locks && filter->shape->n_labels > 0;
-
+	filter->pinned = locks && filter->shape->n_labels > 0;
 	MemoryContextReset(filter->context);
+}
+
+bool
+ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys, bool locks)
+{
+	MemoryContext old_context;
+	bool		possible = true;
+
+	ls_index_filter_reset(filter, locks);
 	old_context = MemoryContextSwitchTo(filter->context);
-	if (is_lookup(filter, keys, n_keys))
+	if (ls_index_filter_is_lookup(filter, keys, n_keys))
 	{
 		possible = build_lookup(filter, keys, n_keys);
 		filter->is_point = n_keys == filter->shape->n_keys;

@@ -5,11 +5,11 @@
  * place of an entry says nothing of what may be inserted before it.  It locks before it
  * reads, but how far it will come is not known, and a scan that stops after three rows
  * shall not lock millions.  So it looks ahead a few entries, locks up to there, and then goes back
- * if their leaf is what it was, or else reads them again, now as they are under the lock; the next step is
- * twice as long, and one behind a place that was sought is the shortest: of an IN list each value is one entry.  Look-ups
- * by all columns and bitmap scans lock their whole range at once, and so do scans by
- * labels: the ends of that range are entries that stay, those on the way need not
- * (ls_index_label.c).
+ * if their leaf is what it was, or else reads them again, now as they are under the lock; the next
+ * step is twice as long, and one behind a place that was sought is the shortest: of an IN list each
+ * value is one entry.  Look-ups by all columns and bitmap scans lock their whole range at once, and
+ * so do scans by labels: the ends of that range are entries that stay, those on the way need not
+ * (ls_order_label.c).
  *
  * The rows themselves are locked when they are fetched.  So an insertion has to lock
  * its entries, a deletion or update only the row.
@@ -59,7 +59,8 @@ ls_index_lock_start(IndexScanDesc scan, bool backward, bool all)
 		all = true;
 	if (all || so->filter.is_point || so->filter.searches)
 	{
-		ls_lock_entries(scan->indexRelation, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to), LS_RANGE_SHARED);
+		ls_lock_entries(scan->indexRelation, ls_bytes_of(&so->filter.from),
+						ls_bytes_of(&so->filter.to), LS_RANGE_SHARED);
 		set_bytes(&lock->from, ls_bytes_of(&so->filter.from));
 		set_bytes(&lock->to, ls_bytes_of(&so->filter.to));
 		lock->any = true;
@@ -77,7 +78,8 @@ void
 ls_index_lock_jump(LsIndexLock *lock, ls_bytes place)
 {
 	/* what has been locked elsewhere stays so, but does not reach to here */
-	if (lock->any && (ls_bytes_compare(place, ls_bytes_of(&lock->from)) < 0 || !is_below(place, &lock->to)))
+	if (lock->any &&
+		(ls_bytes_compare(place, ls_bytes_of(&lock->from)) < 0 || !is_below(place, &lock->to)))
 		lock->any = false;
 	set_bytes(&lock->place, place);
 	lock->has_place = true;
@@ -97,7 +99,8 @@ is_locked(LsIndexScan *so, ls_status status)
 			is_below(ls_bytes_of(&lock->position), &lock->to);
 	if (so->backward)
 		return ls_bytes_compare(ls_bytes_of(&lock->from), ls_bytes_of(&so->filter.from)) <= 0;
-	return lock->to.len == 0 || (so->filter.to.len > 0 && !is_below(ls_bytes_of(&lock->to), &so->filter.to));
+	return lock->to.len == 0 ||
+		   (so->filter.to.len > 0 && !is_below(ls_bytes_of(&lock->to), &so->filter.to));
 }
 
 /*
@@ -175,8 +178,8 @@ read_again(IndexScanDesc scan)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL(status, ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to),
-										so->backward, &error));
+	LS_CALL(status, ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from),
+										ls_bytes_of(&so->filter.to), so->backward, &error));
 	ls_check(status, error, scan->indexRelation);
 	if (so->lock.has_place)
 	{

@@ -3,7 +3,7 @@
  *
  * btree takes what fits a third of its page when it is compressed. Compressed bytes do not order
  * as the values do, and a normalized key may be several times as long as its value (ICU). So an
- * entry has the first LS_LONG_KEY_BYTES of such a key, then a label (ls_index_label.h) that says
+ * entry has the first LS_LONG_KEY_BYTES of such a key, then a label (ls_order_label.h) that says
  * where the rest is among those of equal beginnings, and all columns in its payload, as an index
  * tuple that PostgreSQL has compressed.
  *

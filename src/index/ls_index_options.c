@@ -28,7 +28,8 @@ void
 ls_index_define_options(void)
 {
 	options_kind = add_reloption_kind();
-	add_int_reloption(options_kind, "fillfactor", "How full a new leanstore index packs its pages, in percent",
+	add_int_reloption(options_kind, "fillfactor",
+					  "How full a new leanstore index packs its pages, in percent",
 					  LS_INDEX_DEFAULT_FILLFACTOR, 10, 100, ShareUpdateExclusiveLock);
 }
 
@@ -39,7 +40,8 @@ ls_index_amoptions(Datum reloptions, bool validate)
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsIndexOptions, fillfactor)},
 	};
 
-	return build_reloptions(reloptions, validate, options_kind, sizeof(LsIndexOptions), elements, lengthof(elements));
+	return build_reloptions(reloptions, validate, options_kind, sizeof(LsIndexOptions), elements,
+							lengthof(elements));
 }
 
 /* ---- operator classes ------------------------------------------------------ */
@@ -55,7 +57,8 @@ complain(Validation *v, const char *what, const char *about)
 {
 	ereport(INFO,
 			(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-			 errmsg("operator family \"%s\" of access method %s %s %s", v->family, LS_INDEX_AM, what, about)));
+			 errmsg("operator family \"%s\" of access method %s %s %s",
+					v->family, LS_INDEX_AM, what, about)));
 	v->ok = false;
 }
 
@@ -67,7 +70,8 @@ validate_functions(Validation *v, CatCList *functions)
 		Form_pg_amproc function = (Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple);
 
 		if (function->amprocnum != COMPARE_PROC)
-			complain(v, "has a support number that does not exist for function", format_procedure(function->amproc));
+			complain(v, "has a support number that does not exist for function",
+					 format_procedure(function->amproc));
 		else if (!check_amproc_signature(function->amproc, INT4OID, true, 2, 2,
 										 function->amproclefttype, function->amprocrighttype))
 			complain(v, "has a wrong signature for function", format_procedure(function->amproc));
@@ -82,7 +86,8 @@ validate_operators(Validation *v, CatCList *operators)
 		Form_pg_amop op = (Form_pg_amop) GETSTRUCT(&operators->members[i]->tuple);
 
 		if (op->amopstrategy < 1 || op->amopstrategy > BTMaxStrategyNumber)
-			complain(v, "has a strategy number that does not exist for operator", format_operator(op->amopopr));
+			complain(v, "has a strategy number that does not exist for operator",
+					 format_operator(op->amopopr));
 		if (op->amoppurpose != AMOP_SEARCH || OidIsValid(op->amopsortfamily))
 			complain(v, "has an ORDER BY specification for operator", format_operator(op->amopopr));
 		if (!check_amop_signature(op->amopopr, BOOLOID, op->amoplefttype, op->amoprighttype))
@@ -99,7 +104,8 @@ validate_groups(Validation *v, List *groups, Oid type)
 
 	foreach_ptr(OpFamilyOpFuncGroup, group, groups)
 	{
-		char	   *types = psprintf("types %s and %s", format_type_be(group->lefttype), format_type_be(group->righttype));
+		char	   *types = psprintf("types %s and %s", format_type_be(group->lefttype),
+							   format_type_be(group->righttype));
 
 		if (group->operatorset != all_operators)
 			complain(v, "is missing operators for", types);

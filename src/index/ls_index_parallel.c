@@ -1,14 +1,14 @@
 /*
  * ls_index_parallel.c - several processes share one index scan.
  *
- * They take turns reading the index: the one whose turn it is goes on behind the
+ * They take turns reading the index: the process that has the turn goes on behind the
  * place where the one before stopped, reads a batch of entries, publishes how far
  * it came, and returns its batch to the executor while others read on.  The
- * place is a key, so it means the same to everybody, whatever the conditions are.
+ * place is a key, so it means the same to each process, whatever the conditions are.
  *
  * No lock is held while the index is read: `reading` keeps others away, and they sleep
  * on a condition variable.  A process that fails while it reads ends the query, and
- * with it those who wait.
+ * with it the processes that wait.
  */
 #include "postgres.h"
 
@@ -20,16 +20,20 @@
 #include "storage/spin.h"
 #include "utils/wait_event.h"
 
-/* Enough that taking turns costs nothing against fetching the rows, few enough that a small scan is shared. */
+/*
+ * Enough that taking turns costs nothing against fetching the rows, few enough that a small scan is
+ * shared.
+ */
 #define BATCH_ENTRIES 128
 
 typedef struct LsIndexParallel
 {
 	slock_t		mutex;
-	bool		reading;		/* somebody is; the rest belongs to that process, otherwise to the mutex */
+	/* a process is; the rest belongs to that process, otherwise to the mutex */
+	bool		reading;
 	bool		finished;		/* there are no more entries */
 	ConditionVariable may_read;
-	uint32		position_len;	/* 0: nobody has read yet */
+	uint32		position_len;	/* 0: no process has read yet */
 	uint8		position[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
 } LsIndexParallel;
 

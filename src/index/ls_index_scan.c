@@ -7,12 +7,13 @@
  * and plan nodes that are never run cost nothing, and what it holds belongs to the
  * resource owner of the execution.  A rescan keeps it.
  *
- * Where all entries of the range match and their keys are of no interest, rows are taken from the engine many at a time; its
- * scan then stands behind what has been returned, until somebody wants to know more (ls_index_scan_settle).
+ * Where all entries of the range match and their keys are of no interest, rows are taken from the
+ * engine many at a time.  Its scan stays where it was, and is moved over what has been returned
+ * when more than the row of an entry is asked for (ls_index_scan_settle).
  *
- * Entries never lie about the keys that rows had when they were inserted, so nothing is rechecked but what labels leave open;
- * whether an entry counts is asked of its row by the executor, and in an index with stale entries (ls_index_stale.c) so
- * is whether the row still has the key.
+ * Entries never lie about the keys that rows had when they were inserted, so nothing is rechecked
+ * but what labels leave open; whether an entry counts is asked of its row by the executor, and in
+ * an index with stale entries (ls_index_stale.c) so is whether the row still has the key.
  */
 #include "postgres.h"
 
@@ -33,7 +34,8 @@
 #define MAX_PASSES 255
 
 /*
- * A place that lies further than this many entries ahead is sought; a nearer one is cheaper to reach by reading on.
+ * A place that lies further than this many entries ahead is sought; a nearer one is cheaper to
+ * reach by reading on.
  */
 #define STEPS_BEFORE_SEEK 2
 
@@ -45,7 +47,8 @@ IndexScanDesc
 ls_index_ambeginscan(Relation index, int nkeys, int norderbys)
 {
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index scan",
+												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	LsIndexScan *so = palloc0_object(LsIndexScan);
 
@@ -127,15 +130,15 @@ remove_dead(IndexScanDesc scan)
 		ls_error	error;
 		ls_status	status;
 
-		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(scan->indexRelation), noted_key(&so->dead, i), so->dead.rows[i],
-										&error));
+		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(scan->indexRelation),
+										noted_key(&so->dead, i), so->dead.rows[i], &error));
 		ls_check(status, error, scan->indexRelation);
 	}
 	forget_noted(&so->dead);
 }
 
 /*
- * The row of the entry returned last is dead to everybody, and stays so: row ids
+ * The row of the entry returned last is dead to all snapshots, and stays so: row ids
  * are not used again.  So the entry can be removed at any time.
  */
 static void
@@ -160,7 +163,8 @@ remove_stale(IndexScanDesc scan)
 	if (so->stale.n == 0)
 		return;
 	for (int i = 0; i < so->stale.n; i++)
-		if (ls_index_remove_stale(scan->indexRelation, scan->heapRelation, noted_key(&so->stale, i), so->stale.rows[i]))
+		if (ls_index_remove_stale(scan->indexRelation, scan->heapRelation, noted_key(&so->stale, i),
+								  so->stale.rows[i]))
 			removed++;
 	so->passes = removed > 0 ? 0 : Min(2 * so->passes + 1, MAX_PASSES);
 	forget_noted(&so->stale);
@@ -210,11 +214,11 @@ ls_index_entry_position(const ls_index_entry *entry, StringInfo position)
 }
 
 /*
- * Tell of the searches since the last call.  Coming back to a place where the scan
- * has been (a mark, another process' place) is not one that the user has to know of.
+ * Coming back to a place where the scan has been (a mark, another process' place) is none that the
+ * user has to know of.
  */
-static void
-count_searches(IndexScanDesc scan)
+void
+ls_index_scan_count_searches(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 	uint64		searches = ls_index_scan_searches(so->engine);
@@ -250,15 +254,17 @@ start(IndexScanDesc scan, bool backward, bool all)
 		return;
 	}
 	if (so->engine == NULL)
-		so->engine = ls_index_scan_open_owned(scan->indexRelation, ls_index_tree(scan->indexRelation));
-	/* labels of entries that the snapshot does not see prove nothing (ls_index_label.c) */
+		so->engine = ls_index_scan_open_owned(scan->indexRelation,
+											  ls_index_tree(scan->indexRelation));
+	/* labels of entries that the snapshot does not see prove nothing (ls_order_label.c) */
 	so->recheck = so->filter.searches &&
 		(so->lock.on || scan->xs_snapshot == NULL || !IsMVCCSnapshot(scan->xs_snapshot));
 	if (unlikely(so->lock.on))
 		ls_index_lock_start(scan, backward, all);
 	so->moved = true;
 	LS_CALL_ON(scan->indexRelation, status,
-			   ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from), ls_bytes_of(&so->filter.to), backward, &error));
+			   ls_index_scan_range(so->engine, ls_bytes_of(&so->filter.from),
+								   ls_bytes_of(&so->filter.to), backward, &error));
 	ls_check(status, error, scan->indexRelation);
 }
 
@@ -288,7 +294,7 @@ next_entry(IndexScanDesc scan)
 	else
 		LS_CALL_ON(scan->indexRelation, status, ls_index_scan_next(so->engine, &so->entry, &error));
 	if (so->moved)
-		count_searches(scan);
+		ls_index_scan_count_searches(scan);
 	if (status == LS_END)
 	{
 		so->at_end = true;
@@ -305,7 +311,8 @@ skip(IndexScanDesc scan)
 	LsIndexScan *so = scan->opaque;
 	ls_bytes	place = ls_bytes_of(&so->filter.skip_to);
 
-	int			steps = so->lock.on ? 0 : STEPS_BEFORE_SEEK;	/* what is read on the way would have to be locked */
+	/* what is read on the way would have to be locked */
+	int			steps = so->lock.on ? 0 : STEPS_BEFORE_SEEK;
 
 	for (int i = 0; i < steps; i++)
 	{
@@ -443,7 +450,8 @@ form_tuple(IndexScanDesc scan)
 		TupleDesc	columns = RelationGetDescr(scan->indexRelation);
 
 		old_context = MemoryContextSwitchTo(so->context);
-		so->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index tuple", ALLOCSET_SMALL_SIZES);
+		so->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index tuple",
+												  ALLOCSET_SMALL_SIZES);
 		so->values = palloc_array(Datum, columns->natts);
 		so->isnull = palloc_array(bool, columns->natts);
 
@@ -472,7 +480,10 @@ has_stale(IndexScanDesc scan)
 	return so->can_be_stale && ls_index_may_be_stale(ls_index_tree(scan->indexRelation));
 }
 
-/* The rows of the entries that come next, without their keys.  False: one has to go on entry by entry. */
+/*
+ * The rows of the entries that come next, without their keys.  False: one has to go on entry by
+ * entry.
+ */
 static bool
 look_ahead(IndexScanDesc scan)
 {
@@ -492,7 +503,7 @@ look_ahead(IndexScanDesc scan)
 	return count > 0;
 }
 
-/* The next entry is one whose row is known, or shall be. */
+/* The next entry is one that was taken ahead, or shall be. */
 static bool
 take_ahead(IndexScanDesc scan, bool backward)
 {
@@ -502,7 +513,8 @@ take_ahead(IndexScanDesc scan, bool backward)
 	{
 		if (so->n_taken == 0 && so->n_steps++ < STEPS_BEFORE_AHEAD)
 			return false;
-		if (backward != so->backward || scan->xs_want_itup || scan->parallel_scan != NULL || !look_ahead(scan))
+		if (backward != so->backward || scan->xs_want_itup || scan->parallel_scan != NULL ||
+			!look_ahead(scan))
 			return false;
 	}
 	else if (backward != so->backward)
@@ -527,11 +539,20 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 		so->fetch_asks = true;
 	}
 
-	if (take_ahead(scan, backward))
-		return true;
-	if (!(scan->parallel_scan != NULL ? ls_index_parallel_advance(scan, backward) : ls_index_scan_advance(scan, backward)))
-		return false;
-	ls_row_to_tid(so->entry.row_id, &scan->xs_heaptid);
+	if (!so->started && ls_index_is_look_up(scan))
+	{
+		if (!ls_index_look_up(scan, backward))
+			return false;
+	}
+	else
+	{
+		if (take_ahead(scan, backward))
+			return true;
+		if (!(scan->parallel_scan != NULL ? ls_index_parallel_advance(scan, backward)
+										  : ls_index_scan_advance(scan, backward)))
+			return false;
+		ls_row_to_tid(so->entry.row_id, &scan->xs_heaptid);
+	}
 	scan->xs_recheck = so->recheck;
 	if (scan->xs_want_itup)
 		form_tuple(scan);

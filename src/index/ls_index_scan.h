@@ -5,7 +5,7 @@
 #define LS_INDEX_SCAN_H
 
 #include "ls_index.h"
-#include "ls_index_label.h"
+#include "ls_order_label.h"
 
 #include "access/skey.h"
 #include "lib/stringinfo.h"
@@ -13,16 +13,17 @@
 /*
  * ---- ls_index_conditions.c, ls_index_keys.c: scan keys as byte strings
  *
- * What the conditions allow in one column is a set of intervals lo <= slice < hi
- * of byte strings, where a slice is the column's part of a key, marker included.
- * NULLs are slices, too, so every condition of nbtree's is such a set, and a
+ * What the conditions allow in one column is a set of intervals lo <= segment < hi
+ * of byte strings, where a segment is the column's part of a key, marker included.
+ * NULLs are segments, too, so every condition of nbtree's is such a set, and a
  * conjunction of conditions is an intersection.
  */
 typedef struct LsInterval
 {
 	ls_bytes	lo;
 	ls_bytes	hi;
-	ls_bytes	last;			/* the slice that hi comes right behind, if known (else data is NULL) */
+	/* the segment that hi comes right behind, if known (else data is NULL) */
+	ls_bytes	last;
 } LsInterval;
 
 typedef struct LsColumnFilter
@@ -48,9 +49,10 @@ typedef struct LsRowMember
 {
 	const ScanKeyData *key;
 	int			column;			/* 0-based */
-	bool		below;			/* the comparison wants slices below the argument's (else above) */
+	/* the comparison wants segments below the argument's (else above) */
+	bool		below;
 	bool		isnull;
-	ls_bytes	equal_lo;		/* slices equal to the argument: equal_lo <= slice < equal_hi */
+	ls_bytes	equal_lo;		/* segments equal to the argument: equal_lo <= segment < equal_hi */
 	ls_bytes	equal_hi;
 	LsInterval	allowed;		/* if all members before are equal */
 } LsRowMember;
@@ -79,9 +81,10 @@ typedef struct LsIndexFilter
 	bool		is_point;		/* and are equal in all key columns */
 
 	bool		has_search;
-	LsLabelSearch labels;		/* in an index that has some, or for long keys */
-	LsLabelPlace place;			/* scratch */
-	bool		lasting;		/* the range holds what may match at any time until the transaction ends */
+	LsOrderLabelSearch labels;		/* in an index that has some, or for long keys */
+	LsOrderLabelPlace place;			/* scratch */
+	/* the range holds what may match at any time until the transaction ends */
+	bool		pinned;
 	bool		searches;		/* values were searched for */
 
 	int			n_columns;		/* leading columns that a check looks at */
@@ -104,8 +107,23 @@ typedef enum LsIndexVerdict
 extern void ls_index_filter_init(LsIndexFilter *filter, Relation index);
 extern void ls_index_filter_end(LsIndexFilter *filter);
 
-/* Take the present arguments of the conditions.  locks: the range will be locked (SERIALIZABLE).  False: nothing can match. */
-extern bool ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys, bool locks);
+/*
+ * Take the present arguments of the conditions.  locks: the range will be locked (SERIALIZABLE).
+ * False: nothing can match.
+ */
+extern bool ls_index_filter_build(LsIndexFilter *filter, const ScanKeyData *keys, int n_keys,
+								  bool locks);
+
+/* Just "=" on leading columns? */
+extern bool ls_index_filter_is_lookup(const LsIndexFilter *filter, const ScanKeyData *keys,
+									  int n_keys);
+
+/* The first steps of a build; the range is empty. */
+extern void ls_index_filter_reset(LsIndexFilter *filter, bool locks);
+
+/* Append to `from` the value that a column without labels shall be equal to.  False: none is. */
+extern bool ls_index_filter_append_equal(LsIndexFilter *filter, const ScanKeyData *key);
+
 extern LsIndexVerdict ls_index_filter_check(LsIndexFilter *filter, ls_bytes key, bool backward);
 
 /* Add a condition.  False: it is never true together with those before. */
@@ -163,12 +181,16 @@ ls_bytes_greater(ls_bytes a, ls_bytes b)
 typedef struct LsIndexLock
 {
 	bool		on;
-	bool		any;			/* something is locked: from <= key | row id < to (empty: to the end) */
+	/* something is locked: from <= key | row id < to (empty: to the end) */
+	bool		any;
 	StringInfoData from;
 	StringInfoData to;
 	int			ahead;			/* entries to lock at a time */
 
-	/* Where the engine's scan goes on: behind a place, or at the end of its range that it has come from. */
+	/*
+	 * Where the engine's scan goes on: behind a place, or at the end of its range that it has come
+	 * from.
+	 */
 	bool		has_place;
 	StringInfoData place;
 	StringInfoData position;	/* scratch: of the entry read last */
@@ -205,11 +227,12 @@ typedef struct LsIndexScan
 	MemoryContext long_context; /* of one long key; NULL until there is one */
 
 	bool		on_entry;
-	ls_index_entry entry;		/* returned last; valid if on_entry and ls_index_scan_settle() was called */
+	/* returned last; valid if on_entry and ls_index_scan_settle() was called */
+	ls_index_entry entry;
 
 	/*
-	 * Rows of the entries behind `entry`, which is where the engine's scan stands.  The first n_taken have been
-	 * returned since.
+	 * Rows of the entries behind `entry`, which is where the engine's scan stands.  The first
+	 * n_taken have been returned since.
 	 */
 	uint64	   *ahead;
 	int			n_ahead;
@@ -248,15 +271,29 @@ extern void ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool bac
 /* Bring the engine's scan, and so->entry, to the entry returned last. */
 extern void ls_index_scan_settle(LsIndexScan *so);
 
+/* Tell the server's counters of the searches since the last call. */
+extern void ls_index_scan_count_searches(IndexScanDesc scan);
+
 /* The engine's string for an entry: key | row id. */
 extern void ls_index_entry_position(const ls_index_entry *entry, StringInfo position);
+
+/* ---- ls_index_lookup.c */
+
+/* A scan that is about to begin on its range: is it a look-up by a whole key? */
+extern bool ls_index_is_look_up(IndexScanDesc scan);
+
+/* The first entry with the key, in so->entry, and its TID.  False: there is none. */
+extern bool ls_index_look_up(IndexScanDesc scan, bool backward);
 
 /* ---- ls_index_lock.c */
 
 /* The scan is about to begin on its range; all: it will read all of it. */
 extern void ls_index_lock_start(IndexScanDesc scan, bool backward, bool all);
 
-/* The engine's scan is told to go on behind a place, anywhere in the range: nothing in between matches, or it has been there. */
+/*
+ * The engine's scan is told to go on behind a place, anywhere in the range: nothing in between
+ * matches, or it has been there.
+ */
 extern void ls_index_lock_jump(LsIndexLock *lock, ls_bytes place);
 
 /* The next entry, in so->entry, from a locked part of the index. */

@@ -3,9 +3,9 @@
  *
  * The shape of an index follows from what can not change while it exists: operator
  * classes, collations, ordering.  It is made once for a relcache entry and stays as
- * long as that, so who has the index open may keep it.  The server throws rd_amcache
+ * long as that, so a caller may keep it while it has the index open.  The server throws rd_amcache
  * away when it likes; the shape is then found again with the first column's comparison
- * procedure, which nobody else calls through the relcache.
+ * procedure, which no other code calls through the relcache.
  *
  * Columns that the key can not give back are in the payload: an index tuple without
  * its TID.
@@ -64,9 +64,11 @@ make_shape(Relation index)
 			bool		descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
 			bool		nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 
-			if (!ls_key_column_init(key, cmp, key_type(index, i), index->rd_indcollation[i], descending, nulls_first))
+			if (!ls_key_column_init(key, cmp, key_type(index, i), index->rd_indcollation[i],
+									descending, nulls_first))
 			{
-				ls_key_label_init(key, cmp, key_type(index, i), index->rd_indcollation[i], descending, nulls_first);
+				ls_key_label_init(key, cmp, key_type(index, i), index->rd_indcollation[i],
+								  descending, nulls_first);
 				shape->n_labels++;
 			}
 			if (ls_key_is_reversible(key))
@@ -98,7 +100,9 @@ ls_index_shape(Relation index)
 
 		if (keeper->fn_extra == NULL)
 		{
-			MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index shape", ALLOCSET_SMALL_SIZES);
+			MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+														  "leanstore index shape",
+														  ALLOCSET_SMALL_SIZES);
 			MemoryContext old = MemoryContextSwitchTo(context);
 			LsIndexShape *shape = make_shape(index);
 
@@ -174,7 +178,8 @@ ls_index_check_key_size(Relation index, uint32 len)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index key of %u bytes exceeds maximum %u for index \"%s\"",
 						len, LS_MAX_KEY_BYTES, RelationGetRelationName(index)),
-				 errhint("Consider an index on an expression that is shorter, such as a hash of the value, or a btree or hash index.")));
+				 errhint("Consider an index on an expression that is shorter, "
+						 "such as a hash of the value, or a btree or hash index.")));
 }
 
 /* As btree's: detoasts, and compresses what is long. */
@@ -215,12 +220,15 @@ ls_index_form_payload(Relation index, ls_bytes key, const Datum *values, const b
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index row of %zu bytes exceeds maximum %zu for index \"%s\"",
-						key.len + len, (Size) key.len + ls_index_max_payload(key.len), RelationGetRelationName(index)),
-				 errdetail("The key takes %u bytes, the columns stored beside it %zu.", key.len, len),
+						key.len + len, (Size) key.len + ls_index_max_payload(key.len),
+						RelationGetRelationName(index)),
+				 errdetail("The key takes %u bytes, the columns stored beside it %zu.", key.len,
+						   len),
 				 (shape->n_labels > 0 && key.len > LS_MAX_KEY_BYTES / 4) ||
-				 (is_long && key.len > LS_LONG_ENTRY_BYTES)
-				 ? errhint("REINDEX the index: it gives new, short labels to its values.")
-				 : errhint("Consider an index on an expression that is shorter, such as a hash of"
+						 (is_long && key.len > LS_LONG_ENTRY_BYTES)
+					 ? errhint("REINDEX the index: it gives new, short labels to its values.")
+					 : errhint(
+						   "Consider an index on an expression that is shorter, such as a hash of"
 						   " the value, and leave long columns out of the INCLUDE list.")));
 	return (ls_bytes)
 	{
@@ -235,7 +243,8 @@ raise_damaged(Relation index, uint64 row_id)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("entry of row " UINT64_FORMAT " in index \"%s\" is damaged", row_id, RelationGetRelationName(index)),
+			 errmsg("entry of row " UINT64_FORMAT " in index \"%s\" is damaged",
+					row_id, RelationGetRelationName(index)),
 			 errhint("REINDEX the index.")));
 }
 
@@ -254,7 +263,8 @@ copy_payload(Relation index, const ls_index_entry *entry)
 }
 
 static void
-deform_payload(Relation index, const LsIndexShape *shape, const ls_index_entry *entry, Datum *values, bool *isnull)
+deform_payload(Relation index, const LsIndexShape *shape, const ls_index_entry *entry,
+			   Datum *values, bool *isnull)
 {
 	Datum		stored_values[INDEX_MAX_KEYS];
 	bool		stored_isnull[INDEX_MAX_KEYS];

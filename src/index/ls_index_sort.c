@@ -60,7 +60,7 @@ struct LsIndexSort
 	bool		in_order;		/* as they were added */
 	Size		next;			/* the next item, without runs */
 
-	SharedFileSet *files;		/* NULL: the runs are nobody else's */
+	SharedFileSet *files;		/* NULL: no other process reads the runs */
 	int			participant;
 	int			n_files;		/* made in the set so far */
 
@@ -71,7 +71,8 @@ struct LsIndexSort
 	int			n_heap;
 	bool		started;		/* the least run has been given out */
 
-	uint8		entry[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES]; /* packed: of the record given out */
+	/* packed: of the record given out */
+	uint8		entry[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
 };
 
 /* ---- memory ---------------------------------------------------------------- */
@@ -94,7 +95,8 @@ allocate(MemoryContext context, Size size)
 		char	   *first = (char *) TYPEALIGN(PG_IO_ALIGN_SIZE, memory);
 
 		/* where that cannot be had it is only slower */
-		(void) madvise(first, TYPEALIGN_DOWN(PG_IO_ALIGN_SIZE, memory + size - first), MADV_HUGEPAGE);
+		(void) madvise(first, TYPEALIGN_DOWN(PG_IO_ALIGN_SIZE, memory + size - first),
+					   MADV_HUGEPAGE);
 	}
 #endif
 	return memory;
@@ -235,7 +237,8 @@ read_item(LsIndexSort *sort, Run *run)
 		run->record = MemoryContextAlloc(sort->context, run->record_size);
 	}
 	memcpy(run->record, &head, sizeof(head));
-	BufFileReadExact(run->file, run->record + sizeof(head), ls_sort_record_bytes(&head) - sizeof(head));
+	BufFileReadExact(run->file, run->record + sizeof(head),
+					 ls_sort_record_bytes(&head) - sizeof(head));
 	run->item.rest = (uint64) (uintptr_t) run->record;
 	return true;
 }
@@ -388,7 +391,8 @@ ls_index_sort_begin(const LsIndexShape *shape, int kilobytes)
 	LsIndexSort *sort = palloc0_object(LsIndexSort);
 	uint32		width = shape->keys[0].encoding->width;
 
-	sort->packed = shape->n_columns == 1 && shape->n_stored == 0 && width > 0 && width <= MAX_PACKED_WIDTH;
+	sort->packed = shape->n_columns == 1 && shape->n_stored == 0 && width > 0 &&
+				   width <= MAX_PACKED_WIDTH;
 	sort->width = width;
 	sort->context = CurrentMemoryContext;
 	sort->memory = (Size) kilobytes * 1024;
@@ -400,7 +404,8 @@ ls_index_sort_begin(const LsIndexShape *shape, int kilobytes)
 	sort->runs = palloc_array(Run, sort->max_runs);
 	sort->heap = palloc_array(int, sort->max_runs);
 	if (!sort->packed)
-		sort->records = AllocSetContextCreate(CurrentMemoryContext, "leanstore index records", ALLOCSET_SMALL_SIZES);
+		sort->records = AllocSetContextCreate(CurrentMemoryContext, "leanstore index records",
+											  ALLOCSET_SMALL_SIZES);
 	return sort;
 }
 
@@ -541,7 +546,8 @@ unpack(LsIndexSort *sort, const LsSortItem *item, LsIndexRecord *record)
 
 		record->key_len = head->key_len;
 		record->entry.data = (const uint8 *) (head + 1);
-		record->payload = (ls_bytes) {record->entry.data + head->key_len + LS_ENTRY_ROW_ID_BYTES, head->payload_len};
+		record->payload = (ls_bytes){record->entry.data + head->key_len + LS_ENTRY_ROW_ID_BYTES,
+									 head->payload_len};
 		record->flags = head->flags;
 	}
 	record->entry.len = record->key_len + LS_ENTRY_ROW_ID_BYTES;

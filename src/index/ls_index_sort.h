@@ -20,17 +20,21 @@ typedef struct LsIndexRecord
 } LsIndexRecord;
 
 #define LS_RECORD_HAS_NULL	1	/* equal to no other key, unless NULLS NOT DISTINCT */
-#define LS_RECORD_IS_DEAD	2	/* but not for everybody */
+#define LS_RECORD_IS_DEAD	2	/* but not to all snapshots */
 
-/* Everything lives in the current memory context and resource owner; it takes about `kilobytes` of memory. */
+/*
+ * Everything lives in the current memory context and resource owner; it takes about `kilobytes` of
+ * memory.
+ */
 extern LsIndexSort *ls_index_sort_begin(const LsIndexShape *shape, int kilobytes);
-extern void ls_index_sort_add(LsIndexSort *sort, ls_bytes key, uint64 row_id, ls_bytes payload, uint8 flags);
+extern void ls_index_sort_add(LsIndexSort *sort, ls_bytes key, uint64 row_id, ls_bytes payload,
+							  uint8 flags);
 extern void ls_index_sort_perform(LsIndexSort *sort);
 
 /*
  * Several processes sort for one.  Each begins a sort of its own with its number among them;
- * ls_index_sort_export() leaves its records sorted in files of the set, numbered up to what it returns.
- * The one that imports these, before it performs its own sort, gets all records in order.
+ * ls_index_sort_export() leaves its records sorted in files of the set, numbered up to what it
+ * returns.  The one that imports these, before it performs its own sort, gets all records in order.
  */
 extern void ls_index_sort_share(LsIndexSort *sort, SharedFileSet *files, int participant);
 extern int	ls_index_sort_export(LsIndexSort *sort);
@@ -41,14 +45,15 @@ extern bool ls_index_sort_next(LsIndexSort *sort, LsIndexRecord *record);
 extern void ls_index_sort_end(LsIndexSort *sort);
 
 /*
- * ---- ls_index_label_sort.c: the same for an index that has labels
+ * ---- ls_order_label_sort.c: the same for an index that has labels
  */
-typedef struct LsLabelSort LsLabelSort;
+typedef struct LsOrderLabelSort LsOrderLabelSort;
 
-extern LsLabelSort *ls_label_sort_begin(Relation table, Relation index, int kilobytes);
-extern void ls_label_sort_add(LsLabelSort *sort, ItemPointer tid, const Datum *values, const bool *isnull, bool alive);
-extern void ls_label_sort_perform(LsLabelSort *sort);
-extern bool ls_label_sort_next(LsLabelSort *sort, LsIndexRecord *record);
-extern void ls_label_sort_end(LsLabelSort *sort);
+extern LsOrderLabelSort *ls_order_label_sort_begin(Relation table, Relation index, int kilobytes);
+extern void ls_order_label_sort_add(LsOrderLabelSort *sort, ItemPointer tid, const Datum *values,
+									const bool *isnull, bool alive);
+extern void ls_order_label_sort_perform(LsOrderLabelSort *sort);
+extern bool ls_order_label_sort_next(LsOrderLabelSort *sort, LsIndexRecord *record);
+extern void ls_order_label_sort_end(LsOrderLabelSort *sort);
 
 #endif							/* LS_INDEX_SORT_H */

@@ -15,7 +15,8 @@
 
 #define ST_SORT sort_records
 #define ST_ELEMENT_TYPE LsSortItem
-#define ST_COMPARE(a, b) ls_sort_compare_records((const LsSortRecord *) (a)->rest, (const LsSortRecord *) (b)->rest)
+#define ST_COMPARE(a, b) \
+	ls_sort_compare_records((const LsSortRecord *) (a)->rest, (const LsSortRecord *) (b)->rest)
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
@@ -105,7 +106,8 @@ sort_records_behind(LsSortItem *items, LsSortItem *scratch, Size n, uint32 offse
 		for (to = from + 1; to < n && items[to].prefix == items[from].prefix; to++)
 			;
 		if (to - from > 1)
-			sort_records_behind(items + from, scratch + from, to - from, offset + LS_SORT_PREFIX_BYTES);
+			sort_records_behind(items + from, scratch + from, to - from,
+								offset + LS_SORT_PREFIX_BYTES);
 	}
 }
 

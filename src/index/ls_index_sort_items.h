@@ -7,7 +7,8 @@
  * behind it, and for NULL it is the least or the greatest.
  *
  *	packed		prefix = the column; rest = marker (8 bits) | row id (40) | flags (8)
- *	otherwise	prefix = what it is sorted by just now; rest = address of the record: head, key, row id, payload
+ *	otherwise	prefix = what it is sorted by just now;
+ *				rest = address of the record: head, key, row id, payload
  */
 #ifndef LS_INDEX_SORT_ITEMS_H
 #define LS_INDEX_SORT_ITEMS_H
@@ -50,7 +51,8 @@ ls_sort_item_less(bool packed, const LsSortItem *a, const LsSortItem *b)
 {
 	if (packed)
 		return a->prefix != b->prefix ? a->prefix < b->prefix : a->rest < b->rest;
-	return ls_sort_compare_records((const LsSortRecord *) a->rest, (const LsSortRecord *) b->rest) < 0;
+	return ls_sort_compare_records((const LsSortRecord *) a->rest, (const LsSortRecord *) b->rest) <
+		   0;
 }
 
 /* Up to eight bytes as an integer that orders like them. */

@@ -1,18 +1,20 @@
 /*
- * ls_index_stale.c - rows that get another key and stay where they are, and the entries they leave behind.
+ * ls_index_stale.c - rows that get another key and stay where they are, and the entries they leave
+ * behind.
  *
  * An update of an indexed column leaves the row its row id, where all indexes on changed
  * columns allow it: the row gets an entry for its new key, and the one for
  * the old key stays, for snapshots that see the old version.  Such an entry is stale for all
- * others.  So in an index that has some (ls_index_may_be_stale) each entry is held against the version that was
- * found through it: of all entries of a row, just one has the key of that version.
+ * others.  So in an index that has some (ls_index_may_be_stale) each entry is held against the
+ * version that was found through it: of all entries of a row, just one has the key of that version.
  *
- * Where more is asked of entries than to lead to rows that are looked at, there are none: in unique indexes and
- * exclusion constraints, in those whose entries have more than the key (a payload, labels), on expressions or with a
- * predicate, or not yet valid.  Rows with a new key there move, as ls_table_update.c says, and so
- * do rows from and to a long key (ls_index_long.c).
+ * Where more is asked of entries than to lead to rows that are looked at, there are none: in unique
+ * indexes and exclusion constraints, in those with more in an entry than the key (a payload,
+ * labels), on expressions or with a predicate, or not yet valid.  Rows with a new key there move,
+ * as ls_table_update.c says, and so do rows from and to a long key (ls_index_long.c).
  *
- * A stale entry is removed once no version has its key that anybody may see or fall back to:
+ * A stale entry is removed once no version has its key that a snapshot may see or a rollback bring
+ * back:
  *
  * - by the backend that has made it stale, when it next makes others so (note_left_behind);
  * - by index scans that meet it;
@@ -31,7 +33,9 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Behind the version that is to be replaced; more than so many are not looked at, the entry stays. */
+/*
+ * Behind the version that is to be replaced; more than so many are not looked at, the entry stays.
+ */
 #define MAX_OLDER_VERSIONS 16
 
 /* ----------------------------------------------------------------
@@ -62,7 +66,8 @@ columns_of(Relation index)
 	Bitmapset  *columns = NULL;
 
 	for (int i = 0; i < index->rd_index->indnatts; i++)
-		columns = bms_add_member(columns, index->rd_index->indkey.values[i] - FirstLowInvalidHeapAttributeNumber);
+		columns = bms_add_member(columns, index->rd_index->indkey.values[i] -
+											  FirstLowInvalidHeapAttributeNumber);
 	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &columns);
 	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &columns);
 	return columns;
@@ -87,8 +92,12 @@ ls_index_open_rekeyed(Relation table, const Bitmapset *changed, bool *possible)
 			continue;
 		}
 		rekeyed = lappend(rekeyed, index);
-		/* one that is being built, or going: who builds it counts on rows that stay as they are, or move */
-		if (!ls_index_can_be_stale(index) || !index->rd_index->indisvalid || !index->rd_index->indisready)
+		/*
+		 * one that is being built, or going: its build counts on rows that stay as they are, or
+		 * move
+		 */
+		if (!ls_index_can_be_stale(index) || !index->rd_index->indisvalid ||
+			!index->rd_index->indisready)
 		{
 			ls_index_close_rekeyed(rekeyed);
 			*possible = false;
@@ -126,7 +135,8 @@ void
 ls_index_key_columns(Relation index, Relation table, HeapTuple tuple, Datum *values, bool *isnull)
 {
 	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-		values[i] = heap_getattr(tuple, index->rd_index->indkey.values[i], RelationGetDescr(table), &isnull[i]);
+		values[i] = heap_getattr(tuple, index->rd_index->indkey.values[i], RelationGetDescr(table),
+								 &isnull[i]);
 }
 
 static bool
@@ -174,14 +184,16 @@ ls_index_is_key_of(Relation index, ls_bytes key, TupleTableSlot *slot)
 }
 
 /*
- * Does every snapshot see this transaction, which has ended?  The server knows of the last ones, the engine of all that it was told.  One that
- * is active still has no place in the log yet: what is done because of it must not come before it.
+ * Does every snapshot see this transaction, which has ended?  The server knows of the last ones,
+ * the engine of all that it was told.  One that is active still has no place in the log yet: what
+ * is done because of it must not come before it.
  */
 static bool
 everybody_sees(Relation table, uint64 tn)
 {
 	return tn < ls_store_horizon(ls_shared->store) ||
-		(GlobalVisCheckRemovableXid(table, ls_tn_to_xid(tn)) && !ls_tn_is_active(ls_shared->store, tn));
+		   (GlobalVisCheckRemovableXid(table, ls_tn_to_xid(tn)) &&
+			!ls_tn_is_active(ls_shared->store, tn));
 }
 
 /* May versions that were superseded by this transaction be garbage? */
@@ -234,7 +246,8 @@ version_has_key(Relation index, Relation table, ls_bytes key, const ls_row *vers
 
 /* Behind the newest version: has one the key that some snapshot needs? */
 static bool
-older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *newest, uint64 horizon)
+older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *newest,
+					uint64 horizon)
 {
 	uint64		next = newest->writer_tn;
 	bool		needed = false;
@@ -245,7 +258,8 @@ older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *
 	for (int n = 0; !needed && ls_versions_next(&walk, ls_fetch_buffer(), &version); n++)
 	{
 		needed = n == MAX_OLDER_VERSIONS ||
-			(ls_version_needed(ls_shared->store, version.writer_tn, next) && version_has_key(index, table, key, &version));
+				 (ls_version_needed(ls_shared->store, version.writer_tn, next) &&
+				  version_has_key(index, table, key, &version));
 		next = version.writer_tn;
 	}
 	ls_versions_end(&walk);
@@ -253,8 +267,8 @@ older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *
 }
 
 /*
- * Has no version of the row the key that anybody may see or fall back to?  A row with a change in progress is left alone, for it
- * may go back to any of that transaction's own versions.
+ * Has no version of the row the key that a snapshot may see or a rollback bring back?  A row with a
+ * change in progress is left alone, for it may go back to any of that transaction's own versions.
  */
 static bool
 nobody_needs(Relation index, Relation table, ls_bytes key, uint64 row_id)
@@ -271,13 +285,19 @@ nobody_needs(Relation index, Relation table, ls_bytes key, uint64 row_id)
 	if (newest.writer_tn < horizon)
 		return !version_has_key(index, table, key, &newest);
 
-	if (ls_tn_is_active(ls_shared->store, newest.writer_tn) || version_has_key(index, table, key, &newest))
+	if (ls_tn_is_active(ls_shared->store, newest.writer_tn) ||
+		version_has_key(index, table, key, &newest))
 		return false;
-	if (!everybody_sees(table, newest.writer_tn) && older_version_needs(index, table, key, &newest, horizon))
+	if (!everybody_sees(table, newest.writer_tn) &&
+		older_version_needs(index, table, key, &newest, horizon))
 		return false;
-	/* who was found not to be active may have taken its change back before: then it is not there any more */
+	/*
+	 * a writer that was found not to be active may have taken its change back before: then it is
+	 * not there any more
+	 */
 	return ls_fetch_newest(table, row_id, ls_fetch_buffer(), &again) &&
-		again.writer_tn == newest.writer_tn && again.seq == newest.seq && again.flags == newest.flags;
+		   again.writer_tn == newest.writer_tn && again.seq == newest.seq &&
+		   again.flags == newest.flags;
 }
 
 bool
@@ -304,7 +324,9 @@ ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_i
 	ls_check(status, error, index);
 	if (!nobody_needs(index, table, key, row_id))
 		return false;
-	LS_CALL_ON(index, status, ls_index_remove_seen(ls_reader(), ls_index_tree(index), key, row_id, &seen, &removed, &error));
+	LS_CALL_ON(index, status,
+			   ls_index_remove_seen(ls_reader(), ls_index_tree(index), key, row_id, &seen, &removed,
+									&error));
 	ls_check(status, error, index);
 	return removed;
 }
@@ -315,8 +337,9 @@ ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_i
  */
 
 /*
- * They are looked at when the transactions that made them stale are over for everybody, and the backend has the
- * index open anyway.  Where there are more, or they have longer keys, scans and VACUUM come across them.
+ * They are looked at when the transactions that made them stale are over for all snapshots, and
+ * the backend has the index open anyway.  Where there are more, or they have longer keys, scans
+ * and VACUUM come across them.
  */
 #define LEFT_BEHIND 64
 #define LEFT_BEHIND_KEY_BYTES 64
@@ -352,7 +375,8 @@ clear_away(Relation index, Relation table)
 		entry = left_behind[i];
 		left_behind[i].file.relNumber = InvalidRelFileNumber;
 		looked_at++;
-		(void) ls_index_remove_stale(index, table, (ls_bytes) {entry.key, entry.key_len}, entry.row_id);
+		(void) ls_index_remove_stale(index, table, (ls_bytes){entry.key, entry.key_len},
+									 entry.row_id);
 	}
 }
 

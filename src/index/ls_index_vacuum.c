@@ -1,10 +1,10 @@
 /*
- * ls_index_vacuum.c - VACUUM of an index, and the entries that others want to see all of.
+ * ls_index_vacuum.c - VACUUM of an index, and the list of all its entries.
  *
- * An entry is dead when its row id has no row that anybody could see; the engine finds
+ * An entry is dead when its row id has no row that a snapshot could see; the engine finds
  * that out by itself, so VACUUM of a leanstore table only asks for a sweep, and then looks
  * for entries that are stale (ls_index_stale.c), if there are any.
- * ambulkdelete is for who has an opinion of his own: the second phase of a
+ * ambulkdelete is for callers that judge each entry by themselves: the second phase of a
  * concurrent build lists all entries with it, and deletes none.
  */
 #include "postgres.h"
@@ -57,14 +57,16 @@ delete_entries(BulkDelete *d, ls_index_scan *scan)
 			d->stats->num_index_tuples += 1;
 			continue;
 		}
-		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(index), entry.key, entry.row_id, &error));
+		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(index), entry.key, entry.row_id,
+										&error));
 		ls_check(status, error, index);
 		d->stats->tuples_removed += 1;
 	}
 }
 
 IndexBulkDeleteResult *
-ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
+ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+					  IndexBulkDeleteCallback callback, void *state)
 {
 	BulkDelete	d = {.info = info, .callback = callback, .state = state};
 	ls_index_scan *scan;

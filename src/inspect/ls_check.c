@@ -4,9 +4,9 @@
  *
  * Entries are read by ls_check_leanstore.c and ls_check_other.c; BRIN has none.  Rows and indexes
  * may change meanwhile, so each difference is decided on the row again under the newest state.
- * Index against table: an entry whose row lives must carry the key that the row has now.  Table
- * against index: every committed row that satisfies the predicate must be found, by its present
- * key, and no row twice.
+ * Index against table: the entry of a row that lives must carry the key that the row has now.
+ * Table against index: every committed row that satisfies the predicate must be found, by its
+ * present key, and no row twice.
  *
  * Expressions of indexes are evaluated as the table's owner, as REINDEX does.
  */
@@ -51,7 +51,8 @@ ls_check_raise_different(LsIndexCheck *check, ItemPointer tid, int column)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" has an entry for row (%u,%u) whose column %d differs from the row",
+			 errmsg("index \"%s\" has an entry for row (%u,%u) whose column %d differs "
+					"from the row",
 					RelationGetRelationName(check->index),
 					ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), column),
 			 errhint("REINDEX the index.")));
@@ -88,12 +89,12 @@ check_row(LsIndexCheck *check, ItemPointer tid, uint64 noted)
 	switch (entry_of(check, tid, noted))
 	{
 		case LS_ENTRY_MISSING:
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("row (%u,%u) of table \"%s\" is missing in index \"%s\"",
-							ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
-							RelationGetRelationName(check->table), RelationGetRelationName(check->index)),
-					 errhint("REINDEX the index.")));
+			ereport(ERROR, (errcode(ERRCODE_INDEX_CORRUPTED),
+							errmsg("row (%u,%u) of table \"%s\" is missing in index \"%s\"",
+								   ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
+								   RelationGetRelationName(check->table),
+								   RelationGetRelationName(check->index)),
+							errhint("REINDEX the index.")));
 			break;
 		case LS_ENTRY_TWICE:
 			ereport(ERROR,
@@ -224,7 +225,8 @@ leanstore_check(PG_FUNCTION_ARGS)
 
 	ls_check(ls_rel_check(ls_reader(), ls_open(rel), &result, &error), error, rel);
 	ereport(DEBUG1,
-			(errmsg("leanstore table \"%s\": " UINT64_FORMAT " pages, " UINT64_FORMAT " rows, " UINT64_FORMAT " ghosts",
+			(errmsg("leanstore table \"%s\": " UINT64_FORMAT " pages, " UINT64_FORMAT " rows, "
+					UINT64_FORMAT " ghosts",
 					RelationGetRelationName(rel), result.pages, result.rows, result.ghosts)));
 
 	GetUserIdAndSecContext(&user, &context);

@@ -22,7 +22,8 @@
 
 /* A column of the key against the row's value: its bytes, or that there is a label. */
 static bool
-slice_is_right(const LsKeyColumn *column, const uint8 *slice, Size len, Datum value, bool isnull)
+segment_is_right(const LsKeyColumn *column, const uint8 *segment, Size len, Datum value,
+				 bool isnull)
 {
 	StringInfoData expected;
 
@@ -30,7 +31,7 @@ slice_is_right(const LsKeyColumn *column, const uint8 *slice, Size len, Datum va
 		return len > 1;
 	initStringInfo(&expected);
 	ls_key_append(column, value, isnull, &expected);
-	return expected.len == len && memcmp(expected.data, slice, len) == 0;
+	return expected.len == len && memcmp(expected.data, segment, len) == 0;
 }
 
 /* Of a long key: the bytes that the entry has of it, and a label for the others. */
@@ -72,7 +73,7 @@ check_key(LsIndexCheck *check, const ls_index_entry *entry, ItemPointer tid, boo
 	{
 		Size		len = ls_key_column_length(&shape->keys[i], at, left);
 
-		if (len == 0 || !slice_is_right(&shape->keys[i], at, len, row_values[i], row_nulls[i]) ||
+		if (len == 0 || !segment_is_right(&shape->keys[i], at, len, row_values[i], row_nulls[i]) ||
 			(i == shape->n_keys - 1 && len != left))
 			ls_check_raise_different(check, tid, i + 1);
 		at += len;
@@ -149,7 +150,8 @@ check_one_entry(LsIndexCheck *check, const ls_index_entry *entry, bool can_be_st
 		return;					/* dead: the entry waits for cleaning */
 	if (can_be_stale)
 	{
-		if (ls_index_has_stale(check->index) && !ls_index_is_key_of(check->index, entry->key, check->slot))
+		if (ls_index_has_stale(check->index) &&
+			!ls_index_is_key_of(check->index, entry->key, check->slot))
 			return;				/* stale, and waits for cleaning as well */
 		ls_check_note_entry(check, &tid);
 	}
@@ -164,7 +166,7 @@ ls_check_leanstore_entries(LsIndexCheck *check)
 	Form_pg_index form = check->index->rd_index;
 	bool		can_be_stale = ls_index_can_be_stale(check->index);
 	ls_index_scan *scan;
-	LsLabelCheck *labels = NULL;
+	LsOrderLabelCheck *labels = NULL;
 	LastRow		last = {0};
 	ls_check_result result;
 	ls_index_entry entry;
@@ -176,7 +178,7 @@ ls_check_leanstore_entries(LsIndexCheck *check)
 
 	initStringInfo(&last.key);
 	if (ls_index_shape(check->index)->n_labels > 0 || ls_index_shape(check->index)->can_be_long)
-		labels = ls_label_check_begin(check->index);
+		labels = ls_order_label_check_begin(check->index);
 	scan = ls_index_scan_open_owned(check->index, ls_index_tree(check->index));
 	LS_CALL(status, ls_index_scan_range(scan, (ls_bytes) {0}, (ls_bytes) {0}, false, &error));
 	ls_check(status, error, check->index);
@@ -191,7 +193,7 @@ ls_check_leanstore_entries(LsIndexCheck *check)
 		ls_check(status, error, check->index);
 
 		if (labels != NULL)
-			ls_label_check_entry(labels, &entry);
+			ls_order_label_check_entry(labels, &entry);
 		ResetPerTupleExprContext(check->estate);
 		old = MemoryContextSwitchTo(GetPerTupleMemoryContext(check->estate));
 		check_one_entry(check, &entry, can_be_stale,
@@ -200,7 +202,7 @@ ls_check_leanstore_entries(LsIndexCheck *check)
 	}
 	ls_index_scan_close_owned(scan);
 	if (labels != NULL)
-		ls_label_check_end(labels);
+		ls_order_label_check_end(labels);
 	pfree(last.key.data);
 	/* a row that has got another key meanwhile has been met with both */
 	return !ls_index_has_stale(check->index);

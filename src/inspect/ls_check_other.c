@@ -130,7 +130,7 @@ search_hash(LsIndexCheck *check, ItemPointer tid, Datum value)
 {
 	Relation	index = check->index;
 	Oid			type = index->rd_opcintype[0];
-	Oid			equality = get_opfamily_member(index->rd_opfamily[0], type, type, HTEqualStrategyNumber);
+	Oid equality = get_opfamily_member(index->rd_opfamily[0], type, type, HTEqualStrategyNumber);
 	IndexScanDesc scan;
 	ScanKeyData key;
 	ItemPointer found;
@@ -150,7 +150,7 @@ search_hash(LsIndexCheck *check, ItemPointer tid, Datum value)
 }
 
 /*
- * An access method whose scans need a condition on the first column need not have entries
+ * An access method that needs a condition on the first column for a scan need not have entries
  * without a value there: hash has none.  What access methods of others do with NULL is not known.
  */
 static bool

@@ -29,7 +29,8 @@ require_store(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("leanstore_am is not loaded"),
-				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
+				 errhint("Add leanstore_am to \"shared_preload_libraries\" and "
+						 "restart the server.")));
 }
 
 /* One row of every counter of the engine; the views leanstore_stat_* cut it up. */
@@ -45,23 +46,49 @@ leanstore_stat(PG_FUNCTION_ARGS)
 	ls_store_stats(ls_shared->store, &s);
 
 	{
-		const uint64 counters[] = {
-			s.frames_total, s.frames_free, s.frames_dirty, s.pages_read, s.pages_written, s.pages_evicted,
-			s.log_bytes, s.log_rounds, s.log_fsyncs, s.log_commits, s.log_position, s.log_redo_position,
-			s.checkpoints,
-			s.versions_written, s.versions_removed, s.ghosts_removed, s.row_locks,
-			s.splits, s.merges, s.restarts, s.files_open, s.files_max,
-			s.log_hardened_gsn, s.log_commits_held, s.log_segments, s.page_hits,
-			s.log_counted, s.log_remote_by_page, s.log_remote_by_transaction,
-			s.changes_put_off, s.changes_waiting,
-			s.pages_unpacked, s.pages_packed, s.pages_packed_unwritten, s.frames_packed,
-			s.undo_failures, s.files_closed
-		};
+		const uint64 counters[] = {s.frames_total,
+								   s.frames_free,
+								   s.frames_dirty,
+								   s.pages_read,
+								   s.pages_written,
+								   s.pages_evicted,
+								   s.log_bytes,
+								   s.log_flushes,
+								   s.log_fsyncs,
+								   s.log_commits,
+								   s.log_position,
+								   s.log_redo_position,
+								   s.checkpoints,
+								   s.versions_written,
+								   s.versions_removed,
+								   s.ghosts_removed,
+								   s.row_locks,
+								   s.splits,
+								   s.merges,
+								   s.restarts,
+								   s.files_open,
+								   s.files_max,
+								   s.log_durable_gsn,
+								   s.log_commits_held,
+								   s.log_segments,
+								   s.page_hits,
+								   s.log_counted,
+								   s.log_remote_by_page,
+								   s.log_remote_by_transaction,
+								   s.change_buffer_inserts,
+								   s.change_buffer_pending,
+								   s.compressed_hits,
+								   s.compressed_pages,
+								   s.compressed_dirty_pages,
+								   s.compressed_frames,
+								   s.undo_failures,
+								   s.files_closed};
 		Datum		values[lengthof(counters) + 1];
 		bool		nulls[lengthof(counters) + 1] = {0};
 
 		if (desc->natts != lengthof(values))
-			elog(ERROR, "leanstore_stat() has %d columns, expected %d", desc->natts, (int) lengthof(values));
+			elog(ERROR, "leanstore_stat() has %d columns, expected %d", desc->natts,
+				 (int) lengthof(values));
 		for (int i = 0; i < lengthof(counters); i++)
 			values[i] = Int64GetDatum((int64) counters[i]);
 		values[lengthof(counters)] = Float8GetDatum(s.log_fsync_ns / 1e6);
@@ -122,7 +149,8 @@ leanstore_checkpoint(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to execute leanstore_checkpoint"),
-				 errdetail("Only roles with privileges of the \"%s\" role may execute it.", "pg_checkpoint")));
+				 errdetail("Only roles with privileges of the \"%s\" role may execute it.",
+						   "pg_checkpoint")));
 	LS_CALL(status, ls_worker_checkpoint(ls_shared->store, ls_reader(), &error));
 	ls_check(status, error, NULL);
 	PG_RETURN_VOID();

@@ -1,9 +1,11 @@
 /*
- * ls_page_tools.c - tools that read a relation's pages by themselves are refused for leanstore relations.
+ * ls_page_tools.c - tools that read a relation's pages by themselves are refused for leanstore
+ * relations.
  *
- * pageinspect, pg_prewarm, pg_visibility and pg_freespacemap read the files of any relation as pages of the
- * server's format, and would report them as damaged.  Their functions are called through the hook that
- * the server has for such ends: it puts a check of the first argument, the relation, before each.
+ * pageinspect, pg_prewarm, pg_visibility and pg_freespacemap read the files of any relation as
+ * pages of the server's format, and would report them as damaged.  Their functions are called
+ * through the hook that the server has for such ends: it puts a check of the first argument, the
+ * relation, before each.
  */
 #include "postgres.h"
 
@@ -24,7 +26,8 @@
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
-static const char *const libraries[] = {"pageinspect", "pg_prewarm", "pg_visibility", "pg_freespacemap"};
+static const char *const libraries[] = {"pageinspect", "pg_prewarm", "pg_visibility",
+										"pg_freespacemap"};
 
 /* What a function is without the check. */
 typedef struct PageTool
@@ -118,8 +121,10 @@ checked(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("function %s() does not work on leanstore relation \"%s\"",
 						get_func_name(function), get_rel_name(relid)),
-				 errdetail("Its pages have a format of their own, and are not in the server's shared buffers."),
-				 errhint("Use leanstore_check(), leanstore_relation_info() or leanstore_stat_buffer.")));
+				 errdetail("Its pages have a format of their own, and are not in the server's "
+						   "shared buffers."),
+				 errhint("Use leanstore_check(), leanstore_relation_info() or "
+						 "leanstore_stat_buffer.")));
 	return tool->address(fcinfo);
 }
 
@@ -133,7 +138,9 @@ ls_page_tools_needs_fmgr(Oid function)
 static void
 put_check_before(FmgrInfo *flinfo)
 {
-	HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(PageTool), .hcxt = TopMemoryContext};
+	HASHCTL		control = {.keysize = sizeof(Oid),
+					   .entrysize = sizeof(PageTool),
+					   .hcxt = TopMemoryContext};
 	Oid			argument;
 	PageTool   *tool;
 
@@ -144,7 +151,8 @@ put_check_before(FmgrInfo *flinfo)
 	if (!OidIsValid(argument))
 		return;
 	if (tools == NULL)
-		tools = hash_create("leanstore page tools", 32, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		tools = hash_create("leanstore page tools", 32, &control,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	tool = hash_search(tools, &flinfo->fn_oid, HASH_ENTER, NULL);
 	tool->argument = argument;
 	tool->address = flinfo->fn_addr;

@@ -4,13 +4,13 @@
 #include "postgres.h"
 
 #include "ls_inspect.h"
+#include "pg/ls_pg.h"
 #include "session/ls_session.h"
 
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/relfilenumbermap.h"
@@ -42,10 +42,11 @@ leanstore_range_locks(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("leanstore_am is not loaded"),
-				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
+				 errhint("Add leanstore_am to \"shared_preload_libraries\" and "
+						 "restart the server.")));
 	InitMaterializedSRF(fcinfo, 0);
 
-	/* a few more than there are: somebody may lock while we look */
+	/* a few more than there are: other backends may lock meanwhile */
 	capacity = ls_range_list(ls_shared->store, NULL, 0) + 100;
 	locks = palloc_extended(capacity * sizeof(ls_range_info), MCXT_ALLOC_HUGE);
 	n = Min(ls_range_list(ls_shared->store, locks, capacity), capacity);
@@ -58,7 +59,7 @@ leanstore_range_locks(PG_FUNCTION_ARGS)
 
 		if (lock->tree.database == MyDatabaseId)
 			relation = RelidByRelfilenumber(lock->tree.tablespace, lock->tree.relation);
-		values[0] = Int32GetDatum(GetPGProcByNumber(lock->owner.slot)->pid);
+		values[0] = Int32GetDatum(ls_pg_process_pid(lock->owner.slot));
 		values[1] = ObjectIdGetDatum(lock->tree.database);
 		values[2] = ObjectIdGetDatum(relation);
 		nulls[2] = !OidIsValid(relation);

@@ -16,94 +16,63 @@
 /* Fixed-width encodings are decoded in a buffer of this size. */
 #define MAX_WIDTH 16
 
-/* The encoding of what a comparison procedure compares; NULL: none. */
+/* What a comparison procedure compares is encoded so. */
+static const struct
+{
+	Oid			cmp;
+	const LsKeyEncoding *encoding;
+}			encodings[] = {
+	{F_BTINT2CMP, &ls_key_int2},
+	{F_BTINT4CMP, &ls_key_int4},
+	{F_BTINT8CMP, &ls_key_int8},
+	{F_CASH_CMP, &ls_key_int8},
+	{F_BTOIDCMP, &ls_key_oid},
+	{F_XID8CMP, &ls_key_uint8},
+	{F_PG_LSN_CMP, &ls_key_uint8},
+	{F_BTBOOLCMP, &ls_key_bool},
+	{F_BTCHARCMP, &ls_key_char},
+	{F_BTTIDCMP, &ls_key_tid},
+	{F_BTFLOAT4CMP, &ls_key_float4},
+	{F_BTFLOAT8CMP, &ls_key_float8},
+	{F_NUMERIC_CMP, &ls_key_numeric},
+	{F_BTTEXTCMP, &ls_key_text},
+	{F_BTTEXT_PATTERN_CMP, &ls_key_text_pattern},
+	{F_BPCHARCMP, &ls_key_bpchar},
+	{F_BTBPCHAR_PATTERN_CMP, &ls_key_bpchar_pattern},
+	{F_BTNAMECMP, &ls_key_name},
+	{F_DATE_CMP, &ls_key_date},
+	{F_TIME_CMP, &ls_key_time},
+	{F_TIMESTAMP_CMP, &ls_key_timestamp},
+	{F_TIMESTAMPTZ_CMP, &ls_key_timestamptz},
+	{F_TIMETZ_CMP, &ls_key_timetz},
+	{F_INTERVAL_CMP, &ls_key_interval},
+	{F_UUID_CMP, &ls_key_uuid},
+	{F_MACADDR_CMP, &ls_key_macaddr},
+	{F_MACADDR8_CMP, &ls_key_macaddr8},
+	{F_BYTEACMP, &ls_key_bytea},
+	{F_BITCMP, &ls_key_bits},
+	{F_VARBITCMP, &ls_key_bits},
+	{F_BTOIDVECTORCMP, &ls_key_oidvector},
+	{F_NETWORK_CMP, &ls_key_inet},
+	{F_ENUM_CMP, &ls_key_enum},
+	{F_BTARRAYCMP, &ls_key_array},
+	{F_RANGE_CMP, &ls_key_range},
+	{F_MULTIRANGE_CMP, &ls_key_multirange},
+	{F_BTRECORDCMP, &ls_key_record},
+	{F_BTRECORDIMAGECMP, &ls_key_record_image},
+	{F_JSONB_CMP, &ls_key_jsonb},
+	{F_TSVECTOR_CMP, &ls_key_tsvector},
+	{F_TSQUERY_CMP, &ls_key_tsquery},
+};
+
+/* NULL: none. */
 static const LsKeyEncoding *
 encoding_of(Oid cmp)
 {
-	switch (cmp)
-	{
-		case F_BTINT2CMP:
-			return &ls_key_int2;
-		case F_BTINT4CMP:
-			return &ls_key_int4;
-		case F_BTINT8CMP:
-		case F_CASH_CMP:
-			return &ls_key_int8;
-		case F_BTOIDCMP:
-			return &ls_key_oid;
-		case F_XID8CMP:
-		case F_PG_LSN_CMP:
-			return &ls_key_uint8;
-		case F_BTBOOLCMP:
-			return &ls_key_bool;
-		case F_BTCHARCMP:
-			return &ls_key_char;
-		case F_BTTIDCMP:
-			return &ls_key_tid;
-		case F_BTFLOAT4CMP:
-			return &ls_key_float4;
-		case F_BTFLOAT8CMP:
-			return &ls_key_float8;
-		case F_NUMERIC_CMP:
-			return &ls_key_numeric;
-		case F_BTTEXTCMP:
-			return &ls_key_text;
-		case F_BTTEXT_PATTERN_CMP:
-			return &ls_key_text_pattern;
-		case F_BPCHARCMP:
-			return &ls_key_bpchar;
-		case F_BTBPCHAR_PATTERN_CMP:
-			return &ls_key_bpchar_pattern;
-		case F_BTNAMECMP:
-			return &ls_key_name;
-		case F_DATE_CMP:
-			return &ls_key_date;
-		case F_TIME_CMP:
-			return &ls_key_time;
-		case F_TIMESTAMP_CMP:
-			return &ls_key_timestamp;
-		case F_TIMESTAMPTZ_CMP:
-			return &ls_key_timestamptz;
-		case F_TIMETZ_CMP:
-			return &ls_key_timetz;
-		case F_INTERVAL_CMP:
-			return &ls_key_interval;
-		case F_UUID_CMP:
-			return &ls_key_uuid;
-		case F_MACADDR_CMP:
-			return &ls_key_macaddr;
-		case F_MACADDR8_CMP:
-			return &ls_key_macaddr8;
-		case F_BYTEACMP:
-			return &ls_key_bytea;
-		case F_BITCMP:
-		case F_VARBITCMP:
-			return &ls_key_bits;
-		case F_BTOIDVECTORCMP:
-			return &ls_key_oidvector;
-		case F_NETWORK_CMP:
-			return &ls_key_inet;
-		case F_ENUM_CMP:
-			return &ls_key_enum;
-		case F_BTARRAYCMP:
-			return &ls_key_array;
-		case F_RANGE_CMP:
-			return &ls_key_range;
-		case F_MULTIRANGE_CMP:
-			return &ls_key_multirange;
-		case F_BTRECORDCMP:
-			return &ls_key_record;
-		case F_BTRECORDIMAGECMP:
-			return &ls_key_record_image;
-		case F_JSONB_CMP:
-			return &ls_key_jsonb;
-		case F_TSVECTOR_CMP:
-			return &ls_key_tsvector;
-		case F_TSQUERY_CMP:
-			return &ls_key_tsquery;
-		default:
-			return NULL;
-	}
+	for (int i = 0; i < lengthof(encodings); i++)
+		if (encodings[i].cmp == cmp)
+			return encodings[i].encoding;
+	return NULL;
 }
 
 Oid
@@ -114,7 +83,8 @@ ls_key_type(Oid opcintype, Oid column_type)
 }
 
 bool
-ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool descending, bool nulls_first)
+ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool descending,
+				   bool nulls_first)
 {
 	Oid		   *argtypes;
 	int			nargs;
@@ -244,7 +214,7 @@ ls_key_read_int(LsKeyReader *reader)
 	return (int64) v;
 }
 
-/* Length of a frame whose zeros are written as `zero` and whose 0xFF as ~zero. */
+/* Length of a frame that has `zero` for each 0x00, and ~zero for each 0xFF. */
 static Size
 framed_length(const uint8 *bytes, Size available, uint8 zero)
 {

@@ -79,7 +79,10 @@ typedef struct LsKeyEncoding
 	/* The value again, from bare bytes; NULL: the encoding loses something. */
 	Datum		(*decode) (const LsKeyColumn *column, const uint8 *bytes, Size len);
 
-	/* ls_key_convert() for a type other than the column's; NULL: there is none but binary compatible ones. */
+	/*
+	 * ls_key_convert() for a type other than the column's; NULL: there is none but binary
+	 * compatible ones.
+	 */
 	LsKeyFit	(*convert) (const LsKeyColumn *column, Oid type, Datum value, Datum *converted);
 } LsKeyEncoding;
 
@@ -101,7 +104,7 @@ struct LsKeyColumn
 extern Oid	ls_key_type(Oid opcintype, Oid column_type);
 
 /*
- * Set up the column whose operator class has the comparison procedure `cmp`.
+ * Set up a column that is compared by `cmp`, a procedure of its operator class.
  * false: there is no sound encoding.  State is allocated in the current context.
  */
 extern bool ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation,
@@ -122,16 +125,20 @@ extern bool ls_key_is_reversible(const LsKeyColumn *column);
 /* These bytes are no key: ERRCODE_INDEX_CORRUPTED. */
 pg_noreturn extern void ls_key_damaged(void);
 
-/* The value of a column given by its bytes, marker included.  Damage is reported as ERRCODE_INDEX_CORRUPTED. */
+/*
+ * The value of a column given by its bytes, marker included.  Damage is reported as
+ * ERRCODE_INDEX_CORRUPTED.
+ */
 extern Datum ls_key_decode(const LsKeyColumn *column, const uint8 *bytes, Size len, bool *isnull);
 
 /*
- * ---- labels (ls_key_label.c)
+ * ---- labels (ls_key_order_label.c)
  *
- * A column whose order no encoding expresses.  Its keys are labels that order as
+ * A column with an order that no encoding expresses.  Its keys are labels that order as
  * the values do, and are found by comparing values: ls_key_append() is for its NULLs only.
  */
-extern void ls_key_label_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool descending, bool nulls_first);
+extern void ls_key_label_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation,
+							  bool descending, bool nulls_first);
 
 /* A label that no value has: of what is behind the beginning of a key. */
 extern void ls_key_rest_init(LsKeyColumn *column);
@@ -142,11 +149,16 @@ ls_key_has_labels(const LsKeyColumn *column)
 	return column->compare != NULL;
 }
 
-/* Append a column with a new label, between those of two others (markers included; no bytes: there is none). */
+/*
+ * Append a column with a new label, between those of two others (markers included; no bytes: there
+ * is none).
+ */
 extern void ls_key_append_label(const LsKeyColumn *column, const uint8 *left, Size left_len,
 								const uint8 *right, Size right_len, StringInfo out);
 
-/* Which of two values comes first in the order of keys, by this procedure of the operator family. */
+/*
+ * Which of two values comes first in the order of keys, by this procedure of the operator family.
+ */
 extern int	ls_key_compare(const LsKeyColumn *column, FmgrInfo *compare, Datum a, Datum b);
 
 /*

@@ -35,7 +35,8 @@ encode_array(const LsKeyColumn *column, Datum value, StringInfo out)
 	int			n;
 
 	check_stack_depth();
-	deconstruct_array(array, state->type, state->typlen, state->typbyval, state->typalign, &elements, &nulls, &n);
+	deconstruct_array(array, state->type, state->typlen, state->typbyval, state->typalign,
+					  &elements, &nulls, &n);
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -108,7 +109,10 @@ decode_array(const LsKeyColumn *column, const uint8 *bytes, Size len)
 	if (reader.left != 0 || (ndim == 0 ? n != 0 : product != n))
 		ls_key_damaged();
 
-	/* Of no elements, construct_md_array() makes an array without dimensions; an int2vector keeps its one. */
+	/*
+	 * Of no elements, construct_md_array() makes an array without dimensions; an int2vector keeps
+	 * its one.
+	 */
 	if (n == 0 && ndim > 0)
 	{
 		Size		size = ARR_OVERHEAD_NONULLS(ndim);
@@ -134,7 +138,8 @@ prepare_array(LsKeyColumn *column)
 
 	column->state = state;
 	state->type = get_element_type(column->type);
-	if (!OidIsValid(state->type) || !ls_key_element_init(&state->element, state->type, column->collation))
+	if (!OidIsValid(state->type) ||
+		!ls_key_element_init(&state->element, state->type, column->collation))
 		return false;
 	get_typlenbyvalalign(state->type, &state->typlen, &state->typbyval, &state->typalign);
 	if (!ls_key_is_reversible(&state->element))
@@ -142,4 +147,6 @@ prepare_array(LsKeyColumn *column)
 	return true;
 }
 
-const LsKeyEncoding ls_key_array = {.prepare = prepare_array, .encode = encode_array, .decode = decode_array};
+const LsKeyEncoding ls_key_array = {.prepare = prepare_array,
+									.encode = encode_array,
+									.decode = decode_array};

@@ -28,9 +28,15 @@ decode_fixed(const LsKeyColumn *column, const uint8 *bytes, Size len)
 	return PointerGetDatum(memcpy(palloc(len), bytes, len));
 }
 
-const LsKeyEncoding ls_key_uuid = {.width = UUID_LEN, .encode = encode_fixed, .decode = decode_fixed};
-const LsKeyEncoding ls_key_macaddr = {.width = sizeof(macaddr), .encode = encode_fixed, .decode = decode_fixed};
-const LsKeyEncoding ls_key_macaddr8 = {.width = sizeof(macaddr8), .encode = encode_fixed, .decode = decode_fixed};
+const LsKeyEncoding ls_key_uuid = {.width = UUID_LEN,
+								   .encode = encode_fixed,
+								   .decode = decode_fixed};
+const LsKeyEncoding ls_key_macaddr = {.width = sizeof(macaddr),
+									  .encode = encode_fixed,
+									  .decode = decode_fixed};
+const LsKeyEncoding ls_key_macaddr8 = {.width = sizeof(macaddr8),
+									   .encode = encode_fixed,
+									   .decode = decode_fixed};
 
 /* ---- bytea */
 

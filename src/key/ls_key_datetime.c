@@ -1,7 +1,7 @@
 /*
  * ls_key_datetime.c - date, time, timetz, timestamp, timestamptz, interval.
  *
- * All but interval are integers whose infinities are the least and the greatest;
+ * All but interval are integers, the infinities being the least and the greatest of them;
  * timetz compares the time in UTC first, then the zone.
  *
  * An interval compares as its span with months of 30 days and days of 24 hours,
@@ -43,7 +43,8 @@ convert_date(const LsKeyColumn *column, Oid type, Datum value, Datum *converted)
 	wanted = DatumGetTimestamp(value);
 	if (TIMESTAMP_NOT_FINITE(wanted))
 	{
-		*converted = DateADTGetDatum(TIMESTAMP_IS_NOBEGIN(wanted) ? DATEVAL_NOBEGIN : DATEVAL_NOEND);
+		*converted = DateADTGetDatum(TIMESTAMP_IS_NOBEGIN(wanted) ? DATEVAL_NOBEGIN
+																  : DATEVAL_NOEND);
 		return LS_KEY_EXACT;
 	}
 
@@ -195,12 +196,14 @@ const LsKeyEncoding ls_key_date = {
 const LsKeyEncoding ls_key_time = {
 	.width = sizeof(TimeADT), .encode = encode_timestamp, .decode = decode_timestamp
 };
-const LsKeyEncoding ls_key_timestamp = {
-	.width = sizeof(Timestamp), .encode = encode_timestamp, .decode = decode_timestamp, .convert = convert_timestamp
-};
-const LsKeyEncoding ls_key_timestamptz = {
-	.width = sizeof(Timestamp), .encode = encode_timestamp, .decode = decode_timestamp, .convert = convert_timestamptz
-};
+const LsKeyEncoding ls_key_timestamp = {.width = sizeof(Timestamp),
+										.encode = encode_timestamp,
+										.decode = decode_timestamp,
+										.convert = convert_timestamp};
+const LsKeyEncoding ls_key_timestamptz = {.width = sizeof(Timestamp),
+										  .encode = encode_timestamp,
+										  .decode = decode_timestamp,
+										  .convert = convert_timestamptz};
 
 /* ---- timetz */
 

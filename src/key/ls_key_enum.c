@@ -62,7 +62,8 @@ add_enums(List *enums, Oid type)
 				return enums;
 			}
 		default:
-			return OidIsValid(get_element_type(type)) ? add_enums(enums, get_element_type(type)) : enums;
+			return OidIsValid(get_element_type(type)) ? add_enums(enums, get_element_type(type))
+													  : enums;
 	}
 }
 

@@ -70,5 +70,9 @@ convert_float8(const LsKeyColumn *column, Oid type, Datum value, Datum *converte
 	return LS_KEY_EXACT;
 }
 
-const LsKeyEncoding ls_key_float4 = {.width = sizeof(float4), .encode = encode_float4, .convert = convert_float4};
-const LsKeyEncoding ls_key_float8 = {.width = sizeof(float8), .encode = encode_float8, .convert = convert_float8};
+const LsKeyEncoding ls_key_float4 = {.width = sizeof(float4),
+									 .encode = encode_float4,
+									 .convert = convert_float4};
+const LsKeyEncoding ls_key_float8 = {.width = sizeof(float8),
+									 .encode = encode_float8,
+									 .convert = convert_float8};

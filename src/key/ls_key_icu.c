@@ -3,18 +3,20 @@
  *
  * ICU takes about 25 ns per character, which is half of what building an index takes.
  * But for most ASCII strings the answer can be put together from earlier ones.  A sort
- * key of the usual strength is three levels, with 0x01 between them: the primary weights of the characters; their
- * secondary weights; their tertiary ones (case).  Of characters without contractions (as Czech "ch")
+ * key of the usual strength is three levels, with 0x01 between them: the primary weights of the
+ * characters; their secondary weights; their tertiary ones (case).  Of characters without
+ * contractions (as Czech "ch")
  *
  * - the first level is the primary weights, one behind the other;
  * - the second, where all have the weight that most have, depends on their number alone;
  * - in the third, a run of characters with the weight that most have is written as its
  *	 length, in one way before a capital and in another at the end.
  *
- * All of these bytes are learned by asking for the sort keys of characters, pairs and runs, once per collation and
- * process; and whether they explain others is tried before they are used.  A character
- * that does not fit (by contractions, compression of primary weights, other weights) is left to ICU, and so is
- * every string that has one, or is long, and every collation with other settings.
+ * All of these bytes are learned by asking for the sort keys of characters, pairs and runs, once
+ * per collation and process; and whether they explain others is tried before they are used.  A
+ * character that does not fit (by contractions, compression of primary weights, other weights) is
+ * left to ICU, and so is every string that has one, or is long, and every collation with other
+ * settings.
  */
 #include "postgres.h"
 
@@ -185,7 +187,8 @@ ask_levels(pg_locale_t locale, const char *string, Size len, StringInfo buffer, 
 static bool
 keep(Bytes *b, const uint8 *bytes, Size len)
 {
-	if (len > MAX_RUN_BYTES / 2)	/* half: a string's tertiary weights fit into the buffer above */
+	/* half: a string's tertiary weights fit into the buffer above */
+	if (len > MAX_RUN_BYTES / 2)
 		return false;
 	b->len = (uint8) len;
 	memcpy(b->bytes, bytes, len);
@@ -218,13 +221,16 @@ has_usual_settings(UCollator *collator)
 	{
 		UErrorCode	error = U_ZERO_ERROR;
 
-		if (ucol_getAttribute(collator, wanted[i].attribute, &error) != wanted[i].value || U_FAILURE(error))
+		if (ucol_getAttribute(collator, wanted[i].attribute, &error) != wanted[i].value ||
+			U_FAILURE(error))
 			return false;
 	}
 	return true;
 }
 
-/* Mark the ASCII characters that contract with one another, or are changed by what is before them. */
+/*
+ * Mark the ASCII characters that contract with one another, or are changed by what is before them.
+ */
 static bool
 find_contractions(UCollator *collator, bool *contracts)
 {
@@ -260,7 +266,8 @@ learn_runs(Learned *learned, pg_locale_t locale, char small, StringInfo buffer)
 	Levels		levels;
 
 	memset(string, small, sizeof(string));
-	if (!ask_levels(locale, &capital, 1, buffer, &levels) || !keep(&learned->capital, levels.bytes[2], levels.len[2]))
+	if (!ask_levels(locale, &capital, 1, buffer, &levels) ||
+		!keep(&learned->capital, levels.bytes[2], levels.len[2]))
 		return false;
 	for (int n = 1; n <= MAX_CHARACTERS; n++)
 	{
@@ -269,8 +276,10 @@ learn_runs(Learned *learned, pg_locale_t locale, char small, StringInfo buffer)
 			!keep(&learned->at_end[n], levels.bytes[2], levels.len[2]))
 			return false;
 		string[n] = capital;
-		if (!ask_levels(locale, string, n + 1, buffer, &levels) || levels.len[2] < learned->capital.len ||
-			!keep(&learned->before_capital[n], levels.bytes[2], levels.len[2] - learned->capital.len))
+		if (!ask_levels(locale, string, n + 1, buffer, &levels) ||
+			levels.len[2] < learned->capital.len ||
+			!keep(&learned->before_capital[n], levels.bytes[2],
+				  levels.len[2] - learned->capital.len))
 			return false;
 		string[n] = small;
 	}
@@ -297,7 +306,8 @@ learn_character(Learned *learned, pg_locale_t locale, uint8 c, StringInfo buffer
 
 	/* Weights that begin alike are compressed in some scripts. */
 	if (!ask_levels(locale, twice, 2, buffer, &levels) || levels.len[0] != 2 * len ||
-		memcmp(levels.bytes[0], weight, len) != 0 || memcmp(levels.bytes[0] + len, weight, len) != 0)
+		memcmp(levels.bytes[0], weight, len) != 0 ||
+		memcmp(levels.bytes[0] + len, weight, len) != 0)
 		return;
 	memcpy(learned->primary[c].weight, weight, len);
 	learned->primary[c].capital = capital;
@@ -374,7 +384,8 @@ learn(pg_locale_t locale)
 static void
 try_to_learn(LsKeyCollation *collation)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore collation", ALLOCSET_SMALL_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore collation",
+												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	Learned    *learned = learn(collation->locale);
 
@@ -415,7 +426,8 @@ ls_key_put_sort_key(LsKeyCollation *collation, const char *bytes, Size len, Stri
 
 	if (collation->learned == NULL || !put_learned(collation->learned, bytes, len, out))
 	{
-		if (collation->seen < LEARN_AFTER && len <= MAX_CHARACTERS && ++collation->seen == LEARN_AFTER)
+		if (collation->seen < LEARN_AFTER && len <= MAX_CHARACTERS &&
+			++collation->seen == LEARN_AFTER)
 			try_to_learn(collation);
 		ask(collation->locale, bytes, len, out);
 		return;
@@ -427,7 +439,8 @@ ls_key_put_sort_key(LsKeyCollation *collation, const char *bytes, Size len, Stri
 
 		initStringInfo(&other);
 		ask(collation->locale, bytes, len, &other);
-		Assert(out->len - start == other.len && memcmp(out->data + start, other.data, other.len) == 0);
+		Assert(out->len - start == other.len &&
+			   memcmp(out->data + start, other.data, other.len) == 0);
 		pfree(other.data);
 	}
 #endif

@@ -178,7 +178,9 @@ decode_char(const LsKeyColumn *column, const uint8 *bytes, Size len)
 }
 
 const LsKeyEncoding ls_key_oid = {.width = sizeof(Oid), .encode = encode_oid, .decode = decode_oid};
-const LsKeyEncoding ls_key_uint8 = {.width = sizeof(uint64), .encode = encode_uint8, .decode = decode_uint8};
+const LsKeyEncoding ls_key_uint8 = {.width = sizeof(uint64),
+									.encode = encode_uint8,
+									.decode = decode_uint8};
 const LsKeyEncoding ls_key_bool = {.width = 1, .encode = encode_bool, .decode = decode_bool};
 const LsKeyEncoding ls_key_char = {.width = 1, .encode = encode_char, .decode = decode_char};
 

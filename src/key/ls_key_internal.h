@@ -193,11 +193,15 @@ extern const LsKeyEncoding ls_key_jsonb;
 extern const LsKeyEncoding ls_key_tsvector;
 extern const LsKeyEncoding ls_key_tsquery;
 
-/* Sort keys of strings (ls_key_icu.c): what pg_strnxfrm() says.  What belongs to a locale lives as long as the process. */
+/*
+ * Sort keys of strings (ls_key_icu.c): what pg_strnxfrm() says.  What belongs to a locale lives as
+ * long as the process.
+ */
 typedef struct LsKeyCollation LsKeyCollation;
 
 extern LsKeyCollation *ls_key_collation(pg_locale_t locale);
-extern void ls_key_put_sort_key(LsKeyCollation *collation, const char *bytes, Size len, StringInfo out);
+extern void ls_key_put_sort_key(LsKeyCollation *collation, const char *bytes, Size len,
+								StringInfo out);
 extern bool ls_key_is_learned(const LsKeyCollation *collation, char c);
 
 #endif							/* LS_KEY_INTERNAL_H */

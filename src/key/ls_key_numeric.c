@@ -94,14 +94,17 @@ encode_numeric(const LsKeyColumn *column, Datum value, StringInfo out)
 	uint16		head = word_at(body);
 
 	if ((head & KIND_MASK) == KIND_SPECIAL)
-		ls_key_put8(out, (head & SPECIAL_MASK) == SPECIAL_NAN ? CLASS_NAN :
-					(head & SPECIAL_MASK) == SPECIAL_INFINITY ? CLASS_INFINITY : CLASS_MINUS_INFINITY);
+		ls_key_put8(out, (head & SPECIAL_MASK) == SPECIAL_NAN		 ? CLASS_NAN
+						 : (head & SPECIAL_MASK) == SPECIAL_INFINITY ? CLASS_INFINITY
+																	 : CLASS_MINUS_INFINITY);
 	else if ((head & KIND_MASK) == KIND_SHORT)
 		put_number(head & SHORT_NEGATIVE,
-				   (head & SHORT_WEIGHT_MASK) - (head & SHORT_WEIGHT_NEGATIVE ? SHORT_WEIGHT_MASK + 1 : 0),
+				   (head & SHORT_WEIGHT_MASK) -
+					   (head & SHORT_WEIGHT_NEGATIVE ? SHORT_WEIGHT_MASK + 1 : 0),
 				   body + 2, words - 1, out);
 	else
-		put_number((head & KIND_MASK) == KIND_NEGATIVE, (int16) word_at(body + 2), body + 4, words - 2, out);
+		put_number((head & KIND_MASK) == KIND_NEGATIVE, (int16) word_at(body + 2), body + 4,
+				   words - 2, out);
 
 	if ((Pointer) number != DatumGetPointer(value))
 		pfree(number);

@@ -80,8 +80,8 @@ prepare_bounds(LsKeyColumn *column, RangeState *state, TypeCacheEntry *range)
 		return false;
 	state->range = range;
 	check_stack_depth();
-	return ls_key_column_init(&state->bound, range->rng_cmp_proc_finfo.fn_oid, range->rngelemtype->type_id,
-							  range->rng_collation, false, false);
+	return ls_key_column_init(&state->bound, range->rng_cmp_proc_finfo.fn_oid,
+							  range->rngelemtype->type_id, range->rng_collation, false, false);
 }
 
 /* ---- ranges */
@@ -136,7 +136,9 @@ prepare_range(LsKeyColumn *column)
 	return true;
 }
 
-const LsKeyEncoding ls_key_range = {.prepare = prepare_range, .encode = encode_range, .decode = decode_range};
+const LsKeyEncoding ls_key_range = {.prepare = prepare_range,
+									.encode = encode_range,
+									.decode = decode_range};
 
 /* ---- multiranges */
 

@@ -112,7 +112,8 @@ encode_record(const LsKeyColumn *column, Datum value, StringInfo out)
 	if (desc == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("rows of type %s can no longer be kept in a leanstore index", format_type_be(column->type)),
+				 errmsg("rows of type %s can no longer be kept in a leanstore index",
+						format_type_be(column->type)),
 				 errhint("Use a btree index.")));
 
 	values = palloc_array(Datum, desc->natts);
@@ -153,7 +154,8 @@ prepare(LsKeyColumn *column, bool image)
 	if (column->type == RECORDOID)
 		return false;
 	state->image = image;
-	state->context = AllocSetContextCreate(CurrentMemoryContext, "leanstore row key", ALLOCSET_SMALL_SIZES);
+	state->context = AllocSetContextCreate(CurrentMemoryContext, "leanstore row key",
+										   ALLOCSET_SMALL_SIZES);
 	desc = pin_columns(column, state);
 	if (desc == NULL)
 		return false;
@@ -174,4 +176,5 @@ prepare_record_image(LsKeyColumn *column)
 }
 
 const LsKeyEncoding ls_key_record = {.prepare = prepare_record, .encode = encode_record};
-const LsKeyEncoding ls_key_record_image = {.prepare = prepare_record_image, .encode = encode_record};
+const LsKeyEncoding ls_key_record_image = {.prepare = prepare_record_image,
+										   .encode = encode_record};

@@ -55,7 +55,8 @@ get_column(FunctionCallInfo fcinfo)
 
 		fcinfo->flinfo->fn_extra = state = palloc0(sizeof(CallState));
 		state->cmp = cmp;
-		state->usable = ls_key_column_init(&state->column, cmp, get_fn_expr_argtype(fcinfo->flinfo, 0),
+		state->usable = ls_key_column_init(&state->column, cmp,
+										   get_fn_expr_argtype(fcinfo->flinfo, 0),
 										   PG_GET_COLLATION(), descending, nulls_first);
 		MemoryContextSwitchTo(caller);
 	}
@@ -126,7 +127,8 @@ ls_key_sql_length(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(4))
 		PG_RETURN_NULL();
 	key = PG_GETARG_BYTEA_PP(4);
-	PG_RETURN_INT32((int32) ls_key_column_length(column, (uint8 *) VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key)));
+	PG_RETURN_INT32(
+		(int32) ls_key_column_length(column, (uint8 *) VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key)));
 }
 
 /* (column, value of another type) -> LsKeyFit, and what goes with it */
@@ -153,7 +155,9 @@ ls_key_sql_converted(PG_FUNCTION_ARGS)
 	return converted;
 }
 
-/* (text): of the argument's characters those for which ICU is not asked again, under its collation. */
+/*
+ * (text): of the argument's characters those for which ICU is not asked again, under its collation.
+ */
 Datum
 ls_key_sql_learned(PG_FUNCTION_ARGS)
 {

@@ -34,10 +34,8 @@ text_string(Datum value)
 {
 	struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
 
-	return (KeyString)
-	{
-		VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), v == (struct varlena *) DatumGetPointer(value) ? NULL : v
-	};
+	return (KeyString){VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v),
+					   v == (struct varlena *) DatumGetPointer(value) ? NULL : v};
 }
 
 /* Trailing blanks do not count. */
@@ -210,7 +208,8 @@ prepare_bpchar(LsKeyColumn *column)
 static bool
 prepare_name(LsKeyColumn *column)
 {
-	return OidIsValid(column->collation) && pg_newlocale_from_collation(column->collation)->collate_is_c;
+	return OidIsValid(column->collation) &&
+		   pg_newlocale_from_collation(column->collation)->collate_is_c;
 }
 
 static LsKeyFit

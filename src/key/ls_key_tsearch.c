@@ -3,7 +3,7 @@
  * their sizes first, and much of the rest descending, which is complemented here.
  *
  * The comparison of a tsquery leaves out weights and prefix marks, so there is no
- * way back; of a tsvector there would be, but nobody reads one from an index.
+ * way back; of a tsvector there would be, but no query reads one from an index.
  */
 #include "postgres.h"
 
@@ -45,7 +45,8 @@ encode_tsvector(const LsKeyColumn *column, Datum value, StringInfo out)
 
 			ls_key_put_int(out, -n);
 			for (int j = 0; j < n; j++)
-				ls_key_put16(out, (uint16) ~(WEP_GETPOS(positions[j]) << 2 | WEP_GETWEIGHT(positions[j])));
+				ls_key_put16(out, (uint16) ~(WEP_GETPOS(positions[j]) << 2 |
+											 WEP_GETWEIGHT(positions[j])));
 		}
 	}
 	if ((Pointer) vector != DatumGetPointer(value))

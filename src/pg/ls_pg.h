@@ -16,6 +16,7 @@
 #include "nodes/pg_list.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
+#include "storage/procnumber.h"
 #include "utils/rel.h"
 
 /* ---- WAL */
@@ -27,6 +28,39 @@ extern XLogRecPtr ls_pg_wal_end(void);
 
 /* nextXid has been given to a transaction: go on to the one behind it. */
 extern void ls_pg_pass_next_xid(void);
+
+/* In the startup process: pg_xact was cut, and has this id no more. */
+extern bool ls_pg_is_cut_from_pg_xact(TransactionId xid);
+
+/* ---- processes by their numbers, without prepared transactions */
+
+/* All numbers are below it. */
+extern uint32 ls_pg_process_count(void);
+
+/* Looks without a lock.  0: no process has the number. */
+extern int	ls_pg_process_pid(ProcNumber proc);
+
+/* Of its transaction; with the number a virtual transaction id.  Looks without a lock. */
+extern LocalTransactionId ls_pg_process_lxid(ProcNumber proc);
+
+/*
+ * The process array, as a snapshot is taken of it: until it is unlocked no transaction with an id
+ * ends.  The id of the one that has ended last.
+ */
+extern TransactionId ls_pg_lock_processes(void);
+extern void ls_pg_unlock_processes(void);
+
+/* The id of the process' transaction, and the xmin of its snapshots; invalid: it has none. */
+extern TransactionId ls_pg_process_xid(ProcNumber proc);
+extern TransactionId ls_pg_process_xmin(ProcNumber proc);	/* that of VACUUM holds nothing back */
+
+/* ---- the relation cache */
+
+/*
+ * When the entry of an index is invalidated, only its row in pg_class is read again.  After this
+ * the next invalidation makes all of it anew.  Nothing may have been kept for it (rd_amcache).
+ */
+extern void ls_pg_rebuild_index_entry(Relation index);
 
 /* ---- callbacks of transactions */
 
@@ -58,13 +92,13 @@ typedef enum LsPgConflicts
 } LsPgConflicts;
 
 /* The other one of a dependency. */
-typedef struct LsPgRival
+typedef struct LsPgConflict
 {
 	ProcNumber	proc;			/* INVALID_PROC_NUMBER: it has no backend */
 	bool		prepared;
 	bool		committed;
 	TransactionId xid;
-} LsPgRival;
+} LsPgConflict;
 
 /* Looks without a lock. */
 extern bool ls_pg_has_conflicts(SerializableXactHandle xact, LsPgConflicts which);
@@ -74,6 +108,6 @@ extern bool ls_pg_has_conflicts(SerializableXactHandle xact, LsPgConflicts which
  * summarized are one that has committed.
  */
 extern bool ls_pg_find_conflict(SerializableXactHandle xact, LsPgConflicts which,
-								bool (*wanted) (const LsPgRival *rival), LsPgRival *found);
+								bool (*wanted) (const LsPgConflict *conflict), LsPgConflict *found);
 
 #endif							/* LS_PG_H */

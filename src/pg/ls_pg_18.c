@@ -53,6 +53,9 @@ ls_pg_wal_end(void)
 #define COMMIT_TS_XACTS_PER_PAGE (BLCKSZ / (sizeof(TimestampTz) + sizeof(RepOriginId)))
 
 StaticAssertDecl(sizeof(TimestampTz) + sizeof(RepOriginId) == 10, "entries of commit_ts");
+StaticAssertDecl(offsetof(TransamVariablesData, nextXid) == 8 &&
+				 offsetof(TransamVariablesData, latestCompletedXid) == 48 &&
+				 offsetof(TransamVariablesData, oldestClogXid) == 64, "TransamVariablesData");
 StaticAssertDecl(CLOG_ZEROPAGE == 0 && COMMIT_TS_ZEROPAGE == 0, "WAL of the SLRUs");
 StaticAssertDecl(sizeof(XLogReaderState) == 1320 &&
 				 offsetof(XLogReaderState, record) == 104, "XLogReaderState");
@@ -92,6 +95,96 @@ ls_pg_pass_next_xid(void)
 		(xid % COMMIT_TS_XACTS_PER_PAGE == 0 || xid == FirstNormalTransactionId))
 		zero_page(RM_COMMIT_TS_ID, COMMIT_TS_ZEROPAGE, xid / COMMIT_TS_XACTS_PER_PAGE);
 	AdvanceNextFullTransactionIdPastXid(xid);
+}
+
+/* Moved under XactTruncationLock before pg_xact is cut; the startup process cuts it itself. */
+bool
+ls_pg_is_cut_from_pg_xact(TransactionId xid)
+{
+	return TransactionIdPrecedes(xid, TransamVariables->oldestClogXid);
+}
+
+/* ---- processes ------------------------------------------------------------- */
+
+StaticAssertDecl(sizeof(PGPROC) == 832 &&
+				 offsetof(PGPROC, xid) == 52 &&
+				 offsetof(PGPROC, xmin) == 56 &&
+				 offsetof(PGPROC, pid) == 60 &&
+				 offsetof(PGPROC, vxid.lxid) == 72 &&
+				 offsetof(PGPROC, statusFlags) == 148, "PGPROC");
+StaticAssertDecl(offsetof(PROC_HDR, allProcs) == 0 &&
+				 offsetof(PROC_HDR, allProcCount) == 32, "PROC_HDR");
+StaticAssertDecl(PROC_IN_VACUUM == 0x02, "flags of PGPROC");
+
+/* The dummies of prepared transactions lie behind them. */
+uint32
+ls_pg_process_count(void)
+{
+	return ProcGlobal->allProcCount;
+}
+
+int
+ls_pg_process_pid(ProcNumber proc)
+{
+	return GetPGProcByNumber(proc)->pid;
+}
+
+LocalTransactionId
+ls_pg_process_lxid(ProcNumber proc)
+{
+	return GetPGProcByNumber(proc)->vxid.lxid;
+}
+
+/*
+ * GetSnapshotData() and ProcArrayEndTransaction() exclude each other by this lock, and under it
+ * latestCompletedXid moves with what leaves the array.
+ */
+TransactionId
+ls_pg_lock_processes(void)
+{
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	return XidFromFullTransactionId(TransamVariables->latestCompletedXid);
+}
+
+void
+ls_pg_unlock_processes(void)
+{
+	LWLockRelease(ProcArrayLock);
+}
+
+/* Processes set their own ids and xmins without the exclusive lock: each is read once. */
+TransactionId
+ls_pg_process_xid(ProcNumber proc)
+{
+	return *((volatile TransactionId *) &GetPGProcByNumber(proc)->xid);
+}
+
+/* As ComputeXidHorizons() takes them. */
+TransactionId
+ls_pg_process_xmin(ProcNumber proc)
+{
+	PGPROC	   *process = GetPGProcByNumber(proc);
+	TransactionId xmin = *((volatile TransactionId *) &process->xmin);
+
+	return (process->statusFlags & PROC_IN_VACUUM) != 0 ? InvalidTransactionId : xmin;
+}
+
+/* ---- the relation cache ---------------------------------------------------- */
+
+StaticAssertDecl(sizeof(RelationData) == 488 &&
+				 offsetof(RelationData, rd_indexcxt) == 344 &&
+				 offsetof(RelationData, rd_amcache) == 456, "RelationData");
+
+/*
+ * RelationRebuildRelation() completes the entry of an index by the full procedure only as long as
+ * it has no memory of its own: that is taken away.
+ */
+void
+ls_pg_rebuild_index_entry(Relation index)
+{
+	Assert(index->rd_amcache == NULL);
+	MemoryContextDelete(index->rd_indexcxt);
+	index->rd_indexcxt = NULL;
 }
 
 /* ---- callbacks of transactions --------------------------------------------- */
@@ -256,10 +349,10 @@ ls_pg_has_conflicts(SerializableXactHandle xact, LsPgConflicts which)
 }
 
 /* A prepared transaction has no backend, and says that it is prepared by a flag. */
-static LsPgRival
+static LsPgConflict
 rival_of(const SERIALIZABLEXACT *sxact)
 {
-	return (LsPgRival)
+	return (LsPgConflict)
 	{
 		.proc = sxact->pid == 0 ? INVALID_PROC_NUMBER : sxact->pgprocno,
 			.prepared = (sxact->flags & SXACT_FLAG_PREPARED) != 0,
@@ -271,7 +364,7 @@ rival_of(const SERIALIZABLEXACT *sxact)
 /* The lists are SerializableXactHashLock's. */
 bool
 ls_pg_find_conflict(SerializableXactHandle xact, LsPgConflicts which,
-					bool (*wanted) (const LsPgRival *rival), LsPgRival *found)
+					bool (*wanted) (const LsPgConflict *conflict), LsPgConflict *found)
 {
 	bool		result = false;
 	dlist_iter	iter;
@@ -279,7 +372,7 @@ ls_pg_find_conflict(SerializableXactHandle xact, LsPgConflicts which,
 	LWLockAcquire(SerializableXactHashLock, LW_SHARED);
 	if (are_summarized(xact, which))
 	{
-		*found = (LsPgRival)
+		*found = (LsPgConflict)
 		{
 			.proc = INVALID_PROC_NUMBER, .committed = true
 		};

@@ -25,9 +25,10 @@ get_relation_info_hook_type ls_planner_below_info = NULL;
 /*
  * Two features of the planner are for btree by name:
  *
- * - row comparisons, (a, b) > (1, 2), by IndexOptInfo.relam, which means no more there than that the strategies
- *   are btree's;
- * - LIKE with the pattern operator classes, by the OID of their families.  Ours have the same operators.
+ * - row comparisons, (a, b) > (1, 2), by IndexOptInfo.relam, which means no more there than that
+ *   the strategies are btree's;
+ * - LIKE with the pattern operator classes, by the OID of their families.  Ours have the same
+ *   operators.
  */
 static void
 present_as_btree(IndexOptInfo *index)
@@ -63,7 +64,8 @@ width_of(Oid table, AttrNumber attno, const Expr *expr)
 static BlockNumber
 btree_blocks(Oid table, const IndexOptInfo *index)
 {
-	const double in_block = 0.9 * (BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(BTPageOpaqueData)));
+	const double in_block = 0.9 *
+							(BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(BTPageOpaqueData)));
 	Size		entry = sizeof(IndexTupleData);
 	double		leaves;
 	ListCell   *cell;
@@ -72,7 +74,8 @@ btree_blocks(Oid table, const IndexOptInfo *index)
 		entry += width_of(table, index->indexkeys[foreach_current_index(cell)],
 						  lfirst_node(TargetEntry, cell)->expr);
 	leaves = ceil(index->tuples * (MAXALIGN(entry) + sizeof(ItemIdData)) / in_block);
-	return leaves <= 1 ? BTREE_LEAST_BLOCKS : (BlockNumber) Min(leaves + 2, (double) MaxBlockNumber);
+	return leaves <= 1 ? BTREE_LEAST_BLOCKS
+					   : (BlockNumber) Min(leaves + 2, (double) MaxBlockNumber);
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
  * ls_relation.c - from a relcache entry to the engine's open tree, and forgetting trees
- * whose files PostgreSQL is about to remove.
+ * before PostgreSQL removes their files.
  *
  * PostgreSQL's storage manager creates and unlinks the files; the engine must drop
  * its pages before a file goes: at commit for files that were dropped or
@@ -8,8 +8,9 @@
  * smgrDoPendingDeletes unlinks anything, in commit and in abort, and can ask what it
  * is going to unlink.  That list alone is the truth: ALTER TABLE may keep the file of
  * an index that it drops, and DROP INDEX CONCURRENTLY drops one several transactions
- * after it has said so.  It does not tell of temporary files, though, and who has to
- * refuse PREPARE TRANSACTION must know of ours, so these are noted one by one.
+ * after it has said so.  It does not tell of temporary files, though, and the PRE_PREPARE
+ * callback (ls_xact.c) must know of ours to refuse PREPARE TRANSACTION, so these are noted
+ * one by one.
  */
 #include "postgres.h"
 
@@ -27,26 +28,39 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* A file that is unlinked at the end of the transaction. */
-typedef struct PendingForget
-{
-	struct PendingForget *next;
-	ls_rel_key	key;
-	bool		at_commit;		/* else at abort */
-	SubTransactionId sub;
-} PendingForget;
-
-static PendingForget *pending = NULL;
-
 /*
- * The file that a temporary index was last opened with: nobody tells of the one that
- * REINDEX or TRUNCATE replaces.
+ * The file that a temporary index was last opened with: PostgreSQL does not tell of the one that
+ * REINDEX or TRUNCATE replaces.  An entry comes with its index and goes with it.
  */
 typedef struct TempIndex
 {
 	Oid			index;			/* hash key */
 	RelFileLocator locator;
 } TempIndex;
+
+/* What a transaction has done to an entry, and its end may have to take back. */
+typedef enum TempChange
+{
+	TEMP_NONE,
+	TEMP_CREATED,
+	TEMP_REPLACED,				/* the note's file was the entry's */
+	TEMP_DROPPED				/* the entry stays until commit */
+} TempChange;
+
+/* A file that is unlinked at the end of the transaction. */
+typedef struct PendingForget
+{
+	struct PendingForget *next;
+	RelFileLocator locator;
+	ProcNumber	backend;
+	bool		at_commit;		/* else at abort */
+	bool		stays;			/* the file is not unlinked: the note is of the entry alone */
+	SubTransactionId sub;
+	TempChange	change;
+	Oid			index;			/* of the change */
+} PendingForget;
+
+static PendingForget *pending = NULL;
 
 static HTAB *temp_indexes = NULL;
 static const TableAmRoutine *table_routine = NULL;
@@ -96,9 +110,35 @@ LsRelCache *
 ls_relation_cache(Relation rel)
 {
 	if (rel->rd_amcache == NULL)
-		rel->rd_amcache = MemoryContextAllocZero(rel->rd_rel->relkind == RELKIND_INDEX ? rel->rd_indexcxt : CacheMemoryContext,
+		rel->rd_amcache = MemoryContextAllocZero(rel->rd_rel->relkind == RELKIND_INDEX
+													 ? rel->rd_indexcxt
+													 : CacheMemoryContext,
 												 sizeof(LsRelCache));
 	return rel->rd_amcache;
+}
+
+static PendingForget *
+note(const RelFileLocator *locator, ProcNumber backend, bool at_commit)
+{
+	PendingForget *entry = MemoryContextAllocZero(TopMemoryContext, sizeof(PendingForget));
+
+	entry->locator = *locator;
+	entry->backend = backend;
+	entry->at_commit = at_commit;
+	entry->sub = GetCurrentSubTransactionId();
+	entry->next = pending;
+	pending = entry;
+	return entry;
+}
+
+static void
+note_change(const RelFileLocator *locator, Relation index, TempChange change)
+{
+	PendingForget *entry = note(locator, index->rd_backend, true);
+
+	entry->change = change;
+	entry->index = RelationGetRelid(index);
+	entry->stays = change == TEMP_CREATED;
 }
 
 /* Note the file of a temporary index, and that the one before goes. */
@@ -106,17 +146,27 @@ static void
 remember_temp_index(Relation index)
 {
 	TempIndex  *entry;
-	bool		found;
 
 	if (temp_indexes == NULL)
 	{
-		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(TempIndex), .hcxt = TopMemoryContext};
+		HASHCTL		control = {.keysize = sizeof(Oid),
+						   .entrysize = sizeof(TempIndex),
+						   .hcxt = TopMemoryContext};
 
-		temp_indexes = hash_create("leanstore temporary indexes", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		temp_indexes = hash_create("leanstore temporary indexes", 16, &control,
+								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	entry = hash_search(temp_indexes, &RelationGetRelid(index), HASH_ENTER, &found);
-	if (found && !RelFileLocatorEquals(entry->locator, index->rd_locator))
-		ls_relation_note_dropped(&entry->locator, index->rd_backend, true);
+	entry = hash_search(temp_indexes, &RelationGetRelid(index), HASH_FIND, NULL);
+	if (entry != NULL && RelFileLocatorEquals(entry->locator, index->rd_locator))
+		return;
+	/* the note first: without memory for it nothing has changed */
+	if (entry != NULL)
+		note_change(&entry->locator, index, TEMP_REPLACED);
+	else
+	{
+		note_change(&index->rd_locator, index, TEMP_CREATED);
+		entry = hash_search(temp_indexes, &RelationGetRelid(index), HASH_ENTER, NULL);
+	}
 	entry->locator = index->rd_locator;
 }
 
@@ -150,7 +200,8 @@ open_file(Relation rel, const ls_rel_key *key)
 	interrupt = *ls_interrupt;
 	LS_CALL_ON(rel, status,
 			   ls_rel_open(worker, key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
-						   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle, &error));
+						   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle,
+						   &error));
 	ls_check(status, error, rel);
 	*ls_interrupt = interrupt;
 	cached = ls_relation_cache(rel);
@@ -176,26 +227,21 @@ ls_open(Relation rel)
 void
 ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool at_commit)
 {
-	PendingForget *entry = MemoryContextAlloc(TopMemoryContext, sizeof(PendingForget));
-
-	entry->key = key_of(locator, backend);
-	entry->at_commit = at_commit;
-	entry->sub = GetCurrentSubTransactionId();
-	entry->next = pending;
-	pending = entry;
+	(void) note(locator, backend, at_commit);
 }
 
 /* A file is kept that was noted as dropped: ALTER TABLE makes a new index around it. */
 static void
 note_kept(const RelFileLocator *locator, ProcNumber backend)
 {
-	ls_rel_key	key = key_of(locator, backend);
-
 	for (PendingForget **link = &pending; *link != NULL;)
 	{
 		PendingForget *entry = *link;
 
-		if (entry->at_commit && same_key(&entry->key, &key))
+		if (entry->at_commit && entry->backend == backend &&
+			RelFileLocatorEquals(entry->locator, *locator))
+			entry->stays = true;
+		if (entry->stays && entry->change == TEMP_NONE)
 		{
 			*link = entry->next;
 			pfree(entry);
@@ -225,8 +271,27 @@ forget_unlinked(bool commit)
 static void
 forget_temporary(const PendingForget *entry)
 {
-	if (entry->key.owner != INVALID_PROC_NUMBER)
-		ls_rel_forget(ls_shared->store, &entry->key);
+	ls_rel_key	key = key_of(&entry->locator, entry->backend);
+
+	if (entry->backend != INVALID_PROC_NUMBER && !entry->stays)
+		ls_rel_forget(ls_shared->store, &key);
+}
+
+/* The transaction, or a subtransaction that is rolled back, ends: newest notes first. */
+static void
+finish(const PendingForget *entry, bool commit)
+{
+	if (entry->at_commit == commit)
+		forget_temporary(entry);
+	if (entry->change == (commit ? TEMP_DROPPED : TEMP_CREATED))
+		hash_search(temp_indexes, &entry->index, HASH_REMOVE, NULL);
+	else if (entry->change == TEMP_REPLACED && !commit)
+	{
+		TempIndex  *index = hash_search(temp_indexes, &entry->index, HASH_FIND, NULL);
+
+		if (index != NULL)
+			index->locator = entry->locator;
+	}
 }
 
 bool
@@ -244,8 +309,7 @@ ls_relation_at_eoxact(bool commit)
 		PendingForget *entry = pending;
 
 		pending = entry->next;
-		if (entry->at_commit == commit)
-			forget_temporary(entry);
+		finish(entry, commit);
 		pfree(entry);
 	}
 }
@@ -273,8 +337,7 @@ ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId par
 			link = &entry->next;
 			continue;
 		}
-		if (!entry->at_commit)
-			forget_temporary(entry);
+		finish(entry, false);
 		*link = entry->next;
 		pfree(entry);
 	}
@@ -287,15 +350,16 @@ note_drop(Oid relid)
 	char		relkind = get_rel_relkind(relid);
 	Relation	rel;
 
-	if (relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW && relkind != RELKIND_TOASTVALUE &&
-		relkind != RELKIND_INDEX)
+	if (relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW &&
+		relkind != RELKIND_TOASTVALUE && relkind != RELKIND_INDEX)
 		return;
 	rel = relation_open(relid, NoLock);
-	if (ls_is_table(rel) || ls_is_index(rel))
+	if (ls_is_index(rel) && temp_indexes != NULL &&
+		hash_search(temp_indexes, &relid, HASH_FIND, NULL) != NULL)
+		note_change(&rel->rd_locator, rel, TEMP_DROPPED);
+	else if (ls_is_table(rel) || ls_is_index(rel))
 		ls_relation_note_dropped(&rel->rd_locator, rel->rd_backend, true);
 	relation_close(rel, NoLock);
-	if (temp_indexes != NULL)
-		hash_search(temp_indexes, &relid, HASH_REMOVE, NULL);
 }
 
 /* A new relation: has it taken over a file? */

@@ -33,7 +33,8 @@ extern void ls_relation_object_access(ObjectAccessType access, Oid class_id, Oid
 extern object_access_hook_type ls_relation_below_access;
 
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
-extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend, bool at_commit);
+extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend,
+									 bool at_commit);
 extern bool ls_relation_has_pending(void);
 extern void ls_relation_at_eoxact(bool commit);
 extern void ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId parent);
@@ -55,7 +56,8 @@ extern bool ls_is_index(Relation rel);
 extern bool ls_index_is_ours(Oid relid);
 
 /* ---- ls_resowner.c: engine scans released after an error */
-extern ls_scan *ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 hi, bool backward);
+extern ls_scan *ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 hi,
+								   bool backward);
 extern void ls_scan_close_owned(ls_scan *scan);
 extern ls_index_scan *ls_index_scan_open_owned(Relation index, ls_rel *tree);
 extern void ls_index_scan_close_owned(ls_index_scan *scan);

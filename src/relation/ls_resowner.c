@@ -101,7 +101,8 @@ ls_scan_open_owned(Relation rel, const ls_snapshot *snapshot, uint64 lo, uint64 
 	ls_rel	   *handle = ls_open(rel);
 	OwnedScan  *owned = prepare();
 
-	own(owned, ls_scan_open(ls_reader(), handle, snapshot, lo, hi, backward, &owned->scan, &error), &error, rel);
+	own(owned, ls_scan_open(ls_reader(), handle, snapshot, lo, hi, backward, &owned->scan, &error),
+		&error, rel);
 	return owned->scan;
 }
 

@@ -20,7 +20,9 @@ ls_fetch(Relation rel, uint64 row_id, const ls_snapshot *snapshot, uint8 *buffer
 	ls_status	status;
 	bool		dead = false;
 
-	LS_CALL_ON(rel, status, ls_row_fetch(ls_reader(), ls_open(rel), row_id, snapshot, buffer, row, &dead, &error));
+	LS_CALL_ON(rel, status,
+			   ls_row_fetch(ls_reader(), ls_open(rel), row_id, snapshot, buffer, row, &dead,
+							&error));
 	if (all_dead != NULL)
 		*all_dead = (status == LS_NOT_FOUND && dead);
 	if (status == LS_NOT_FOUND)
@@ -35,7 +37,8 @@ bool
 ls_fetch_visible(Relation rel, uint64 row_id, Snapshot snapshot, ls_row *row, bool *all_dead)
 {
 	if (likely(!ls_locks_reads(rel, snapshot)))
-		return ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), ls_fetch_buffer(), row, all_dead);
+		return ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), ls_fetch_buffer(), row,
+						all_dead);
 	ls_lock_row(rel, row_id, ls_read_mode(rel));
 	return ls_fetch(rel, row_id, ls_locked_snapshot(snapshot), ls_fetch_buffer(), row, all_dead);
 }
@@ -72,8 +75,8 @@ ls_row_is_dead(const ls_row *row)
  */
 
 /*
- * The row's newest version, as HeapTupleSatisfiesDirty judges it: false when it is gone;
- * in the snapshot the transaction whose end has to be waited for to be sure.  A writer
+ * The row's newest version, as HeapTupleSatisfiesDirty judges it: false when it is gone.  The
+ * snapshot gets the transaction that the caller has to wait for to be sure.  A writer
  * found not running any more may have removed its change in the meantime, so the row is
  * read again then.
  */
@@ -110,7 +113,7 @@ fetch_dirty_newest(Relation rel, uint64 row_id, Snapshot snapshot,
 		{
 			TransactionId writer = ls_xid_of_change(row->writer_tn, row->seq);
 
-			/* nobody could wait for it: the server has ended it */
+			/* the caller could not wait for it: the server has ended it */
 			if (ls_twophase_settle(row->writer_tn))
 				continue;
 			if (row->flags & LS_ROW_SPECULATIVE)

@@ -52,12 +52,14 @@ without_blanks(HeapTuple tuple, uint16 head, uint32 *len)
 {
 	HeapTupleHeader header = tuple->t_data;
 	uint32		data_at = LS_HEAD_BYTES + bitmap_bytes(head);
-	uint32		data_len = ls_blanks_take_out((uint8 *) header + header->t_hoff, tuple->t_len - header->t_hoff,
-											  payload_buffer.bytes + data_at, LS_MAX_ROW_BYTES - data_at);
+	uint32		data_len = ls_row_padding_compress((uint8 *) header + header->t_hoff,
+											  tuple->t_len - header->t_hoff,
+											  payload_buffer.bytes + data_at,
+											  LS_MAX_ROW_BYTES - data_at);
 
 	if (likely(data_len == 0))
 		return false;
-	head |= LS_HEAD_BLANKS;
+	head |= LS_HEAD_PADDING;
 	memcpy(payload_buffer.bytes, &head, LS_HEAD_BYTES);
 	memcpy(payload_buffer.bytes + LS_HEAD_BYTES, header->t_bits, data_at - LS_HEAD_BYTES);
 	*len = data_at + data_len;
@@ -77,7 +79,8 @@ move_out(Relation rel, HeapTuple tuple, uint16 head, Size size)
 
 	SET_VARSIZE(value, VARHDRSZ + size);
 	put_payload(out, tuple, head, bitmap_len);
-	pointer = (struct varlena *) DatumGetPointer(toast_save_datum(rel, PointerGetDatum(value), NULL, 0));
+	pointer = (struct varlena *) DatumGetPointer(
+		toast_save_datum(rel, PointerGetDatum(value), NULL, 0));
 
 	len = VARSIZE_EXTERNAL(pointer);
 	memcpy(payload_buffer.bytes, &wide_head, LS_HEAD_BYTES);
@@ -94,7 +97,8 @@ ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 	uint16		head = HeapTupleHeaderGetNatts(header);
 	Size		size;
 
-	head |= (header->t_infomask & (HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL)) << LS_HEAD_INFOMASK_SHIFT;
+	head |= (header->t_infomask & (HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL))
+			<< LS_HEAD_INFOMASK_SHIFT;
 
 	if (without_blanks(tuple, head, len))
 		return payload_buffer.bytes;
@@ -111,7 +115,8 @@ ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 				 errmsg("row is too big: size %zu, maximum size %zu",
 						size, (Size) LS_MAX_ROW_BYTES),
 				 errdetail("Table \"%s\" has no TOAST table.", RelationGetRelationName(rel)),
-				 errhint("Split the columns over two tables: none of these can be stored out of line.")));
+				 errhint("Split the columns over two tables: none of these can be stored "
+						 "out of line.")));
 	else if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -223,7 +228,8 @@ ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
 	}
 
 	/* the gap before the data is compared by suppress_redundant_updates_trigger() */
-	memset(space + MAXALIGN_DOWN(SizeofHeapTupleHeader), 0, hoff - MAXALIGN_DOWN(SizeofHeapTupleHeader));
+	memset(space + MAXALIGN_DOWN(SizeofHeapTupleHeader), 0,
+		   hoff - MAXALIGN_DOWN(SizeofHeapTupleHeader));
 	header->t_infomask = ls_head_infomask(head);
 	header->t_infomask2 = head & LS_HEAD_NATTS;
 	header->t_hoff = (uint8) hoff;
@@ -234,7 +240,8 @@ ls_row_lay_out(const ls_row *row, Relation rel, HeapTuple tuple, char *space)
 		pfree(whole);
 	}
 	else
-		ls_row_lay_out_data(head, in + bitmap_len, row->len - LS_HEAD_BYTES - bitmap_len, space + hoff);
+		ls_row_lay_out_data(head, in + bitmap_len, row->len - LS_HEAD_BYTES - bitmap_len,
+							space + hoff);
 
 	tuple->t_len = hoff + len;
 	tuple->t_data = header;
@@ -257,8 +264,8 @@ writer_xid(uint64 tn)
 }
 
 /*
- * The writer of a ghost is who deleted the row; who wrote the version is then
- * not known any more, and committed or us in any case.
+ * The writer of a ghost is the transaction that deleted the row.  The one that wrote the version is
+ * then not known any more; it has committed, or is this transaction.
  */
 void
 ls_row_set_header(HeapTuple tuple, const ls_row *row)
@@ -281,7 +288,9 @@ ls_row_set_header(HeapTuple tuple, const ls_row *row)
 	}
 	header->t_choice.t_heap.t_field3.t_cid = row->cid;
 
-	/* not copied from t_self: that has just been written in pieces, and a copy has to wait for them */
+	/*
+	 * not copied from t_self: that has just been written in pieces, and a copy has to wait for them
+	 */
 	if ((row->flags & LS_ROW_MOVED) == 0)
 		ls_row_to_tid(row->row_id, &header->t_ctid);
 	else if (row->moved_to == LS_MOVED_PARTITIONS)

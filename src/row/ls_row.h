@@ -14,7 +14,8 @@
 #include "utils/snapshot.h"
 
 /*
- * ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap code)
+ * ---- row id <-> TID (design: 256 offsets per block, below every limit of PostgreSQL's bitmap
+ * code)
  *
  * Row ids and offsets both begin with 1, so the first row of a table is (0,1) and
  * block b holds the row ids (256 b, 256 b + 256].
@@ -58,7 +59,7 @@ ls_row_to_tid(uint64 row_id, ItemPointer tid)
 /* The row id that says "moved to another partition" in place of a row. */
 #define LS_MOVED_PARTITIONS LS_MAX_ROW_ID
 
-/* Row ids whose TID would be in InvalidBlockNumber are never handed out. */
+/* Row ids with a TID in InvalidBlockNumber are never handed out. */
 #define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK)
 StaticAssertDecl(LS_ROW_IDS_END <= LS_LAST_ROW_ID, "row ids without a TID are drawn");
 
@@ -123,7 +124,7 @@ extern bool ls_fetch_committed(Relation rel, uint64 row_id, uint8 *buffer, ls_ro
 extern bool ls_fetch_dirty(Relation rel, uint64 row_id, Snapshot snapshot, uint64 *newer_due,
 						   uint8 *buffer, ls_row *row, bool *all_dead);
 
-/* Is a row that the engine still has gone for everybody? */
+/* Is a row that the engine still has gone for all snapshots? */
 extern bool ls_row_is_dead(const ls_row *row);
 
 /*
@@ -201,16 +202,19 @@ typedef struct LsVersionWalk
 	uint32		capacity;
 } LsVersionWalk;
 
-extern void ls_versions_begin(LsVersionWalk *walk, Relation rel, const ls_row *newest, uint64 horizon);
+extern void ls_versions_begin(LsVersionWalk *walk, Relation rel, const ls_row *newest,
+							  uint64 horizon);
 extern bool ls_versions_next(LsVersionWalk *walk, uint8 *buffer, ls_row *version);
 extern void ls_versions_end(LsVersionWalk *walk);
 
 /* Rows locked by this transaction in a version that the query's snapshot does not see. */
 extern void ls_note_locked_newer(Relation rel, const ls_row *row);
-extern bool ls_is_locked_newer(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_row *row);
+extern bool ls_is_locked_newer(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer,
+							   ls_row *row);
 
 /* The version that a fetch with SnapshotAny means; *deleted: by us, since. */
-extern bool ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row, bool *deleted);
+extern bool ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *row,
+						 bool *deleted);
 
 /*
  * ---- ls_row.c: the bytes of a row in the engine (ls_row_internal.h)
@@ -224,7 +228,10 @@ extern uint8 *ls_old_row_buffer(void);	/* for the version that is being replaced
 /* Bytes of a row before its null bitmap and its data. */
 #define LS_HEAD_BYTES	2
 
-/* The tuple's payload, in a buffer that stays valid until the next call.  May write to the TOAST table. */
+/*
+ * The tuple's payload, in a buffer that stays valid until the next call.  May write to the TOAST
+ * table.
+ */
 extern const uint8 *ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len);
 
 /* Bytes that the row takes as a heap tuple (header included). */
@@ -248,11 +255,11 @@ extern struct varlena *ls_row_wide_pointer(const ls_row *row);
 /*
  * ---- ls_slot.c: the slot of leanstore tables
  *
- * A HeapTupleTableSlot whose tuple lies in a buffer that the slot owns and
+ * A HeapTupleTableSlot with its tuple in a buffer that the slot owns and
  * reuses for the next row: storing a row allocates nothing, and it stays valid
  * when the scan goes on.  TTS_FLAG_SHOULDFREE is never set: what the slot holds
  * is its own at all times.  The tuple's system columns are filled in when
- * somebody wants them.
+ * they are asked for.
  */
 typedef struct LsSlot
 {
@@ -286,7 +293,10 @@ extern void ls_slot_set_deleted(TupleTableSlot *slot);
 /* The tuple in the slot was locked by this transaction before it was updated. */
 extern void ls_slot_set_locked(TupleTableSlot *slot);
 
-/* The tuple in one of our slots that is not empty, with its system columns; NULL: the slot holds values. */
+/*
+ * The tuple in one of our slots that is not empty, with its system columns; NULL: the slot holds
+ * values.
+ */
 extern HeapTuple ls_slot_tuple(TupleTableSlot *slot);
 
 /* ---- ls_row_wait.c: waiting for the transaction that holds a row */
@@ -305,12 +315,13 @@ typedef struct LsRowWait
 } LsRowWait;
 
 /*
- * Before a shared lock of this mode is asked for: those who wait for the row go first, for a while.
- * NOWAIT and SKIP LOCKED do not wait for them.
+ * Before a shared lock of this mode is asked for: the first in line for the row goes first, for a
+ * while.  NOWAIT and SKIP LOCKED do not wait for it.
  */
 extern void ls_row_wait_for_turn(LsRowWait *wait, ls_lock_mode mode);
 
-extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy);
+extern void ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper,
+							  LockWaitPolicy policy);
 
 /*
  * Wait until a lock of this mode may be tried again.  False when it would block and

@@ -3,8 +3,8 @@
  *
  *	head, 2 bytes little endian: number of attributes | LS_HEAD_*
  *	null bitmap, only with LS_HEAD_NULLS: (attributes + 7) / 8 bytes
- *	the data area of the heap tuple, as it is; with LS_HEAD_BLANKS without its
- *	long runs of blanks (ls_blanks.h)
+ *	the data area of the heap tuple, as it is; with LS_HEAD_PADDING without its
+ *	long runs of blanks (ls_row_padding.h)
  *
  * A row that is too large for a leaf even after TOAST is moved to the TOAST table as
  * a whole: these bytes are one value there, and the row is its head, with
@@ -16,21 +16,22 @@
 #ifndef LS_ROW_INTERNAL_H
 #define LS_ROW_INTERNAL_H
 
-#include "ls_blanks.h"
 #include "ls_row.h"
+#include "ls_row_padding.h"
 
 #define LS_HEAD_NATTS	0x07FF
 #define LS_HEAD_NULLS	0x0800
 #define LS_HEAD_VARWIDTH	0x1000
 #define LS_HEAD_EXTERNAL	0x2000
 #define LS_HEAD_WIDE	0x4000
-#define LS_HEAD_BLANKS	0x8000
+#define LS_HEAD_PADDING	0x8000
 
 /* The flags that a heap tuple has, too, in the same order. */
 #define LS_HEAD_INFOMASK_SHIFT	11
 StaticAssertDecl(LS_HEAD_NULLS >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASNULL &&
-				 LS_HEAD_VARWIDTH >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASVARWIDTH &&
-				 LS_HEAD_EXTERNAL >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASEXTERNAL, "flags of a row and a heap tuple differ");
+					 LS_HEAD_VARWIDTH >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASVARWIDTH &&
+					 LS_HEAD_EXTERNAL >> LS_HEAD_INFOMASK_SHIFT == HEAP_HASEXTERNAL,
+				 "flags of a row and a heap tuple differ");
 
 static inline uint16
 ls_head_infomask(uint16 head)
@@ -56,27 +57,27 @@ ls_row_head(const ls_row *row)
 static inline uint32
 ls_row_data_len(uint16 head, const uint8 *data, uint32 len)
 {
-	return likely((head & LS_HEAD_BLANKS) == 0) ? len : ls_blanks_whole_len(data, len);
+	return likely((head & LS_HEAD_PADDING) == 0) ? len : ls_row_padding_whole_len(data, len);
 }
 
 static inline void
 ls_row_lay_out_data(uint16 head, const uint8 *data, uint32 len, char *out)
 {
-	if (likely((head & LS_HEAD_BLANKS) == 0))
+	if (likely((head & LS_HEAD_PADDING) == 0))
 		memcpy(out, data, len);
 	else
-		ls_blanks_put_back(data, len, (uint8 *) out);
+		ls_row_padding_decompress(data, len, (uint8 *) out);
 }
 
 /* System columns of a version. */
 extern void ls_row_set_header(HeapTuple tuple, const ls_row *row);
 
-/* ---- ls_row_wait.c: who holds a lock on the row, for its xmax */
+/* ---- ls_row_wait.c: the transaction that holds a lock on the row, for its xmax */
 extern TransactionId ls_row_locker_xid(Oid relid, uint64 row_id);
 
 /* ---- ls_turn.c */
 
-/* This backend has the tuple lock, and waits for those who share the row. */
+/* This backend has the tuple lock, and waits for the transactions that share the row. */
 extern void ls_turn_note(Relation rel, const ItemPointerData *tid);
 
 /* Let such a backend go first; true: the tuple lock was taken meanwhile, in this mode. */

@@ -5,9 +5,10 @@
  * lock_timeout, NOWAIT and SKIP LOCKED work.  Several waiters for one row stand in
  * line: the first to come takes the server's tuple lock and keeps it until it has
  * what it wanted, the others wait for that lock.  So the row goes to them in turn.
- * A row that nobody waits for has no such lock, and who meets no conflict takes none.
+ * A row that no backend waits for has no such lock, and a backend that meets no conflict takes
+ * none.
  *
- * Whoever holds a lock on the row already and wants a stronger one does not queue:
+ * A transaction that holds a lock on the row already and wants a stronger one does not queue:
  * the first in line may be waiting for just this transaction.
  *
  * Shared locks that meet no conflict do not queue, either, but give way for a while: ls_turn.c.
@@ -36,7 +37,8 @@ may_have_gone(LsRowWait *wait, const ls_conflict *conflict)
 }
 
 void
-ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper, LockWaitPolicy policy)
+ls_row_wait_begin(LsRowWait *wait, Relation rel, uint64 row_id, XLTW_Oper oper,
+				  LockWaitPolicy policy)
 {
 	wait->rel = rel;
 	ls_row_to_tid(row_id, &wait->tid);
@@ -66,7 +68,7 @@ queue_mode(ls_lock_mode mode)
 	elog(ERROR, "unrecognized row lock mode %d", (int) mode);
 }
 
-/* NOWAIT: somebody is in the way. */
+/* NOWAIT: another transaction is in the way. */
 pg_noreturn static void
 raise_not_available(Relation rel)
 {
@@ -124,7 +126,7 @@ ls_row_wait(LsRowWait *wait, const ls_conflict *conflict, ls_lock_mode mode)
 	if (wait->queued != NoLock && mode > LS_LOCK_SHARE)
 		ls_turn_note(wait->rel, &wait->tid);
 
-	/* who was in the way may have ended while we stood in line: then this returns at once */
+	/* the holder may have ended while this backend stood in line: then this returns at once */
 	xid = ls_xid_of_change(conflict->tn, conflict->seq);
 	switch (wait->policy)
 	{
@@ -152,7 +154,7 @@ ls_row_wait_end(LsRowWait *wait)
 	wait->queued = NoLock;
 }
 
-/* Who holds a lock on the row, for its xmax. */
+/* The transaction that holds a lock on the row, for its xmax. */
 TransactionId
 ls_row_locker_xid(Oid relid, uint64 row_id)
 {

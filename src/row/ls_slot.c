@@ -2,12 +2,12 @@
  * ls_slot.c - the slot of leanstore tables (ls_row.h).
  *
  * Reading attributes and system columns is TTSOpsHeapTuple's own code: the slot
- * begins with its struct.  What differs is who owns the tuple.
+ * begins with its struct.  What differs is the tuple's owner.
  *
- *	S1: base.tuple is NULL (empty or virtual) or &base.tupdata, and then
+ *	VSLOT-1: base.tuple is NULL (empty or virtual) or &base.tupdata, and then
  *		base.tupdata.t_data == space.
- *	S2: TTS_FLAG_SHOULDFREE is never set.
- *	S3: header_due: the tuple is the version that writer_tn, row_id, cid and flags
+ *	VSLOT-2: TTS_FLAG_SHOULDFREE is never set.
+ *	VSLOT-3: header_due: the tuple is the version that writer_tn, row_id, cid and flags
  *		tell of, and flags have no LS_ROW_MOVED.
  */
 #include "postgres.h"
@@ -76,7 +76,7 @@ ls_slot_clear(TupleTableSlot *slot)
 {
 	LsSlot	   *ls = (LsSlot *) slot;
 
-	Assert(!TTS_SHOULDFREE(slot));
+	Assert(!TTS_SHOULDFREE(slot));	/* VSLOT-2 */
 	slot->tts_nvalid = 0;
 	slot->tts_flags |= TTS_FLAG_EMPTY;
 	ItemPointerSetInvalid(&slot->tts_tid);
@@ -90,6 +90,9 @@ ls_slot_clear(TupleTableSlot *slot)
 static inline HeapTuple
 whole_tuple(LsSlot *ls)
 {
+	Assert(ls->base.tuple == NULL ||	/* VSLOT-1 */
+		   (ls->base.tuple == &ls->base.tupdata &&
+			(char *) ls->base.tupdata.t_data == ls->space));
 	if (ls->header_due)
 	{
 		ls_row		row = {
@@ -99,6 +102,7 @@ whole_tuple(LsSlot *ls)
 			.flags = ls->flags
 		};
 
+		Assert(ls->base.tuple != NULL && !(ls->flags & LS_ROW_MOVED));	/* VSLOT-3 */
 		ls_row_set_header(ls->base.tuple, &row);
 		ls->header_due = false;
 	}
@@ -256,7 +260,7 @@ ls_slot_copy_minimal_tuple(TupleTableSlot *slot, Size extra)
 }
 
 /*
- * The operations, completed on first use: the functions we share with
+ * The operations, completed on first use: the functions shared with
  * TTSOpsHeapTuple are static in the server and only reachable through it.
  */
 const TupleTableSlotOps *
@@ -311,7 +315,8 @@ store_plain(LsSlot *ls, Relation rel, const ls_row *row)
 	if (unlikely(row->len < LS_HEAD_BYTES))
 		return false;
 	head = ls_row_head(row);
-	if ((head & (LS_HEAD_NULLS | LS_HEAD_WIDE)) != 0 || (head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel))
+	if ((head & (LS_HEAD_NULLS | LS_HEAD_WIDE)) != 0 ||
+		(head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel))
 		return false;
 	data_len = ls_row_data_len(head, data, stored_len);
 	if (unlikely(data_len == 0))

@@ -10,7 +10,7 @@
  * It asks and does not wait in the lock manager.  A holder of the row may wait for just this
  * backend, and heap has no such edge: the deadlock detector would see a circle that is none
  * there.  So it asks again after pauses, for deadlock_timeout at most, and withdraws the note
- * then: whom that lets down notes it again at its next wait, when a holder has ended.
+ * then.  The first in line notes it again at its next wait, when a holder has ended.
  *
  * A note only says that asking may be worthwhile.  The tuple lock goes with its backend, however
  * that ends; a note that stays behind costs one attempt to lock.

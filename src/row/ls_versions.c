@@ -24,8 +24,8 @@
 
 /*
  * Rows of this transaction that were locked in a newer version.  The entry says
- * which version that was: when the lock has gone with a savepoint and somebody has
- * changed the row since, it does not match any more.
+ * which version that was: when the lock has gone with a savepoint and another transaction
+ * has changed the row since, it does not match any more.
  */
 typedef struct LockedRowKey
 {
@@ -77,7 +77,8 @@ ls_note_locked_newer(Relation rel, const ls_row *row)
 			.entrysize = sizeof(LockedRow),
 			.hcxt = TopTransactionContext
 		};
-		MemoryContextCallback *callback = MemoryContextAlloc(TopTransactionContext, sizeof(MemoryContextCallback));
+		MemoryContextCallback *callback = MemoryContextAlloc(TopTransactionContext,
+															 sizeof(MemoryContextCallback));
 		HTAB	   *table = hash_create("leanstore rows locked in a newer version", 16, &ctl,
 										HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
@@ -101,8 +102,8 @@ ls_note_locked_newer(Relation rel, const ls_row *row)
 #define LS_TN_LIMIT ((UINT64CONST(1) << 48) - 1)
 
 /*
- * The versions of a row behind its newest one, down to the last that everybody sees
- * (whose writer is below the horizon).  Each is what a snapshot sees in which the
+ * The versions of a row behind its newest one, down to the last that all snapshots see
+ * (its writer is below the horizon).  Each is what a snapshot sees in which the
  * writers of all newer ones are running.
  */
 void
@@ -165,7 +166,7 @@ fetch_superseded(Relation rel, uint64 row_id, CommandId cid, uint8 *buffer, ls_r
 {
 	uint64		own = ls_own_tn();
 
-	/* nobody else can have a change in progress on a row that we have changed */
+	/* no other transaction has a change in progress on a row that this one has changed */
 	ls_snapshot snapshot = {
 		.kind = LS_SNAPSHOT_MVCC,
 		.xmin = own,
@@ -206,9 +207,9 @@ sees_committed(const ls_snapshot *snapshot, uint64 tn)
 }
 
 /*
- * Has the row a version that we have locked and this snapshot does not see?  The
- * engine lets us change such a row; but a caller whose TID has no mark has computed
- * its change from an older version.
+ * Has the row a version that this transaction has locked and this snapshot does not see?  The
+ * engine lets the transaction change such a row; but a caller with a TID that has no mark has
+ * computed its change from an older version.
  */
 bool
 ls_is_locked_newer(Relation rel, uint64 row_id, Snapshot snapshot, uint8 *buffer, ls_row *row)
@@ -278,8 +279,8 @@ ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *ro
 	}
 
 	/*
-	 * Deleted, by us or since the query began.  What we deleted is fetched as the
-	 * version that it was: referential integrity asks who wrote it.
+	 * Deleted, by this transaction or since the query began.  What this transaction deleted is
+	 * fetched as the version that it was: referential integrity asks for its writer.
 	 */
 	if (ls_fetch_newest(rel, row_id, buffer, row))
 	{
@@ -293,6 +294,7 @@ ls_fetch_any(Relation rel, const ItemPointerData *tid, uint8 *buffer, ls_row *ro
 		if (snapshot == NULL)
 			return true;
 	}
-	return (snapshot != NULL && ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), buffer, row, NULL)) ||
-		ls_fetch_newest(rel, row_id, buffer, row);
+	return (snapshot != NULL &&
+			ls_fetch(rel, row_id, ls_snapshot_convert(snapshot), buffer, row, NULL)) ||
+		   ls_fetch_newest(rel, row_id, buffer, row);
 }

@@ -37,8 +37,8 @@ ls_install_hooks(void)
 		PUT_ON_TOP(ExecutorStart_hook, ls_upgrade_executor_start, ls_upgrade_below_start);
 
 	/*
-	 * It runs.  When it has ended its snapshot is pinned if it can be, and then what it has shown is
-	 * waited for: for the disk, and this holds back no more versions than it has to.
+	 * It runs.  When it has ended its snapshot is pinned if it can be, and then what it has shown
+	 * is waited for: for the disk, and this holds back no more versions than it has to.
 	 */
 	PUT_ON_TOP(ExecutorRun_hook, ls_pin_executor_run, ls_pin_below_run);
 	PUT_ON_TOP(ExecutorRun_hook, ls_shown_executor_run, ls_shown_below_run);
@@ -59,6 +59,6 @@ ls_install_hooks(void)
 	PUT_ON_TOP(needs_fmgr_hook, ls_page_tools_needs_fmgr, ls_page_tools_below_needs);
 	PUT_ON_TOP(fmgr_hook, ls_page_tools_fmgr, ls_page_tools_below_fmgr);
 
-	/* A transaction ends: these are lists of the server, whose order ls_xact.c looks at. */
+	/* A transaction ends: these are lists of the server; ls_xact.c looks at their order. */
 	ls_xact_install_callbacks();
 }

@@ -41,7 +41,8 @@ _PG_init(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("leanstore_am must be loaded by the server at start"),
-				 errhint("Add leanstore_am to \"shared_preload_libraries\" and restart the server.")));
+				 errhint("Add leanstore_am to \"shared_preload_libraries\" and "
+						 "restart the server.")));
 
 	ls_define_settings();
 	ls_relation_recognize(&ls_table_routine, ls_index_aminsert);

@@ -41,9 +41,10 @@ step_thread(void *arg)
 {
 	RecoveryStep *step = arg;
 
-	step->status = step->finish
-		? ls_recovery_finish(ls_shared->store, step->doubts, step->n_doubts, &step->error)
-		: ls_recovery_redo(ls_shared->store, step->next_xid, &step->doubts, &step->n_doubts, &step->error);
+	step->status = step->finish ? ls_recovery_finish(ls_shared->store, step->doubts, step->n_doubts,
+													 &step->error)
+								: ls_recovery_redo(ls_shared->store, step->next_xid, &step->doubts,
+												   &step->n_doubts, &step->error);
 	pg_atomic_write_membarrier_u32(&step->done, 1);
 	return NULL;
 }
@@ -71,9 +72,11 @@ report_progress(double seconds)
 
 	ls_recovery_get_progress(ls_shared->store, &progress);
 	if (progress.log_bytes == 0)
-		ereport(LOG, (errmsg("leanstore recovery in progress: reading the log, elapsed time: %.2f s", seconds)));
+		ereport(LOG, (errmsg("leanstore recovery in progress: reading the log, "
+							 "elapsed time: %.2f s", seconds)));
 	else
-		ereport(LOG, (errmsg("leanstore recovery in progress: %.3f of %.3f GB of log replayed, elapsed time: %.2f s",
+		ereport(LOG, (errmsg("leanstore recovery in progress: %.3f of %.3f GB of log replayed, "
+							 "elapsed time: %.2f s",
 							 gigabytes(Min(progress.redone_bytes, progress.log_bytes)),
 							 gigabytes(progress.log_bytes), seconds)));
 }
@@ -92,7 +95,7 @@ run_step(RecoveryStep *step, instr_time start)
 	int			error;
 	long		pause_us = POLL_MIN_US;
 	double		interval = log_startup_progress_interval / 1000.0;
-	double		next_report = (floor(interval > 0 ? seconds_since(start) / interval : 0) + 1) * interval;
+	double next_report = (floor(interval > 0 ? seconds_since(start) / interval : 0) + 1) * interval;
 
 	pg_atomic_init_u32(&step->done, 0);
 	sigfillset(&all);
@@ -103,7 +106,8 @@ run_step(RecoveryStep *step, instr_time start)
 	{
 		step->status = step->error.status = LS_NO_MEMORY;
 		step->error.page_no = UINT32_MAX;
-		snprintf(step->error.message, sizeof(step->error.message), "could not start a thread: %s", strerror(error));
+		snprintf(step->error.message, sizeof(step->error.message), "could not start a thread: %s",
+				 strerror(error));
 		return;
 	}
 
@@ -112,7 +116,7 @@ run_step(RecoveryStep *step, instr_time start)
 		/* Not WaitLatch: the thread must not touch the latch. */
 		pg_usleep(pause_us);
 		pause_us = Min(pause_us * 2, POLL_MAX_US);
-		/* Nobody may have to wait for this process to answer a barrier. */
+		/* No other process may have to wait for this one to answer a barrier. */
 		CHECK_FOR_INTERRUPTS();
 		if (ls_engine_worker_leaves())
 			ls_recovery_cancel(ls_shared->store);
@@ -127,7 +131,7 @@ run_step(RecoveryStep *step, instr_time start)
 
 /*
  * Recovery fails only on damage or missing files.  The server stays up for
- * everything else; whoever touches a leanstore table gets the reason.
+ * everything else; a statement that touches a leanstore table gets the reason.
  */
 static void
 report_recovery_failure(const ls_error *error)
@@ -138,7 +142,8 @@ report_recovery_failure(const ls_error *error)
 	ereport(LOG,
 			(errmsg("leanstore recovery failed: %s", ls_error_text(error)),
 			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
-			 errhint("Leanstore tables cannot be used until the cause is removed and the server is restarted.")));
+			 errhint("Leanstore tables cannot be used until the cause is removed and the server "
+					 "is restarted.")));
 }
 
 /* What was done, if there was anything to do. */
@@ -150,12 +155,16 @@ report_success(instr_time start)
 
 	ls_recovery_get_progress(ls_shared->store, &progress);
 	if (progress.log_bytes > 0)
-		ereport(LOG,
-				(errmsg("leanstore recovery: replayed %.3f GB of log in %.2f s (%.2f GB per minute), " UINT64_FORMAT " records, rolled back " UINT64_FORMAT " transactions",
-						gigabytes(progress.log_bytes), seconds, gigabytes(progress.log_bytes) * 60 / Max(seconds, 1e-3),
-						progress.records, progress.rolled_back),
-				 errdetail("Analysis %.3f s, redo %.3f s, undo %.3f s.",
-						   progress.analysis_us / 1e6, progress.redo_us / 1e6, progress.undo_us / 1e6)));
+		ereport(
+			LOG,
+			(errmsg(
+				 "leanstore recovery: replayed %.3f GB of log in %.2f s (%.2f GB per minute), "
+				 UINT64_FORMAT " records, rolled back " UINT64_FORMAT " transactions",
+				 gigabytes(progress.log_bytes), seconds,
+				 gigabytes(progress.log_bytes) * 60 / Max(seconds, 1e-3), progress.records,
+				 progress.rolled_back),
+			 errdetail("Analysis %.3f s, redo %.3f s, undo %.3f s.", progress.analysis_us / 1e6,
+					   progress.redo_us / 1e6, progress.undo_us / 1e6)));
 }
 
 bool
@@ -181,12 +190,14 @@ ls_recover(void)
 		ls_in_doubt *doubt = &step.doubts[i];
 		TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(doubt->full_xid));
 
-		/* The process array first: who is not in it any more has its end in pg_xact. */
+		/* The process array first: a transaction that has left it has its end in pg_xact. */
 		doubt->prepared = doubt->two_phase && TransactionIdIsInProgress(xid);
 		doubt->committed = !doubt->prepared && TransactionIdDidCommit(xid);
 		ereport(DEBUG1,
-				(errmsg("leanstore transaction with XID %u is %s according to the server",
-						xid, doubt->prepared ? "prepared" : doubt->committed ? "committed" : "not committed")));
+				(errmsg("leanstore transaction with XID %u is %s according to the server", xid,
+						doubt->prepared	   ? "prepared"
+						: doubt->committed ? "committed"
+										   : "not committed")));
 	}
 
 	ls_commits_begin();

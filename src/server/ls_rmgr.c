@@ -1,12 +1,13 @@
 /*
- * ls_rmgr.c - the end of WAL replay: lost commits, and the first transaction id of this start of the server.
+ * ls_rmgr.c - the end of WAL replay: lost commits, and the first transaction id of this start of
+ * the server.
  *
  * After a crash PostgreSQL may have lost the tail of its WAL, and with it transaction
  * ids that were in use.  ls_commits_replay() finds those that the engine's log
  * has; others are handed out again.  Recovery of the engine must tell the
  * two generations apart (is this prepared transaction's id in pg_xact really its
  * own?), so it needs the value of nextXid at the end of WAL replay, before
- * anybody can draw a new one.  The one place where an extension runs then is the
+ * any process can draw a new one.  The one place where an extension runs then is the
  * cleanup callback of a resource manager, called in the startup process.  The
  * resource manager writes no WAL, so the server does not need it to read old WAL.
  */
@@ -44,7 +45,8 @@ ls_replay_finished(void)
 	if (ls_shared == NULL)
 		return;
 	ls_commits_replay();
-	pg_atomic_write_u64(&ls_shared->first_new_xid, U64FromFullTransactionId(TransamVariables->nextXid));
+	pg_atomic_write_u64(&ls_shared->first_new_xid,
+						U64FromFullTransactionId(ReadNextFullTransactionId()));
 }
 
 static const RmgrData ls_rmgr = {

@@ -37,7 +37,7 @@ fill_config(ls_config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->buffer_pool_bytes = (uint64) ls_buffer_pool_size_mb * 1024 * 1024;
-	config->packed_percent = ls_packed_pages_percent;
+	config->compressed_cache_percent = ls_compressed_cache_percent;
 	config->worker_slots = LS_WORKER_SLOTS;
 	config->prepared_slots = max_prepared_xacts;
 	config->max_open_files = ls_max_open_relations;
@@ -47,14 +47,15 @@ fill_config(ls_config *config)
 	config->long_transaction_bytes = config->max_log_bytes / 4;
 	config->checkpoint_seconds = ls_checkpoint_timeout_s;
 	config->checkpoint_spread = (uint32) (CheckPointCompletionTarget * 100);
-	config->page_providers = ls_page_providers;
+	config->page_providers = ls_eviction_threads;
 	config->version_trees = ls_version_trees;
 	config->range_lock_bytes = (uint64) ls_range_lock_memory_kb * 1024;
 	config->fsync = enableFsync;
 	config->direct_io = ls_direct_io;
-	config->commit_notes = true;
+	config->host_sync_points = true;
 	strlcpy(config->root_dir, DataDir, sizeof(config->root_dir));
-	if (snprintf(config->data_dir, sizeof(config->data_dir), "%s/leanstore", DataDir) >= (int) sizeof(config->data_dir))
+	if (snprintf(config->data_dir, sizeof(config->data_dir), "%s/leanstore", DataDir) >=
+		(int) sizeof(config->data_dir))
 		ereport(FATAL,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("data directory path is too long for leanstore_am"),
@@ -102,16 +103,18 @@ next_xid_in_control_file(void)
 }
 
 /*
- * The kernel backs shared memory with huge pages only where addresses and the places in the mapping agree in
- * their last 21 bits, which in the server's segment is a matter of luck.  So the arena becomes a mapping of its
- * own, in its place there: who unmaps the segment unmaps it, too.  Nothing is lost where that is refused.
+ * The kernel backs shared memory with huge pages only where addresses and the places in the mapping
+ * agree in their last 21 bits, which in the server's segment is a matter of luck.  So the arena
+ * becomes a mapping of its own, in its place there: a process that unmaps the segment unmaps it,
+ * too.  Nothing is lost where that is refused.
  */
 static bool
 map_arena(void *arena, Size bytes)
 {
 	void	   *own;
 
-	if (huge_pages == HUGE_PAGES_OFF || huge_pages_status == HUGE_PAGES_ON || shared_memory_type != SHMEM_TYPE_MMAP)
+	if (huge_pages == HUGE_PAGES_OFF || huge_pages_status == HUGE_PAGES_ON ||
+		shared_memory_type != SHMEM_TYPE_MMAP)
 		return false;
 	own = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (own == MAP_FAILED)
@@ -166,7 +169,8 @@ ls_shmem_startup(void)
 					 errhint("The server needs to write to its data directory.")));
 		ls_shared->from_backup = ls_backup_look();
 
-		if (ls_store_create(ls_shared->arena, arena_size, &config, &ls_shared->store, &error) != LS_OK)
+		if (ls_store_create(ls_shared->arena, arena_size, &config, &ls_shared->store, &error) !=
+			LS_OK)
 			ereport(FATAL,
 					(errcode(ERRCODE_INTERNAL_ERROR),
 					 errmsg("could not create the leanstore buffer pool: %s", error.message),

@@ -7,7 +7,7 @@
  * checkpoint covers everything and a clean restart replays nothing.  When the
  * postmaster has died it stays as long, only without the checkpoint: without its
  * threads the other processes could not finish what they are doing and leave,
- * and whoever is left blocks the next start.
+ * and a process that is left blocks the next start.
  *
  * The threads never call a PostgreSQL function and block all signals.  A thread
  * that fails (log write, fsync) marks the store failed; this process then
@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "ls_server_internal.h"
+#include "pg/ls_pg.h"
 #include "session/ls_session.h"
 #include "txn/ls_txn.h"
 
@@ -41,9 +42,9 @@
 #include "utils/pidfile.h"
 #include "utils/wait_event.h"
 
-#define HORIZON_INTERVAL_MS 10	/* while somebody uses the engine */
+#define HORIZON_INTERVAL_MS 10	/* while a process uses the engine */
 #define IDLE_INTERVAL_MS 200
-#define LOCK_FILE "postmaster.pid"	/* in the data directory, where every process of the server is */
+#define LOCK_FILE "postmaster.pid"	/* in the data directory, where the server's processes run */
 
 void
 ls_worker_register(void)
@@ -99,7 +100,10 @@ report_undo_failures(void)
 /* The main loop has ended because it was to. */
 static bool may_end = false;
 
-/* On every way out but _exit(): that the postmaster takes for a crash, for the process has not left shared memory. */
+/*
+ * On every way out but _exit(): that the postmaster takes for a crash, for the process has not left
+ * shared memory.
+ */
 static void
 at_exit(int code, Datum arg)
 {
@@ -143,7 +147,9 @@ ls_engine_worker_leaves(void)
 		return true;
 	if (!ShutdownRequestPending)
 		return false;
-	/* In this order: a signal that comes after the look at the file is looked at in the next turn. */
+	/*
+	 * In this order: a signal that comes after the look at the file is looked at in the next turn.
+	 */
 	ShutdownRequestPending = false;
 	leaves = server_is_stopping();
 	if (!leaves)
@@ -159,15 +165,16 @@ a_session_is_lost(void)
 {
 	for (int slot = 0; slot < LS_WORKER_SLOTS; slot++)
 		if (ls_store_slot_attached(ls_shared->store, slot) &&
-			ls_process_is_gone(GetPGProcByNumber(slot)->pid))
+			ls_process_is_gone(ls_pg_process_pid(slot)))
 			return true;
 	return false;
 }
 
 /*
- * Stop the store if nobody needs it any more: backends may still have changes to make.  A smart shutdown waits for all
- * sessions, also for those that have not used the engine yet.  Without a postmaster a lost session
- * makes it a crash: the worker leaves, then the other sessions do, and the next start recovers.
+ * Stop the store if no backend needs it any more: one may still have changes to make.  A smart
+ * shutdown waits for all sessions, also for those that have not used the engine yet.  Without a
+ * postmaster a lost session makes it a crash: the worker leaves, then the other sessions do, and
+ * the next start recovers.
  */
 static bool
 stop_store(void)
@@ -178,7 +185,8 @@ stop_store(void)
 
 	if (!postmaster_is_alive && a_session_is_lost())
 		return true;
-	if (ls_store_attached(ls_shared->store) > 0 || (postmaster_is_alive && CountDBConnections(InvalidOid) > 0))
+	if (ls_store_attached(ls_shared->store) > 0 ||
+		(postmaster_is_alive && CountDBConnections(InvalidOid) > 0))
 		return false;
 	if (!ls_store_ready(ls_shared->store))
 		return true;
@@ -236,7 +244,7 @@ ls_engine_worker_main(Datum arg)
 			report_undo_failures();
 			ls_twophase_sweep();
 			ls_horizon_publish();
-			ls_commits_note_progress();
+			ls_host_sync_point_advance();
 		}
 
 		if (leaving && stop_store())
@@ -249,12 +257,16 @@ ls_engine_worker_main(Datum arg)
 			continue;
 		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH,
-						 leaving || ls_store_attached(ls_shared->store) > 0 ? HORIZON_INTERVAL_MS : IDLE_INTERVAL_MS,
+						 leaving || ls_store_attached(ls_shared->store) > 0 ? HORIZON_INTERVAL_MS
+																			: IDLE_INTERVAL_MS,
 						 wait_event);
 		ResetLatch(MyLatch);
 	}
 
-	/* Status 1: if the server goes on after all, the next worker finds the store used, and the server restarts. */
+	/*
+	 * Status 1: if the server goes on after all, the next worker finds the store used, and the
+	 * server restarts.
+	 */
 	may_end = true;
 	proc_exit(1);
 }

@@ -4,7 +4,8 @@
  * In each process the engine keeps up to 64 segments of relation files open, and has up
  * to 8 queues of reads.  The server closes files of its own when they and those that are
  * reserved come near the limit of the process.  What is not reserved is missing for
- * the next file that anybody opens, and not all who open one can wait for another to go.
+ * the next file that any code in the process opens, and not all code that opens one can wait
+ * for another to go.
  */
 #include "postgres.h"
 

@@ -53,20 +53,23 @@ hint_of(ls_status status)
 		case LS_IO_ERROR:
 			return "Check the storage; what the operating system logs about it tells more.";
 		case LS_NO_MEMORY:
-			return "Lower what the server may use (\"work_mem\", connections), or give the system more memory.";
+			return "Lower what the server may use (\"work_mem\", connections), "
+				   "or give the system more memory.";
 		case LS_NOT_READY:
 			return "Try again when the engine has recovered; the server's log tells how far it is.";
 		case LS_CORRUPT:
-			return "The page was left as it is. Check the storage and restore the relation from a backup.";
+			return "The page was left as it is. Check the storage and restore the relation "
+				   "from a backup.";
 		case LS_FOREIGN:
 			return "Stop the server and put back the directory \"leanstore\" that belongs to this "
 				"data directory. If it is lost, drop the relation and restore it from a dump, "
 				"or take over the rows of a table's file with leanstore_adopt().";
 		case LS_NOT_ADOPTABLE:
-			return "A table that can be read needs no adoption. One that cannot has lost all its rows, "
-				"and can be emptied by TRUNCATE.";
+			return "A table that can be read needs no adoption. One that cannot has lost all "
+				   "its rows, and can be emptied by TRUNCATE.";
 		case LS_NO_FRAMES:
-			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages can be written.";
+			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages "
+				   "can be written.";
 		case LS_LIMIT:
 			return "End queries and cursors that use many relations at once, "
 				"or increase \"leanstore.max_open_relations\" and restart the server.";
@@ -93,7 +96,8 @@ ls_error_text(const ls_error *error)
 {
 	if (error->status == LS_LIMIT)
 		return psprintf("%s (leanstore.max_open_relations)", error->message);
-	return error->sys_errno == 0 ? error->message : psprintf("%s: %s", error->message, strerror(error->sys_errno));
+	return error->sys_errno == 0 ? error->message
+								 : psprintf("%s: %s", error->message, strerror(error->sys_errno));
 }
 
 void
@@ -110,13 +114,14 @@ ls_raise(const ls_error *error, Relation rel)
 				 errmsg("canceling statement while waiting for the leanstore engine")));
 	}
 
-	ereport(ERROR,
-			(errcode(sqlstate_of(error)),
-			 rel ? errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel), ls_error_text(error))
-			 : errmsg("leanstore: %s", ls_error_text(error)),
-			 error->path[0] == '\0' ? 0 :
-			 error->page_no != UINT32_MAX ? errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").",
-													  error->path, error->page_no, (uint64) error->page_no * 4096)
-			 : errdetail("File \"%s\".", error->path),
-			 hint ? errhint("%s", hint) : 0));
+	ereport(ERROR, (errcode(sqlstate_of(error)),
+					rel ? errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel),
+								 ls_error_text(error))
+						: errmsg("leanstore: %s", ls_error_text(error)),
+					error->path[0] == '\0' ? 0
+					: error->page_no != UINT32_MAX
+						? errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").", error->path,
+									error->page_no, (uint64) error->page_no * 4096)
+						: errdetail("File \"%s\".", error->path),
+					hint ? errhint("%s", hint) : 0));
 }

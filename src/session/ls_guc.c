@@ -12,8 +12,8 @@
 #include "utils/plancache.h"
 
 int			ls_buffer_pool_size_mb = 512;
-int			ls_packed_pages_percent = 25;
-int			ls_page_providers = 1;
+int			ls_compressed_cache_percent = 25;
+int			ls_eviction_threads = 1;
 int			ls_log_buffer_size_kb = 1024;
 int			ls_wal_segment_size_mb = 16;
 int			ls_max_wal_size_mb = 1024;
@@ -51,30 +51,55 @@ replan_all(bool newval, void *extra)
 		ResetPlanCache();
 }
 
-void
-ls_define_settings(void)
+/* Pages in memory. */
+static void
+define_pool(void)
 {
 	DefineCustomIntVariable("leanstore.buffer_pool_size",
 							"Memory for pages of leanstore tables and indexes.",
-							"Reserved in shared memory at server start; leanstore relations do not use shared_buffers.",
+							"Reserved in shared memory at server start; leanstore relations do not "
+							"use shared_buffers.",
 							&ls_buffer_pool_size_mb, 512, 1, 16 * 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 
-	DefineCustomIntVariable("leanstore.packed_pages",
-							"Percentage of the buffer pool that may hold evicted pages in compressed form.",
-							"Taken only while pages have to be evicted and are wanted again; 0 turns it off.",
-							&ls_packed_pages_percent, 25, 0, 50,
+	DefineCustomIntVariable("leanstore.compressed_cache_percent",
+							"Percentage of the buffer pool that may hold evicted pages in "
+							"compressed form.",
+							"Taken only while pages have to be evicted and are wanted again; "
+							"0 turns it off.",
+							&ls_compressed_cache_percent, 25, 0, 50,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
-	DefineCustomIntVariable("leanstore.page_providers",
+	DefineCustomIntVariable("leanstore.eviction_threads",
 							"Number of threads that keep page frames free and write changed pages.",
 							NULL,
-							&ls_page_providers, 1, 1, 3,
+							&ls_eviction_threads, 1, 1, 3,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("leanstore.direct_io",
+							 "Reads and writes pages, and writes the log, "
+							 "past the operating system's cache.",
+							 "Pages are then cached once, in the buffer pool; the log is written "
+							 "so, too.  File systems without direct I/O are used buffered.",
+							 &ls_direct_io, true,
+							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.max_open_relations",
+							"Number of leanstore relations that can be open at one time.",
+							"Idle ones are closed to make room.  Each takes about 300 bytes of "
+							"shared memory and keeps its first page in the buffer pool.",
+							&ls_max_open_relations, 16384, 64, 1024 * 1024,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+}
+
+/* The log, and what it is kept for. */
+static void
+define_log(void)
+{
 	DefineCustomIntVariable("leanstore.log_buffer_size",
 							"Log buffer of each backend.",
-							"A power of two.  Shared memory is reserved for all possible backends, and used by as many as run at a time.",
+							"A power of two.  Shared memory is reserved for all possible backends, "
+							"and used by as many as run at a time.",
 							&ls_log_buffer_size_kb, 1024, 64, 32 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_KB, check_power_of_two, NULL, NULL);
 
@@ -96,16 +121,31 @@ ls_define_settings(void)
 							&ls_checkpoint_timeout_s, 300, 1, 86400,
 							PGC_POSTMASTER, GUC_UNIT_S, NULL, NULL, NULL);
 
-	DefineCustomIntVariable("leanstore.max_open_relations",
-							"Number of leanstore relations that can be open at one time.",
-							"Idle ones are closed to make room.  Each takes about 300 bytes of shared memory "
-							"and keeps its first page in the buffer pool.",
-							&ls_max_open_relations, 16384, 64, 1024 * 1024,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("leanstore.count_remote_waits",
+							 "Counts commits that would wait for another session's log, "
+							 "were each log flushed alone.",
+							 "See leanstore_stat_wal.log_remote_by_page and "
+							 "log_remote_by_transaction; takes a little time per row.",
+							 &ls_count_remote_waits, false,
+							 PGC_SUSET, 0, NULL, ls_assign_count_remote_waits, NULL);
 
+	DefineCustomIntVariable("leanstore.sequence_log_values",
+							"Values of a sequence that are logged ahead by transactions that write "
+							"leanstore tables.",
+							"PostgreSQL logs 32 at a time, and a transaction that does so waits "
+							"for both logs.  A crash may skip as many values.",
+							&ls_sequence_log_values, 10000, 0, 1000 * 1000,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+/* What transactions need in shared memory. */
+static void
+define_transactions(void)
+{
 	DefineCustomIntVariable("leanstore.version_trees",
 							"Number of partitions of the store of old row versions.",
-							"More partitions let more concurrent writers keep out of each other's way.",
+							"More partitions let more concurrent writers keep out of each "
+							"other's way.",
 							&ls_version_trees, 16, 1, 64,
 							PGC_POSTMASTER, 0, check_power_of_two, NULL, NULL);
 
@@ -114,33 +154,22 @@ ls_define_settings(void)
 							"Reserved in shared memory at server start.",
 							&ls_range_lock_memory_kb, 16 * 1024, 64, 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_KB, NULL, NULL, NULL);
+}
 
-	DefineCustomBoolVariable("leanstore.direct_io",
-							 "Reads and writes pages, and writes the log, past the operating system's cache.",
-							 "Pages are then cached once, in the buffer pool; the log is written so, too.  File systems without direct I/O are used buffered.",
-							 &ls_direct_io, true,
-							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("leanstore.count_remote_waits",
-							 "Counts commits that would wait for another session's log, were each log flushed alone.",
-							 "See leanstore_stat_wal.log_remote_by_page and log_remote_by_transaction; takes a little time per row.",
-							 &ls_count_remote_waits, false,
-							 PGC_SUSET, 0, NULL, ls_assign_count_remote_waits, NULL);
-
-	DefineCustomIntVariable("leanstore.sequence_log_values",
-							"Values of a sequence that are logged ahead by transactions that write leanstore tables.",
-							"PostgreSQL logs 32 at a time, and a transaction that does so waits for both logs.  A crash may skip as many values.",
-							&ls_sequence_log_values, 10000, 0, 1000 * 1000,
-							PGC_USERSET, 0, NULL, NULL, NULL);
-
+/* Indexes and how they are shown. */
+static void
+define_indexes(void)
+{
 	DefineCustomEnumVariable("leanstore.default_index",
-							 "Access method of keys and indexes of leanstore tables for which none is named.",
+							 "Access method of keys and indexes of leanstore tables for which "
+							 "none is named.",
 							 "Columns that a leanstore index cannot have get a btree in any case.",
 							 &ls_default_index, LS_DEFAULT_INDEX_LEANSTORE, default_index_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("leanstore.replace_btree",
-							 "Makes indexes of their table's kind where another is named that serves the same.",
+							 "Makes indexes of their table's kind where another is named that "
+							 "serves the same.",
 							 "USING btree makes leanstore indexes of leanstore tables,"
 							 " USING leanstore btree indexes of other ones.",
 							 &ls_replace_btree, true,
@@ -151,6 +180,14 @@ ls_define_settings(void)
 							 "For clients that know the server's own access methods only.",
 							 &ls_show_indexes_as_btree, false,
 							 PGC_USERSET, 0, NULL, replan_all, NULL);
+}
 
+void
+ls_define_settings(void)
+{
+	define_pool();
+	define_log();
+	define_transactions();
+	define_indexes();
 	MarkGUCPrefixReserved("leanstore");
 }

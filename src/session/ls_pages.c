@@ -3,9 +3,9 @@
  * WAL), pg_stat_statements, pg_statio_*, pg_stat_io, pg_stat_wal.
  *
  * The engine counts for each worker the leaves that it finds in memory, the pages that it
- * reads or adds to files, and what it writes to the log.  After each call the difference is added to what the server counts
- * for shared buffers, the cost of VACUUM and ANALYZE included (vacuum_cost_delay).
- * The unit is the engine's page of 4 KiB.  Its log is added to the server's.
+ * reads or adds to files, and what it writes to the log.  After each call the difference is added
+ * to what the server counts for shared buffers, the cost of VACUUM and ANALYZE included
+ * (vacuum_cost_delay).  The unit is the engine's page of 4 KiB.  Its log is added to the server's.
  */
 #include "postgres.h"
 

@@ -46,8 +46,9 @@ detach(int code, Datum arg)
 }
 
 /*
- * The server starts the engine worker within a second or two.  When there is none for much longer there will be none:
- * the worker needs one of max_worker_processes, and other libraries may have taken all.
+ * The server starts the engine worker within a second or two.  When there is none for much longer
+ * there will be none: the worker needs one of max_worker_processes, and other libraries may have
+ * taken all.
  */
 #define ENGINE_WORKER_ABSENT_MS 10000
 
@@ -61,9 +62,11 @@ raise_if_worker_absent(TimestampTz *seen)
 	else if (TimestampDifferenceExceeds(*seen, now, ENGINE_WORKER_ABSENT_MS))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("leanstore tables cannot be used: the leanstore engine worker is not running"),
-				 errhint("It needs a background worker: increase \"max_worker_processes\" (currently %d) and restart the server, "
-						 "or see the server log for another reason.", max_worker_processes)));
+				 errmsg("leanstore tables cannot be used: the leanstore engine worker "
+						"is not running"),
+				 errhint("It needs a background worker: increase \"max_worker_processes\" "
+						 "(currently %d) and restart the server, or see the server log for "
+						 "another reason.", max_worker_processes)));
 }
 
 static void
@@ -80,9 +83,13 @@ wait_for_recovery(void)
 		{
 			pg_read_barrier();
 			ereport(ERROR,
-					(errcode(ls_shared->recovery_error.status == LS_CORRUPT ? ERRCODE_DATA_CORRUPTED : ERRCODE_IO_ERROR),
-					 errmsg("leanstore tables cannot be used: recovery failed: %s", ls_error_text(&ls_shared->recovery_error)),
-					 ls_shared->recovery_error.path[0] ? errdetail("File \"%s\".", ls_shared->recovery_error.path) : 0,
+					(errcode(ls_shared->recovery_error.status == LS_CORRUPT ? ERRCODE_DATA_CORRUPTED
+																			: ERRCODE_IO_ERROR),
+					 errmsg("leanstore tables cannot be used: recovery failed: %s",
+							ls_error_text(&ls_shared->recovery_error)),
+					 ls_shared->recovery_error.path[0]
+						 ? errdetail("File \"%s\".", ls_shared->recovery_error.path)
+						 : 0,
 					 errhint("See the server log; remove the cause and restart the server.")));
 		}
 		pgstat_report_wait_start(wait_event_recovery);

@@ -22,8 +22,8 @@
 
 /* ---- ls_guc.c: settings (units as shown to the user) */
 extern int	ls_buffer_pool_size_mb;
-extern int	ls_packed_pages_percent;
-extern int	ls_page_providers;
+extern int	ls_compressed_cache_percent;
+extern int	ls_eviction_threads;
 extern int	ls_log_buffer_size_kb;
 extern int	ls_wal_segment_size_mb;
 extern int	ls_max_wal_size_mb;
@@ -54,7 +54,7 @@ typedef struct LsShared
 	 * server; see server/ls_rmgr.c.
 	 */
 	pg_atomic_uint64 first_new_xid;
-	pg_atomic_uint64 visible_lsn;	/* txn/ls_two_logs.c */
+	pg_atomic_uint64 visible_lsn;	/* txn/ls_commit_order.c */
 	pg_atomic_uint32 async_commits;
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
 	pg_atomic_uint32 recovery_failed;
@@ -89,7 +89,10 @@ extern ls_worker *ls_attached_worker;
 /* The current transaction has looked at leanstore data: ls_reader() was called. */
 extern bool ls_engine_was_read;
 
-/* The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it attaches. */
+/*
+ * The worker's place for the address of an interrupt flag (ls_interruptible()); NULL before it
+ * attaches.
+ */
 extern const volatile int **ls_interrupt;
 
 /* The wait event of commits that become durable. */
@@ -112,7 +115,10 @@ extern bool ls_process_is_gone(pid_t pid);
 
 /* ---- ls_pages.c */
 
-/* To the server's counters what has come since the last call; rel: whose pages they are, or NULL when nobody says. */
+/*
+ * To the server's counters what has come since the last call; rel: the relation that the pages are
+ * of, or NULL where the caller knows none.
+ */
 extern void ls_pages_note(Relation rel);
 
 extern const ls_page_counts *ls_pages;
@@ -129,7 +135,7 @@ ls_count_pages(Relation rel)
 }
 
 /*
- * An engine call whose waits an interrupt ends: serve it (which usually does not
+ * An engine call with waits that an interrupt ends: serve it (which usually does not
  * return) and call again.  Where interrupts are held off, as in an index access
  * method that has a page locked, the waits are not ended.  Calls made without
  * these, those of commit and rollback above all, cannot be interrupted.
@@ -139,7 +145,9 @@ ls_interruptible(bool on)
 {
 	if (unlikely(ls_interrupt == NULL))
 		(void) ls_reader();
-	*ls_interrupt = on && INTERRUPTS_CAN_BE_PROCESSED() ? (const volatile int *) &InterruptPending : NULL;
+	*ls_interrupt = on && INTERRUPTS_CAN_BE_PROCESSED()
+						? (const volatile int *) &InterruptPending
+						: NULL;
 }
 
 #define LS_CALL(status, call) LS_CALL_ON(NULL, status, call)
@@ -159,9 +167,11 @@ ls_interruptible(bool on)
 		ls_count_pages(rel); \
 	} while (0)
 
-/* ---- ls_backup.c: a data directory whose leanstore tables cannot be used */
+/* ---- ls_backup.c: a data directory that has leanstore tables which cannot be used */
 
-/* In the postmaster, before the startup process: is the engine's store one that came with a backup? */
+/*
+ * In the postmaster, before the startup process: is the engine's store one that came with a backup?
+ */
 extern bool ls_backup_look(void);
 
 /* ---- ls_upgrade.c: pg_upgrade is refused */

@@ -1,6 +1,6 @@
 /*
- * ls_adopt.c - leanstore_adopt(regclass): a table whose file another store has written becomes one
- * of this store's (docs/decisions/0021-store-identity.md).
+ * ls_adopt.c - leanstore_adopt(regclass): a table with a file that another store has written
+ * becomes one of this store's (docs/decisions/0021-store-identity.md).
  *
  * The rows that are in the old file are inserted into a new one, and all indexes are built anew.
  * The old file is only read, and goes when the transaction commits: until then, and if it does

@@ -52,7 +52,9 @@ is_published(Relation rel)
 {
 	PublicationDesc desc;
 
-	/* the new contents of a table or a materialized view, until they take the place of the old ones */
+	/*
+	 * the new contents of a table or a materialized view, until they take the place of the old ones
+	 */
 	if (OidIsValid(rel->rd_rel->relrewrite))
 		return false;
 	RelationBuildPublicationDesc(rel, &desc);
@@ -67,7 +69,8 @@ refuse(Relation rel)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("cannot publish leanstore table \"%s\"", RelationGetRelationName(rel)),
 			 errdetail("Logical decoding does not see the changes of leanstore tables."),
-			 errhint("Publish tables of other access methods by their names, or in schemas without leanstore tables.")));
+			 errhint("Publish tables of other access methods by their names, "
+					 "or in schemas without leanstore tables.")));
 }
 
 /* Tables that may be dropped meanwhile, of a publication that has just been made or changed. */
@@ -182,10 +185,11 @@ void
 ls_publication_note_access(ObjectAccessType access, Oid class_id, Oid object_id,
 						   int sub_id)
 {
-	bool		changed = access == OAT_POST_CREATE || access == OAT_POST_ALTER || access == OAT_TRUNCATE;
+	bool changed = access == OAT_POST_CREATE || access == OAT_POST_ALTER || access == OAT_TRUNCATE;
 
 	/* the second: has become a partition */
-	if (changed && ((class_id == RelationRelationId && sub_id == 0) || class_id == InheritsRelationId))
+	if (changed &&
+		((class_id == RelationRelationId && sub_id == 0) || class_id == InheritsRelationId))
 		note_touched(object_id);
 }
 
@@ -198,6 +202,7 @@ ls_publication_refuse_change(Relation rel)
 				 errmsg("cannot change leanstore table \"%s\" because it is published",
 						RelationGetRelationName(rel)),
 				 errdetail("Logical decoding does not see the changes of leanstore tables."),
-				 errhint("Take it out of the publication with ALTER PUBLICATION, or drop the publication.")));
+				 errhint("Take it out of the publication with ALTER PUBLICATION, "
+						 "or drop the publication.")));
 	ls_relation_cache(rel)->unpublished = true;
 }

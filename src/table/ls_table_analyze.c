@@ -63,7 +63,7 @@ ls_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 		}
 		else if (row.flags & LS_ROW_GHOST)
 		{
-			/* what nobody needs is about to go by itself */
+			/* what no snapshot needs is about to go by itself */
 			if (row.writer_tn >= ls_tn_from_xid(OldestXmin))
 				*deadrows += 1;
 			continue;
@@ -131,7 +131,8 @@ ls_relation_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, 
 
 	/* index-only scans look at every row: there is no visibility map */
 	*allvisfrac = 0;
-	*pages = (BlockNumber) Min((info.pages * LS_PAGE_BYTES + BLCKSZ - 1) / BLCKSZ, (uint64) MaxBlockNumber);
+	*pages = (BlockNumber) Min((info.pages * LS_PAGE_BYTES + BLCKSZ - 1) / BLCKSZ,
+							   (uint64) MaxBlockNumber);
 	blocks = (double) ls_end_row_to_blocks(info.next_row_id);
 
 	if (reltuples >= 0 && relpages > 0)

@@ -91,7 +91,8 @@ next_row(LsScanDesc *scan, ls_row *row)
 
 		if (unlikely(scan->locks))
 			ls_lock_row(scan->base.rs_rd, row_id, ls_read_mode(scan->base.rs_rd));
-		if (ls_fetch(scan->base.rs_rd, row_id, ls_scan_snapshot(scan), ls_fetch_buffer(), row, NULL))
+		if (ls_fetch(scan->base.rs_rd, row_id, ls_scan_snapshot(scan), ls_fetch_buffer(), row,
+					 NULL))
 			return true;
 	}
 	return false;

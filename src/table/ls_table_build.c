@@ -8,7 +8,7 @@
  * as it does for heap's HOT chains.
  *
  * BRIN summarizes a range while others write ("anyvisible") and has no such
- * protection, so it is shown all versions that anybody may read or fall back to.
+ * protection, so it is shown all versions that a snapshot may see or a rollback bring back.
  */
 #include "postgres.h"
 
@@ -38,7 +38,7 @@ typedef struct Build
 	void	   *callback_state;
 	bool		anyvisible;
 	uint64		own_tn;
-	uint64		horizon;		/* writers below it are finished and seen by everybody */
+	uint64		horizon;		/* writers below it are finished and seen by all snapshots */
 	double		live;
 } Build;
 
@@ -99,7 +99,7 @@ is_in_progress(Build *b, const ls_row *row)
 		ls_tn_is_active(ls_shared->store, row->writer_tn);
 }
 
-/* Index the versions before this one, down to the last that everybody sees. */
+/* Index the versions before this one, down to the last that all snapshots see. */
 static void
 index_older_versions(Build *b, const ls_row *newest)
 {
@@ -234,7 +234,8 @@ ls_index_build_range_scan(Relation table_rel, Relation index_rel, struct IndexIn
 	{
 		if (index_info->ii_Concurrent)
 			registered = RegisterSnapshot(GetTransactionSnapshot());
-		rows = ls_scan_create(table_rel, registered != NULL ? registered : SnapshotAny, SO_TYPE_SEQSCAN);
+		rows = ls_scan_create(table_rel, registered != NULL ? registered : SnapshotAny,
+							  SO_TYPE_SEQSCAN);
 		if (!allow_sync)
 		{
 			uint64		lo = ls_block_to_row(start_blockno);

@@ -5,8 +5,8 @@
  *
  *	- the newest version of a row goes along with the name of its writer;
  *	- older versions stay in the engine's store of versions, where the new row
- *	  leads to them as the old one did (ls_row_insert_raw);
- *	- rows deleted or moved by somebody whom a snapshot may not see go along as
+ *	  leads to them as the old one did (ls_row_insert_copied);
+ *	- rows deleted or moved by a transaction that some snapshot may not see go along as
  *	  ghosts, behind all others;
  *	- out-of-line values of those are copied to the new TOAST table under their
  *	  old names.
@@ -31,7 +31,7 @@
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
 
-/* Row ids to draw at a time from a table that nobody else can see. */
+/* Row ids to draw at a time from a table that no other session can see. */
 #define LS_REWRITE_DRAW 1024
 
 #define TOAST_OPTIONS (HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL)
@@ -49,14 +49,14 @@ typedef struct Rewrite
 	Relation	new_table;
 	Datum	   *values;
 	bool	   *isnull;
-	uint64		horizon;		/* writers below it are visible to everybody */
+	uint64		horizon;		/* writers below it are visible to all snapshots */
 	uint64		next_row_id;	/* [next, end) are drawn */
 	uint64		end_row_id;
 	uint64	   *ghosts;			/* old ids, ascending */
 	Size		n_ghosts;
 	Size		max_ghosts;
 	HTAB	   *moved;			/* MovedRow; NULL: no ghost leads anywhere */
-	TupleTableSlot *version_slot;	/* for a version whose large values are copied */
+	TupleTableSlot *version_slot;	/* for a version while its large values are copied */
 	double		written;
 	double		dead;
 } Rewrite;
@@ -146,7 +146,8 @@ copy_external_value(Rewrite *r, struct varlena *pointer)
 {
 	struct varlena *value = detoast_external_attr(pointer);
 
-	pfree(DatumGetPointer(toast_save_datum(r->new_table, PointerGetDatum(value), pointer, TOAST_OPTIONS)));
+	pfree(DatumGetPointer(
+		toast_save_datum(r->new_table, PointerGetDatum(value), pointer, TOAST_OPTIONS)));
 	pfree(value);
 }
 
@@ -179,7 +180,7 @@ copies_external_values(const Rewrite *r)
 	return OidIsValid(r->new_table->rd_rel->reltoastrelid);
 }
 
-/* The same for the versions behind one, down to the last that everybody sees. */
+/* The same for the versions behind one, down to the last that all snapshots see. */
 static void
 copy_older_external_values(Rewrite *r, const ls_row *newest)
 {
@@ -199,11 +200,12 @@ insert_row(Rewrite *r, uint64 row_id, const ls_row *row)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL_ON(r->new_table, status, ls_row_insert_raw(ls_writer(), ls_open(r->new_table), row_id, row, &error));
+	LS_CALL_ON(r->new_table, status,
+			   ls_row_insert_copied(ls_writer(), ls_open(r->new_table), row_id, row, &error));
 	ls_check(status, error, r->new_table);
 }
 
-/* Ghosts keep their bytes: there is nobody who sees them with new columns. */
+/* Ghosts keep their bytes: no query sees them with new columns. */
 static void
 write_ghosts(Rewrite *r)
 {
@@ -228,7 +230,10 @@ write_ghosts(Rewrite *r)
 		{
 			MovedRow   *moved = hash_search(r->moved, &row.moved_to, HASH_FIND, NULL);
 
-			/* who would have followed finds a deletion where the other row has gone for everybody */
+			/*
+			 * an update that would have followed finds a deletion where the other row has gone for
+			 * all snapshots
+			 */
 			row.moved_to = moved->new_id;
 			if (moved->new_id == 0)
 				row.flags &= ~LS_ROW_MOVED;
@@ -401,8 +406,9 @@ scan_index(Rewrite *r, Relation index, TupleTableSlot *slot)
 
 void
 ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldIndex, bool use_sort,
-							 TransactionId OldestXmin, TransactionId *xid_cutoff, MultiXactId *multi_cutoff,
-							 double *num_tuples, double *tups_vacuumed, double *tups_recently_dead)
+							 TransactionId OldestXmin, TransactionId *xid_cutoff,
+							 MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed,
+							 double *tups_recently_dead)
 {
 	int			natts = RelationGetDescr(NewTable)->natts;
 	TupleTableSlot *slot = table_slot_create(OldTable, NULL);
@@ -444,8 +450,8 @@ ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldI
 	pfree(r.isnull);
 
 	/*
-	 * The cutoffs are for the TOAST table, too, whose files are swapped along and
-	 * which is a heap table: it has to keep them.  Ours alone needs none.
+	 * The cutoffs are for the TOAST table, too, which is a heap table and has its files
+	 * swapped along: it has to keep them.  A leanstore table alone needs none.
 	 */
 	if (!OidIsValid(NewTable->rd_rel->reltoastrelid))
 	{

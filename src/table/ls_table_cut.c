@@ -1,8 +1,8 @@
 /*
  * ls_table_cut.c - VACUUM's last step: free pages at the end of files go back.
  *
- * As for a heap table: when it is worth while, under a lock that nobody had to wait for, and
- * not with TRUNCATE off.  The indexes of the table follow, which btree's do not.
+ * As for a heap table: when it is worth while, under a lock that is taken only when it is free,
+ * and not with TRUNCATE off.  The indexes of the table follow, which btree's do not.
  */
 #include "postgres.h"
 
@@ -37,7 +37,8 @@ cut(Relation rel, bool look)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL(status, ls_rel_cut(ls_reader(), ls_open(rel), look, &length.before, &length.after, &error));
+	LS_CALL(status,
+			ls_rel_cut(ls_reader(), ls_open(rel), look, &length.before, &length.after, &error));
 	ls_check(status, error, rel);
 	length.before /= PAGES_PER_BLOCK;
 	length.after /= PAGES_PER_BLOCK;
@@ -56,7 +57,8 @@ is_worth_while(Relation rel)
 static bool
 lock_at_once(Relation rel)
 {
-	for (int waited = 0; !ConditionalLockRelation(rel, AccessExclusiveLock); waited += LOCK_WAIT_INTERVAL)
+	for (int waited = 0; !ConditionalLockRelation(rel, AccessExclusiveLock);
+		 waited += LOCK_WAIT_INTERVAL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (waited >= LOCK_TIMEOUT)
@@ -75,7 +77,7 @@ cut_one(Relation rel, int message_level)
 
 	if (length.after == length.before)
 		return;
-	/* who has segments of the file open would count what they had */
+	/* a process that has segments of the file open would count what they had */
 	CacheInvalidateSmgr(RelationGetSmgr(rel)->smgr_rlocator);
 	ereport(message_level,
 			(errmsg("%s \"%s\": truncated " UINT64_FORMAT " to " UINT64_FORMAT " pages",
@@ -93,7 +95,7 @@ ls_table_cut(Relation rel, Relation *indexes, int nindexes, int message_level)
 	if (!wanted)
 		return;
 
-	/* those who use an index have locked its table */
+	/* a session that uses an index has locked its table */
 	if (!lock_at_once(rel))
 	{
 		ereport(message_level,

@@ -53,7 +53,8 @@ create_files(const RelFileLocator *locator, char persistence)
 	}
 
 	ls_relation_note_dropped(locator,
-							 persistence == RELPERSISTENCE_TEMP ? ProcNumberForTempRelations() : INVALID_PROC_NUMBER,
+							 persistence == RELPERSISTENCE_TEMP ? ProcNumberForTempRelations()
+																: INVALID_PROC_NUMBER,
 							 false);
 }
 
@@ -107,8 +108,9 @@ open_file(Relation rel, const RelFileLocator *locator)
 	ls_error	error;
 	ls_status	status;
 
-	LS_CALL(status, ls_rel_open(ls_writer(), &key, path.str, LS_REL_TABLE,
-								rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &tree, &error));
+	LS_CALL(status,
+			ls_rel_open(ls_writer(), &key, path.str, LS_REL_TABLE,
+						rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &tree, &error));
 	ls_check(status, error, rel);
 	return tree;
 }
@@ -168,7 +170,7 @@ ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 				continue;
 			row.flags = 0;
 		}
-		LS_CALL(status, ls_row_insert_raw(ls_writer(), &tree, row.row_id, &row, &error));
+		LS_CALL(status, ls_row_insert_copied(ls_writer(), &tree, row.row_id, &row, &error));
 		ls_check(status, error, rel);
 	}
 	ls_scan_end(&scan->base);
@@ -178,9 +180,9 @@ ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
 }
 
 /*
- * The main fork has as many blocks as there are logical blocks of row ids: who
- * asks (ANALYZE, BRIN, TID range scans, parallel scans) wants to know which block
- * numbers TIDs may have.  pg_relation_size() looks at the files.
+ * The main fork has as many blocks as there are logical blocks of row ids: ANALYZE,
+ * BRIN, TID range scans and parallel scans ask to know which block numbers TIDs may
+ * have.  pg_relation_size() looks at the files.
  */
 uint64
 ls_relation_size(Relation rel, ForkNumber forkNumber)

@@ -35,7 +35,8 @@ typedef struct LsTableFetch
 	uint64		newer_due;		/* for ls_fetch_dirty() */
 	uint64		last_row;
 	int			n_near;			/* rows fetched that were near the one before */
-	int			n_wanted;		/* rows found in a row that some other snapshot may want, though this one does not */
+	/* rows found in a row that some other snapshot may want, though this one does not */
+	int			n_wanted;
 	int			n_unasked;		/* rows passed since one was asked about */
 
 	/* rows of that copy that come next, if rows are wanted one after the other */
@@ -85,7 +86,8 @@ open_copy(LsTableFetch *fetch, Snapshot snapshot)
 static inline bool
 is_near(LsTableFetch *fetch, uint64 row_id)
 {
-	if (row_id + NEAR_DISTANCE - fetch->last_row >= 2 * NEAR_DISTANCE || XactIsoLevel == XACT_SERIALIZABLE)
+	if (row_id + NEAR_DISTANCE - fetch->last_row >= 2 * NEAR_DISTANCE ||
+		XactIsoLevel == XACT_SERIALIZABLE)
 	{
 		fetch->n_near = 0;
 		return false;
@@ -97,7 +99,8 @@ static inline bool
 is_of_copy(const LsTableFetch *fetch, Snapshot snapshot)
 {
 	return fetch->engine != NULL && fetch->snapshot == snapshot && fetch->xmin == snapshot->xmin &&
-		fetch->xmax == snapshot->xmax && fetch->curcid == snapshot->curcid && fetch->own_tn == ls_own_tn();
+		   fetch->xmax == snapshot->xmax && fetch->curcid == snapshot->curcid &&
+		   fetch->own_tn == ls_own_tn();
 }
 
 /* NULL: the snapshot sees no such row. */
@@ -109,12 +112,14 @@ fetch_near(LsTableFetch *fetch, uint64 row_id, Snapshot snapshot)
 	if (fetch->n_run == 0 || fetch->run->row_id != row_id)
 	{
 		int64		step = (int64) (row_id - fetch->last_row);
-		int			run = step == 1 || step == -1 ? (int) step : 0; /* those behind a neighbour will be wanted, too */
+		/* those behind a neighbour will be wanted, too */
+		int			run = step == 1 || step == -1 ? (int) step : 0;
 		ls_error	error;
 		ls_status	status;
 
 		fetch->n_run = 0;
-		LS_CALL(status, ls_scan_fetch(fetch->engine, row_id, run, &fetch->run, &fetch->n_run, &error));
+		LS_CALL(status,
+				ls_scan_fetch(fetch->engine, row_id, run, &fetch->run, &fetch->n_run, &error));
 		if (status == LS_NOT_FOUND)
 			return NULL;
 		ls_check(status, error, fetch->index.base.rel);
@@ -142,7 +147,7 @@ is_worth_asking(LsTableFetch *fetch)
 	return true;
 }
 
-/* The row's leaf copy gives no version: is it dead to everybody?  That is asked of the leaf. */
+/* The row's leaf copy gives no version: is it dead to all snapshots?  That is asked of the leaf. */
 static bool
 fetch_again(LsTableFetch *fetch, uint64 row_id, Snapshot snapshot, ls_row *row, bool *all_dead)
 {
@@ -195,7 +200,8 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 	{
-		if (ls_fetch_dirty(rel, row_id, snapshot, &fetch->newer_due, ls_fetch_buffer(), &row, all_dead))
+		if (ls_fetch_dirty(rel, row_id, snapshot, &fetch->newer_due, ls_fetch_buffer(), &row,
+						   all_dead))
 		{
 			found = &row;
 			*call_again = fetch->newer_due != 0;
@@ -222,7 +228,7 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	if (found == NULL)
 		return false;
 	ls_slot_store(slot, rel, found);
-	/* who asks with a dirty snapshot waits for changes in progress, and looks again */
+	/* a caller with a dirty snapshot waits for changes in progress, and looks again */
 	if (fetch->index.entries != NULL &&
 		!(snapshot->snapshot_type == SNAPSHOT_DIRTY &&
 		  (TransactionIdIsValid(snapshot->xmin) || TransactionIdIsValid(snapshot->xmax))) &&
@@ -316,7 +322,7 @@ ls_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
  * ----------------------------------------------------------------
  */
 
-/* Nobody will find a row through this entry any more. */
+/* No scan will find a row through this entry any more. */
 static bool
 entry_is_dead(Relation rel, ItemPointer tid)
 {
@@ -342,8 +348,8 @@ compare_by_promise(const void *a, const void *b, void *arg)
 }
 
 /*
- * A bottom-up caller may put hundreds of entries before us on a mere suspicion:
- * after so many in a row that are still needed we stop looking.
+ * A bottom-up deletion may ask for hundreds of entries on a mere suspicion: after so
+ * many in a row that are still needed the rest are not looked at.
  */
 #define LS_BOTTOMUP_MAX_MISSES 32
 

@@ -8,12 +8,12 @@
  * room stays empty, so that shall not be often: a million rows of two integers by
  * eight sessions took 53 MB with one block, which is two and a half leaves of
  * them, and 41 with sixteen.  What a backend has drawn and not used is lost when
- * it forgets it (end of the session, change of the relation): nobody relies on
+ * it forgets it (end of the session, change of the relation): nothing relies on
  * row ids being dense.
  *
- *	I1: a cached range belongs to one file (locator and engine handle) and was
+ *	IDS-1: a cached range belongs to one file (locator and engine handle) and was
  *		handed out to this backend alone.
- *	I2: it is forgotten whenever the relation's relcache entry is invalidated,
+ *	IDS-2: it is forgotten whenever the relation's relcache entry is invalidated,
  *		which covers every way in which a file can become another table.
  */
 #include "postgres.h"
@@ -54,7 +54,7 @@ find_range(Relation rel)
 	return &ranges[RelationGetRelid(rel) & (LS_ID_CACHE_ENTRIES - 1)];
 }
 
-/* I1 */
+/* IDS-1 */
 static inline bool
 range_is_of(const IdRange *range, Relation rel, const ls_rel *tree)
 {
@@ -109,6 +109,7 @@ ls_next_row_id(Relation rel)
 	IdRange    *range = find_range(rel);
 	ls_rel	   *tree = ls_open(rel);
 
+	Assert(callback_registered || !OidIsValid(range->relid));	/* IDS-2 */
 	if (unlikely(!range_is_of(range, rel, tree)))
 	{
 		if (!callback_registered)
@@ -136,5 +137,7 @@ ls_next_row_id(Relation rel)
 		range->end = first + draw;
 		range->draw = Min(draw * 2, LS_ID_MAX_DRAW);
 	}
+	Assert(range->next < range->end &&	/* IDS-1 */
+		   RelFileLocatorEquals(range->locator, rel->rd_locator));
 	return range->next++;
 }

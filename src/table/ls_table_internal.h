@@ -40,7 +40,7 @@ typedef struct LsScanDesc
 
 	const ls_row *rows;			/* what the engine has given last, */
 	uint32		n_rows;
-	uint32		next_row;		/* and the first of it that nobody has got yet */
+	uint32		next_row;		/* and the first of it that the executor has not got yet */
 
 	uint64		lo;				/* rows asked for: lo <= row id < hi */
 	uint64		hi;
@@ -71,7 +71,8 @@ extern void ls_scan_rescan_table(TableScanDesc sscan, ScanKeyData *key, bool set
 								 bool allow_strat, bool allow_sync, bool allow_pagemode);
 extern bool ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot);
 extern void ls_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid);
-extern bool ls_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot);
+extern bool ls_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction,
+										 TupleTableSlot *slot);
 extern Size ls_parallelscan_initialize(Relation rel, ParallelTableScanDesc pscan);
 
 /* The next row of the scan, as the engine gives it; false at the end. */
@@ -94,8 +95,9 @@ extern const ls_snapshot *ls_scan_snapshot(LsScanDesc *scan);
 extern struct IndexFetchTableData *ls_index_fetch_begin(Relation rel);
 extern void ls_index_fetch_reset(struct IndexFetchTableData *scan);
 extern void ls_index_fetch_end(struct IndexFetchTableData *scan);
-extern bool ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
-								 TupleTableSlot *slot, bool *call_again, bool *all_dead);
+extern bool ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
+								 Snapshot snapshot, TupleTableSlot *slot, bool *call_again,
+								 bool *all_dead);
 extern bool ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 									   TupleTableSlot *slot);
 extern bool ls_tuple_tid_valid(TableScanDesc sscan, ItemPointer tid);
@@ -112,25 +114,31 @@ extern void ls_finish_bulk_insert(Relation rel, int options);
 /* ---- ls_table_modify.c, ls_table_update.c, ls_table_lock.c */
 extern void ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 							struct BulkInsertStateData *bistate);
-extern void ls_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
-										struct BulkInsertStateData *bistate, uint32 token);
-extern void ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, bool succeeded);
-extern void ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid, int options,
-							struct BulkInsertStateData *bistate);
+extern void ls_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
+										int options, struct BulkInsertStateData *bistate,
+										uint32 token);
+extern void ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token,
+										  bool succeeded);
+extern void ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
+							int options, struct BulkInsertStateData *bistate);
 extern TM_Result ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
-								 Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changingPart);
-extern TM_Result ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId cid,
-								 Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
-								 LockTupleMode *lockmode, TU_UpdateIndexes *update_indexes);
-extern TM_Result ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
-							   CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags,
-							   TM_FailureData *tmfd);
-extern void ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot, CommandId cid,
-								   ls_lock_mode mode, const ls_conflict *conflict);
-extern TM_Result ls_conflict_result(Relation rel, ls_status status, uint64 row_id, const ls_conflict *conflict,
-									const ls_error *error, TM_FailureData *tmfd);
+								 Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
+								 bool changingPart);
+extern TM_Result ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
+								 CommandId cid, Snapshot snapshot, Snapshot crosscheck, bool wait,
+								 TM_FailureData *tmfd, LockTupleMode *lockmode,
+								 TU_UpdateIndexes *update_indexes);
+extern TM_Result ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
+							   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
+							   LockWaitPolicy wait_policy, uint8 flags, TM_FailureData *tmfd);
+extern void ls_lock_before_leaving(LsRowWait *wait_for, uint64 row_id, Snapshot snapshot,
+								   CommandId cid, ls_lock_mode mode, const ls_conflict *conflict);
+extern TM_Result ls_conflict_result(Relation rel, ls_status status, uint64 row_id,
+									const ls_conflict *conflict, const ls_error *error,
+									TM_FailureData *tmfd);
 extern Snapshot ls_change_snapshot(Snapshot snapshot);
-extern bool ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_FailureData *tmfd);
+extern bool ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot,
+								  TM_FailureData *tmfd);
 extern uint64 ls_insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid);
 
 /* ---- ls_table_toast.c */
@@ -147,40 +155,46 @@ extern void ls_toast_delete_wide(Relation rel, const ls_row *row, bool is_specul
 extern HeapTuple ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, int options);
 
 /* ---- ls_table_ddl.c */
-extern void ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator, char persistence,
-											TransactionId *freezeXid, MultiXactId *minmulti);
+extern void ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
+											char persistence, TransactionId *freezeXid,
+											MultiXactId *minmulti);
 extern void ls_relation_nontransactional_truncate(Relation rel);
 extern void ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator);
 extern uint64 ls_relation_size(Relation rel, ForkNumber forkNumber);
 
 /* ---- ls_table_cluster.c */
-extern void ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldIndex, bool use_sort,
-										 TransactionId OldestXmin, TransactionId *xid_cutoff,
-										 MultiXactId *multi_cutoff, double *num_tuples,
-										 double *tups_vacuumed, double *tups_recently_dead);
+extern void ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldIndex,
+										 bool use_sort, TransactionId OldestXmin,
+										 TransactionId *xid_cutoff, MultiXactId *multi_cutoff,
+										 double *num_tuples, double *tups_vacuumed,
+										 double *tups_recently_dead);
 
 /* ---- ls_table_vacuum.c, ls_table_analyze.c */
 extern void ls_table_cut(Relation rel, Relation *indexes, int nindexes, int message_level);
-extern void ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrategy bstrategy);
+extern void ls_relation_vacuum(Relation rel, struct VacuumParams *params,
+							   BufferAccessStrategy bstrategy);
 extern bool ls_scan_analyze_next_block(TableScanDesc sscan, ReadStream *stream);
-extern bool ls_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
-									   double *deadrows, TupleTableSlot *slot);
-extern void ls_relation_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *tuples,
-									  double *allvisfrac);
+extern bool ls_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin,
+									   double *liverows, double *deadrows, TupleTableSlot *slot);
+extern void ls_relation_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages,
+									  double *tuples, double *allvisfrac);
 
 /* ---- ls_table_build.c */
-extern double ls_index_build_range_scan(Relation table_rel, Relation index_rel, struct IndexInfo *index_info,
-										bool allow_sync, bool anyvisible, bool progress,
-										BlockNumber start_blockno, BlockNumber numblocks,
-										IndexBuildCallback callback, void *callback_state, TableScanDesc scan);
-extern void ls_index_validate_scan(Relation table_rel, Relation index_rel, struct IndexInfo *index_info,
-								   Snapshot snapshot, struct ValidateIndexState *state);
+extern double ls_index_build_range_scan(Relation table_rel, Relation index_rel,
+										struct IndexInfo *index_info, bool allow_sync,
+										bool anyvisible, bool progress, BlockNumber start_blockno,
+										BlockNumber numblocks, IndexBuildCallback callback,
+										void *callback_state, TableScanDesc scan);
+extern void ls_index_validate_scan(Relation table_rel, Relation index_rel,
+								   struct IndexInfo *index_info, Snapshot snapshot,
+								   struct ValidateIndexState *state);
 
 /* ---- ls_table_bitmap.c, ls_table_sample.c */
 extern bool ls_scan_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot, bool *recheck,
 									  uint64 *lossy_pages, uint64 *exact_pages);
 extern bool ls_scan_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate);
-extern bool ls_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate, TupleTableSlot *slot);
+extern bool ls_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
+									  TupleTableSlot *slot);
 
 /* ---- ls_publication.c */
 

@@ -53,9 +53,9 @@ check_insert_allowed(void)
 }
 
 /*
- * Put a payload into the table under a row id of our own.  A row id that is taken
- * means that the range we had drawn is not ours any more; that is never expected,
- * and a second time it is damage.
+ * Put a payload into the table under a row id that this backend has drawn.  A row id that
+ * is taken means that the range drawn is not this backend's any more; that is never
+ * expected, and a second time it is damage.
  */
 static uint64
 insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid, uint32 flags)
@@ -69,7 +69,9 @@ insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid, ui
 		row_id = ls_next_row_id(rel);
 		if (ls_locks(rel))
 			ls_lock_row(rel, row_id, LS_RANGE_EXCLUSIVE);
-		LS_CALL_ON(rel, status, ls_row_insert(ls_writer(), ls_open(rel), row_id, cid, flags, payload, len, &error));
+		LS_CALL_ON(rel, status,
+				   ls_row_insert(ls_writer(), ls_open(rel), row_id, cid, flags, payload, len,
+								 &error));
 		if (status == LS_OK)
 			return row_id;
 		if (status != LS_EXISTS)
@@ -81,7 +83,8 @@ insert_payload(Relation rel, const uint8 *payload, uint32 len, CommandId cid, ui
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("new row id " UINT64_FORMAT " of table \"%s\" is in use already",
 					row_id, RelationGetRelationName(rel)),
-			 errhint("Verify the table with leanstore_check(), and write it anew by VACUUM FULL.")));
+			 errhint("Verify the table with leanstore_check(), and write it anew by "
+					 "VACUUM FULL.")));
 }
 
 uint64
@@ -105,7 +108,8 @@ set_stored(TupleTableSlot *slot, Relation rel, uint64 row_id, CommandId cid, uin
 }
 
 static uint64
-insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, int options, uint32 flags, uint32 token)
+insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, int options, uint32 flags,
+			uint32 token)
 {
 	bool		should_free;
 	HeapTuple	tuple;
@@ -168,7 +172,7 @@ speculative_command(Relation rel, uint64 row_id)
 			return speculative[i].cid;
 		}
 
-	/* nested deeper than we remember: no older command is affected by a later id */
+	/* nested deeper than is remembered: no older command is affected by a later id */
 	return GetCurrentCommandId(true);
 }
 
@@ -201,7 +205,8 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 			delete_toast_values(rel, &row, true);
 	}
 
-	LS_CALL(status, ls_row_finish_speculative(ls_writer(), ls_open(rel), row_id, cid, succeeded, &error));
+	LS_CALL(status,
+			ls_row_finish_speculative(ls_writer(), ls_open(rel), row_id, cid, succeeded, &error));
 	ls_check(status, error, rel);
 
 	if (succeeded)
@@ -213,26 +218,12 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 		pgstat_count_heap_delete(rel);	/* the insertion was counted */
 }
 
-void
-ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid, int options,
-				struct BulkInsertStateData *bistate)
+/* The rows as they are stored; their bytes go to `payloads`. */
+static ls_bytes *
+encode_slots(Relation rel, TupleTableSlot **slots, int nslots, int options, StringInfo payloads)
 {
-	ls_error	error;
-	ls_status	status;
-	uint64		first;
-	uint32		done = 0;
-	ls_bytes   *rows;
-	StringInfoData payloads;
+	ls_bytes   *rows = palloc_array(ls_bytes, nslots);
 	Size		begin = 0;
-
-	/* COPY flushes the buffers of all partitions, also those that have got nothing since */
-	if (nslots == 0)
-		return;
-	rows = palloc_array(ls_bytes, nslots);
-	initStringInfoExt(&payloads, nslots * 128);
-	check_insert_allowed();
-	ls_publication_check_change(rel);
-	ls_forget_recent();
 
 	for (int i = 0; i < nslots; i++)
 	{
@@ -249,7 +240,7 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 
 		/* the encoder's buffer is used again for the next row */
 		payload = ls_row_encode(rel, stored, &rows[i].len);
-		appendBinaryStringInfoNT(&payloads, payload, rows[i].len);
+		appendBinaryStringInfoNT(payloads, payload, rows[i].len);
 
 		if (stored != tuple)
 			heap_freetuple(stored);
@@ -258,20 +249,27 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	}
 	for (int i = 0; i < nslots; i++)
 	{
-		rows[i].data = (const uint8 *) payloads.data + begin;
+		rows[i].data = (const uint8 *) payloads->data + begin;
 		begin += rows[i].len;
 	}
+	return rows;
+}
 
-	first = ls_row_id_range(rel, nslots);
-	if (ls_locks(rel))
-		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
-	while (done < (uint32) nslots)
+/* Rows with ids from `first` on. */
+static void
+insert_encoded(Relation rel, uint64 first, const ls_bytes *rows, uint32 n, CommandId cid)
+{
+	uint32		done = 0;
+
+	while (done < n)
 	{
+		ls_error	error;
+		ls_status	status;
 		uint32		inserted = 0;
 
 		/* after an interrupt: go on behind what is in */
 		ls_interruptible(true);
-		status = ls_row_insert_many(ls_writer(), ls_open(rel), first + done, nslots - done, cid,
+		status = ls_row_insert_many(ls_writer(), ls_open(rel), first + done, n - done, cid,
 									rows + done, &inserted, &error);
 		ls_interruptible(false);
 		ls_count_pages(rel);
@@ -281,6 +279,29 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 		else
 			ls_check(status, error, rel);
 	}
+}
+
+void
+ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid, int options,
+				struct BulkInsertStateData *bistate)
+{
+	uint64		first;
+	ls_bytes   *rows;
+	StringInfoData payloads;
+
+	/* COPY flushes the buffers of all partitions, also those that have got nothing since */
+	if (nslots == 0)
+		return;
+	check_insert_allowed();
+	ls_publication_check_change(rel);
+	ls_forget_recent();
+
+	initStringInfoExt(&payloads, nslots * 128);
+	rows = encode_slots(rel, slots, nslots, options, &payloads);
+	first = ls_row_id_range(rel, nslots);
+	if (ls_locks(rel))
+		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
+	insert_encoded(rel, first, rows, nslots, cid);
 
 	for (int i = 0; i < nslots; i++)
 		set_stored(slots[i], rel, first + i, cid, 0);
@@ -360,8 +381,8 @@ ls_change_snapshot(Snapshot snapshot)
 }
 
 /*
- * The caller changes a version that we have meanwhile locked, for another row of
- * its join, in a newer one.  True: fills *tmfd as for TM_Updated.
+ * The caller changes a version of a row that its transaction has meanwhile locked in a newer
+ * one, for another row of its join.  True: fills *tmfd as for TM_Updated.
  */
 bool
 ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_FailureData *tmfd)
@@ -383,8 +404,8 @@ ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_Failu
  */
 
 TM_Result
-ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot, Snapshot crosscheck,
-				bool wait, TM_FailureData *tmfd, bool changingPart)
+ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
+				Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changingPart)
 {
 	uint64		row_id = ls_marked_tid_to_row(tid);
 	bool		may_have_toast = OidIsValid(rel->rd_rel->reltoastrelid);

@@ -76,7 +76,8 @@ close_engine_scan(LsScanDesc *scan)
 const ls_snapshot *
 ls_scan_snapshot(LsScanDesc *scan)
 {
-	return unlikely(scan->locks) ? ls_locked_snapshot(scan->base.rs_snapshot) : ls_snapshot_convert(scan->base.rs_snapshot);
+	return unlikely(scan->locks) ? ls_locked_snapshot(scan->base.rs_snapshot)
+								 : ls_snapshot_convert(scan->base.rs_snapshot);
 }
 
 /* Before the scan finds out where it ends: rows may be added until they are locked. */
@@ -91,8 +92,8 @@ lock_range(LsScanDesc *scan)
 
 /*
  * Put the engine's scan on [lo, hi).  It is used again as long as it would be
- * opened with the same snapshot: what we have written ourselves, and how much of
- * that is visible, is the part that may have changed since.
+ * opened with the same snapshot: what this transaction has written itself, and how much
+ * of that is visible, is the part that may have changed since.
  */
 static void
 position(LsScanDesc *scan, uint64 lo, uint64 hi, bool backward)
@@ -189,7 +190,8 @@ read_rows(LsScanDesc *scan, bool backward)
 		if (scan->at_end)
 			scan->positioned = false;
 		else if (scan->positioned)
-			ls_scan_set_backward(scan->engine, backward, scan->next_row > 0 ? scan->rows[scan->next_row - 1].row_id : 0);
+			ls_scan_set_backward(scan->engine, backward,
+								 scan->next_row > 0 ? scan->rows[scan->next_row - 1].row_id : 0);
 		scan->backward = backward;
 		scan->at_end = false;
 	}
@@ -202,7 +204,8 @@ read_rows(LsScanDesc *scan, bool backward)
 		if (!scan->positioned && !prepare(scan, backward))
 			break;
 
-		LS_CALL_ON(scan->base.rs_rd, status, ls_scan_next(scan->engine, &scan->rows, &scan->n_rows, &error));
+		LS_CALL_ON(scan->base.rs_rd, status,
+				   ls_scan_next(scan->engine, &scan->rows, &scan->n_rows, &error));
 		if (likely(status == LS_OK))
 			return true;
 		if (status == LS_UPDATED)
@@ -224,7 +227,8 @@ read_rows(LsScanDesc *scan, bool backward)
 static inline const ls_row *
 next_row(LsScanDesc *scan, bool backward)
 {
-	if (unlikely(scan->next_row == scan->n_rows || backward != scan->backward) && !read_rows(scan, backward))
+	if (unlikely(scan->next_row == scan->n_rows || backward != scan->backward) &&
+		!read_rows(scan, backward))
 		return NULL;
 	return &scan->rows[scan->next_row++];
 }
@@ -332,9 +336,9 @@ ls_scan_rescan_table(TableScanDesc sscan, ScanKeyData *key, bool set_params,
 }
 
 /*
- * The next row for a dirty snapshot, whose fields tell whether another transaction is
- * changing it.  A row whose newest version is certain is given as the engine's scan read it,
- * the others are judged anew.
+ * The next row for a dirty snapshot: its fields tell whether another transaction is changing the
+ * row.  Where the newest version is certain the row is given as the engine's scan read it, the
+ * others are judged anew.
  */
 static const ls_row *
 next_dirty_row(LsScanDesc *scan, bool backward, ls_row *space)
@@ -350,9 +354,9 @@ next_dirty_row(LsScanDesc *scan, bool backward, ls_row *space)
 		{
 			const ls_row *row = next_row(scan, backward);
 
-			if (row == NULL ||
-				((row->flags & LS_ROW_GHOST) == 0 &&
-				 (row->writer_tn == ls_own_tn() || row->writer_tn < ls_store_horizon(ls_shared->store))))
+			if (row == NULL || ((row->flags & LS_ROW_GHOST) == 0 &&
+								(row->writer_tn == ls_own_tn() ||
+								 row->writer_tn < ls_store_horizon(ls_shared->store))))
 			{
 				snapshot->xmin = snapshot->xmax = InvalidTransactionId;
 				snapshot->speculativeToken = 0;
@@ -370,7 +374,7 @@ ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 {
 	LsScanDesc *scan = (LsScanDesc *) sscan;
 	bool		backward = ScanDirectionIsBackward(direction);
-	bool		dirty = sscan->rs_snapshot != NULL && sscan->rs_snapshot->snapshot_type == SNAPSHOT_DIRTY;
+	bool dirty = sscan->rs_snapshot != NULL && sscan->rs_snapshot->snapshot_type == SNAPSHOT_DIRTY;
 	ls_row		space;
 	const ls_row *row;
 

@@ -113,7 +113,7 @@ toast_round(Toaster *t, ToastAction action, bool main_columns, Size target)
 
 	while (data_size(t) > target)
 	{
-		int			attno = toast_tuple_find_biggest_attribute(t->ttc, action != TOAST_MOVE, main_columns);
+		int attno = toast_tuple_find_biggest_attribute(t->ttc, action != TOAST_MOVE, main_columns);
 		ToastAttrInfo *attr;
 
 		if (attno < 0)

@@ -4,16 +4,16 @@
  * In place means that TID and index entries stay: right when no index has the
  * columns that change (summarizing indexes are told, they keep ranges and not
  * entries), and also when those that have them can tell entries for the old key from
- * those for the new (index/ls_index_stale.c): the row gets one more entry in each of them.  Otherwise
- * the new row gets a row id of its own and index entries of
- * its own, and the old one ends with a pointer to it, as in a heap update.
+ * those for the new (index/ls_index_stale.c): the row gets one more entry in each of them.
+ * Otherwise the new row gets a row id of its own and index entries of its own, and the old one ends
+ * with a pointer to it, as in a heap update.
  *
  * A row that is changed in place has one TID for all its versions.  AFTER ROW
  * triggers are queued with TIDs and fetch the rows when they run, perhaps at the
- * end of the transaction, so an update whose versions such a trigger may ask for
- * goes to a new row id too.  Referential integrity and unique constraints are the
- * exception, for they ask only whether columns have changed that we know, and at
- * once (ls_take_superseded() answers that).
+ * end of the transaction, so an update goes to a new row id, too, if such a trigger may
+ * ask for its versions.  Referential integrity and unique constraints are the exception:
+ * they ask only whether columns have changed that this file knows, and at once
+ * (ls_take_superseded() answers that).
  */
 #include "postgres.h"
 
@@ -36,7 +36,8 @@ typedef struct UpdatePlan
 	bool		in_place;
 	bool		summarized;		/* a column of a summarizing index changes */
 	bool		keys;			/* a column that a foreign key may refer to changes */
-	List	   *rekeyed;		/* indexes, opened, in which the row that stays gets another entry */
+	/* indexes, opened, in which the row that stays gets another entry */
+	List	   *rekeyed;
 } UpdatePlan;
 
 static bool
@@ -150,7 +151,9 @@ forget_plan(UpdatePlan *plan)
 static void
 plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, UpdatePlan *plan)
 {
-	*plan = (UpdatePlan) {.in_place = !triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new)};
+	*plan = (UpdatePlan) {
+		.in_place = !triggers_need_versions(rel, old_row->writer_tn == ls_own_tn(), old, new)
+	};
 
 	if (rel->rd_rel->relhasindex)
 	{
@@ -167,15 +170,16 @@ plan_update(Relation rel, const ls_row *old_row, HeapTuple old, HeapTuple new, U
 			plan->in_place = false;
 		}
 		if (plan->in_place)
-			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old, new);
+			plan->summarized = indexed_attribute_changes(rel, INDEX_ATTR_BITMAP_SUMMARIZED, old,
+														 new);
 		bms_free(changed);
 	}
 }
 
 /*
  * Insert the new row and end the old one with a pointer to it.  The new row goes
- * first, because the old one needs its id; nobody can reach it before an index has
- * it.  When the old row cannot be changed after all, it is taken back.
+ * first, because the old one needs its id; no other transaction sees it, and no index
+ * has it yet.  When the old row cannot be changed after all, it is taken back.
  */
 static ls_status
 move_row(Relation rel, const ls_change *change, const uint8 *payload, uint32 len,
@@ -186,7 +190,8 @@ move_row(Relation rel, const ls_change *change, const uint8 *payload, uint32 len
 	ls_status	status;
 
 	*new_row_id = ls_insert_payload(rel, payload, len, change->cid);
-	LS_CALL_ON(rel, status, ls_row_delete(worker, ls_open(rel), change, *new_row_id, conflict, error));
+	LS_CALL_ON(rel, status,
+			   ls_row_delete(worker, ls_open(rel), change, *new_row_id, conflict, error));
 	if (status != LS_OK)
 		ls_txn_rollback_to(worker, savepoint);
 	return status;
@@ -233,7 +238,9 @@ typedef struct Update
 	ls_error	error;
 } Update;
 
-/* FOR KEY SHARE locks of others mind only a change of the keys; a row that moves takes them along. */
+/*
+ * FOR KEY SHARE locks of others mind only a change of the keys; a row that moves takes them along.
+ */
 static ls_lock_mode
 lock_mode_of(const UpdatePlan *plan)
 {
@@ -317,7 +324,9 @@ try_update(Update *u, bool *again)
 		ls_index_expect_stale(index);
 	payload = ls_row_encode(rel, stored, &len);
 	if (u->plan.in_place)
-		LS_CALL_ON(rel, status, ls_row_update(worker, ls_open(rel), &change, payload, len, &u->conflict, &u->error));
+		LS_CALL_ON(rel, status,
+				   ls_row_update(worker, ls_open(rel), &change, payload, len, &u->conflict,
+								 &u->error));
 	else
 		status = move_row(rel, &change, payload, len, &u->new_row_id, &u->conflict, &u->error);
 
@@ -375,6 +384,38 @@ finish_update(Update *u, TupleTableSlot *slot, TU_UpdateIndexes *update_indexes)
 		pgstat_update_heap_dead_tuples(u->rel, 1);
 }
 
+/* Until it is done, or cannot be for what others did. */
+static TM_Result
+update_row(Update *u, LsRowWait *wait_for, bool wait, TM_FailureData *tmfd,
+		   LockTupleMode *lockmode)
+{
+	for (;;)
+	{
+		bool		again;
+		ls_status	status = try_update(u, &again);
+		const ls_lock_mode mode = lock_mode_of(&u->plan);
+		TM_Result	result;
+
+		*lockmode = mode == LS_LOCK_UPDATE ? LockTupleExclusive : LockTupleNoKeyExclusive;
+		if (again)
+		{
+			CHECK_FOR_INTERRUPTS();
+			continue;
+		}
+		if (status == LS_OK)
+			return TM_Ok;
+		if (wait && (status == LS_BEING_MODIFIED || status == LS_LOCKED))
+		{
+			(void) ls_row_wait(wait_for, &u->conflict, mode);
+			continue;
+		}
+		result = ls_conflict_result(u->rel, status, u->row_id, &u->conflict, &u->error, tmfd);
+		if (result == TM_Updated)
+			ls_lock_before_leaving(wait_for, u->row_id, u->snapshot, u->cid, mode, &u->conflict);
+		return result;
+	}
+}
+
 TM_Result
 ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId cid,
 				Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
@@ -386,7 +427,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		.cid = cid,
 		.crosscheck = crosscheck,
 	};
-	TM_Result	result = TM_Ok;
+	TM_Result	result;
 	LsRowWait	wait_for;
 	bool		should_free;
 
@@ -412,28 +453,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 	u.new = ExecFetchSlotHeapTuple(slot, true, &should_free);
 	u.new->t_tableOid = RelationGetRelid(rel);
 
-	for (;;)
-	{
-		bool		again;
-		ls_status	status = try_update(&u, &again);
-
-		*lockmode = lock_mode_of(&u.plan) == LS_LOCK_UPDATE ? LockTupleExclusive : LockTupleNoKeyExclusive;
-		if (again)
-		{
-			CHECK_FOR_INTERRUPTS();
-			continue;
-		}
-		if (status == LS_OK)
-			break;
-		if ((status != LS_BEING_MODIFIED && status != LS_LOCKED) || !wait)
-		{
-			result = ls_conflict_result(rel, status, u.row_id, &u.conflict, &u.error, tmfd);
-			if (result == TM_Updated)
-				ls_lock_before_leaving(&wait_for, u.row_id, snapshot, cid, lock_mode_of(&u.plan), &u.conflict);
-			break;
-		}
-		(void) ls_row_wait(&wait_for, &u.conflict, lock_mode_of(&u.plan));
-	}
+	result = update_row(&u, &wait_for, wait, tmfd, lockmode);
 	ls_row_wait_end(&wait_for);
 
 	if (result == TM_Ok)

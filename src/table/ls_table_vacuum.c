@@ -3,10 +3,10 @@
  *
  * The table itself needs none: the engine's cleaner removes versions and deleted
  * rows as soon as no snapshot needs them; VACUUM does not wait until it comes by.  What is
- * left to do is for indexes, whose
- * entries point to rows that are gone, and for statistics: a leanstore index is swept,
- * one of another access method is told row by row.  Row ids are not used twice, so an entry whose row is not there can go
- * at any time, and there is no order to keep between index and table.
+ * left to do is for indexes, which have entries of rows that are gone, and for statistics: a
+ * leanstore index is swept, one of another access method is told row by row.  Row ids are not used
+ * twice, so the entry of a row that is not there can go at any time, and there is no order to keep
+ * between index and table.
  *
  * A leanstore table needs no relfrozenxid, but rewriting commands give it one (the
  * TOAST table gets its own from the same place).  Nothing in our rows depends on it,
@@ -37,13 +37,13 @@ typedef struct Vacuum
 	Relation	rel;
 	BufferAccessStrategy strategy;
 	int			message_level;
-	uint64		horizon;		/* deletions by writers below it are seen by everybody */
+	uint64		horizon;		/* deletions by writers below it are seen by all snapshots */
 	uint64		purged;			/* dead rows below have been removed, or cannot be yet */
 	bool		waited;			/* for the engine's horizon, in vain */
 
 	/*
 	 * A bit for each row id below present_rows: set when the row was there and
-	 * somebody may need it.  Only a filter: rows may have come since.
+	 * a snapshot may need it.  Only a filter: rows may have come since.
 	 */
 	uint8	   *present;
 	uint64		present_rows;
@@ -98,8 +98,8 @@ purge(Vacuum *v, const ls_row *row)
 
 /*
  * Leaves that were emptied before the last start, or when their neighbours were not in memory or
- * latched, have no rows by which a purge comes to them.  So where half of the pages in use would do,
- * or a sixteenth of all is free, each leaf is looked at once more.
+ * latched, have no rows by which a purge comes to them.  So where half of the pages in use would
+ * do, or a sixteenth of all is free, each leaf is looked at once more.
  */
 static void
 merge_leaves(Vacuum *v, uint64 end_row)
@@ -111,7 +111,8 @@ merge_leaves(Vacuum *v, uint64 end_row)
 
 	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(v->rel), &info, &error));
 	ls_check(status, error, v->rel);
-	if ((double) (info.pages - info.free_pages) * LS_PAGE_BYTES / 2 < v->live_bytes + 2 * LS_PAGE_BYTES &&
+	if ((double) (info.pages - info.free_pages) * LS_PAGE_BYTES / 2 <
+			v->live_bytes + 2 * LS_PAGE_BYTES &&
 		info.free_pages < info.pages / 16)
 		return;
 	while (row_id < end_row)
@@ -226,18 +227,21 @@ report(Vacuum *v, const VacuumParams *params, TimestampTz start, int nindexes)
 		return;
 
 	ereport(verbose ? INFO : LOG,
-			(errmsg("finished vacuuming \"%s.%s.%s\": %.0f rows, %.0f deleted rows still needed, %.0f index entries removed",
+			(errmsg("finished vacuuming \"%s.%s.%s\": %.0f rows, %.0f deleted rows still needed, "
+					"%.0f index entries removed",
 					get_database_name(MyDatabaseId),
 					get_namespace_name(RelationGetNamespace(v->rel)),
 					RelationGetRelationName(v->rel),
 					v->live, v->recently_dead, v->entries_removed),
-			 errdetail_plural("%d index was scanned.", "%d indexes were scanned.", nindexes, nindexes)));
+			 errdetail_plural("%d index was scanned.", "%d indexes were scanned.",
+							  nindexes, nindexes)));
 }
 
 /*
- * Deletions by writers below are seen by everybody, and durable: the server's log may be flushed at any time with the
- * removal of an index entry, and the row must not come back then.  A snapshot that sees those writers is not to be had
- * before they have their places in the engine's log.
+ * Deletions by writers below are seen by all snapshots, and durable: the server's log may be
+ * flushed at any time with the removal of an index entry, and the row must not come back then.  A
+ * snapshot that sees those writers is not to be had before they have their places in the engine's
+ * log.
  */
 static uint64
 dead_below(Relation rel)
@@ -287,7 +291,8 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 	/* heap's VACUUM warns of this; that other tables get no workers, it does not say either */
 	if (clean_indexes && nindexes > 1 && params->nworkers > 0 && RelationUsesLocalBuffers(rel))
 		ereport(WARNING,
-				(errmsg("disabling parallel option of vacuum on \"%s\" --- cannot vacuum temporary tables in parallel",
+				(errmsg("disabling parallel option of vacuum on \"%s\" --- cannot vacuum temporary "
+						"tables in parallel",
 						RelationGetRelationName(rel))));
 	if (clean_indexes)
 	{

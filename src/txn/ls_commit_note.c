@@ -10,11 +10,11 @@
  *	- the startup process, when WAL has been replayed, enters what the engine's log has
  *	  behind that into pg_xact, and moves nextXid behind it.
  *
- * Only there nobody can have drawn an id yet, and the checkpoint at the end of recovery
- * makes durable what is entered.  What else the commit record held, the ids of subtransactions and the
- * time of the commit, the engine's record carries as a note.  Files dropped, invalidations and
- * statistics come with changes of catalogs, whose commit record is flushed; so does an
- * origin's position (ls_xact.c).
+ * Only there no process can have drawn an id yet, and the checkpoint at the end of recovery
+ * makes durable what is entered.  What else the commit record held, the ids of subtransactions and
+ * the time of the commit, the engine's record carries as a note.  Files dropped, invalidations and
+ * statistics come with changes of catalogs, as an origin's position comes with what it sent: the
+ * commit record of such a transaction is flushed (ls_xact.c).
  */
 #include "postgres.h"
 
@@ -33,7 +33,9 @@
 #define NOTE_INTERVAL_MS 1000
 /* The WAL writer is expected to be faster.  The engine keeps its log from the last note on. */
 #define FLUSH_AFTER_MS 10000
-/* More transactions than can run until WAL is flushed: then something is wrong with what was read. */
+/*
+ * More transactions than can run until WAL is flushed: then something is wrong with what was read.
+ */
 #define MAX_LOST_XIDS (UINT64CONST(1) << 26)
 
 /* ---- the note ------------------------------------------------------------- */
@@ -75,7 +77,7 @@ ls_commit_note_fill(char *note)
 
 /*
  * All that PostgreSQL has recorded is on disk, and there is a record behind the last
- * checkpoint: without one to replay nobody would call ls_commits_replay().
+ * checkpoint: without one to replay the startup process would not call ls_commits_replay().
  */
 void
 ls_commits_begin(void)
@@ -90,7 +92,7 @@ ls_commits_begin(void)
 
 /* Called every few milliseconds. */
 void
-ls_commits_note_progress(void)
+ls_host_sync_point_advance(void)
 {
 	static uint64 noted = 0;
 	static uint64 position = 0;
@@ -118,7 +120,7 @@ ls_commits_note_progress(void)
 	}
 	lsn = InvalidXLogRecPtr;
 	since = now;
-	if (ls_commits_note(ls_shared->store, position, &error) == LS_OK)
+	if (ls_host_sync_point(ls_shared->store, position, &error) == LS_OK)
 	{
 		noted = position;
 		failing = false;
@@ -128,9 +130,11 @@ ls_commits_note_progress(void)
 		/* The last note stays right, only the log grows. */
 		failing = true;
 		ereport(LOG,
-				(errmsg("could not note the position of the last commit: %s", ls_error_text(&error)),
+				(errmsg("could not note the position of the last commit: %s",
+						ls_error_text(&error)),
 				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
-				 errhint("It is tried again each second; until then the leanstore log is not truncated.")));
+				 errhint("It is tried again each second; until then the leanstore log is "
+						 "not truncated.")));
 	}
 }
 
@@ -139,7 +143,7 @@ ls_commits_note_progress(void)
 static void
 advance_next_xid(FullTransactionId last)
 {
-	while (FullTransactionIdPrecedesOrEquals(TransamVariables->nextXid, last))
+	while (FullTransactionIdPrecedesOrEquals(ReadNextFullTransactionId(), last))
 		ls_pg_pass_next_xid();
 }
 
@@ -147,7 +151,7 @@ advance_next_xid(FullTransactionId last)
 static void
 advance_behind(TransactionId xid)
 {
-	const FullTransactionId next = TransamVariables->nextXid;
+	const FullTransactionId next = ReadNextFullTransactionId();
 	const int32 ahead = (int32) (xid - XidFromFullTransactionId(next));
 
 	if (ahead >= 0 && ahead < MAX_LOST_XIDS)
@@ -180,7 +184,7 @@ enter_commit(TransactionId xid, const ls_commit_behind *commit)
 void
 ls_commits_replay(void)
 {
-	const uint64 next = U64FromFullTransactionId(TransamVariables->nextXid);
+	const uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
 	ls_commit_behind *committed;
 	size_t		n;
 	uint64		highest;
@@ -193,33 +197,39 @@ ls_commits_replay(void)
 	{
 		/* The engine's recovery will say what is wrong with its log, and whether it can go on. */
 		ereport(LOG,
-				(errmsg("could not look for the last commits in the leanstore log: %s", ls_error_text(&error)),
+				(errmsg("could not look for the last commits in the leanstore log: %s",
+						ls_error_text(&error)),
 				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
-				 errhint("Transactions that have written leanstore tables only may be missing in pg_xact.")));
+				 errhint("Transactions that have written leanstore tables only may be "
+						 "missing in pg_xact.")));
 		return;
 	}
 	if (highest >= next + MAX_LOST_XIDS)
 		ereport(LOG,
 				(errmsg("the leanstore log has transactions that the server cannot have begun"),
-				 errdetail("The next transaction id is " UINT64_FORMAT ", there is one of " UINT64_FORMAT ".", next, highest)));
+				 errdetail("The next transaction id is " UINT64_FORMAT ", there is one of "
+						   UINT64_FORMAT ".", next, highest)));
 	else
 	{
 		if (highest >= next)
 			advance_next_xid(FullTransactionIdFromU64(highest));
 		for (size_t i = 0; i < n; i++)
 		{
-			TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(committed[i].full_xid));
+			TransactionId xid = XidFromFullTransactionId(
+				FullTransactionIdFromU64(committed[i].full_xid));
 
-			if (TransactionIdPrecedes(xid, TransamVariables->oldestClogXid) || TransactionIdDidCommit(xid))
+			if (ls_pg_is_cut_from_pg_xact(xid) || TransactionIdDidCommit(xid))
 				continue;
 			enter_commit(xid, &committed[i]);
 			entered++;
 		}
 		if (entered > 0)
 			ereport(LOG,
-					(errmsg("leanstore: entered %zu commits into pg_xact that the server's log has lost", entered),
-					 errdetail("The next transaction id is " UINT64_FORMAT ", it would have been " UINT64_FORMAT ".",
-							   U64FromFullTransactionId(TransamVariables->nextXid), next)));
+					(errmsg("leanstore: entered %zu commits into pg_xact that the server's "
+							"log has lost", entered),
+					 errdetail("The next transaction id is " UINT64_FORMAT ", it would have been "
+							   UINT64_FORMAT ".",
+							   U64FromFullTransactionId(ReadNextFullTransactionId()), next)));
 	}
 	free(committed);
 }

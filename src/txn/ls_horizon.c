@@ -3,8 +3,8 @@
  *
  * The engine worker publishes, every few milliseconds (engine/version/horizon.hpp):
  *	horizon	 below it every superseded version is garbage (what heap's VACUUM would use)
- *	now		 a snapshot of the process array: who has ended
- *	floor	 the oldest xmin among backends whose snapshots are not known exactly
+ *	now		 a snapshot of the process array: which transactions have ended
+ *	floor	 the oldest xmin among backends with snapshots that are not known exactly
  *	pins	 snapshots known exactly
  *
  * One long-lived REPEATABLE READ transaction would hold the floor down, and every
@@ -13,11 +13,10 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 
 #include "access/transam.h"
 #include "lib/qunique.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 
@@ -25,7 +24,7 @@ typedef struct HorizonInputs
 {
 	uint64		floor;
 	uint64		now_xmax;
-	uint64	   *running;		/* who runs now */
+	uint64	   *running;		/* the transactions that run now */
 	uint32		n_running;
 	ls_plain_snapshot *pins;
 	uint64	   *pin_running;	/* of all pins, one behind the other */
@@ -45,13 +44,13 @@ compare_tn(const void *a, const void *b)
 static void
 read_process_array(HorizonInputs *p)
 {
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
-	p->now_xmax = ls_tn_from_xid(XidFromFullTransactionId(TransamVariables->latestCompletedXid)) + 1;
+	const uint32 n = ls_pg_process_count();
+
+	p->now_xmax = ls_tn_from_xid(ls_pg_lock_processes()) + 1;
 	p->floor = p->now_xmax;
-	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	for (uint32 i = 0; i < n; i++)
 	{
-		PGPROC	   *proc = &ProcGlobal->allProcs[i];
-		TransactionId xid = *((volatile TransactionId *) &proc->xid);
+		TransactionId xid = ls_pg_process_xid(i);
 
 		if (TransactionIdIsNormal(xid))
 			p->running[p->n_running++] = ls_tn_from_xid(xid);
@@ -59,13 +58,12 @@ read_process_array(HorizonInputs *p)
 
 	/* Pins after xids: see the head of ls_pin.c. */
 	pg_memory_barrier();
-	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	for (uint32 i = 0; i < n; i++)
 	{
-		PGPROC	   *proc = &ProcGlobal->allProcs[i];
-		TransactionId xmin = *((volatile TransactionId *) &proc->xmin);
+		TransactionId xmin = ls_pg_process_xmin(i);
 		LsPin		pin;
 
-		if (!TransactionIdIsNormal(xmin) || (proc->statusFlags & PROC_IN_VACUUM))
+		if (!TransactionIdIsNormal(xmin))
 			continue;
 		pin.running = p->pin_running + (Size) p->n_pins * ls_max_running();
 		if (i < ls_pin_slots() && ls_pin_read(i, &pin))
@@ -73,7 +71,7 @@ read_process_array(HorizonInputs *p)
 		else
 			p->floor = Min(p->floor, ls_tn_from_xid(xmin));
 	}
-	LWLockRelease(ProcArrayLock);
+	ls_pg_unlock_processes();
 }
 
 void
@@ -93,7 +91,8 @@ ls_horizon_publish(void)
 
 		capacity = ls_max_running();
 		active = MemoryContextAlloc(TopMemoryContext, capacity * sizeof(uint64));
-		p.running = MemoryContextAlloc(TopMemoryContext, (capacity + ProcGlobal->allProcCount) * sizeof(uint64));
+		p.running = MemoryContextAlloc(TopMemoryContext,
+									   (capacity + ls_pg_process_count()) * sizeof(uint64));
 		p.pins = MemoryContextAlloc(TopMemoryContext, ls_pin_slots() * sizeof(ls_plain_snapshot));
 		p.pin_running = MemoryContextAllocHuge(TopMemoryContext, pins * sizeof(uint64));
 	}

@@ -209,7 +209,8 @@ ls_pin_check(Snapshot snapshot)
 	if (!is_latest(snapshot))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access: row versions needed by a snapshot may have gone"),
+				 errmsg("could not serialize access: row versions needed by a snapshot "
+						"may have gone"),
 				 errdetail("The transaction had told of another snapshot only."),
 				 errhint("The transaction might succeed if retried.")));
 }

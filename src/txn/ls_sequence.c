@@ -2,9 +2,9 @@
  * ls_sequence.c - sequences that a transaction has asked.
  *
  * nextval() writes a WAL record for 32 values at a time and has the transaction
- * that did so flush it.  Whoever is given one of the others relies on that: a heap
- * row would take the record along, being behind it in the same log, a leanstore row
- * does not (ls_two_logs.c).  So every transaction looks, before it commits, at the
+ * that did so flush it.  A transaction that is given one of the others relies on that: a
+ * heap row would take the record along, being behind it in the same log, a leanstore row
+ * does not (ls_commit_order.c).  So every transaction looks, before it commits, at the
  * pages of the sequences it has asked.  PostgreSQL has no list of them and no hook,
  * but nextval() keeps a RowExclusiveLock until the transaction ends.
  *
@@ -28,7 +28,10 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* Of a sequence no more is logged ahead, and lost in a crash, than this part of what it can still give. */
+/*
+ * Of a sequence no more is logged ahead, and lost in a crash, than this part of what it can still
+ * give.
+ */
 #define LEAST_PARTS_LEFT 1000
 
 /* ---- which of the relations locked are sequences */
@@ -67,7 +70,10 @@ is_sequence(Oid relid)
 			CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
 			callback_registered = true;
 		}
-		/* An invalidation may come in between, but not one of this relation: it is locked, or the answer does not matter. */
+		/*
+		 * An invalidation may come in between, but not one of this relation: it is locked, or the
+		 * answer does not matter.
+		 */
 		answer = get_rel_relkind(relid) == RELKIND_SEQUENCE;
 		*entry = (KnownRelation) {relid, answer};
 	}
@@ -89,19 +95,23 @@ values_ahead(Oid relid, const FormData_pg_sequence_data *now, int64 *increment)
 		return 0;
 	sequence = (const FormData_pg_sequence *) GETSTRUCT(tuple);
 	*increment = sequence->seqincrement;
-	left = *increment > 0 ? (uint64) sequence->seqmax - (uint64) now->last_value : (uint64) now->last_value - (uint64) sequence->seqmin;
+	left = *increment > 0 ? (uint64) sequence->seqmax - (uint64) now->last_value
+						  : (uint64) now->last_value - (uint64) sequence->seqmin;
 	step = *increment > 0 ? (uint64) *increment : -(uint64) *increment;
 	ReleaseSysCache(tuple);
 	return Min((uint64) ls_sequence_log_values, left / step / LEAST_PARTS_LEFT);
 }
 
-/* The page is locked exclusively.  The record is nextval()'s own: the state after so many values. */
+/*
+ * The page is locked exclusively.  The record is nextval()'s own: the state after so many values.
+ */
 static void
 log_ahead(Relation rel, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
 	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
-	HeapTupleData tuple = {.t_len = ItemIdGetLength(item), .t_data = (HeapTupleHeader) PageGetItem(page, item)};
+	HeapTupleData tuple = {.t_len = ItemIdGetLength(item),
+						   .t_data = (HeapTupleHeader) PageGetItem(page, item)};
 	Form_pg_sequence_data now = (Form_pg_sequence_data) GETSTRUCT(&tuple);
 	int64		increment = 0;
 	int64		ahead;

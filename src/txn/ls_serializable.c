@@ -8,8 +8,8 @@
  * at the newest version of every row that it meets in a locked range.  Why this is
  * enough, and what READ ONLY transactions are spared: docs/serializable.md.
  *
- * The engine grants or says who is in the way; here the transaction waits for that
- * one's virtual transaction id, which is released after its ranges.  So the server's deadlock
+ * The engine grants a lock or names the owner that is in the way; here the transaction waits for
+ * that one's virtual transaction id, which is released after its ranges.  So the server's deadlock
  * detector, lock_timeout and pg_locks see the wait.  A cycle of such waits alone, of
  * which two transactions that read the same row to update it are the common case, is
  * found at once and not only after deadlock_timeout.
@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "ls_txn_internal.h"
+#include "pg/ls_pg.h"
 #include "relation/ls_relation.h"
 
 #include "access/parallel.h"
@@ -49,7 +50,7 @@ typedef struct Session
 	pg_atomic_uint32 mode;		/* LockingMode, for parallel workers */
 	pg_atomic_uint32 owner;		/* number of the transaction that has or had range locks, 0: none */
 
-	/* Under wait_lock: who waits (0: nobody), for whom. */
+	/* Under wait_lock: the transaction that waits (0: none), and the one that it waits for. */
 	uint32		waiting;
 	ls_range_owner waits_for;
 } Session;
@@ -69,8 +70,9 @@ static SessionArray *shared = NULL;
 #define WHOLE_TABLES 8
 
 static LockingMode mode = LOCKING_UNDECIDED;
-static bool top_is_read_only = false;	/* what the top level was when its first subtransaction began */
-static bool told_server = false;	/* predicate.c knows that we write */
+/* what the top level was when its first subtransaction began */
+static bool top_is_read_only = false;
+static bool told_server = false;	/* predicate.c knows that this transaction writes */
 static RelFileNumber whole_tables[WHOLE_TABLES];
 static int	next_whole_table = 0;
 
@@ -109,7 +111,8 @@ ls_serializable_shmem_init(void)
 {
 	bool		found;
 
-	shared = ShmemInitStruct("leanstore_am serializable sessions", ls_serializable_shmem_size(), &found);
+	shared = ShmemInitStruct("leanstore_am serializable sessions", ls_serializable_shmem_size(),
+							 &found);
 	if (!found)
 	{
 		memset(shared, 0, ls_serializable_shmem_size());
@@ -124,20 +127,21 @@ ls_serializable_shmem_init(void)
 	LWLockRegisterTranche(shared->tranche, "LeanstoreRangeWait");
 }
 
-/* For whom this process locks. */
+/* The transaction that this process locks for. */
 static ls_range_owner
 this_owner(void)
 {
-	ProcNumber	leader = ParallelLeaderProcNumber == INVALID_PROC_NUMBER ? MyProcNumber : ParallelLeaderProcNumber;
+	ProcNumber	leader = ParallelLeaderProcNumber == INVALID_PROC_NUMBER ? MyProcNumber
+																		: ParallelLeaderProcNumber;
 
 	return (ls_range_owner)
 	{
-		.slot = (uint32) leader, .number = GetPGProcByNumber(leader)->vxid.lxid
+		.slot = (uint32) leader, .number = ls_pg_process_lxid(leader)
 	};
 }
 
 /* ----------------------------------------------------------------
- * who locks
+ * which transactions lock
  * ----------------------------------------------------------------
  */
 
@@ -172,7 +176,7 @@ ls_locks_in(Relation rel)
 	if (mode == LOCKING_OFF)
 		return false;
 
-	/* nobody else can come to a temporary relation, nor to a file made by this transaction */
+	/* no other session can come to a temporary relation, nor to a file made by this transaction */
 	return !RelationUsesLocalBuffers(rel) &&
 		rel->rd_createSubid == InvalidSubTransactionId &&
 		rel->rd_firstRelfilelocatorSubid == InvalidSubTransactionId;
@@ -193,7 +197,7 @@ ls_serializable_start_sub(void)
 static void
 end_wait(void)
 {
-	/* nobody else writes it */
+	/* no other process writes it */
 	if (shared->sessions[MyProcNumber].waiting == 0)
 		return;
 	LWLockAcquire(&shared->wait_lock, LW_EXCLUSIVE);
@@ -202,8 +206,9 @@ end_wait(void)
 }
 
 /*
- * Say for whom we wait.  False: that one waits for us already, perhaps through others.
- * Everybody waits for one at a time, so there is one path to follow.
+ * Say that this transaction waits for the holder.  False: that one waits for this one
+ * already, perhaps through others.  Each waits for one at a time, so there is one path to
+ * follow.
  */
 static bool
 begin_wait(ls_range_owner self, ls_range_owner holder)
@@ -234,16 +239,18 @@ begin_wait(ls_range_owner self, ls_range_owner holder)
 pg_noreturn static void
 raise_deadlock(Relation rel, ls_range_owner holder)
 {
-	int			pid = GetPGProcByNumber(holder.slot)->pid;
+	int			pid = ls_pg_process_pid(holder.slot);
 
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
-			 errmsg("deadlock detected"),
-			 errdetail("A key range of relation \"%s\" is locked by a transaction that waits for this one.",
-					   RelationGetRelationName(rel)),
-			 errdetail_log("A key range of relation \"%s\" is locked by process %d, which waits for process %d.",
-						   RelationGetRelationName(rel), pid, MyProcPid),
-			 errhint("The transaction might succeed if retried.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_T_R_DEADLOCK_DETECTED), errmsg("deadlock detected"),
+		 errdetail(
+			 "A key range of relation \"%s\" is locked by a transaction that waits for this one.",
+			 RelationGetRelationName(rel)),
+		 errdetail_log(
+			 "A key range of relation \"%s\" is locked by process %d, which waits for process %d.",
+			 RelationGetRelationName(rel), pid, MyProcPid),
+		 errhint("The transaction might succeed if retried.")));
 }
 
 /* Wait until the owner in the way has ended. */
@@ -295,14 +302,16 @@ lock_range(Relation rel, ls_bytes from, ls_bytes to, ls_range_mode range_mode)
 		ls_error	error;
 		ls_status	status;
 
-		LS_CALL(status, ls_range_lock(ls_reader(), &tree, from, to, range_mode, self, &holder, &error));
+		LS_CALL(status,
+				ls_range_lock(ls_reader(), &tree, from, to, range_mode, self, &holder, &error));
 		if (likely(status == LS_OK))
 			return;
 		if (status == LS_RANGE_MEMORY)
 			ereport(ERROR,
 					(errcode(ERRCODE_OUT_OF_MEMORY),
 					 errmsg("out of memory for range locks"),
-					 errhint("Increase \"leanstore.range_lock_memory\" and restart the server, or run fewer or smaller SERIALIZABLE transactions at a time.")));
+					 errhint("Increase \"leanstore.range_lock_memory\" and restart the server, "
+							 "or run fewer or smaller SERIALIZABLE transactions at a time.")));
 		if (status != LS_LOCKED)
 			ls_raise(&error, rel);
 		wait_for(rel, self, holder);
@@ -367,8 +376,8 @@ ls_lock_rows(Relation table, uint64 lo, uint64 hi, ls_range_mode range_mode)
 }
 
 /*
- * Does the statement change or lock the rows of the table that it finds, waiting for them?  Not what it
- * inserts, nor what it may skip: who waits for ranges does not skip.
+ * Does the statement change or lock the rows of the table that it finds, waiting for them?  Not
+ * what it inserts, nor what it may skip: a statement that waits for ranges does not skip.
  */
 static bool
 is_for_change(const PlannedStmt *statement, Oid table)
@@ -384,7 +393,8 @@ is_for_change(const PlannedStmt *statement, Oid table)
 		PlanRowMark *mark = lfirst_node(PlanRowMark, cell);
 
 		if ((mark->markType == ROW_MARK_EXCLUSIVE || mark->markType == ROW_MARK_NOKEYEXCLUSIVE) &&
-			mark->waitPolicy == LockWaitBlock && rt_fetch(mark->rti, statement->rtable)->relid == table)
+			mark->waitPolicy == LockWaitBlock &&
+			rt_fetch(mark->rti, statement->rtable)->relid == table)
 			return true;
 	}
 	return false;
@@ -460,7 +470,7 @@ ls_serializable_at_eoxact(void)
 		return;
 	own = &shared->sessions[MyProcNumber];
 
-	/* workers may have locked for us when we did not */
+	/* workers may have locked for this transaction when its leader did not */
 	self = (ls_range_owner)
 	{
 		.slot = (uint32) MyProcNumber, .number = pg_atomic_read_u32(&own->owner)
@@ -527,7 +537,8 @@ ls_serializable_executor_start(QueryDesc *query, int eflags)
 	else
 		standard_ExecutorStart(query, eflags);
 
-	if (unlikely(XactIsoLevel == XACT_SERIALIZABLE) && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && !IsParallelWorker())
+	if (unlikely(XactIsoLevel == XACT_SERIALIZABLE) && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		!IsParallelWorker())
 	{
 		/* before workers are started for the query: they ask what was decided */
 		if (mode == LOCKING_UNDECIDED && FirstSnapshotSet)

@@ -64,16 +64,16 @@ ls_mixed_shmem_init(void)
 }
 
 static Commitment
-commitment_of(const LsPgRival *rival)
+commitment_of(const LsPgConflict *conflict)
 {
-	if (rival->proc == INVALID_PROC_NUMBER)
+	if (conflict->proc == INVALID_PROC_NUMBER)
 		return NOT_COMMITTING;
-	return (Commitment) pg_atomic_read_u32(&commitments[rival->proc]);
+	return (Commitment) pg_atomic_read_u32(&commitments[conflict->proc]);
 }
 
 /* A writer of what this transaction has read: has it committed, or is it about to? */
 static bool
-overtakes(const LsPgRival *writer)
+overtakes(const LsPgConflict *writer)
 {
 	return writer->prepared || writer->committed || commitment_of(writer) != NOT_COMMITTING;
 }
@@ -83,7 +83,7 @@ overtakes(const LsPgRival *writer)
  * about to commit?  It has not seen this transaction.
  */
 static bool
-is_to_be_let_pass(const LsPgRival *reader)
+is_to_be_let_pass(const LsPgConflict *reader)
 {
 	return !reader->committed && commitment_of(reader) == COMMITTING_LEANSTORE;
 }
@@ -92,7 +92,7 @@ void
 ls_mixed_before_commit(bool wrote)
 {
 	SerializableXactHandle own;
-	LsPgRival	rival;
+	LsPgConflict	conflict;
 
 	if (likely(XactIsoLevel != XACT_SERIALIZABLE))
 		return;
@@ -101,24 +101,27 @@ ls_mixed_before_commit(bool wrote)
 		return;					/* READ ONLY, and known to be safe */
 
 	/* exchange is a full barrier: what is read below is read after */
-	(void) pg_atomic_exchange_u32(&commitments[MyProcNumber], wrote ? COMMITTING_LEANSTORE : COMMITTING);
+	(void) pg_atomic_exchange_u32(&commitments[MyProcNumber],
+								  wrote ? COMMITTING_LEANSTORE : COMMITTING);
 
 	/*
-	 * No need to lock lists that are empty: who adds a dependency now has yet to say
-	 * that he is about to commit, and will see us.
+	 * No need to lock lists that are empty: a transaction that adds a dependency now has yet
+	 * to say that it is about to commit, and will see that this one is.
 	 */
 	if (wrote && ls_pg_has_conflicts(own, LS_PG_CONFLICTS_OUT) &&
-		ls_pg_find_conflict(own, LS_PG_CONFLICTS_OUT, overtakes, &rival))
+		ls_pg_find_conflict(own, LS_PG_CONFLICTS_OUT, overtakes, &conflict))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access due to read/write dependencies among transactions"),
-				 errdetail("The transaction has written leanstore tables, and what it read in other tables has changed since."),
+				 errmsg("could not serialize access due to read/write dependencies among "
+						"transactions"),
+				 errdetail("The transaction has written leanstore tables, "
+						   "and what it read in other tables has changed since."),
 				 errhint("The transaction might succeed if retried.")));
 
 	while (ls_pg_has_conflicts(own, LS_PG_CONFLICTS_IN) &&
-		   ls_pg_find_conflict(own, LS_PG_CONFLICTS_IN, is_to_be_let_pass, &rival) &&
-		   TransactionIdIsValid(rival.xid))
-		XactLockTableWait(rival.xid, NULL, NULL, XLTW_None);
+		   ls_pg_find_conflict(own, LS_PG_CONFLICTS_IN, is_to_be_let_pass, &conflict) &&
+		   TransactionIdIsValid(conflict.xid))
+		XactLockTableWait(conflict.xid, NULL, NULL, XLTW_None);
 }
 
 void

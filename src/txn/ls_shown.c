@@ -2,15 +2,15 @@
  * ls_shown.c - no statement completes with what a crash could still take back.
  *
  * Locks are released, and changes visible, before the commit is in the log on disk.  So
- * a statement that was shown changes of another transaction whose commit is still on
- * its way waits for it before its completion is reported, as the reader of a heap
+ * a statement that was shown changes of another transaction waits, if that one's commit
+ * is still on its way, before its own completion is reported, as the reader of a heap
  * table would have waited for a lock, or not seen them.  The engine knows which commits those
  * are (engine/txn/shown.hpp); commits with synchronous_commit = off are not among them.
  *
  * The wait comes at the end of what the client has sent: a query, a FETCH, a COPY,
- * a CALL; not at the end of queries that functions run.  Who has changed rows, and is told
- * no more than how many, need not wait yet: those changes are not durable either, and their
- * COMMIT waits for both.  So a row that many sessions update goes from one to the
+ * a CALL; not at the end of queries that functions run.  A client that has changed rows, and
+ * is told no more than how many, need not wait yet: those changes are not durable either, and
+ * their COMMIT waits for both.  So a row that many sessions update goes from one to the
  * next without a wait for the disk in between.
  */
 #include "postgres.h"
@@ -50,7 +50,10 @@ ls_shown_put_back(int outer)
 	depth = outer;
 }
 
-/* The error may have ended statements that have not left.  In a function that catches it a query may wait too early then. */
+/*
+ * The error may have ended statements that have not left.  In a function that catches it a query
+ * may wait too early then.
+ */
 void
 ls_shown_at_abort(void)
 {
@@ -60,7 +63,8 @@ ls_shown_at_abort(void)
 static bool
 is_left_to_commit(QueryDesc *query, uint64 count)
 {
-	if (query->operation != CMD_SELECT && !query->plannedstmt->hasReturning && query->estate->es_processed > 0)
+	if (query->operation != CMD_SELECT && !query->plannedstmt->hasReturning &&
+		query->estate->es_processed > 0)
 		return true;
 	/* Run to its end: nothing comes between this statement and its commit. */
 	return count == 0 && !IsTransactionBlock() && !IsParallelWorker() && ls_commit_is_awaited();

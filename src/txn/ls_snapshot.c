@@ -9,9 +9,9 @@
  * is with a prepared transaction between ROLLBACK PREPARED and the engine's part of it.
  *
  * One that committed is visible a moment before its COMMIT callback takes it off that
- * list.  The snapshot sees what it wrote, but whoever asks the engine what is active
+ * list.  The snapshot sees what it wrote, but a caller that asks the engine what is active
  * (SnapshotSelf, ls_fetch_committed) would be given the version before; an
- * update that mixes the two takes back what was committed.  So nobody works with a
+ * update that mixes the two takes back what was committed.  So no backend works with a
  * snapshot before all that it sees have left the list.
  *
  * Conversions are cached by content: a statement converts its snapshot for every
@@ -77,8 +77,9 @@ static bool
 is_cached(const CachedSnapshot *c, Snapshot snapshot)
 {
 	return c->xip != NULL && c->xmin == snapshot->xmin && c->xmax == snapshot->xmax &&
-		c->xcnt == snapshot->xcnt &&
-		(c->xcnt == 0 || memcmp(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId)) == 0);
+		   c->xcnt == snapshot->xcnt &&
+		   (c->xcnt == 0 ||
+			memcmp(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId)) == 0);
 }
 
 /*
@@ -91,7 +92,10 @@ ls_max_running(void)
 	return MaxBackends + NUM_AUXILIARY_PROCS + 2 * max_prepared_xacts + 16;
 }
 
-/* Its COMMIT callback is about to be called, and its XID to be released; if it was prepared, anybody may do the engine's part. */
+/*
+ * Its COMMIT callback is about to be called, and its XID to be released; if it was prepared,
+ * any backend may do the engine's part.
+ */
 static void
 wait_for_callback(uint64 tn)
 {
@@ -105,8 +109,8 @@ wait_for_callback(uint64 tn)
 }
 
 /*
- * Transactions that PostgreSQL has forgotten as aborted but the engine has not undone yet.  Of those that have committed none is
- * active any more when this returns.
+ * Transactions that PostgreSQL has forgotten as aborted but the engine has not undone yet.  Of
+ * those that have committed none is active any more when this returns.
  */
 static uint32
 add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
@@ -237,7 +241,8 @@ ls_snapshot_convert(Snapshot snapshot)
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("leanstore tables cannot be read with a snapshot of type %d",
 							(int) snapshot->snapshot_type),
-					 errhint("Logical decoding and the like are for tables of other access methods.")));
+					 errhint("Logical decoding and the like are for tables of other "
+							 "access methods.")));
 	}
 	other.own_tn = ls_own_tn();
 	other.curcid = InvalidCommandId;

@@ -13,13 +13,13 @@
  *	pg_xact, WAL flushed	 it has committed or aborted for good
  *	ProcArrayRemove			 committed: its effects are visible, all at once.  Aborted: the
  *							 engine's list of active transactions hides them (ls_snapshot.c)
- *	locks are released		 whoever waited goes on
+ *	locks are released		 transactions that waited go on
  *	the engine's end		 after the command, in ProcessUtility
  *
  * No callback tells of the last steps, and the locks go before the engine knows:
- * so whoever meets a prepared transaction that PostgreSQL has ended, ends it in the engine
- * (ls_twophase_settle).  Who does it does not matter, the answer is in pg_xact.  The
- * engine worker looks, too, for when the backend died or did not come by here.
+ * so a backend that meets a prepared transaction that PostgreSQL has ended, ends it in the engine
+ * (ls_twophase_settle).  Which backend does it does not matter, the answer is in pg_xact.  The
+ * engine worker looks, too, for when the backend of the command died or did not come by here.
  */
 #include "postgres.h"
 
@@ -30,7 +30,10 @@
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 
-/* Has the server ended it, and how?  In pg_xact first; visible to all when it has left the process array. */
+/*
+ * Has the server ended it, and how?  In pg_xact first; visible to all when it has left the process
+ * array.
+ */
 static bool
 has_ended(uint64 tn, bool *committed)
 {
@@ -79,7 +82,10 @@ ls_twophase_settle_all(void)
 		(void) ls_twophase_settle(tns[i]);
 }
 
-/* The engine worker is attached only while it has something to do: its own attachment would keep it from stopping the store. */
+/*
+ * The engine worker is attached only while it has something to do: its own attachment would keep it
+ * from stopping the store.
+ */
 void
 ls_twophase_sweep(void)
 {
@@ -94,11 +100,13 @@ ls_twophase_sweep(void)
 
 		if (!has_ended(tns[i], &committed))
 			continue;
-		if (worker == NULL && ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
+		if (worker == NULL &&
+			ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 			return;
 		if (ls_prepared_finish(worker, tns[i], committed, &error) != LS_OK)
 			ereport(LOG,
-					(errmsg("leanstore could not finish prepared transaction %u: %s", ls_tn_to_xid(tns[i]), error.message)));
+					(errmsg("leanstore could not finish prepared transaction %u: %s",
+							ls_tn_to_xid(tns[i]), error.message)));
 	}
 	if (worker != NULL)
 		ls_worker_detach(worker);
@@ -121,6 +129,7 @@ ls_twophase_prepare(ls_worker *worker, uint64 tn)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("maximum number of prepared transactions reached"),
-				 errhint("Increase \"max_prepared_transactions\" (currently %d).", max_prepared_xacts)));
+				 errhint("Increase \"max_prepared_transactions\" (currently %d).",
+						 max_prepared_xacts)));
 	ls_check(status, error, NULL);
 }

@@ -69,18 +69,23 @@ extern ExecutorRun_hook_type ls_shown_below_run;
 
 /* ---- ls_twophase.c: prepared transactions */
 
-/* If tn is a prepared transaction that the server has ended: end it in the engine, too, and say so. */
+/*
+ * If tn is a prepared transaction that the server has ended: end it in the engine, too, and say so.
+ */
 extern bool ls_twophase_settle(uint64 tn);
 
-/* All of them: before a file is worked on as a whole, whose lock a prepared transaction may have held until now. */
+/*
+ * All of them, before a file is worked on as a whole: a prepared transaction may have held the
+ * lock on it until now.
+ */
 extern void ls_twophase_settle_all(void);
 
 /* The same in the engine worker. */
 extern void ls_twophase_sweep(void);
 
 /* ---- ls_commit_note.c: pg_xact after a crash */
-extern void ls_commits_begin(void); /* engine worker, before it lets anybody in */
-extern void ls_commits_note_progress(void); /* engine worker */
+extern void ls_commits_begin(void); /* engine worker, before it lets backends in */
+extern void ls_host_sync_point_advance(void); /* engine worker */
 extern void ls_commits_replay(void);	/* startup process, at the end of replay */
 
 /* ---- ls_pin.c: snapshots that backends have for long, told to the engine exactly */
@@ -144,8 +149,8 @@ ls_locks(Relation rel)
 static inline bool
 ls_locks_reads(Relation rel, Snapshot snapshot)
 {
-	return unlikely(XactIsoLevel == XACT_SERIALIZABLE) && snapshot != NULL && IsMVCCSnapshot(snapshot) &&
-		ls_locks_in(rel);
+	return unlikely(XactIsoLevel == XACT_SERIALIZABLE) && snapshot != NULL &&
+		   IsMVCCSnapshot(snapshot) && ls_locks_in(rel);
 }
 
 /* Rows lo <= row id < hi. */

@@ -13,7 +13,10 @@
 /* Waits until no change that this backend was shown can be taken back by a crash. */
 extern void ls_wait_for_shown(void);
 
-/* As things are, the transaction's commit waits for the engine's log, and so for all that it has been shown. */
+/*
+ * As things are, the transaction's commit waits for the engine's log, and so for all that it has
+ * been shown.
+ */
 extern bool ls_commit_is_awaited(void);
 
 /* ---- ls_shown.c */
@@ -55,7 +58,7 @@ extern void ls_twophase_prepare(ls_worker *worker, uint64 tn);
 extern size_t ls_commit_note_fill(char *note);
 
 /*
- * ---- ls_two_logs.c: the order of commits across PostgreSQL's WAL and the engine's log.
+ * ---- ls_commit_order.c: the order of commits across PostgreSQL's WAL and the engine's log.
  *
  * In one log a commit is durable only with everything before it.  With two, a commit
  * in one log could outlive what it has seen in the other.  So before a commit
@@ -71,16 +74,16 @@ extern size_t ls_commit_note_fill(char *note);
  */
 
 /* PRE_COMMIT, every transaction.  May raise errors and wait. */
-extern void ls_two_logs_before_commit(bool engine_log, bool engine_read);
+extern void ls_commit_order_before_commit(bool engine_log, bool engine_read);
 
 /* COMMIT, ABORT, PREPARE. */
-extern void ls_two_logs_at_eoxact(bool committed);
+extern void ls_commit_order_at_eoxact(bool committed);
 
 /*
  * ---- ls_sequence.c
  *
  * The newest WAL of the sequences that this transaction has asked; log_ahead: it waits for both
- * logs anyway, so log those ahead whose last record has not been flushed yet.
+ * logs anyway, so log those ahead that have a last record not flushed yet.
  */
 extern XLogRecPtr ls_sequences_lsn(bool log_ahead);
 

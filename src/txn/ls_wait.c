@@ -33,8 +33,8 @@ part_of_change(uint64 tn, uint32 seq, bool *known)
 }
 
 /*
- * A savepoint that was released has become part of the one around it: whose rollback
- * ends the wait is the first that is still open.  An ended one has no lock on its XID.
+ * A savepoint that was released has become part of the one around it: the rollback of the
+ * first that is still open ends the wait.  An ended one has no lock on its XID.
  */
 static TransactionId
 open_ancestor(TransactionId part, TransactionId top)

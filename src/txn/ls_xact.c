@@ -5,7 +5,7 @@
  * commit (xact.c, CommitTransaction):
  *
  *	PRE_COMMIT callback		 the other log becomes durable as far as the transaction
- *							 may have seen it (ls_two_logs.c).
+ *							 may have seen it (ls_commit_order.c).
  *							 Only leanstore data written: room in the engine's log.
  *							 PostgreSQL WAL written too, or about to be: harden all as
  *							 prepared(xid) and make PostgreSQL flush its commit record;
@@ -13,8 +13,8 @@
  *	what PostgreSQL waits for	 NOTIFY's lock, a standby: no place in any order is held
  *	RecordTransactionCommit	 without WAL of the transaction's own the commit record is
  *							 written but not flushed
- *	ProcArrayEndTransaction	 effects become visible; who takes a snapshot that sees them
- *							 waits for the COMMIT callback (ls_snapshot.c)
+ *	ProcArrayEndTransaction	 effects become visible; a backend that takes a snapshot that sees
+ *							 them waits for the COMMIT callback (ls_snapshot.c)
  *	COMMIT callback			 the engine's commit record takes its place in the total order,
  *							 behind all that this transaction has seen, before all that see
  *							 it; row waiters go on from here
@@ -79,14 +79,16 @@ ls_writer(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot modify leanstore tables in a callback at the end of a transaction"),
-				 errhint("Put leanstore_am before the library with that callback in \"shared_preload_libraries\".")));
+				 errhint("Put leanstore_am before the library with that callback in "
+						 "\"shared_preload_libraries\".")));
 
 	/* In a subtransaction this gives it an XID of its own, for others to wait on. */
 	xid = GetCurrentTransactionId();
 	if (unlikely(begun_tn == 0))
 	{
 		ls_error	error = {0};
-		uint64		tn = U64FromFullTransactionId(GetTopFullTransactionId()) + ls_store_tn_offset(ls_shared->store);
+		uint64		tn = U64FromFullTransactionId(GetTopFullTransactionId()) +
+					ls_store_tn_offset(ls_shared->store);
 
 		ls_check(ls_txn_begin(w, tn, &error), error, NULL);
 		begun_tn = tn;
@@ -94,7 +96,7 @@ ls_writer(void)
 
 	/*
 	 * Rows carry the top-level transaction only.  A waiter should go on when the
-	 * savepoint that made the change is rolled back, so the engine is told whose it is.
+	 * savepoint that made the change is rolled back, so the engine is told which one it is.
 	 */
 	part = GetCurrentTransactionNestLevel() > 1 ? xid : InvalidTransactionId;
 	if (part != writing_part)
@@ -110,7 +112,7 @@ ls_writer(void)
 static void
 end_of_transaction(bool committed)
 {
-	ls_two_logs_at_eoxact(committed);
+	ls_commit_order_at_eoxact(committed);
 	ls_pin_at_eoxact();
 	ls_mixed_at_eoxact();
 	ls_serializable_at_eoxact();
@@ -181,14 +183,15 @@ static bool
 needs_both_logs(void)
 {
 	return XactLastRecEnd != 0 || callbacks_behind ||
-		(replorigin_session_origin != InvalidRepOriginId && replorigin_session_origin != DoNotReplicateId);
+		   (replorigin_session_origin != InvalidRepOriginId &&
+			replorigin_session_origin != DoNotReplicateId);
 }
 
 static void
 pre_commit(void)
 {
 	ls_mixed_before_commit(begun_tn != 0);
-	ls_two_logs_before_commit(has_engine_log(), ls_engine_was_read);
+	ls_commit_order_before_commit(has_engine_log(), ls_engine_was_read);
 	if (!ls_commit_is_awaited())
 		ls_wait_for_shown();
 	commit_begun = true;
@@ -200,7 +203,7 @@ pre_commit(void)
 	{
 		/*
 		 * The commit record has to be flushed even with synchronous_commit = off:
-		 * whoever sees the effects next may commit through the engine's log
+		 * a transaction that sees the effects next may commit through the engine's log
 		 * alone, and be acknowledged.
 		 */
 		ForceSyncCommit();
@@ -237,13 +240,14 @@ pre_prepare(void)
 		return;
 
 	/*
-	 * COMMIT PREPARED unlinks files without a callback before, so nobody could
+	 * COMMIT PREPARED unlinks files without a callback before, so no backend could
 	 * tell the engine to let go of them in time.
 	 */
 	if (ls_relation_has_pending())
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot PREPARE a transaction that has created, rewritten, truncated or dropped leanstore tables or indexes"),
+				 errmsg("cannot PREPARE a transaction that has created, rewritten, "
+						"truncated or dropped leanstore tables or indexes"),
 				 errhint("Use COMMIT for it; changes of rows can be prepared.")));
 	if (begun_tn == 0)
 		return;
@@ -290,7 +294,7 @@ xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_PREPARE:
 			ls_serializable_before_prepare();
 			ls_mixed_before_commit(begun_tn != 0);
-			ls_two_logs_before_commit(has_engine_log(), ls_engine_was_read);
+			ls_commit_order_before_commit(has_engine_log(), ls_engine_was_read);
 			commit_begun = true;
 			pre_prepare();
 			break;
@@ -366,11 +370,15 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 	}
 }
 
-/* What the server's setting means for heap, too: company is worth waiting for only if somebody is there. */
+/*
+ * What the server's setting means for heap, too: a commit group is worth waiting for only if
+ * other transactions are active.
+ */
 static uint32
 commit_delay(void)
 {
-	return CommitDelay > 0 && enableFsync && MinimumActiveBackends(CommitSiblings) ? CommitDelay : 0;
+	return CommitDelay > 0 && enableFsync && MinimumActiveBackends(CommitSiblings) ? CommitDelay
+																				   : 0;
 }
 
 /* Locks are gone: now wait for durability, the last thing before the client hears of the commit. */
@@ -399,9 +407,12 @@ ls_xact_install_callbacks(void)
 	callbacks_behind = !ls_pg_register_xact_callback(xact_callback);
 	if (callbacks_behind)
 		ereport(LOG,
-				(errmsg("transactions that write leanstore tables will wait for the server's log, too"),
-				 errdetail("A library that was loaded before leanstore_am may write to it when they commit."),
-				 errhint("Put leanstore_am first in \"shared_preload_libraries\" if that library allows.")));
+				(errmsg("transactions that write leanstore tables will wait for the "
+						"server's log, too"),
+				 errdetail("A library that was loaded before leanstore_am may write to it when "
+						   "they commit."),
+				 errhint("Put leanstore_am first in \"shared_preload_libraries\" if that "
+						 "library allows.")));
 	RegisterSubXactCallback(subxact_callback, NULL);
 	RegisterResourceReleaseCallback(release_callback, NULL);
 }

@@ -17,8 +17,8 @@ import outputs
 KINDS = ('order', 'plan', 'listed', 'real')
 
 PLAN = re.compile(r'explain', re.I)
-SIZE = re.compile(r'pg_(total_|table_|indexes_)?(relation|table|indexes)_size|pg_size_pretty|\brelpages\b|\bblks_|_blks\b|'
-                  r'_blks_|\brelallvisible\b|\brelallfrozen\b', re.I)
+SIZE = re.compile(r'pg_(total_|table_|indexes_)?(relation|table|indexes)_size|pg_size_pretty|'
+                  r'\brelpages\b|\bblks_|_blks\b|_blks_|\brelallvisible\b|\brelallfrozen\b', re.I)
 TID = re.compile(r'\(\d+,\d+\)')
 MESSAGE = re.compile(r'\b(ERROR|FATAL|PANIC|WARNING):')
 ACCESS_METHOD = re.compile(r'\b(leanstore_index|leanstore|btree|heap)\b')
@@ -38,7 +38,10 @@ class Difference:
 # ---- exceptions ---------------------------------------------------------------
 
 class Exceptions:
-    """The list of exceptions: paragraphs of a reason and, indented, what it is for: SUITE/TEST[: PATTERN]."""
+    """The list of exceptions: paragraphs of a reason and, indented, what it is for.
+
+    That is SUITE/TEST[: PATTERN].
+    """
 
     def __init__(self, path):
         self.entries = []
@@ -51,7 +54,8 @@ class Exceptions:
                     continue
                 if line[0].isspace():
                     test, _, pattern = text.partition(': ')
-                    self.entries.append((number, text, test, re.compile(pattern, re.I | re.S), reason))
+                    self.entries.append(
+                        (number, text, test, re.compile(pattern, re.I | re.S), reason))
                     complete = True
                 else:
                     reason = text if complete else f'{reason} {text}'
@@ -73,8 +77,12 @@ class Exceptions:
 # ---- one statement ------------------------------------------------------------
 
 def without_names(lines):
-    """The names of access methods do not count, nor the width that they or a value give to a column."""
-    return [re.sub(r'-+', '-', re.sub(r'\s+', ' ', ACCESS_METHOD.sub('am', line))).rstrip() for line in lines]
+    """The names of access methods do not count, nor the width that they give to a column.
+
+    Nor the width that a value gives to one.
+    """
+    return [re.sub(r'-+', '-', re.sub(r'\s+', ' ', ACCESS_METHOD.sub('am', line))).rstrip()
+            for line in lines]
 
 
 def top_level_order_by(statement):
@@ -90,7 +98,8 @@ def top_level_order_by(statement):
     if not found:
         return None
     keys = re.split(r'\b(?:limit|offset|fetch|for)\b|;', found.group(1), flags=re.I)[0]
-    return [re.sub(r'\b(asc|desc|nulls|first|last)\b|\busing\b.*', '', key, flags=re.I).strip() for key in keys.split(',')]
+    return [re.sub(r'\b(asc|desc|nulls|first|last)\b|\busing\b.*', '', key, flags=re.I).strip()
+            for key in keys.split(',')]
 
 
 def keys_of(table, order_by):
@@ -119,14 +128,16 @@ def same_but_for_order(expected, result, statement):
     ours, theirs = outputs.parse_result(result), outputs.parse_result(expected)
 
     def bag(parts):
-        return Counter(line for part in parts
-                       for line in ([part] if isinstance(part, str) else [tuple(part.columns)] + part.rows))
+        return Counter(
+            line for part in parts
+            for line in ([part] if isinstance(part, str) else [tuple(part.columns)] + part.rows))
 
     if bag(ours) != bag(theirs):
         return False
     if order_by is None:
         return True
-    for mine, other in zip(*[[part for part in parts if not is_notice(part)] for parts in (ours, theirs)]):
+    for mine, other in zip(*[[part for part in parts if not is_notice(part)]
+                             for parts in (ours, theirs)]):
         if isinstance(mine, str) or isinstance(other, str):
             if mine != other:
                 return False
@@ -155,7 +166,8 @@ def kind_of(expected, step):
     if messages(expected) == messages(result):
         if PLAN.search(step.statement) or any('QUERY PLAN' in line for line in result):
             return 'plan'
-        if SIZE.search(step.statement) or same_but_for_order(without_tids(expected), without_tids(result), step.statement):
+        if SIZE.search(step.statement) or same_but_for_order(
+                without_tids(expected), without_tids(result), step.statement):
             return 'plan'
     return 'real'
 
@@ -179,6 +191,6 @@ def compare_steps(test, heap, leanstore, exceptions):
         if kind is None:
             continue
         reason = exceptions.reason(test, step) if kind == 'real' else None
-        differences.append(Difference('listed' if reason else kind, test, place, step.statement, expected, step.result,
-                                      reason or ''))
+        differences.append(Difference('listed' if reason else kind, test, place, step.statement,
+                                      expected, step.result, reason or ''))
     return differences, len(where)

@@ -47,7 +47,7 @@ class StatementText:
 
 
 def split_psql(script, output):
-    """Steps of a regression test: one for each line of the script behind which the output has something."""
+    """Steps of a regression test: one for each line of the script with an output behind it."""
     positions = {}
     for number, line in enumerate(output):
         positions.setdefault(line, []).append(number)
@@ -83,7 +83,10 @@ def split_psql(script, output):
 
 
 def copy_data_end(script, number, output, at):
-    """The script's line that ends the COPY data behind `number`; `number` when there are none: psql does not echo them."""
+    """The script's line that ends the COPY data behind `number`.
+
+    `number` when there are none: psql does not echo them.
+    """
     if number + 1 < len(script) and at < len(output) and script[number + 1] == output[at]:
         return number
     try:
@@ -114,7 +117,7 @@ def split_isolation(output):
 
 
 def name_statements(steps):
-    """An event is about the query that stands before its first table, or stood where the step began."""
+    """An event is about the query before its first table, or before the step's beginning."""
     permutation, queries = '', {}
     for step in steps:
         if step.statement:
@@ -147,7 +150,8 @@ def parse_result(lines):
     """What a statement has printed: tables, and all other lines."""
     parts, at = [], 0
     while at < len(lines):
-        if at + 1 < len(lines) and RULE.match(lines[at + 1]) and table_end(lines, at + 2) is not None:
+        if (at + 1 < len(lines) and RULE.match(lines[at + 1]) and
+                table_end(lines, at + 2) is not None):
             end = table_end(lines, at + 2)
             parts.append(Table(list(cells(lines[at])), table_rows(lines[at + 2:end])))
             at = end + 1
@@ -166,7 +170,7 @@ def table_end(lines, at):
 
 
 def table_rows(lines):
-    """Rows as tuples of cells; a line whose cell ends with psql's + goes on in the next one."""
+    """Rows as tuples of cells; a line with a cell that ends with psql's + goes on in the next."""
     rows, row = [], []
     for line in lines:
         row.append(line)

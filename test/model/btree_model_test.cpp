@@ -1,5 +1,6 @@
-// btree_model_test.cpp - random operations on a tree against std::map, with a pool smaller than the data and restarts in between.
-// Each seed draws its own shape of keys and values.  LS_SEED=n runs that seed alone.
+// btree_model_test.cpp - random operations on a tree against std::map, with a pool smaller than the
+// data and restarts in between.  Each seed draws its own shape of keys and values.  LS_SEED=n runs
+// that seed alone.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -24,7 +25,9 @@ constexpr u64 kSeeds = 12;
 class ModelRun {
  public:
   explicit ModelRun(u64 seed)
-      : random_(seed), engine_({.pool_bytes = (40 + random_() % 100) * kPageSize}), logged_(random_() % 2 == 0),
+      : random_(seed),
+        engine_({.pool_bytes = (40 + random_() % 100) * kPageSize}),
+        logged_(random_() % 2 == 0),
         key_shape_(random_() % 5) {
     const u32 longest = key_shape_ == 3 ? kMaxKeyBytes : key_shape_ == 4 ? 300 : 16;
     max_value_ = std::min<u32>(random_() % 3 == 0 ? 3000 : 300, Node::max_value_bytes(longest));
@@ -37,7 +40,8 @@ class ModelRun {
         EngineFixture::Worker worker(engine_, 0);
         TreeUser user(worker.ctx, *engine_.open(worker.ctx, 1, logged_));
         ASSERT_TRUE(test::same(user.scan(), model_)) << "after a restart";
-        for (int step = 0; step < 900 && !::testing::Test::HasFatalFailure(); step++) one(user, step);
+        for (int step = 0; step < 900 && !::testing::Test::HasFatalFailure(); step++)
+          one(user, step);
         BTree::CheckResult result;
         ASSERT_TRUE(user.verify(&result));
         ASSERT_EQ(result.entries, model_.size());
@@ -53,10 +57,14 @@ class ModelRun {
   std::string key() {
     switch (key_shape_) {
       case 0: return test::int_key(random_() % 5000);                       // dense
-      case 1: return test::int_key(random_());                              // spread over everything
-      case 2: return letters(random_() % 12, 3);                            // short, the empty key too
-      case 3: return common_ + letters(random_() % 13, 3);                  // long, different at the end
-      default: return random_() % 2 ? common_ + letters(random_() % 20, 4) : letters(random_() % 40, 26);
+      // spread over everything
+      case 1: return test::int_key(random_());
+      // short, the empty key too
+      case 2: return letters(random_() % 12, 3);
+      // long, different at the end
+      case 3: return common_ + letters(random_() % 13, 3);
+      default:
+        return random_() % 2 ? common_ + letters(random_() % 20, 4) : letters(random_() % 40, 26);
     }
   }
   std::string letters(u64 bytes, u64 alphabet) {
@@ -65,7 +73,8 @@ class ModelRun {
     return s;
   }
   std::string value() {
-    u64 bytes = random_() % 10 == 0 ? random_() % (max_value_ + 1) : random_() % std::min(max_value_ + 1, 120u);
+    u64 bytes = random_() % 10 == 0 ? random_() % (max_value_ + 1)
+                                    : random_() % std::min(max_value_ + 1, 120u);
     return std::string(bytes, static_cast<char>(random_()));
   }
 
@@ -96,7 +105,8 @@ class ModelRun {
     }
   }
 
-  // The leaf around a key and its neighbours to both sides hold what the model holds between their fences.
+  // The leaf around a key and its neighbours to both sides hold what the model holds between their
+  // fences.
   void look_around(TreeUser &user, const std::string &k) {
     alignas(8) u8 page[kPageSize];
     const Node *node = reinterpret_cast<const Node *>(page);
@@ -114,7 +124,8 @@ class ModelRun {
   }
   void check_leaf(const Node *node) {
     auto it = model_.lower_bound(test::as_string(node->lower_fence()));
-    auto end = node->has_upper ? model_.lower_bound(test::as_string(node->upper_fence())) : model_.end();
+    auto end =
+        node->has_upper ? model_.lower_bound(test::as_string(node->upper_fence())) : model_.end();
     ASSERT_EQ(std::distance(it, end), node->count);
     u8 key[kMaxKeyBytes];
     for (u16 i = 0; i < node->count; i++, ++it) {

@@ -1,7 +1,7 @@
 // Each allocation fails once, the n-th for every n: in every function of engine.h that may need
 // memory, and in the engine's threads.
-// Afterwards the store is healthy: its trees verify, nothing is locked, everybody's work goes on,
-// and the rows are those of a model.
+// Afterwards the store is healthy: its trees verify, nothing is locked, the work of all sessions
+// goes on, and the rows are those of a model.
 //
 // A step is a whole piece of a session's work; where a call has failed for want of memory the
 // session rolls back, as a host does.
@@ -46,7 +46,7 @@ class FailingMemoryModelTest : public ::testing::Test {
   FailingMemoryModelTest() : directory_(temp_.path()), config_(small_config(temp_.path())) {
     config_.prepared_slots = 2;
     config_.range_lock_bytes = 1 << 16;
-    config_.commit_notes = true;
+    config_.host_sync_points = true;
     for (u32 relation : {kTable, kIndex, kOther, kBuilt}) directory_.create_file(relation);
   }
   ~FailingMemoryModelTest() override { FailingMemory::disarm(); }
@@ -165,7 +165,8 @@ class FailingMemoryModelTest : public ::testing::Test {
   }
   ls_status insert(const std::string &data, u64 *row) {
     LS_STEP(ls_row_ids(worker_, table_, 1, row, &err_));
-    LS_STEP(ls_row_insert(worker_, table_, *row, cid_++, 0, bytes(data), static_cast<u32>(data.size()), &err_));
+    LS_STEP(ls_row_insert(worker_, table_, *row, cid_++, 0, bytes(data),
+                          static_cast<u32>(data.size()), &err_));
     const std::string key = key_of(*row);
     LS_STEP(ls_index_insert(worker_, index_, table_, as_bytes(key), *row, {}, &err_));
     pending_[*row] = data;
@@ -174,7 +175,8 @@ class FailingMemoryModelTest : public ::testing::Test {
   ls_status insert_some(u32 n) {
     for (u32 i = 0; i < n; i++) {
       u64 row = 0;
-      if (ls_status s = insert(std::string(700, static_cast<char>('a' + i % 26)), &row); s != LS_OK) return s;
+      if (ls_status s = insert(std::string(700, static_cast<char>('a' + i % 26)), &row); s != LS_OK)
+        return s;
     }
     return LS_OK;
   }
@@ -195,7 +197,8 @@ class FailingMemoryModelTest : public ::testing::Test {
     return with_snapshot([&](const ls_snapshot &snapshot) {
       const ls_change change{row, &snapshot, nullptr, cid_++, LS_LOCK_NO_KEY_UPDATE};
       ls_conflict conflict{};
-      LS_STEP(ls_row_update(worker_, table_, &change, bytes(data), static_cast<u32>(data.size()), &conflict, &err_));
+      LS_STEP(ls_row_update(worker_, table_, &change, bytes(data), static_cast<u32>(data.size()),
+                            &conflict, &err_));
       pending_[row] = data;
       return LS_OK;
     });
@@ -231,23 +234,28 @@ class FailingMemoryModelTest : public ::testing::Test {
     u64 n = 0;
     for (auto &[row, data] : rows_) {
       if (n++ % 16 != 0 && !all) continue;
-      ASSERT_EQ(other_->update(table_, row, [](const std::string &old) { return old; }), LS_OK) << other_->err.message;
+      ASSERT_EQ(other_->update(table_, row, [](const std::string &old) { return old; }), LS_OK)
+          << other_->err.message;
     }
     other_->abort();
     if (!all) return;
     ls_check_result result{};
-    for (ls_rel *rel : {table_, index_, other_table_}) EXPECT_EQ(ls_rel_check(worker_, rel, &result, &err_), LS_OK) << err_.message;
+    for (ls_rel *rel : {table_, index_, other_table_})
+      EXPECT_EQ(ls_rel_check(worker_, rel, &result, &err_), LS_OK) << err_.message;
   }
-  void sweep(const char *name, const std::function<ls_status()> &step, const std::function<void()> &before = {}) {
+  void sweep(const char *name, const std::function<ls_status()> &step,
+             const std::function<void()> &before = {}) {
     SCOPED_TRACE(name);
     u64 n = 1;
-    for (bool fired = true; fired && n < kMostAllocations && !::testing::Test::HasFatalFailure(); n = next(n, 64)) {
+    for (bool fired = true; fired && n < kMostAllocations && !::testing::Test::HasFatalFailure();
+         n = next(n, 64)) {
       if (before) before();
       FailingMemory::arm(n);
       const ls_status status = step();
       fired = FailingMemory::disarm();
       // Some can do without: then it may succeed.
-      EXPECT_TRUE(status == LS_OK || (fired && status == LS_NO_MEMORY)) << "allocation " << n << ": " << to_text(status, err_);
+      EXPECT_TRUE(status == LS_OK || (fired && status == LS_NO_MEMORY))
+          << "allocation " << n << ": " << to_text(status, err_);
       SCOPED_TRACE(n);
       expect_rows(false);
     }
@@ -270,83 +278,79 @@ class FailingMemoryModelTest : public ::testing::Test {
   ls_error err_{};
 };
 
-TEST_F(FailingMemoryModelTest, rows_and_transactions) {
-  start();
-  ASSERT_EQ(transaction([&] { return insert_some(200); }), LS_OK) << err_.message;
-  sweep("insert", [&] { return transaction([&] { return insert_some(3); }); }, [&] { cool(); });
-  sweep("insert many", [&] {
-    return transaction([&] {
-      const std::string row(600, 'm');
-      const std::vector<ls_bytes> many(40, as_bytes(row));
-      u64 first = 0;
-      u32 inserted = 0;
-      LS_STEP(ls_row_ids(worker_, table_, 40, &first, &err_));
-      LS_STEP(ls_row_insert_many(worker_, table_, first, 40, cid_++, many.data(), &inserted, &err_));
-      for (u64 i = 0; i < 40; i++) pending_[first + i] = row;
-      return LS_OK;
+// ---- steps: rows and transactions
+
+class FailingMemoryRowsModelTest : public FailingMemoryModelTest {
+ protected:
+  ls_status insert_many() {
+    const std::string row(600, 'm');
+    const std::vector<ls_bytes> many(40, as_bytes(row));
+    u64 first = 0;
+    u32 inserted = 0;
+    LS_STEP(ls_row_ids(worker_, table_, 40, &first, &err_));
+    LS_STEP(ls_row_insert_many(worker_, table_, first, 40, cid_++, many.data(), &inserted, &err_));
+    for (u64 i = 0; i < 40; i++) pending_[first + i] = row;
+    return LS_OK;
+  }
+  ls_status change_rows() {
+    turn_++;
+    for (u64 i = 0; i < 4; i++) {
+      if (ls_status s = update(some_row(turn_ * 37 + i * 11), std::string(650 + turn_ % 50, 'u'));
+          s != LS_OK)
+        return s;
+      if (ls_status s = lock(some_row(turn_ * 5 + i), static_cast<ls_lock_mode>(i)); s != LS_OK)
+        return s;
+    }
+    return remove(some_row(turn_ * 3));
+  }
+  // LS_END: all is done, and to be rolled back.
+  ls_status roll_back_to_savepoint() {
+    if (ls_status s = insert_some(2); s != LS_OK) return s;
+    const u32 savepoint = engine([&] { return ls_txn_savepoint(worker_); });
+    const auto kept = pending_;
+    for (u64 i = 0; i < 5; i++) {
+      if (ls_status s = update(some_row(i * 13), std::string(800, 's')); s != LS_OK) return s;
+    }
+    engine([&] {
+      ls_txn_rollback_to(worker_, savepoint);
+      return 0;
     });
-  }, [&] { cool(); });
-  u64 turn = 0;
-  sweep("update, delete, lock", [&] {
-    return transaction([&] {
-      turn++;
-      for (u64 i = 0; i < 4; i++) {
-        if (ls_status s = update(some_row(turn * 37 + i * 11), std::string(650 + turn % 50, 'u')); s != LS_OK) return s;
-        if (ls_status s = lock(some_row(turn * 5 + i), static_cast<ls_lock_mode>(i)); s != LS_OK) return s;
-      }
-      return remove(some_row(turn * 3));
-    });
-  }, [&] { cool(); });
-  sweep("savepoint and rollback", [&] {
-    const ls_status status = transaction([&] {
-      if (ls_status s = insert_some(2); s != LS_OK) return s;
-      const u32 savepoint = engine([&] { return ls_txn_savepoint(worker_); });
-      const auto kept = pending_;
-      for (u64 i = 0; i < 5; i++) {
-        if (ls_status s = update(some_row(i * 13), std::string(800, 's')); s != LS_OK) return s;
-      }
-      engine([&] {
-        ls_txn_rollback_to(worker_, savepoint);
-        return 0;
-      });
-      pending_ = kept;
-      if (ls_status s = update(some_row(7), std::string(300, 'a')); s != LS_OK) return s;
-      return LS_END;   // roll back
-    });
-    return status == LS_END ? LS_OK : status;
-  }, [&] { cool(); });
-  sweep("speculative, raw", [&] {
-    return transaction([&] {
-      const std::string data(100, 'p');
-      for (bool keep : {true, false}) {
-        u64 row = 0;
-        LS_STEP(ls_row_ids(worker_, table_, 1, &row, &err_));
-        LS_STEP(ls_row_insert(worker_, table_, row, 1, LS_ROW_SPECULATIVE, bytes(data), static_cast<u32>(data.size()), &err_));
-        LS_STEP(ls_row_finish_speculative(worker_, table_, row, cid_++, keep, &err_));
-        if (keep) pending_[row] = data;
-      }
-      u64 row = 0;
-      LS_STEP(ls_row_ids(worker_, other_table_, 1, &row, &err_));
-      ls_row raw{};
-      raw.data = bytes(data);
-      raw.len = static_cast<u32>(data.size());
-      LS_STEP(ls_row_insert_raw(worker_, other_table_, row, &raw, &err_));
-      return LS_OK;
-    });
-  }, [&] { cool(); });
-  sweep("both logs", [&] {
+    pending_ = kept;
+    if (ls_status s = update(some_row(7), std::string(300, 'a')); s != LS_OK) return s;
+    return LS_END;
+  }
+  ls_status insert_speculative(const std::string &data, bool keep) {
+    u64 row = 0;
+    LS_STEP(ls_row_ids(worker_, table_, 1, &row, &err_));
+    LS_STEP(ls_row_insert(worker_, table_, row, 1, LS_ROW_SPECULATIVE, bytes(data),
+                          static_cast<u32>(data.size()), &err_));
+    LS_STEP(ls_row_finish_speculative(worker_, table_, row, cid_++, keep, &err_));
+    if (keep) pending_[row] = data;
+    return LS_OK;
+  }
+  ls_status insert_copied(const std::string &data) {
+    u64 row = 0;
+    LS_STEP(ls_row_ids(worker_, other_table_, 1, &row, &err_));
+    ls_row raw{};
+    raw.data = bytes(data);
+    raw.len = static_cast<u32>(data.size());
+    LS_STEP(ls_row_insert_copied(worker_, other_table_, row, &raw, &err_));
+    return LS_OK;
+  }
+  ls_status commit_in_both_logs() {
     ls_status status = begin();
     if (status == LS_OK) status = insert_some(1);
-    if (status == LS_OK) status = engine([&] { return ls_txn_prepare_commit(worker_, xid_, &err_); });
+    if (status == LS_OK)
+      status = engine([&] { return ls_txn_prepare_commit(worker_, xid_, &err_); });
     if (status == LS_OK) {
       commit();
     } else {
       abort();
     }
     return status;
-  });
-  bool committed = true;
-  sweep("two phases", [&] {
+  }
+  // Committed and rolled back by turns.
+  ls_status end_in_two_phases() {
     ls_status status = begin();
     if (status == LS_OK) status = insert_some(2);
     if (status == LS_OK) status = update(some_row(3), std::string(200, '2'));
@@ -361,50 +365,81 @@ TEST_F(FailingMemoryModelTest, rows_and_transactions) {
     });
     const u64 xid = xid_;
     xid_ = 0;
-    committed = !committed;
+    committed_ = !committed_;
     for (;;) {   // a host comes back to it
-      status = engine([&] { return ls_prepared_finish(worker_, host_->tn(xid), committed, &err_); });
+      status =
+          engine([&] { return ls_prepared_finish(worker_, host_->tn(xid), committed_, &err_); });
       if (status != LS_NO_MEMORY) break;
     }
     host_->end(xid);
-    if (status == LS_OK && committed) rows_ = pending_;
+    if (status == LS_OK && committed_) rows_ = pending_;
     return status;
-  });
+  }
+
+  u64 turn_ = 0;
+  bool committed_ = true;
+};
+
+TEST_F(FailingMemoryRowsModelTest, rows_and_transactions) {
+  start();
+  ASSERT_EQ(transaction([&] { return insert_some(200); }), LS_OK) << err_.message;
+  sweep("insert", [&] { return transaction([&] { return insert_some(3); }); }, [&] { cool(); });
+  sweep("insert many", [&] { return transaction([&] { return insert_many(); }); },
+        [&] { cool(); });
+  sweep("update, delete, lock", [&] { return transaction([&] { return change_rows(); }); },
+        [&] { cool(); });
+  sweep("savepoint and rollback", [&] {
+    const ls_status status = transaction([&] { return roll_back_to_savepoint(); });
+    return status == LS_END ? LS_OK : status;
+  }, [&] { cool(); });
+  sweep("speculative, raw", [&] {
+    return transaction([&] {
+      const std::string data(100, 'p');
+      for (bool keep : {true, false}) {
+        if (ls_status s = insert_speculative(data, keep); s != LS_OK) return s;
+      }
+      return insert_copied(data);
+    });
+  }, [&] { cool(); });
+  sweep("both logs", [&] { return commit_in_both_logs(); });
+  sweep("two phases", [&] { return end_in_two_phases(); });
   stop();
 }
 
-TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
-  start();
-  ASSERT_EQ(transaction([&] { return insert_some(200); }), LS_OK) << err_.message;
-  sweep("scan", [&] {
-    return with_snapshot([&](const ls_snapshot &snapshot) {
-      ls_snapshot with_others = snapshot;
-      const u64 running[] = {snapshot.xmin};
-      with_others.running = running;
-      with_others.n_running = 1;
-      ls_scan *scan = nullptr;
-      LS_STEP(ls_scan_open(worker_, table_, &with_others, 0, LS_MAX_ROW_ID, false, &scan, &err_));
-      ls_status status = LS_OK;
-      const ls_row *rows = nullptr;
-      u32 count = 0;
-      while (status == LS_OK) status = engine([&] { return ls_scan_next(scan, &rows, &count, &err_); });
-      if (status == LS_END) {
-        engine([&] {
-          ls_scan_rescan(scan, 0, LS_MAX_ROW_ID, true);
-          return 0;
-        });
-        status = engine([&] { return ls_scan_fetch(scan, rows_.begin()->first, 1, &rows, &count, &err_); });
-      }
-      ls_scan_close(scan);
-      return status;
-    });
-  }, [&] { cool(); });
-  sweep("index scan", [&] {
+// ---- steps: scans, indexes and the rest
+
+class FailingMemoryIndexModelTest : public FailingMemoryModelTest {
+ protected:
+  ls_status scan_table(const ls_snapshot &snapshot) {
+    ls_snapshot with_others = snapshot;
+    const u64 running[] = {snapshot.xmin};
+    with_others.running = running;
+    with_others.n_running = 1;
+    ls_scan *scan = nullptr;
+    LS_STEP(ls_scan_open(worker_, table_, &with_others, 0, LS_MAX_ROW_ID, false, &scan, &err_));
+    ls_status status = LS_OK;
+    const ls_row *rows = nullptr;
+    u32 count = 0;
+    while (status == LS_OK)
+      status = engine([&] { return ls_scan_next(scan, &rows, &count, &err_); });
+    if (status == LS_END) {
+      engine([&] {
+        ls_scan_rescan(scan, 0, LS_MAX_ROW_ID, true);
+        return 0;
+      });
+      status = engine(
+          [&] { return ls_scan_fetch(scan, rows_.begin()->first, 1, &rows, &count, &err_); });
+    }
+    ls_scan_close(scan);
+    return status;
+  }
+  ls_status scan_index() {
     ls_index_scan *scan = nullptr;
     LS_STEP(ls_index_scan_open(worker_, index_, &scan, &err_));
     ls_index_entry entry{};
     const std::string middle = key_of(rows_.rbegin()->first / 2);
-    ls_status status = engine([&] { return ls_index_scan_range(scan, {}, {nullptr, 0}, false, &err_); });
+    ls_status status =
+        engine([&] { return ls_index_scan_range(scan, {}, {nullptr, 0}, false, &err_); });
     u64 entries = 0;
     while (status == LS_OK) {
       status = engine([&] { return ls_index_scan_next(scan, &entry, &err_); });
@@ -414,38 +449,42 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
       EXPECT_EQ(entries, rows_.size());
       status = engine([&] { return ls_index_scan_seek(scan, as_bytes(middle), &err_); });
     }
-    if (status == LS_OK) status = engine([&] { return ls_index_scan_middle(scan, {}, {nullptr, 0}, &entry, &err_); });
+    if (status == LS_OK)
+      status = engine([&] { return ls_index_scan_middle(scan, {}, {nullptr, 0}, &entry, &err_); });
     ls_index_scan_close(scan);
     return status;
-  }, [&] { cool(); });
-  u64 turn = 0;
-  sweep("unique entries", [&] {
-    return transaction([&] {
-      u64 row = 0, other = 0;
-      if (ls_status s = insert(std::string(50, 'q'), &row); s != LS_OK) return s;
-      const std::string taken = key_of(row);
-      const ls_status status = engine(
-          [&] { return ls_index_insert_unique(worker_, index_, table_, as_bytes(taken), row + 1, {}, nullptr, 0, &other, &err_); });
-      if (status != LS_EXISTS) return status == LS_OK ? LS_INVALID : status;
-      const std::string key = key_of(1'000'000'000 + turn++);
-      LS_STEP(ls_index_insert_unique(worker_, index_, table_, as_bytes(key), row, {}, nullptr, 0, &other, &err_));
-      LS_STEP(ls_index_note_stale(worker_, index_, &err_));
-      ls_index_seen seen{};
-      bool removed = false;
-      LS_STEP(ls_index_look(worker_, index_, as_bytes(key), row, &seen, &err_));
-      LS_STEP(ls_index_remove_seen(worker_, index_, as_bytes(key), row, &seen, &removed, &err_));
-      LS_STEP(ls_index_remove(worker_, index_, as_bytes(key), row, &err_));
-      return LS_OK;
+  }
+  ls_status insert_and_remove_unique() {
+    u64 row = 0, other = 0;
+    if (ls_status s = insert(std::string(50, 'q'), &row); s != LS_OK) return s;
+    const std::string taken = key_of(row);
+    const ls_status status = engine([&] {
+      return ls_index_insert_unique(worker_, index_, table_, as_bytes(taken), row + 1, {}, nullptr,
+                                    0, &other, &err_);
     });
-  }, [&] { cool(); });
-  sweep("sweep", [&] {
+    if (status != LS_EXISTS) return status == LS_OK ? LS_INVALID : status;
+    const std::string key = key_of(1'000'000'000 + turn_++);
+    LS_STEP(ls_index_insert_unique(worker_, index_, table_, as_bytes(key), row, {}, nullptr, 0,
+                                   &other, &err_));
+    LS_STEP(ls_index_note_stale(worker_, index_, &err_));
+    ls_index_seen seen{};
+    bool removed = false;
+    LS_STEP(ls_index_look(worker_, index_, as_bytes(key), row, &seen, &err_));
+    LS_STEP(ls_index_remove_seen(worker_, index_, as_bytes(key), row, &seen, &removed, &err_));
+    LS_STEP(ls_index_remove(worker_, index_, as_bytes(key), row, &err_));
+    return LS_OK;
+  }
+  ls_status sweep_index() {
     ls_index_position position{};
     u64 entries = 0, removed = 0;
     ls_status status = LS_OK;
-    while (status == LS_OK) status = engine([&] { return ls_index_sweep(worker_, index_, table_, 8, &position, &entries, &removed, &err_); });
+    while (status == LS_OK)
+      status = engine([&] {
+        return ls_index_sweep(worker_, index_, table_, 8, &position, &entries, &removed, &err_);
+      });
     return status == LS_END ? LS_OK : status;
-  }, [&] { cool(); });
-  sweep("build", [&] {
+  }
+  ls_status build_index() {
     forget(kBuilt);
     directory_.remove_file(kBuilt);
     directory_.create_file(kBuilt);
@@ -455,7 +494,8 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
     LS_STEP(ls_index_build_open(worker_, built, 90, &build, &err_));
     for (u64 i = 1; i < 300; i++) {
       const std::string entry = key_of(i) + std::string(5, '\0');
-      const ls_status status = engine([&] { return ls_index_build_add(build, as_bytes(entry), {}, &err_); });
+      const ls_status status =
+          engine([&] { return ls_index_build_add(build, as_bytes(entry), {}, &err_); });
       if (status == LS_OK) continue;
       ls_index_build_abandon(build);
       return status;
@@ -464,8 +504,28 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
     ls_check_result result{};
     EXPECT_EQ(ls_rel_check(worker_, built, &result, &err_), LS_OK) << err_.message;
     return LS_OK;
-  });
-  sweep("rows of another store", [&] {
+  }
+
+  u64 turn_ = 0;
+};
+
+TEST_F(FailingMemoryIndexModelTest, scans_and_indexes) {
+  start();
+  ASSERT_EQ(transaction([&] { return insert_some(200); }), LS_OK) << err_.message;
+  sweep("scan", [&] {
+    return with_snapshot([&](const ls_snapshot &snapshot) { return scan_table(snapshot); });
+  }, [&] { cool(); });
+  sweep("index scan", [&] { return scan_index(); }, [&] { cool(); });
+  sweep("unique entries", [&] { return transaction([&] { return insert_and_remove_unique(); }); },
+        [&] { cool(); });
+  sweep("sweep", [&] { return sweep_index(); }, [&] { cool(); });
+  sweep("build", [&] { return build_index(); });
+  stop();
+}
+
+class FailingMemoryRestModelTest : public FailingMemoryModelTest {
+ protected:
+  ls_status read_foreign() {
     ls_foreign *foreign = nullptr;
     const std::string path = HostDirectory::relation_path(kForeign);
     LS_STEP(ls_foreign_open(worker_, path.c_str(), &foreign, &err_));
@@ -477,15 +537,17 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
     }
     ls_foreign_close(foreign);
     return status == LS_END ? LS_OK : status;
-  }, [&] { make_foreign(); });
-  u32 owner = 0;
-  sweep("range locks", [&] {
+  }
+  ls_status lock_ranges() {
     const ls_rel_key tree = relation_key(kIndex);
-    ls_range_owner me{0, ++owner}, holder{};
+    ls_range_owner me{0, ++owner_}, holder{};
     ls_status status = LS_OK;
     for (u64 i = 0; i < 20 && status == LS_OK; i++) {
       const std::string from = key_of(i * 10), to = key_of(i * 10 + 5);
-      status = engine([&] { return ls_range_lock(worker_, &tree, as_bytes(from), as_bytes(to), LS_RANGE_SHARED, me, &holder, &err_); });
+      status = engine([&] {
+        return ls_range_lock(worker_, &tree, as_bytes(from), as_bytes(to), LS_RANGE_SHARED, me,
+                             &holder, &err_);
+      });
     }
     ls_range_info locked[32];
     EXPECT_LE(engine([&] { return ls_range_list(store(), locked, 32); }), 20u);
@@ -495,8 +557,8 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
       return 0;
     });
     return status;
-  });
-  sweep("attach", [&] {
+  }
+  ls_status attach() {
     ls_worker *worker = nullptr;
     LS_STEP(ls_worker_attach(store(), 3, &worker, &err_));
     engine([&] {
@@ -505,8 +567,18 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
       return 0;
     });
     return LS_OK;
-  });
-  sweep("information", [&] {
+  }
+  ls_status scan_log(const ls_stats &stats) {
+    ls_log_scan *log = nullptr;
+    LS_STEP(ls_log_scan_open(store(), stats.log_redo_position, stats.log_position, &log, &err_));
+    ls_log_item item{};
+    ls_status status = LS_OK;
+    while (status == LS_OK) status = engine([&] { return ls_log_scan_next(log, &item, &err_); });
+    ls_log_scan_close(log);
+    // Truncated meanwhile: no round begins there any more.
+    return status == LS_END || status == LS_CORRUPT ? LS_OK : status;
+  }
+  ls_status inspect() {
     ls_rel_info info{};
     LS_STEP(ls_rel_get_info(worker_, table_, &info, &err_));
     ls_check_result result{};
@@ -518,22 +590,28 @@ TEST_F(FailingMemoryModelTest, scans_indexes_and_the_rest) {
       return 0;
     });
     const u64 position = engine([&] { return ls_commits_position(store()); });
-    LS_STEP(ls_commits_note(store(), position, &err_));
-    ls_log_scan *log = nullptr;
-    LS_STEP(ls_log_scan_open(store(), stats.log_redo_position, stats.log_position, &log, &err_));
-    ls_log_item item{};
-    ls_status status = LS_OK;
-    while (status == LS_OK) status = engine([&] { return ls_log_scan_next(log, &item, &err_); });
-    ls_log_scan_close(log);
-    // Truncated meanwhile: no round begins there any more.
-    return status == LS_END || status == LS_CORRUPT ? LS_OK : status;
-  });
-  sweep("close the database", [&] {
+    LS_STEP(ls_host_sync_point(store(), position, &err_));
+    return scan_log(stats);
+  }
+  ls_status close_database() {
     const ls_status status = engine([&] { return ls_database_close(worker_, 5, &err_); });
     FailingMemory::disarm();
     EXPECT_EQ(open_all(), LS_OK) << err_.message;
     return status;
-  }, [&] { ASSERT_EQ(transaction([&] { return insert_some(2); }), LS_OK) << err_.message; });
+  }
+
+  u32 owner_ = 0;
+};
+
+TEST_F(FailingMemoryRestModelTest, foreign_rows_range_locks_and_the_rest) {
+  start();
+  ASSERT_EQ(transaction([&] { return insert_some(200); }), LS_OK) << err_.message;
+  sweep("rows of another store", [&] { return read_foreign(); }, [&] { make_foreign(); });
+  sweep("range locks", [&] { return lock_ranges(); });
+  sweep("attach", [&] { return attach(); });
+  sweep("information", [&] { return inspect(); });
+  sweep("close the database", [&] { return close_database(); },
+        [&] { ASSERT_EQ(transaction([&] { return insert_some(2); }), LS_OK) << err_.message; });
   stop();
 }
 
@@ -554,8 +632,12 @@ TEST_F(FailingMemoryModelTest, starts_and_stops) {
           Session a(life.store(), &host, 0), b(life.store(), &host, 1);
           u64 row = 0;
           for (Session *s : {&b, &a}) ASSERT_EQ(s->begin(), LS_OK);
-          ASSERT_EQ(b.insert_many(b.open(kTable), std::vector<std::string>(30, std::string(500, 'b')), &row), LS_OK);
-          ASSERT_EQ(a.insert_many(a.open(kTable), std::vector<std::string>(20, std::string(500, 'a')), &row), LS_OK);
+          ASSERT_EQ(b.insert_many(b.open(kTable),
+                                  std::vector<std::string>(30, std::string(500, 'b')), &row),
+                    LS_OK);
+          ASSERT_EQ(a.insert_many(a.open(kTable),
+                                  std::vector<std::string>(20, std::string(500, 'a')), &row),
+                    LS_OK);
           a.commit();
           if (!clean) die_at_once();
         }
@@ -569,10 +651,12 @@ TEST_F(FailingMemoryModelTest, starts_and_stops) {
         const ls_status status = engine([&] { return life.recover(next_xid_); });
         if (status == LS_OK) {
           const ls_status stopped = engine([&] { return life.shutdown(); });
-          EXPECT_TRUE(stopped == LS_OK || (FailingMemory::fired() && stopped == LS_NO_MEMORY)) << to_text(stopped, life.err);
+          EXPECT_TRUE(stopped == LS_OK || (FailingMemory::fired() && stopped == LS_NO_MEMORY))
+              << to_text(stopped, life.err);
         }
         fired = FailingMemory::disarm();
-        EXPECT_TRUE(status == LS_OK || (fired && status == LS_NO_MEMORY)) << n << ": " << to_text(status, life.err);
+        EXPECT_TRUE(status == LS_OK || (fired && status == LS_NO_MEMORY))
+            << n << ": " << to_text(status, life.err);
       }
       next_xid_ += 1000;
     }
@@ -592,7 +676,8 @@ TEST_F(FailingMemoryModelTest, the_threads_of_the_engine) {
   config_.buffer_pool_bytes = 128 * 4096;
   start();
   ASSERT_EQ(transaction([&] { return insert_some(300); }), LS_OK) << err_.message;
-  for (const char *thread : {"ls committer", "ls log segment", "ls provider", "ls checkpointer", "ls cleaner"}) {
+  for (const char *thread :
+       {"ls committer", "ls log segment", "ls provider", "ls checkpointer", "ls cleaner"}) {
     SCOPED_TRACE(thread);
     u64 n = 1;
     for (bool fired = true; fired && n < kMostAllocations; n = next(n, 8)) {
@@ -601,7 +686,10 @@ TEST_F(FailingMemoryModelTest, the_threads_of_the_engine) {
         ASSERT_EQ(transaction([&] { return insert_some(4); }), LS_OK) << err_.message;
         ASSERT_EQ(transaction([&] {
           for (u64 k = 0; k < 10; k++) {
-            if (ls_status s = update(some_row(k * 31 + n), std::string(600, static_cast<char>('A' + i))); s != LS_OK) return s;
+            if (ls_status s =
+                    update(some_row(k * 31 + n), std::string(600, static_cast<char>('A' + i)));
+                s != LS_OK)
+              return s;
           }
           return remove(some_row(n * 7));
         }), LS_OK) << err_.message;

@@ -1,5 +1,6 @@
-// Random operations on an index against a sorted map: insertions with and without a look at equal keys, removals, ranges in both
-// directions with turns and jumps, builds, restarts; keys of every length and with common prefixes, payloads up to the limit.
+// Random operations on an index against a sorted map: insertions with and without a look at equal
+// keys, removals, ranges in both directions with turns and jumps, builds, restarts; keys of every
+// length and with common prefixes, payloads up to the limit.
 //
 // One thread, so a seed repeats a failure: LS_SEED=<n>.
 #include <random>
@@ -32,7 +33,9 @@ class IndexModel {
     switch (shape_) {
       case 0: return number_key(roll(3000));
       case 1: return text_key(std::string(roll(20), 'a') + std::to_string(roll(200)));
-      case 2: return text_key(std::string(roll(3) * 400, 'b') + std::string(roll(40), 'c') + std::to_string(roll(1000)));
+      case 2:
+        return text_key(std::string(roll(3) * 400, 'b') + std::string(roll(40), 'c') +
+                        std::to_string(roll(1000)));
       default: {  // the longest there are, and the shortest
         if (roll(2)) return text_key(std::string(1, static_cast<char>('a' + roll(26))));
         std::string key(LS_MAX_KEY_BYTES, static_cast<char>('a' + roll(26)));
@@ -41,7 +44,9 @@ class IndexModel {
       }
     }
   }
-  u64 any_row_id() { return shape_ == 1 ? roll(400) : roll(20) == 0 ? LS_MAX_ROW_ID - roll(9) : roll(5000); }
+  u64 any_row_id() {
+    return shape_ == 1 ? roll(400) : roll(20) == 0 ? LS_MAX_ROW_ID - roll(9) : roll(5000);
+  }
   std::string any_payload(const std::string &key) {
     const u32 most = ls_index_max_payload(static_cast<u32>(key.size()));
     switch (roll(shape_ == 0 ? 40 : 6)) {
@@ -78,7 +83,8 @@ class IndexModel {
     const u64 row_id = any_row_id();
     const std::string payload = any_payload(key);
     const bool there = model_.contains(entry_of(key, row_id));
-    EXPECT_EQ(session_->add(key, row_id, payload), there ? LS_EXISTS : LS_OK) << session_->err.message;
+    EXPECT_EQ(session_->add(key, row_id, payload), there ? LS_EXISTS : LS_OK)
+        << session_->err.message;
     if (!there) model_[entry_of(key, row_id)] = payload;
   }
 
@@ -86,7 +92,8 @@ class IndexModel {
     const std::string key = any_key();
     const u64 row_id = any_row_id();
     std::vector<u64> equal, ignore;
-    for (auto at = model_.lower_bound(entry_of(key, 0)); at != model_.end() && at->first <= entry_of(key, LS_MAX_ROW_ID); ++at) {
+    for (auto at = model_.lower_bound(entry_of(key, 0));
+         at != model_.end() && at->first <= entry_of(key, LS_MAX_ROW_ID); ++at) {
       equal.push_back(row_id_of(at->first));
     }
     const bool all = roll(2);
@@ -96,10 +103,12 @@ class IndexModel {
     std::shuffle(ignore.begin(), ignore.end(), random_);
     bool conflict = ignore.size() < equal.size() || model_.contains(entry_of(key, row_id));
     u64 other = 0;
-    EXPECT_EQ(session_->add_unique(key, row_id, ignore, &other), conflict ? LS_EXISTS : LS_OK) << session_->err.message;
+    EXPECT_EQ(session_->add_unique(key, row_id, ignore, &other), conflict ? LS_EXISTS : LS_OK)
+        << session_->err.message;
     if (conflict) {
       EXPECT_TRUE(model_.contains(entry_of(key, other)));
-      EXPECT_TRUE(other == row_id || std::find(ignore.begin(), ignore.end(), other) == ignore.end());
+      EXPECT_TRUE(other == row_id ||
+                  std::find(ignore.begin(), ignore.end(), other) == ignore.end());
     } else {
       model_[entry_of(key, row_id)] = "";
     }
@@ -118,7 +127,8 @@ class IndexModel {
     auto at = model_.lower_bound(any_bound());
     for (u64 n = roll(400); n > 0 && at != model_.end(); n--) at = remove_at(at);
   }
-  std::map<std::string, std::string>::iterator remove_at(std::map<std::string, std::string>::iterator at) {
+  std::map<std::string, std::string>::iterator remove_at(
+      std::map<std::string, std::string>::iterator at) {
     LS_EXPECT_OK(session_->take_away(key_of(at->first), row_id_of(at->first)));
     return model_.erase(at);
   }
@@ -143,8 +153,9 @@ class IndexModel {
       } else if (roll(30) == 0) {
         const std::string position = any_bound();
         scan.seek(position);
-        auto reached = std::find_if(list.begin(), list.end(),
-                                    [&](const Entry &e) { return entry_of(e.key, e.row_id) >= position; });
+        auto reached = std::find_if(list.begin(), list.end(), [&](const Entry &e) {
+          return entry_of(e.key, e.row_id) >= position;
+        });
         at = reached - list.begin();
         on = reached != list.end() && entry_of(reached->key, reached->row_id) == position;
       }
@@ -166,8 +177,10 @@ class IndexModel {
       model_.try_emplace(entry_of(key, any_row_id()), any_payload(key));
     }
     ls_index_build *build = nullptr;
-    LS_ASSERT_OK(ls_index_build_open(session_->worker(), session_->index, static_cast<u32>(10 + roll(91)), &build, &err));
-    for (auto &[entry, payload] : model_) LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry), to_bytes(payload), &err));
+    LS_ASSERT_OK(ls_index_build_open(session_->worker(), session_->index,
+                                     static_cast<u32>(10 + roll(91)), &build, &err));
+    for (auto &[entry, payload] : model_)
+      LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry), to_bytes(payload), &err));
     LS_ASSERT_OK(ls_index_build_finish(build, &err));
   }
 

@@ -1,12 +1,14 @@
-// interleavings.hpp - runs a few threads in every order there is, one step of an atomic variable at a time.
+// interleavings.hpp - runs a few threads in every order there is, one step of an atomic variable at
+// a time.
 //
-// The threads are fibers of one real thread; they change only where one of them uses a ModelAtomic with an order other than
-// relaxed (relaxed ones are private, or may see anything anyway).  All orders are tried, depth first, in which no thread is
-// interrupted more often than the bound says: a thread that ends, or yields, is no interruption.  Each run begins anew, with the
-// state that the caller sets up.
+// The threads are fibers of one real thread; they change only where one of them uses a ModelAtomic
+// with an order other than relaxed (relaxed ones are private, or may see anything anyway).  All
+// orders are tried, depth first, in which no thread is interrupted more often than the bound says:
+// a thread that ends, or yields, is no interruption.  Each run begins anew, with the state that the
+// caller sets up.
 //
-// What it does not see: reorderings weaker than sequential consistency.  Code checked by it uses that order (or the thread
-// sanitizer sees the rest).
+// What it does not see: reorderings weaker than sequential consistency.  Code checked by it uses
+// that order (or the thread sanitizer sees the rest).
 #pragma once
 #include <ucontext.h>
 
@@ -49,7 +51,8 @@ class Interleavings {
       if (!failure_.empty()) {
         result.failure = failure_ + " (schedule:";
         for (const Choice &c : choices_)
-          if (c.taken) result.failure += " " + std::to_string(c.step) + ">" + std::to_string(c.taken);
+          if (c.taken)
+            result.failure += " " + std::to_string(c.step) + ">" + std::to_string(c.taken);
         result.failure += ")";
         break;
       }
@@ -147,7 +150,8 @@ class Interleavings {
     return choices_[position_++].taken;
   }
   bool next_schedule() {
-    while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().count) choices_.pop_back();
+    while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().count)
+      choices_.pop_back();
     if (choices_.empty()) return false;
     choices_.back().taken++;
     return true;
@@ -162,7 +166,7 @@ class Interleavings {
     }
   }
 
-  // Change the stack.  `ended`: nobody comes back to this one.
+  // Change the stack.  `ended`: no fiber comes back to this one.
 #if defined(__SANITIZE_ADDRESS__)
   void starting(void **save, u32 to) {
     if (to == kNobody)
@@ -219,13 +223,26 @@ struct ModelAtomics {
     constexpr Atomic(T value = {}) : value_(value) {}
     Atomic(const Atomic &) = delete;
     Atomic &operator=(const Atomic &) = delete;
-    T load(std::memory_order order = std::memory_order_seq_cst) const { return step(order), value_; }
-    void store(T value, std::memory_order order = std::memory_order_seq_cst) { step(order), value_ = value; }
-    T exchange(T value, std::memory_order order = std::memory_order_seq_cst) { return step(order), std::exchange(value_, value); }
-    T fetch_add(T n, std::memory_order order = std::memory_order_seq_cst) { return step(order), std::exchange(value_, value_ + n); }
-    T fetch_sub(T n, std::memory_order order = std::memory_order_seq_cst) { return step(order), std::exchange(value_, value_ - n); }
-    T fetch_or(T n, std::memory_order order = std::memory_order_seq_cst) { return step(order), std::exchange(value_, value_ | n); }
-    bool compare_exchange_strong(T &expected, T desired, std::memory_order order = std::memory_order_seq_cst) {
+    T load(std::memory_order order = std::memory_order_seq_cst) const {
+      return step(order), value_;
+    }
+    void store(T value, std::memory_order order = std::memory_order_seq_cst) {
+      step(order), value_ = value;
+    }
+    T exchange(T value, std::memory_order order = std::memory_order_seq_cst) {
+      return step(order), std::exchange(value_, value);
+    }
+    T fetch_add(T n, std::memory_order order = std::memory_order_seq_cst) {
+      return step(order), std::exchange(value_, value_ + n);
+    }
+    T fetch_sub(T n, std::memory_order order = std::memory_order_seq_cst) {
+      return step(order), std::exchange(value_, value_ - n);
+    }
+    T fetch_or(T n, std::memory_order order = std::memory_order_seq_cst) {
+      return step(order), std::exchange(value_, value_ | n);
+    }
+    bool compare_exchange_strong(T &expected, T desired,
+                                 std::memory_order order = std::memory_order_seq_cst) {
       step(order);
       if (value_ != expected) {
         expected = value_;

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "btree/node_pack.hpp"
+#include "btree/node_shuffle.hpp"
 #include "btree/stored_page.hpp"
 #include "btree/tree_redo.hpp"
 #include "model/damage.hpp"
@@ -149,10 +149,10 @@ class NodeUser {
   }
 
   void pack(const Node *node) {
-    std::vector<u8> arranged(kMostArrangedBytes);
-    arranged.resize(arrange_leaf(reinterpret_cast<const u8 *>(node), arranged.data()));
+    std::vector<u8> shuffled(kMostShuffledBytes);
+    shuffled.resize(shuffle_leaf(reinterpret_cast<const u8 *>(node), shuffled.data()));
     const auto back = std::make_unique<PageBuffer>();
-    ASSERT_TRUE(restore_leaf(arranged, back->bytes));
+    ASSERT_TRUE(unshuffle_leaf(shuffled, back->bytes));
   }
 
   void divide(const Node *node) {
@@ -193,9 +193,9 @@ TEST(NodeDamage, a_page_is_refused_or_can_be_used) {
       for (u32 round = 0; round < 10 && !::testing::Test::HasFatalFailure(); round++) {
         const auto page = copy_of(sound.node());
         damage.page(page->bytes);
-        std::vector<u8> arranged(kMostArrangedBytes);
-        (void)arrange_leaf(page->bytes,
-                           arranged.data());  // of one that was damaged after it was read
+        std::vector<u8> shuffled(kMostShuffledBytes);
+        (void)shuffle_leaf(page->bytes,
+                           shuffled.data());  // of one that was damaged after it was read
         const PageKind kind = page->node()->header.kind;
         if (stored_page_fault(page->bytes, 100) ||
             (kind != PageKind::kLeaf && kind != PageKind::kInner)) {

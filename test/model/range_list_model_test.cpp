@@ -1,5 +1,6 @@
-// The lock-free list of ranges in every order of its steps (interleavings.hpp), for three threads: never two conflicting grants,
-// first come first served, nothing lost.  LS_INTERRUPTIONS=2 looks deeper (a minute in a release build), 3 for hours.
+// The lock-free list of ranges in every order of its steps (interleavings.hpp), for three threads:
+// never two conflicting grants, first come first served, nothing lost.  LS_INTERRUPTIONS=2 looks
+// deeper (a minute in a release build), 3 for hours.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +13,8 @@
 namespace ls::test {
 namespace {
 
-// Cells come back as soon as they may: each one that is retired tries to end the epoch, and goes to who asks next.
+// Cells come back as soon as they may: each one that is retired tries to end the epoch, and goes to
+// the session that asks next.
 struct Supplier : ModelAtomics {
   static constexpr u32 kCellBatch = 1, kAdvanceEvery = 1;
 };
@@ -30,7 +32,9 @@ struct Ask {
 };
 
 RangeBounds bounds_of(const Ask &ask) {
-  auto key = [](const char *text) { return range_key(reinterpret_cast<const u8 *>(text), static_cast<u32>(std::strlen(text))); };
+  auto key = [](const char *text) {
+    return range_key(reinterpret_cast<const u8 *>(text), static_cast<u32>(std::strlen(text)));
+  };
   return {{1, 1}, key(ask.from), key(ask.to), false};
 }
 
@@ -39,7 +43,9 @@ class World {
  public:
   World() {
     std::memset(cells_.get(), 0, (kCells + 1) * kRangeCellBytes);
-    memory_.cells = reinterpret_cast<u8 *>((reinterpret_cast<uintptr_t>(cells_.get()) + 63) / 64 * 64) - kRangeCellBytes;
+    memory_.cells =
+        reinterpret_cast<u8 *>((reinterpret_cast<uintptr_t>(cells_.get()) + 63) / 64 * 64) -
+        kRangeCellBytes;
     memory_.cell_count = kCells;
     memory_.slot_count = kSlots;
     memory_.slots = slots_;
@@ -56,7 +62,8 @@ class World {
   // A thread's, or the setup's, view.
   class Session {
    public:
-    Session(World &world, u32 slot, u32 owner) : world_(world), memory_(world.memory_, slot), list_(world.list_, memory_), owner_(owner) {
+    Session(World &world, u32 slot, u32 owner)
+        : world_(world), memory_(world.memory_, slot), list_(world.list_, memory_), owner_(owner) {
       reserve();
     }
     // Ask; a request that has to wait stays in the list.
@@ -68,10 +75,10 @@ class World {
       List::Start start;
       if (ask.looks_first) start = list_.scan_to_place(b, [](Node *) { return true; });
       Node *n = list_.make(b, ask.mode, {owner_, 1});
-      List::Tower *landmark = list_.insert(n, b, ask.height, start);
-      if (!landmark) Interleavings::fail("out of cells");
+      List::Tower *index_node = list_.insert(n, b, ask.height, start);
+      if (!index_node) Interleavings::fail("out of cells");
       Held *h = world_.add({owner_, ask, n, false});
-      again(h, begin, landmark);
+      again(h, begin, index_node);
       memory_.leave();
       return h;
     }
@@ -84,9 +91,10 @@ class World {
     void release(Held *h) {
       world_.forget(h);
       memory_.enter();
-      const bool landmark = h->node->tower != nullptr;
+      const bool index_node = h->node->tower != nullptr;
       list_.remove(h->node);
-      if (!landmark) world_.check_unlinked(h->node);   // its cell does not come back before we leave
+      // its cell does not come back before this session leaves
+      if (!index_node) world_.check_unlinked(h->node);
       memory_.leave();
     }
     // What the list must not do: the node keeps its incarnation when it is taken out.
@@ -96,13 +104,13 @@ class World {
       release(h);
       n->life.store(life & ~kAlive, std::memory_order_relaxed);
     }
-    // The landmarks that are left of what was released go, too.
+    // The index nodes that are left of what was released go, too.
     void forget_vacant() {
       memory_.enter();
       list_.forget_vacant();
       memory_.leave();
     }
-    // One wide node in place of others, as RangeLocks does.  counted: with L6.
+    // One wide node in place of others, as RangeLocks does.  counted: with LIST-6.
     void replace(const Ask &wide, std::initializer_list<Held *> parts, bool counted) {
       Held *h = lock(wide);
       if (!h->granted) Interleavings::fail("a range that is held in parts was not granted");
@@ -128,13 +136,13 @@ class World {
     }
 
    private:
-    // As many as any request here needs: a node, a tower, and some for covers.
+    // As many as any request here needs: a node, a tower, and some for span lists.
     void reserve() {
       if (!memory_.reserve(4)) Interleavings::fail("no cells");
     }
-    bool again(Held *h, u64 begin, List::Tower *landmark) {
+    bool again(Held *h, u64 begin, List::Tower *index_node) {
       RangeOwner holder;
-      if (list_.decide(h->node, bounds_of(h->ask), &holder, landmark)) {
+      if (list_.decide(h->node, bounds_of(h->ask), &holder, index_node)) {
         world_.check_order(h, begin);
         world_.grant(h);
       } else {
@@ -153,7 +161,9 @@ class World {
 
   // What is retired cannot be reached any more.
   void check_unlinked(const Node *n) {
-    auto next = [](const Node &at) { return reinterpret_cast<Node *>(at.next.load(std::memory_order_relaxed) & ~kRemoved); };
+    auto next = [](const Node &at) {
+      return reinterpret_cast<Node *>(at.next.load(std::memory_order_relaxed) & ~kRemoved);
+    };
     for (const Node *at = next(list_.head); at; at = next(*at))
       if (at == n) return Interleavings::fail("retired and still linked");
   }
@@ -188,18 +198,22 @@ class World {
     h->granted = true;
     for (size_t i = 0; i < count_; i++)
       if (held_[i].owner != kGone && held_[i].granted && conflict(held_[i], *h))
-        Interleavings::fail(std::string("both held: ") + held_[i].ask.from + ".." + held_[i].ask.to + " and " + h->ask.from + ".." + h->ask.to);
+        Interleavings::fail(std::string("both held: ") + held_[i].ask.from + ".." +
+                            held_[i].ask.to + " and " + h->ask.from + ".." + h->ask.to);
   }
-  // Nobody who was queued before this request was made waits still, unless for its owner.
+  // No request that was queued before this one was made waits still, unless for this one's owner.
   void check_order(Held *h, u64 begin) {
     if (queued_at_[h - held_] != ~u64{0}) return;   // it was queued itself
     for (size_t i = 0; i < count_; i++) {
       const Held &other = held_[i];
-      if (other.owner == kGone || other.granted || !conflict(other, *h) || queued_at_[i] > begin) continue;
+      if (other.owner == kGone || other.granted || !conflict(other, *h) || queued_at_[i] > begin)
+        continue;
       bool waits_for_us = false;
       for (size_t j = 0; j < count_; j++)
-        waits_for_us = waits_for_us || (held_[j].owner == h->owner && held_[j].granted && conflict(held_[j], other));
-      if (!waits_for_us) Interleavings::fail(std::string("passed: ") + other.ask.from + " by " + h->ask.from);
+        waits_for_us = waits_for_us || (held_[j].owner == h->owner && held_[j].granted &&
+                                        conflict(held_[j], other));
+      if (!waits_for_us)
+        Interleavings::fail(std::string("passed: ") + other.ask.from + " by " + h->ask.from);
     }
   }
   void forget(Held *h) { h->owner = kGone; }
@@ -233,14 +247,17 @@ class RangeListModel : public ::testing::Test {
   };
   using Thread = std::function<void(Session &, Scene &)>;
 
-  Interleavings::Result explore(const std::function<void(Scene &)> &prepare, const std::vector<Thread> &threads, u32 interruptions = 1) {
-    if (const char *more = std::getenv("LS_INTERRUPTIONS")) interruptions = static_cast<u32>(std::atoi(more));
+  Interleavings::Result explore(const std::function<void(Scene &)> &prepare,
+                                const std::vector<Thread> &threads, u32 interruptions = 1) {
+    if (const char *more = std::getenv("LS_INTERRUPTIONS"))
+      interruptions = static_cast<u32>(std::atoi(more));
     std::unique_ptr<Scene> scene;
     Interleavings all(interruptions, std::getenv("LS_INTERRUPTIONS") ? ~u64{0} : 400'000);
     auto result = all.explore(
         [&] {
           scene = std::make_unique<Scene>();
-          for (u32 t = 0; t < threads.size(); t++) scene->sessions.push_back(std::make_unique<Session>(scene->world, t, t));
+          for (u32 t = 0; t < threads.size(); t++)
+            scene->sessions.push_back(std::make_unique<Session>(scene->world, t, t));
           prepare(*scene);
           std::vector<Interleavings::Body> bodies;
           for (u32 t = 0; t < threads.size(); t++)
@@ -248,8 +265,9 @@ class RangeListModel : public ::testing::Test {
           return bodies;
         },
         [&] { scene->world.check_end(); });
-    std::printf("%llu interleavings, %llu steps, at most %u interruptions%s\n", (unsigned long long)result.runs,
-                (unsigned long long)result.steps, interruptions, result.complete ? ": all" : "");
+    std::printf("%llu interleavings, %llu steps, at most %u interruptions%s\n",
+                (unsigned long long)result.runs, (unsigned long long)result.steps, interruptions,
+                result.complete ? ": all" : "");
     return result;
   }
 
@@ -259,7 +277,8 @@ class RangeListModel : public ::testing::Test {
       if (h->granted || s.retry(h)) s.release(h);
     };
   }
-  // Again and again, so that cells come back; every second time as a landmark, of which only the last is left in the list.
+  // Again and again, so that cells come back; every second time as an index node, of which only the
+  // last is left in the list.
   static Thread come_and_go(Ask ask, u32 times) {
     return [ask, times](Session &s, Scene &) {
       for (u32 i = 0; i < times; i++) {
@@ -272,39 +291,47 @@ class RangeListModel : public ::testing::Test {
   static void nothing(Scene &) {}
 };
 
+// LIST-2, LIST-4
 TEST_F(RangeListModel, three_requests_for_one_key) {
-  auto r = explore(nothing, {take_and_give_back({"b", "c", kRangeExclusive}), take_and_give_back({"b", "c", kRangeExclusive}),
+  auto r = explore(nothing, {take_and_give_back({"b", "c", kRangeExclusive}),
+                             take_and_give_back({"b", "c", kRangeExclusive}),
                              take_and_give_back({"b", "c", kRangeShared})});
   EXPECT_EQ(r.failure, "");
 }
 
 TEST_F(RangeListModel, ranges_that_overlap_from_different_places) {
-  auto r = explore(nothing, {take_and_give_back({"b", "e", kRangeExclusive}), take_and_give_back({"d", "f", kRangeExclusive}),
+  auto r = explore(nothing, {take_and_give_back({"b", "e", kRangeExclusive}),
+                             take_and_give_back({"d", "f", kRangeExclusive}),
                              take_and_give_back({"a", "h", kRangeShared})});
   EXPECT_EQ(r.failure, "");
 }
 
-TEST_F(RangeListModel, a_landmark_comes_under_a_wide_range) {
-  auto r = explore(nothing, {take_and_give_back({"a", "h", kRangeShared}), take_and_give_back({"c", "d", kRangeShared, 1}),
+// LIST-1
+TEST_F(RangeListModel, a_index_node_comes_under_a_wide_range) {
+  auto r = explore(nothing, {take_and_give_back({"a", "h", kRangeShared}),
+                             take_and_give_back({"c", "d", kRangeShared, 1}),
                              take_and_give_back({"e", "f", kRangeExclusive})});
   EXPECT_EQ(r.failure, "");
 }
 
-TEST_F(RangeListModel, two_landmarks_at_once) {
-  auto r = explore(nothing, {take_and_give_back({"a", "h", kRangeExclusive}), take_and_give_back({"c", "f", kRangeShared, 2}),
+TEST_F(RangeListModel, two_index_nodes_at_once) {
+  auto r = explore(nothing, {take_and_give_back({"a", "h", kRangeExclusive}),
+                             take_and_give_back({"c", "f", kRangeShared, 2}),
                              take_and_give_back({"d", "e", kRangeExclusive, 1})});
   EXPECT_EQ(r.failure, "");
 }
 
-// Who meets another at a link becomes a landmark, by chance.
-TEST_F(RangeListModel, landmarks_where_two_write_to_one_link) {
-  auto r = explore([](Scene &s) { s.before.push_back(s.sessions[2]->lock({"b", "e", kRangeShared})); },
-                   {take_and_give_back({"c", "d", kRangeShared, List::kByChance}), take_and_give_back({"d", "e", kRangeShared, List::kByChance}),
-                    take_and_give_back({"a", "d", kRangeExclusive, List::kByChance})});
+// A node that meets another at a link when it is inserted becomes an index node, by chance.
+TEST_F(RangeListModel, index_nodes_where_two_write_to_one_link) {
+  auto r =
+      explore([](Scene &s) { s.before.push_back(s.sessions[2]->lock({"b", "e", kRangeShared})); },
+              {take_and_give_back({"c", "d", kRangeShared, List::kByChance}),
+               take_and_give_back({"d", "e", kRangeShared, List::kByChance}),
+               take_and_give_back({"a", "d", kRangeExclusive, List::kByChance})});
   EXPECT_EQ(r.failure, "");
 }
 
-TEST_F(RangeListModel, a_landmark_goes_while_others_begin_there) {
+TEST_F(RangeListModel, a_index_node_goes_while_others_begin_there) {
   auto r = explore(
       [](Scene &s) {
         s.before.push_back(s.sessions[0]->lock({"c", "d", kRangeShared, 2}));
@@ -314,25 +341,46 @@ TEST_F(RangeListModel, a_landmark_goes_while_others_begin_there) {
          s.release(scene.before[0]);
          s.forget_vacant();
        },
-       take_and_give_back({"b", "h", kRangeExclusive}), take_and_give_back({"e", "f", kRangeShared, 1})});
+       take_and_give_back({"b", "h", kRangeExclusive}),
+       take_and_give_back({"e", "f", kRangeShared, 1})});
   EXPECT_EQ(r.failure, "");
 }
 
-TEST_F(RangeListModel, ranges_come_and_go_behind_a_vacant_landmark) {
+TEST_F(RangeListModel, ranges_come_and_go_behind_a_vacant_index_node) {
   auto r = explore(
-      [](Scene &s) {
-        s.sessions[0]->release(s.sessions[0]->lock({"b", "c", kRangeShared, 1}));
-      },
+      [](Scene &s) { s.sessions[0]->release(s.sessions[0]->lock({"b", "c", kRangeShared, 1})); },
       {[](Session &s, Scene &) {
          Held *h = s.lock({"d", "e", kRangeExclusive});
          s.forget_vacant();
          if (h->granted) s.release(h);
        },
-       take_and_give_back({"a", "h", kRangeExclusive}), take_and_give_back({"c", "e", kRangeShared})});
+       take_and_give_back({"a", "h", kRangeExclusive}),
+       take_and_give_back({"c", "e", kRangeShared})});
   EXPECT_EQ(r.failure, "");
 }
 
-// Each was linked after the one before: removed without a search where that is still so.
+// A request that no scan finds yet, for an index node does not know of it, is given no ticket: it
+// would go before one that has looked already (LIST-3).
+TEST_F(RangeListModel, a_ticket_comes_after_the_announce) {
+  auto r = explore(
+      [](Scene &s) {
+        s.sessions[2]->release(s.sessions[2]->lock({"m", "n", kRangeShared, 1}));
+        s.before.push_back(s.sessions[2]->lock({"p", "q", kRangeShared}));
+      },
+      {[](Session &s, Scene &) { s.lock({"e", "z", kRangeExclusive}); },
+       [](Session &s, Scene &scene) {
+         Session &third = *scene.sessions[2];
+         third.release(third.lock({"a", "f", kRangeExclusive}));
+         Held *h = s.lock({"p", "q", kRangeExclusive});
+         third.release(scene.before[0]);
+         if (!h->granted) s.retry(h);
+       },
+       [](Session &, Scene &) {}},
+      2);
+  EXPECT_EQ(r.failure, "");
+}
+
+// Each was linked after the one before: removed without a search where that is still so (LIST-5).
 TEST_F(RangeListModel, neighbours_go_in_any_order) {
   auto r = explore(
       [](Scene &s) {
@@ -345,7 +393,8 @@ TEST_F(RangeListModel, neighbours_go_in_any_order) {
          Held *h = s.lock({"cc", "cd", kRangeExclusive});
          if (h->granted) s.release(h);
        },
-       [](Session &s, Scene &scene) { s.release(scene.before[1]); }, [](Session &s, Scene &scene) { s.release(scene.before[2]); }});
+       [](Session &s, Scene &scene) { s.release(scene.before[1]); },
+       [](Session &s, Scene &scene) { s.release(scene.before[2]); }});
   EXPECT_EQ(r.failure, "");
 }
 
@@ -378,24 +427,30 @@ TEST_F(RangeListModel, an_upgrade_among_others) {
          s.release(h);
          s.release(scene.before[0]);
        },
-       [](Session &s, Scene &scene) { s.release(scene.before[1]); }, take_and_give_back({"a", "d", kRangeExclusive})});
+       [](Session &s, Scene &scene) { s.release(scene.before[1]); },
+       take_and_give_back({"a", "d", kRangeExclusive})});
   EXPECT_EQ(r.failure, "");
 }
 
+// LIST-6, RANGE-3
 TEST_F(RangeListModel, parts_become_one_and_stay_locked) {
   auto r = explore(
       [](Scene &s) {
         s.before.push_back(s.sessions[0]->lock({"b", "d", kRangeExclusive}));
         s.before.push_back(s.sessions[0]->lock({"d", "f", kRangeExclusive}));
       },
-      {[](Session &s, Scene &scene) { s.replace({"b", "f", kRangeExclusive}, {scene.before[0], scene.before[1]}, true); },
-       take_and_give_back({"c", "e", kRangeExclusive}), take_and_give_back({"d", "e", kRangeShared, 1})});
+      {[](Session &s, Scene &scene) {
+         s.replace({"b", "f", kRangeExclusive}, {scene.before[0], scene.before[1]}, true);
+       },
+       take_and_give_back({"c", "e", kRangeExclusive}),
+       take_and_give_back({"d", "e", kRangeShared, 1})});
   EXPECT_EQ(r.failure, "");
 }
 
 // ---- cells that are used again
 
-// The node after which another was linked is gone, and its cell is a range elsewhere, or a tower, or comes and goes.
+// The node after which another was linked is gone, and its cell is a range elsewhere, or a tower,
+// or comes and goes (LIST-7).
 TEST_F(RangeListModel, what_was_before_it_becomes_something_else) {
   auto r = explore(
       [](Scene &s) {
@@ -415,11 +470,13 @@ TEST_F(RangeListModel, what_was_before_it_becomes_something_else) {
 }
 
 TEST_F(RangeListModel, all_come_and_go) {
-  auto r = explore(nothing, {come_and_go({"b", "c", kRangeExclusive}, 3), come_and_go({"a", "d", kRangeShared}, 2), come_and_go({"c", "d", kRangeShared}, 2)});
+  auto r = explore(nothing, {come_and_go({"b", "c", kRangeExclusive}, 3),
+                             come_and_go({"a", "d", kRangeShared}, 2),
+                             come_and_go({"c", "d", kRangeShared}, 2)});
   EXPECT_EQ(r.failure, "");
 }
 
-TEST_F(RangeListModel, landmarks_come_and_go_under_others) {
+TEST_F(RangeListModel, index_nodes_come_and_go_under_others) {
   auto r = explore(
       [](Scene &s) {
         s.before.push_back(s.sessions[0]->lock({"b", "c", kRangeShared, 1}));
@@ -463,8 +520,8 @@ struct ModelMutex {
   void unlock() { word.store(0); }
 };
 
-// The slot's worker and another (of others one comes at a time, by the mutex): never two at once.  biased: as it is; or the worker
-// does not look for others.
+// The slot's worker and another (of others one comes at a time, by the mutex): never two at once.
+// biased: as it is; or the worker does not look for others.
 std::string explore_latch(bool biased) {
   struct State {
     std::unique_ptr<World> world = std::make_unique<World>();
@@ -512,8 +569,13 @@ std::string explore_latch(bool biased) {
   return r.failure;
 }
 
-TEST_F(RangeListModel, one_at_a_time_holds_the_latch_of_a_slot) { EXPECT_EQ(explore_latch(true), ""); }
-TEST_F(RangeListModel, canary_the_worker_does_not_look_for_others) { EXPECT_NE(explore_latch(false).find("two at once"), std::string::npos); }
+// RANGE-1
+TEST_F(RangeListModel, one_at_a_time_holds_the_latch_of_a_slot) {
+  EXPECT_EQ(explore_latch(true), "");
+}
+TEST_F(RangeListModel, canary_the_worker_does_not_look_for_others) {
+  EXPECT_NE(explore_latch(false).find("two at once"), std::string::npos);
+}
 
 // The checker finds what is wrong.
 TEST_F(RangeListModel, canary_parts_become_one_unannounced) {
@@ -522,15 +584,22 @@ TEST_F(RangeListModel, canary_parts_become_one_unannounced) {
         s.before.push_back(s.sessions[0]->lock({"b", "d", kRangeExclusive}));
         s.before.push_back(s.sessions[0]->lock({"d", "f", kRangeExclusive}));
       },
-      {[](Session &s, Scene &scene) { s.replace({"b", "f", kRangeExclusive}, {scene.before[0], scene.before[1]}, false); },
+      {[](Session &s, Scene &scene) {
+         s.replace({"b", "f", kRangeExclusive}, {scene.before[0], scene.before[1]}, false);
+       },
        take_and_give_back({"d", "e", kRangeShared})},
       2);
   EXPECT_NE(r.failure.find("both held"), std::string::npos);
 }
 
 TEST_F(RangeListModel, canary_looking_only_before_the_insertion) {
-  auto look_then_insert = [](Ask ask) { return [ask](Session &s, Scene &) { s.lock_without_looking_again(ask); }; };
-  auto r = explore(nothing, {look_then_insert({"b", "e", kRangeExclusive}), look_then_insert({"d", "f", kRangeExclusive})}, 2);
+  auto look_then_insert = [](Ask ask) {
+    return [ask](Session &s, Scene &) { s.lock_without_looking_again(ask); };
+  };
+  auto r = explore(nothing,
+                   {look_then_insert({"b", "e", kRangeExclusive}),
+                    look_then_insert({"d", "f", kRangeExclusive})},
+                   2);
   EXPECT_NE(r.failure.find("both held"), std::string::npos);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/crc32c.hpp"
 #include "btree/stored_page.hpp"
-#include "buffer/tear_guard.hpp"
+#include "buffer/doublewrite.hpp"
 #include "model/damage.hpp"
 #include "model/seeds.hpp"
 #include "recovery/control_file.hpp"
@@ -475,7 +475,7 @@ TEST_F(RecoveryDamage, nodes_that_redo_changes) {
 // Images of pages that are torn in their places.
 TEST_F(RecoveryDamage, double_write) {
   rounds(4, [&](Files &files, Damage &damage) {
-    Bytes8 &guard = files["leanstore/tear_guard"];
+    Bytes8 &guard = files["leanstore/doublewrite"];
     guard.assign(kTearAreaBytes, 0);
     const auto paths = paths_with(files, "base/5/");
     const u32 n = 1 + damage.pick(5);

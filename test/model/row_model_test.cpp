@@ -1,6 +1,7 @@
-// Random transactions against a tiny MVCC oracle: sessions insert, update, delete, lock, set savepoints, roll back and commit
-// in turn on few rows, while snapshots are held and the cleaner runs.  Every held snapshot must keep seeing exactly what
-// it saw when it was taken, and every refused change must be refused for the reason that the oracle knows.
+// Random transactions against a tiny MVCC oracle: sessions insert, update, delete, lock, set
+// savepoints, roll back and commit in turn on few rows, while snapshots are held and the cleaner
+// runs.  Every held snapshot must keep seeing exactly what it saw when it was taken, and every
+// refused change must be refused for the reason that the oracle knows.
 //
 // One thread, so a seed repeats a failure: LS_SEED=<n>.
 #include <optional>
@@ -56,7 +57,8 @@ struct ModelSession {
 class Model {
  public:
   explicit Model(u64 seed) : rng_(seed) {
-    for (u32 i = 0; i < kSessions; i++) sessions_[i].s = std::make_unique<Session>(engine_, host_, i);
+    for (u32 i = 0; i < kSessions; i++)
+      sessions_[i].s = std::make_unique<Session>(engine_, host_, i);
   }
 
   void run(int steps) {
@@ -182,7 +184,8 @@ class Model {
       if (!m.own.changes[row].data) return {LS_INVISIBLE};
     } else if (writer != nullptr) {
       const OwnChange &change = writer->own.changes[row];
-      const bool passes = locking && mode == LS_LOCK_KEY_SHARE && !change.key_changed && change.data;
+      const bool passes =
+          locking && mode == LS_LOCK_KEY_SHARE && !change.key_changed && change.data;
       if (!passes) return {LS_BEING_MODIFIED};
     } else if (!committed_.contains(row)) {
       if (!last_writer_.contains(row)) return {LS_NOT_FOUND};  // rolled back
@@ -197,11 +200,14 @@ class Model {
     const auto then = m.fixed_writers.find(row);
     return then == m.fixed_writers.end() || then->second != now.at(row);
   }
-  bool newer_than_fixed(const ModelSession &m, u64 row) const { return newer_than_fixed(m, row, last_writer_); }
+  bool newer_than_fixed(const ModelSession &m, u64 row) const {
+    return newer_than_fixed(m, row, last_writer_);
+  }
 
   bool check(Status got, const std::vector<ls_status> &want, u64 row, const char *what) {
     EXPECT_TRUE(std::find(want.begin(), want.end(), code(got)) != want.end())
-        << what << " of row " << row << ": " << code(got) << " instead of " << want[0] << " " << last_error().message;
+        << what << " of row " << row << ": " << code(got) << " instead of " << want[0] << " "
+        << last_error().message;
     refused_ += !ok(got);
     return ok(got);
   }
@@ -263,7 +269,8 @@ class Model {
     const auto own = m.own.changes.find(row);
     EXPECT_EQ(data, own != m.own.changes.end() ? *own->second.data : committed_.at(row));
     m.s->cid++;
-    // Our own changes lock already; the engine may then leave the lock out, which others cannot tell.
+    // Our own changes lock already; the engine may then leave the lock out, which others cannot
+    // tell.
     const auto [held, fresh_lock] = m.own.locks.try_emplace(row, mode);
     if (!fresh_lock && held->second < mode) held->second = mode;
   }
@@ -319,7 +326,8 @@ class Model {
     m.s->release(m.held.front().snapshot);
     m.held.erase(m.held.begin());
   }
-  // A snapshot taken within a transaction is of no use after it when the transaction's own changes are undone.
+  // A snapshot taken within a transaction is of no use after it when the transaction's own changes
+  // are undone.
   void drop_own_snapshots(ModelSession &m) {
     while (!m.held.empty()) drop_snapshot(m);
   }
@@ -332,7 +340,8 @@ class Model {
         if (all_rows_.empty()) continue;
         const u64 row = all_rows_[roll(all_rows_.size())];
         const auto it = h.expected.find(row);
-        EXPECT_EQ(m.s->read_with(table_, row, h.snapshot->s), it == h.expected.end() ? "-" : it->second);
+        EXPECT_EQ(m.s->read_with(table_, row, h.snapshot->s),
+                  it == h.expected.end() ? "-" : it->second);
       }
     }
   }

@@ -1,5 +1,5 @@
-// seeds.hpp - which seeds a model test runs: LS_SEED=n only that one; LS_MODEL_SECONDS=n new ones until the time is over; else 1 to
-// `usual`.
+// seeds.hpp - which seeds a model test runs: LS_SEED=n only that one; LS_MODEL_SECONDS=n new ones
+// until the time is over; else 1 to `usual`.
 #pragma once
 #include <chrono>
 #include <cstdlib>
@@ -20,7 +20,8 @@ inline void each_seed(u64 usual, const std::function<bool(u64)> &run) {
   u64 first = 1, seed = 1;
   if (const char *seconds = std::getenv("LS_MODEL_SECONDS")) {
     const auto end = Clock::now() + std::chrono::seconds(std::strtoull(seconds, nullptr, 10));
-    first = seed = static_cast<u64>(std::chrono::system_clock::now().time_since_epoch().count()) % 1'000'000'000;
+    first = seed = static_cast<u64>(std::chrono::system_clock::now().time_since_epoch().count()) %
+                   1'000'000'000;
     while (Clock::now() < end && run(seed)) seed++;
   } else {
     while (seed <= usual && run(seed)) seed++;

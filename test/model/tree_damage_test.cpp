@@ -169,7 +169,7 @@ class TreeDamage : public ::testing::Test {
         case 1: remove(ctx, btree, file, key); break;
         case 2: {
           bool merged;
-          judge(btree.x_merge(as_bytes(key), &merged));
+          judge(btree.x_merge(as_bytes(key), any_leaf, &merged));
           break;
         }
         case 3: judge(btree.lookup(as_bytes(key), value, sizeof value, &bytes)); break;
@@ -190,7 +190,7 @@ class TreeDamage : public ::testing::Test {
         Node::most_entry_bytes(static_cast<u32>(key.size()), static_cast<u32>(value.size()));
     if (file.logged) judge(ctx.log->reserve(kMaxRecordBytes, ctx.interrupt));
     ExclusiveGuard leaf;
-    BlindChange blind{.kind = BlindChange::Kind::kInsert, .value = as_bytes(value)};
+    BlindWrite blind{.kind = BlindWrite::Kind::kInsert, .value = as_bytes(value)};
     const Status status =
         btree.leaf_exclusive(as_bytes(key), need, leaf, nullptr, value.empty() ? &blind : nullptr);
     judge(status);
@@ -231,7 +231,7 @@ class TreeDamage : public ::testing::Test {
   void scan(Ctx &ctx, FileSlot &file, std::string position, bool backward) {
     BTree btree(ctx, file);
     ReadAhead ahead(ctx, file);
-    BTree::Hook hook{.parent = {}, .ahead = &ahead};
+    BTree::ParentHint hook{.parent = {}, .ahead = &ahead};
     const std::string end = backward ? "" : std::string(8, '\xff');
     hook.end = as_bytes(end);
     alignas(8) u8 page[kPageSize];

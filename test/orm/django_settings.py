@@ -3,7 +3,12 @@ import os
 
 
 def database(name):
-    return {'ENGINE': 'django.db.backends.postgresql', 'HOST': os.environ['PGHOST'], 'USER': 'postgres', 'NAME': name}
+    return {
+        'ENGINE': 'django.db.backends.postgresql',
+        'HOST': os.environ['PGHOST'],
+        'USER': 'postgres',
+        'NAME': name
+    }
 
 
 DATABASES = {'default': database('django'), 'other': database('django2')}

@@ -1,8 +1,10 @@
-// crash_history.hpp - a short history of everything a store can do, recorded call by call (recorded_disk.hpp), with what a client knows
-// at each moment: which commits were acknowledged, which had begun.
+// crash_history.hpp - a short history of everything a store can do, recorded call by call
+// (recorded_disk.hpp), with what a client knows at each moment: which commits were acknowledged,
+// which had begun.
 //
-// One thread makes all transactions, so they stand in one order: what a recovery may leave is the state after some commit that is
-// not before the last one acknowledged and not behind the last one begun.  The store's own threads work beside it as they do.
+// One thread makes all transactions, so they stand in one order: what a recovery may leave is the
+// state after some commit that is not before the last one acknowledged and not behind the last one
+// begun.  The store's own threads work beside it as they do.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -14,7 +16,8 @@
 
 namespace ls::test {
 
-inline constexpr u32 kRows = 16600, kWide = 16601, kDropped = 16602, kRowIndex = 16603, kBuiltIndex = 16604;
+inline constexpr u32 kRows = 16600, kWide = 16601, kDropped = 16602, kRowIndex = 16603,
+                     kBuiltIndex = 16604;
 inline constexpr u32 kTables[] = {kRows, kWide, kDropped};
 
 inline ls_config history_config(const std::string &root) {
@@ -23,7 +26,7 @@ inline ls_config history_config(const std::string &root) {
   c.max_log_bytes = 2 << 20;
   c.prepared_slots = 3;
   c.fsync = true;
-  c.commit_notes = true;
+  c.host_sync_points = true;
   return c;
 }
 
@@ -43,7 +46,8 @@ inline void apply_changes(const RowChanges &changes, TableRows *tables) {
   }
 }
 
-// A transaction that PREPARE TRANSACTION has left to the host, which has known it since `from`, and its end since `to`.
+// A transaction that PREPARE TRANSACTION has left to the host, which has known it since `from`, and
+// its end since `to`.
 struct PreparedInHistory {
   u64 xid;
   RowChanges changes;
@@ -71,15 +75,17 @@ class CrashHistory {
   bool dropped(size_t position) const { return dropped_ < position; }
   bool built(size_t position) const { return built_ <= position; }
   // What the index built has entries for.
-  const std::map<u64, std::string> &built_rows() const { return states_.at(built_state_).at(kRows); }
+  const std::map<u64, std::string> &built_rows() const {
+    return states_.at(built_state_).at(kRows);
+  }
   // The host's own log has the commit of this transaction.
   bool host_committed(u64 xid, size_t position) const {
     auto found = host_commits_.find(xid);
     return found != host_commits_.end() && found->second <= position;
   }
   const std::vector<PreparedInHistory> &prepared() const { return prepared_; }
-  // Commits that are in the store's log only, with the state after each; and up to which state the host had noted, at most, when so
-  // many calls had been made.
+  // Commits that are in the store's log only, with the state after each; and up to which state the
+  // host had noted, at most, when so many calls had been made.
   const std::map<u64, size_t> &own_commits() const { return own_commits_; }
   size_t noted(size_t position) const { return last_before(noted_, position); }
   static constexpr u64 kFirstXid = 10, kNextXid = 10'000;
@@ -105,7 +111,8 @@ class CrashHistory {
     char key[16];
     std::snprintf(key, sizeof key, "%06u", number);
     std::string data = key;
-    for (u32 x = number * 2654435761u + static_cast<u32>(bytes); data.size() < bytes; x = x * 1664525u + 1013904223u) {
+    for (u32 x = number * 2654435761u + static_cast<u32>(bytes); data.size() < bytes;
+         x = x * 1664525u + 1013904223u) {
       data.push_back(static_cast<char>('a' + x % 26));
     }
     return data;
@@ -115,7 +122,8 @@ class CrashHistory {
   void load(Client &c, u32 from, u32 count);
   void update(Client &c, u32 table, u64 row, const std::string &data);
   void add_entry(Client &c, u64 row, const std::string &data);
-  // The same with another key, whose old entry becomes stale; and that one goes, when its row has another key for everybody.
+  // The same with another key: the old entry becomes stale.  remove_stale() removes it when every
+  // snapshot sees the row with another key.
   void rekey(Client &c, u64 row, const std::string &data);
   void remove_stale(Client &c, u64 row, const std::string &key);
   void remove(Client &c, u32 table, u64 row);
@@ -138,6 +146,10 @@ class CrashHistory {
   void cut(Client &c);
   void build_index(Client &c);
   void drop(Client &c, StoreLife &store);
+  // Two transactions, prepared over checkpoints: one is committed, one rolled back.
+  void prepare_two(Client &c);
+  // What is not finished when the crash comes.
+  void leave_unfinished(Client &loser, Client &other, StoreLife &store);
   // The host notes what it had before the last commits, then makes a checkpoint.
   void note(StoreLife &store) {
     position_ = ls_commits_position(store.store());
@@ -147,7 +159,7 @@ class CrashHistory {
     ls_error err{};
     if (position_ != 0) {
       noted_.emplace_back(disk_.position(), noted_state_);
-      LS_EXPECT_OK(ls_commits_note(store.store(), position_, &err));
+      LS_EXPECT_OK(ls_host_sync_point(store.store(), position_, &err));
     }
     LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
   }
@@ -179,12 +191,15 @@ inline void CrashHistory::add_entry(Client &c, u64 row, const std::string &data)
   const std::string key = key_of_row(data);
   ls_bytes bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())};
   ls_rel *index = c.session.open(kRowIndex, true, LS_REL_INDEX);
-  const ls_status status = ls_index_insert(c.session.worker(), index, c.session.open(kRows), bytes, row, {}, &c.session.err);
+  const ls_status status = ls_index_insert(c.session.worker(), index, c.session.open(kRows), bytes,
+                                           row, {}, &c.session.err);
   EXPECT_TRUE(status == LS_OK || status == LS_EXISTS) << c.session.err.message;
 }
 
 inline void CrashHistory::rekey(Client &c, u64 row, const std::string &data) {
-  EXPECT_EQ(ls_index_note_stale(c.session.worker(), c.session.open(kRowIndex, true, LS_REL_INDEX), &c.session.err), LS_OK);
+  EXPECT_EQ(ls_index_note_stale(c.session.worker(), c.session.open(kRowIndex, true, LS_REL_INDEX),
+                                &c.session.err),
+            LS_OK);
   update(c, kRows, row, data);
   add_entry(c, row, data);
 }
@@ -204,12 +219,15 @@ inline void CrashHistory::load(Client &c, u32 from, u32 count) {
   std::vector<std::string> data;
   for (u32 i = 0; i < count; i++) data.push_back(text(from + i, 10 + i * 97 % 700));
   u64 first = 0;
-  EXPECT_EQ(c.session.insert_many(c.session.open(kWide), data, &first), LS_OK) << c.session.err.message;
+  EXPECT_EQ(c.session.insert_many(c.session.open(kWide), data, &first), LS_OK)
+      << c.session.err.message;
   for (u32 i = 0; i < count; i++) c.changes[{kWide, first + i}] = data[i];
 }
 
 inline void CrashHistory::update(Client &c, u32 table, u64 row, const std::string &data) {
-  EXPECT_EQ(c.session.update(c.session.open(table), row, [&](const std::string &) { return data; }), LS_OK) << c.session.err.message;
+  EXPECT_EQ(c.session.update(c.session.open(table), row, [&](const std::string &) { return data; }),
+            LS_OK)
+      << c.session.err.message;
   c.changes[{table, row}] = data;
 }
 
@@ -254,7 +272,10 @@ inline void CrashHistory::abort(Client &c) {
 
 inline void CrashHistory::prepare(Client &c) {
   const u64 xid = c.session.xid();
-  ASSERT_EQ(c.session.hand_over([&] { prepared_.push_back({xid, std::exchange(c.changes, {}), disk_.position()}); }), LS_OK)
+  ASSERT_EQ(c.session.hand_over([&] {
+    prepared_.push_back({xid, std::exchange(c.changes, {}), disk_.position()});
+  }),
+            LS_OK)
       << c.session.err.message;
 }
 
@@ -269,7 +290,9 @@ inline void CrashHistory::finish_prepared(Client &c, Host &host, size_t which, b
     host_commits_[p.xid] = p.to;
     host.end(p.xid);
   }
-  EXPECT_EQ(ls_prepared_finish(c.session.worker(), host.tn(p.xid), committed, &c.session.err), LS_OK) << c.session.err.message;
+  EXPECT_EQ(ls_prepared_finish(c.session.worker(), host.tn(p.xid), committed, &c.session.err),
+            LS_OK)
+      << c.session.err.message;
   if (!committed) host.end(p.xid);
 }
 
@@ -278,13 +301,15 @@ inline void CrashHistory::finish_prepared(Client &c, Host &host, size_t which, b
 inline void CrashHistory::fill(Client &c) {
   for (u32 t = 0; t < 6; t++) {
     begin(c);
-    for (u32 i = 0; i < 9; i++) rows_.push_back(insert(c, kRows, text(t * 9 + i, 80 + (t * i * 37) % 500)));
+    for (u32 i = 0; i < 9; i++)
+      rows_.push_back(insert(c, kRows, text(t * 9 + i, 80 + (t * i * 37) % 500)));
     if (t % 3 == 0) insert(c, kDropped, text(t, 200));
     commit(c, t % 3 != 1);
   }
 }
 
-// Two transactions at a time, savepoints, rollbacks, two phases, updates that keep, shrink and widen rows.
+// Two transactions at a time, savepoints, rollbacks, two phases, updates that keep, shrink and
+// widen rows.
 inline void CrashHistory::change(Client &c, Client &other) {
   begin(c);
   begin(other);
@@ -333,8 +358,8 @@ inline void CrashHistory::change_keys(Client &c, Client &other) {
   remove_stale(c, rows_[6], "000806");
 }
 
-// A transaction of several log buffers; more pages than the pool has frames; log over more than a segment; two phases with much
-// in them.
+// A transaction of several log buffers; more pages than the pool has frames; log over more than a
+// segment; two phases with much in them.
 inline void CrashHistory::wide_rows(Client &c, StoreLife &store) {
   begin(c);
   for (u32 i = 0; i < 60; i++) wide_.push_back(insert(c, kWide, text(1000 + i, 3000)));
@@ -351,7 +376,8 @@ inline void CrashHistory::wide_rows(Client &c, StoreLife &store) {
   abort(c);
   for (u32 round = 0; round < 5; round++) {
     begin(c);
-    for (u32 i = 0; i < 30; i++) update(c, kWide, wide_[i], text(3000 + 100 * round + i, 3000 - round));
+    for (u32 i = 0; i < 30; i++)
+      update(c, kWide, wide_[i], text(3000 + 100 * round + i, 3000 - round));
     if (round == 3) {
       abort(c);
     } else {
@@ -374,8 +400,9 @@ inline void CrashHistory::empty_out(Client &c) {
   commit(c);
   ls_index_position position{};
   u64 entries, removed;
-  ls_status status = ls_index_sweep(c.session.worker(), c.session.open(kRowIndex, true, LS_REL_INDEX), c.session.open(kRows), 100, &position,
-                                    &entries, &removed, &c.session.err);
+  ls_status status =
+      ls_index_sweep(c.session.worker(), c.session.open(kRowIndex, true, LS_REL_INDEX),
+                     c.session.open(kRows), 100, &position, &entries, &removed, &c.session.err);
   EXPECT_TRUE(status == LS_OK || status == LS_END) << c.session.err.message;
 }
 
@@ -387,7 +414,8 @@ inline void CrashHistory::cut(Client &c) {
   ls_error &err = c.session.err;
   ls_rel *rel = c.session.open(kWide);
   const auto vacuum = [&] {
-    for (u64 row = 0, end; row < LS_MAX_ROW_ID; row = end) LS_EXPECT_OK(ls_rel_purge(c.session.worker(), rel, row, &end, &err));
+    for (u64 row = 0, end; row < LS_MAX_ROW_ID; row = end)
+      LS_EXPECT_OK(ls_rel_purge(c.session.worker(), rel, row, &end, &err));
     u64 before = 0, after = 0;
     LS_EXPECT_OK(ls_rel_cut(c.session.worker(), rel, false, &before, &after, &err));
     return before - after;
@@ -411,9 +439,12 @@ inline void CrashHistory::build_index(Client &c) {
   }
   ls_error &err = c.session.err;
   ls_index_build *build = nullptr;
-  LS_ASSERT_OK(ls_index_build_open(c.session.worker(), c.session.open(kBuiltIndex, true, LS_REL_INDEX), 90, &build, &err));
+  LS_ASSERT_OK(ls_index_build_open(
+      c.session.worker(), c.session.open(kBuiltIndex, true, LS_REL_INDEX), 90, &build, &err));
   for (const std::string &entry : entries) {
-    LS_EXPECT_OK(ls_index_build_add(build, {reinterpret_cast<const u8 *>(entry.data()), static_cast<u32>(entry.size())}, {}, &err));
+    LS_EXPECT_OK(ls_index_build_add(
+        build, {reinterpret_cast<const u8 *>(entry.data()), static_cast<u32>(entry.size())}, {},
+        &err));
   }
   LS_EXPECT_OK(ls_index_build_finish(build, &err));
   built_ = disk_.position();
@@ -432,6 +463,43 @@ inline void CrashHistory::drop(Client &c, StoreLife &store) {
   disk_.host_unlink(HostDirectory::relation_path(kDropped));
 }
 
+inline void CrashHistory::prepare_two(Client &c) {
+  begin(c);
+  update(c, kRows, rows_[50], text(50, 800));
+  remove(c, kRows, rows_[51]);
+  insert(c, kRows, text(902, 120));
+  update(c, kRows, rows_[50], text(50, 30));
+  prepare(c);
+  begin(c);
+  update(c, kRows, rows_[20], text(20, 250));
+  insert(c, kWide, text(7000, 2000));
+  prepare(c);
+}
+
+// One prepared, a loser, and a commit that no client has waited for.
+inline void CrashHistory::leave_unfinished(Client &loser, Client &other, StoreLife &store) {
+  begin(other);
+  update(other, kRows, rows_[20], text(20, 500));
+  remove(other, kRows, rows_[23]);
+  insert(other, kRows, text(903, 40));
+  prepare(other);
+  begin(loser);
+  begin(other);
+  update(loser, kRows, rows_[1], text(1, 77));
+  insert(loser, kWide, text(6000, 1000));
+  load(loser, 7300, 40);
+  checkpoint(store);
+  update(loser, kRows, rows_[1], text(1, 99));
+  rekey(loser, rows_[9], text(809, 60));
+  insert(other, kRows, text(950, 70));
+  rekey(other, rows_[10], text(810, 60));
+  commit(other, false);
+  insert(loser, kRows, text(951, 70));
+  begin(other);
+  update(other, kRows, rows_[5], text(5, 55));
+  commit(other);
+}
+
 inline void CrashHistory::run() {
   ls_config config = history_config(root_);
   StoreLife store(config);
@@ -446,18 +514,9 @@ inline void CrashHistory::run() {
     note(store);
     change(a, b);
     change_keys(a, b);
-    // Prepared over checkpoints: one is committed, one rolled back.
-    begin(b);
-    update(b, kRows, rows_[50], text(50, 800));
-    remove(b, kRows, rows_[51]);
-    insert(b, kRows, text(902, 120));
-    update(b, kRows, rows_[50], text(50, 30));
-    prepare(b);
-    begin(b);
-    update(b, kRows, rows_[20], text(20, 250));
-    insert(b, kWide, text(7000, 2000));
-    prepare(b);
-    // A transaction that is older than several checkpoints, changes rows between them, and ends; its undo file is appended to and removed.
+    prepare_two(b);
+    // A transaction that is older than several checkpoints, changes rows between them, and ends;
+    // its undo file is appended to and removed.
     begin(aged);
     for (u32 i = 30; i < 40; i++) update(aged, kRows, rows_[i], text(i, 60));
     load(aged, 7500, 20);
@@ -465,7 +524,8 @@ inline void CrashHistory::run() {
     u32 kept = ls_txn_savepoint(aged.session.worker());
     auto before = aged.changes;
     remove(aged, kRows, rows_[40]);
-    // Open over a checkpoint with more log than lies between two positions that the log knows (1 MiB).
+    // Open over a checkpoint with more log than lies between two positions that the log knows (1
+    // MiB).
     begin(old);
     update(old, kRows, rows_[52], text(52, 99));
     remove(old, kRows, rows_[53]);
@@ -489,27 +549,7 @@ inline void CrashHistory::run() {
     cut(a);
     drop(b, store);
     checkpoint(store);
-    // What is not finished when the crash comes: one prepared, a loser, and a commit nobody has waited for.
-    begin(b);
-    update(b, kRows, rows_[20], text(20, 500));
-    remove(b, kRows, rows_[23]);
-    insert(b, kRows, text(903, 40));
-    prepare(b);
-    begin(a);
-    begin(b);
-    update(a, kRows, rows_[1], text(1, 77));
-    insert(a, kWide, text(6000, 1000));
-    load(a, 7300, 40);
-    checkpoint(store);
-    update(a, kRows, rows_[1], text(1, 99));
-    rekey(a, rows_[9], text(809, 60));
-    insert(b, kRows, text(950, 70));
-    rekey(b, rows_[10], text(810, 60));
-    commit(b, false);
-    insert(a, kRows, text(951, 70));
-    begin(b);
-    update(b, kRows, rows_[5], text(5, 55));
-    commit(b);
+    leave_unfinished(a, b, store);
     disk_.stop();
     abort(a);
   }

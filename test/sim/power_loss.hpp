@@ -1,12 +1,14 @@
 // power_loss.hpp - a disk that forgets what was not synced.
 //
-// The child's system calls are watched (os/fault.hpp).  Before a call changes anything, what it replaces is put into a journal in memory
-// shared with the parent; a successful sync strikes out what it covers.  After the child's death the parent may cut the power: of what
-// is left in the journal a random part is put back.
-//   - data: for each 512-byte sector any of its versions since the last sync, independently of its neighbours: so pages and log
-//     rounds tear, and writes are reordered
+// The child's system calls are watched (os/fault.hpp).  Before a call changes anything, what it
+// replaces is put into a journal in memory shared with the parent; a successful sync strikes out
+// what it covers.  After the child's death the parent may cut the power: of what is left in the
+// journal a random part is put back.
+//   - data: for each 512-byte sector any of its versions since the last sync, independently of its
+//     neighbours: so pages and log rounds tear, and writes are reordered
 //   - size: as it is, or as it was at the last sync
-//   - names (create, rename, unlink): the first so many of a directory's changes since its last sync happened, in order
+//   - names (create, rename, unlink): the first so many of a directory's changes since its last
+//     sync happened, in order
 // What was written before a plain kill stays unsynced through the following lives.
 #pragma once
 #include <dirent.h>
@@ -31,8 +33,10 @@ namespace ls::test {
 
 class PowerLossDisk {
  public:
-  explicit PowerLossDisk(const std::string &root) : root_(root), backups_(root + "/power_loss_backups") {
-    void *memory = mmap(nullptr, kJournalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  explicit PowerLossDisk(const std::string &root)
+      : root_(root), backups_(root + "/power_loss_backups") {
+    void *memory = mmap(nullptr, kJournalBytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     journal_ = static_cast<Journal *>(memory);
     std::filesystem::create_directory(backups_);
@@ -105,7 +109,8 @@ class PowerLossDisk {
    public:
     explicit Watcher(PowerLossDisk &disk) : disk_(disk), journal_(*disk.journal_) {
       disk_.each_entry([&](Entry *entry) {
-        // A call that the death of its process interrupted is over now, done or not: a sync from here on covers it.
+        // A call that the death of its process interrupted is over now, done or not: a sync from
+        // here on covers it.
         if (entry->completed.load() == 0) entry->completed.store(++journal_.sequence);
         if (!entry->synced.load()) open_[entry->inode].push_back(entry);
       });
@@ -117,9 +122,11 @@ class PowerLossDisk {
         case FaultOp::kWrite: return record_data(call.fd, call.offset, call.bytes);
         case FaultOp::kExtend: return record_data(call.fd, 0, 0);
         case FaultOp::kSync: return ++journal_.sequence;
-        case FaultOp::kOpen: return access(call.path, F_OK) == 0 ? 0 : record_name(Kind::kCreate, call.path, "");
+        case FaultOp::kOpen:
+          return access(call.path, F_OK) == 0 ? 0 : record_name(Kind::kCreate, call.path, "");
         case FaultOp::kRename: return record_name(Kind::kRename, call.path, call.to);
-        case FaultOp::kUnlink: return access(call.path, F_OK) == 0 ? record_name(Kind::kUnlink, call.path, "") : 0;
+        case FaultOp::kUnlink:
+          return access(call.path, F_OK) == 0 ? record_name(Kind::kUnlink, call.path, "") : 0;
         default: return 0;
       }
     }
@@ -198,14 +205,16 @@ class PowerLossDisk {
   static void collect_paths(const std::string &directory, std::map<u64, std::string> *paths) {
     for (auto &file : std::filesystem::recursive_directory_iterator(directory)) {
       struct stat st;
-      if (stat(file.path().c_str(), &st) == 0 && S_ISREG(st.st_mode)) (*paths)[st.st_ino] = file.path();
+      if (stat(file.path().c_str(), &st) == 0 && S_ISREG(st.st_mode))
+        (*paths)[st.st_ino] = file.path();
     }
   }
 
   u64 undo_data(std::mt19937_64 &random) {
     std::map<u64, std::vector<Entry *>> by_file;
     each_entry([&](Entry *entry) {
-      if (entry->kind == Kind::kData && !entry->synced.load()) by_file[entry->inode].push_back(entry);
+      if (entry->kind == Kind::kData && !entry->synced.load())
+        by_file[entry->inode].push_back(entry);
     });
     std::map<u64, std::string> paths;
     collect_paths(root_, &paths);
@@ -217,13 +226,15 @@ class PowerLossDisk {
     return undone;
   }
 
-  u64 undo_file(const std::string &path, const std::vector<Entry *> &entries, std::mt19937_64 &random) {
+  u64 undo_file(const std::string &path, const std::vector<Entry *> &entries,
+                std::mt19937_64 &random) {
     int fd = open(path.c_str(), O_RDWR);
     if (fd < 0) return 0;
     std::map<u64, std::vector<Entry *>> by_sector;
     for (Entry *entry : entries) {
       if (entry->old_bytes == 0) continue;
-      for (u64 s = entry->offset / kSectorBytes; s <= (entry->offset + entry->old_bytes - 1) / kSectorBytes; s++)
+      for (u64 s = entry->offset / kSectorBytes;
+           s <= (entry->offset + entry->old_bytes - 1) / kSectorBytes; s++)
         by_sector[s].push_back(entry);
     }
     u64 mode = random() % 4;  // 0: nothing of it reached the disk, 1: all, else: by sector
@@ -233,8 +244,11 @@ class PowerLossDisk {
       // Backwards, because versions may cover different parts of the sector.
       for (size_t i = versions.size(); i-- > keep; undone++) {
         u64 from = std::max(versions[i]->offset, sector * kSectorBytes);
-        u64 to = std::min(versions[i]->offset + versions[i]->old_bytes, (sector + 1) * kSectorBytes);
-        if (pwrite(fd, versions[i]->data() + (from - versions[i]->offset), to - from, static_cast<off_t>(from)) < 0) break;
+        u64 to =
+            std::min(versions[i]->offset + versions[i]->old_bytes, (sector + 1) * kSectorBytes);
+        if (pwrite(fd, versions[i]->data() + (from - versions[i]->offset), to - from,
+                   static_cast<off_t>(from)) < 0)
+          break;
       }
     }
     u64 old_size = entries.front()->size;
@@ -249,7 +263,8 @@ class PowerLossDisk {
   u64 undo_names(std::mt19937_64 &random) {
     std::map<u64, std::vector<Entry *>> by_directory;
     each_entry([&](Entry *entry) {
-      if (entry->kind != Kind::kData && !entry->synced.load()) by_directory[entry->inode].push_back(entry);
+      if (entry->kind != Kind::kData && !entry->synced.load())
+        by_directory[entry->inode].push_back(entry);
     });
     u64 undone = 0;
     for (auto &[inode, entries] : by_directory) {

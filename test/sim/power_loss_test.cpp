@@ -1,5 +1,5 @@
-// Power loss: the store runs on a disk that forgets what was not synced (power_loss.hpp), and is recovered from what is left; also
-// when the power fails during recovery.
+// Power loss: the store runs on a disk that forgets what was not synced (power_loss.hpp), and is
+// recovered from what is left; also when the power fails during recovery.
 #include "sim/power_loss.hpp"
 
 #include <fstream>
@@ -28,7 +28,8 @@ TEST_F(PowerLossTest, acknowledged_commits_survive_lost_and_torn_writes) {
         LifePlan plan = power_plan(harness, disk, random);
         bool short_life = random() % 3 == 0;
         if (short_life) plan.kill_after_us = static_cast<u32>(random() % 40'000);
-        ASSERT_EQ(harness.live(plan), "") << "life " << life << (short_life ? ", killed early" : "");
+        ASSERT_EQ(harness.live(plan), "")
+            << "life " << life << (short_life ? ", killed early" : "");
         if (random() % 4) undone += disk.cut_power(random);
       }
       LifePlan plan = power_plan(harness, disk, random);
@@ -69,7 +70,8 @@ TEST_F(PowerLossTest, disk_keeps_what_was_synced_and_forgets_the_rest) {
     std::ifstream in(temp / name, std::ios::binary);
     std::string bytes(std::istreambuf_iterator<char>(in), {});
     ASSERT_EQ(bytes.size(), 1024u);
-    for (size_t i = 0; i < bytes.size(); i++) ASSERT_EQ(bytes[i], bytes[i / 512 * 512]) << "sectors are whole";
+    for (size_t i = 0; i < bytes.size(); i++)
+      ASSERT_EQ(bytes[i], bytes[i / 512 * 512]) << "sectors are whole";
     outcomes.insert(name + bytes[0] + bytes[512]);
   }
   EXPECT_GE(outcomes.size(), 10u) << "of 2 names and 9 contents";

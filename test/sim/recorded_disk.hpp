@@ -1,8 +1,10 @@
-// recorded_disk.hpp - remembers every change that a store makes to its files, one after the other, and makes the files as they are,
-// or could be, after a crash between any two of them, or in the middle of one.
+// recorded_disk.hpp - remembers every change that a store makes to its files, one after the other,
+// and makes the files as they are, or could be, after a crash between any two of them, or in the
+// middle of one.
 //
-// What a crash leaves: everything (the process was killed), or of the log, of the other files, or of all only what was synced (the
-// power was cut).  power_loss.hpp draws from all possibilities at random; here the extreme ones are all gone through.
+// What a crash leaves: everything (the process was killed), or of the log, of the other files, or
+// of all only what was synced (the power was cut).  power_loss.hpp draws from all possibilities at
+// random; here the extreme ones are all gone through.
 #pragma once
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -40,7 +42,8 @@ class DiskRecorder : public FileObserver {
     for (auto &entry : std::filesystem::recursive_directory_iterator(root)) {
       if (!entry.is_regular_file()) continue;
       std::ifstream in(entry.path(), std::ios::binary);
-      beginning_.emplace_back(relative(entry.path()), std::vector<u8>(std::istreambuf_iterator<char>(in), {}));
+      beginning_.emplace_back(relative(entry.path()),
+                              std::vector<u8>(std::istreambuf_iterator<char>(in), {}));
       numbers_[inode_of(entry.path())] = static_cast<u32>(beginning_.size() - 1);
     }
     files_ = static_cast<u32>(beginning_.size());
@@ -79,7 +82,9 @@ class DiskRecorder : public FileObserver {
   void host_empty(const std::string &path) {
     std::lock_guard lock(mutex_);
     std::filesystem::resize_file(root_ + "/" + path, 0);
-    add({.kind = DiskEvent::Kind::kResize, .file = numbers_.at(inode_of(root_ + "/" + path)), .host = true});
+    add({.kind = DiskEvent::Kind::kResize,
+         .file = numbers_.at(inode_of(root_ + "/" + path)),
+         .host = true});
   }
   void host_unlink(const std::string &path) {
     std::lock_guard lock(mutex_);
@@ -119,15 +124,19 @@ class DiskRecorder : public FileObserver {
     if (call.fd >= 0 && fstat(call.fd, &st) != 0) return;
     switch (call.op) {
       case FaultOp::kWrite: {
-        DiskEvent event{.kind = Kind::kWrite, .file = numbers_.at(st.st_ino), .offset = call.offset};
+        DiskEvent event{
+            .kind = Kind::kWrite, .file = numbers_.at(st.st_ino), .offset = call.offset};
         event.bytes.resize(call.bytes);
-        if (pread(call.fd, event.bytes.data(), call.bytes, static_cast<off_t>(call.offset)) == static_cast<ssize_t>(call.bytes)) {
+        if (pread(call.fd, event.bytes.data(), call.bytes, static_cast<off_t>(call.offset)) ==
+            static_cast<ssize_t>(call.bytes)) {
           add(std::move(event));
         }
         return;
       }
       case FaultOp::kExtend:
-        return add({.kind = Kind::kResize, .file = numbers_.at(st.st_ino), .offset = static_cast<u64>(st.st_size)});
+        return add({.kind = Kind::kResize,
+                    .file = numbers_.at(st.st_ino),
+                    .offset = static_cast<u64>(st.st_size)});
       case FaultOp::kSync:
         if (!S_ISDIR(st.st_mode)) return add({.kind = Kind::kSync, .file = numbers_.at(st.st_ino)});
         return add({.kind = Kind::kSyncDirectory, .path = directory_name(call.fd)});
@@ -208,7 +217,8 @@ class DiskImage {
   // Whether a crash now may leave different things, of the log or of the other files.
   bool unsynced(bool log) const {
     for (const File &file : files_) {
-      if (file.log == log && (!file.pending.empty() || file.now.size() != file.synced.size())) return true;
+      if (file.log == log && (!file.pending.empty() || file.now.size() != file.synced.size()))
+        return true;
     }
     return false;
   }
@@ -216,13 +226,15 @@ class DiskImage {
   // Make the files under `root`, and nothing else.
   void make(const std::string &root, Keep keep) const {
     std::filesystem::remove_all(root);
-    for (const char *directory : {"base/5", "leanstore/wal", "leanstore/versions", "leanstore/prepared", "leanstore/undo"}) {
+    for (const char *directory : {"base/5", "leanstore/wal", "leanstore/versions",
+                                  "leanstore/prepared", "leanstore/undo"}) {
       std::filesystem::create_directories(root + "/" + directory);
     }
     for (bool log : {true, false}) {
       bool all = keep == Keep::kAll || keep == (log ? Keep::kLog : Keep::kOthers);
       for (auto &[path, number] : all ? names_ : synced_names_) {
-        if (is_log(path) == log) make_file(root + "/" + path, all ? files_[number].now : files_[number].synced);
+        if (is_log(path) == log)
+          make_file(root + "/" + path, all ? files_[number].now : files_[number].synced);
       }
     }
   }
@@ -240,7 +252,8 @@ class DiskImage {
   static void sync(File &file) {
     file.synced.resize(file.now.size());
     for (auto [offset, bytes] : file.pending) {
-      if (offset + bytes <= file.now.size()) std::memcpy(file.synced.data() + offset, file.now.data() + offset, bytes);
+      if (offset + bytes <= file.now.size())
+        std::memcpy(file.synced.data() + offset, file.now.data() + offset, bytes);
     }
     file.pending.clear();
   }
@@ -249,7 +262,8 @@ class DiskImage {
       return std::filesystem::path(name.first).parent_path() == std::filesystem::path(directory);
     };
     std::erase_if(synced_names_, within);
-    std::copy_if(names_.begin(), names_.end(), std::inserter(synced_names_, synced_names_.end()), within);
+    std::copy_if(names_.begin(), names_.end(), std::inserter(synced_names_, synced_names_.end()),
+                 within);
   }
 
   static void make_file(const std::string &path, const std::vector<u8> &bytes) {

@@ -1,5 +1,5 @@
 # A clean restart keeps everything that was committed, nothing else, and writes
-# no page of a table that nobody touches.
+# no page of a table that no session touches.
 use strict;
 use warnings FATAL => 'all';
 
@@ -14,7 +14,8 @@ $node->pgbench_init('postgres', 1);
 $node->safe_psql('postgres', q{
 	SET default_table_access_method = leanstore;
 	CREATE TABLE kept (id int PRIMARY KEY, v int, t text);
-	INSERT INTO kept SELECT i, i, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 500) ELSE repeat('k', i % 50) END FROM generate_series(1, 20000) i;
+	INSERT INTO kept SELECT i, i, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 500)
+		ELSE repeat('k', i % 50) END FROM generate_series(1, 20000) i;
 	CREATE INDEX kept_v ON kept USING btree (v);
 	UPDATE kept SET v = v + 100000 WHERE id % 3 = 0;
 	DELETE FROM kept WHERE id % 7 = 0;
@@ -57,7 +58,8 @@ $node->leanstore_check_ok('after a restart');
 foreach my $n (1 .. 3)
 {
 	my $open = $node->background_psql('postgres', on_error_stop => 0);
-	$open->query("BEGIN; UPDATE kept SET v = -1 WHERE id <= 100; INSERT INTO starts VALUES (-$n); DELETE FROM pgbench_history");
+	$open->query("BEGIN; UPDATE kept SET v = -1 WHERE id <= 100; INSERT INTO starts VALUES (-$n);
+		DELETE FROM pgbench_history");
 	$node->safe_psql('postgres', "INSERT INTO starts VALUES ($n)");
 	$node->run_pgbench('postgres', qw(-c 2 -t 50 -N));
 	$before = state_of();
@@ -66,15 +68,18 @@ foreach my $n (1 .. 3)
 	$node->start;
 	is(state_of(), $before, "restart $n, with a transaction open at the stop");
 }
-is($node->safe_psql('postgres', 'SELECT array_agg(n ORDER BY n) FROM starts'), '{1,2,3}', 'what was committed between restarts is there, what was not is not');
+is($node->safe_psql('postgres', 'SELECT array_agg(n ORDER BY n) FROM starts'), '{1,2,3}',
+	'what was committed between restarts is there, what was not is not');
 # History was changed by -N runs only, which do not touch branches: compare what they do.
-is($node->safe_psql('postgres', q{SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT sum(delta) FROM pgbench_history)}), 't', 'accounts agree with history');
+is($node->safe_psql('postgres', q{SELECT (SELECT sum(abalance) FROM pgbench_accounts)
+	= (SELECT sum(delta) FROM pgbench_history)}), 't', 'accounts agree with history');
 
 # Nothing is replayed: a start does not write the tables' files.
 my %files = map { split /\|/ } split /\n/, $node->safe_psql('postgres', q{
 	VACUUM (FREEZE) kept;
 	CHECKPOINT;
-	SELECT relname, pg_relation_filepath(oid) FROM pg_class WHERE relname IN ('kept', 'kept_pkey', 'kept_v', 'emptied')});
+	SELECT relname, pg_relation_filepath(oid) FROM pg_class
+		WHERE relname IN ('kept', 'kept_pkey', 'kept_v', 'emptied')});
 $node->stop('fast');
 my ($state) = run_command([ 'pg_controldata', $node->data_dir ]);
 like($state, qr/Database cluster state: *shut down$/m, 'the server was shut down cleanly');
@@ -83,7 +88,8 @@ $node->start;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM starts'), '3', 'the engine is ready');
 foreach my $name (sort keys %files)
 {
-	is((stat $node->data_dir . "/$files{$name}")[9], $written{$name}, "a clean start does not write $name");
+	is((stat $node->data_dir . "/$files{$name}")[9], $written{$name},
+		"a clean start does not write $name");
 }
 $node->leanstore_check_ok('after all restarts');
 

@@ -37,7 +37,8 @@ sub query_until_true
 foreach my $how (qw(postmaster all postmaster all))
 {
 	$round++;
-	my $run = $node->start_pgbench('postgres', '-c', $CLIENTS, '-T', 60, '-M', $round % 2 ? 'prepared' : 'simple',
+	my $run = $node->start_pgbench('postgres', '-c', $CLIENTS, '-T', 60,
+		'-M', $round % 2 ? 'prepared' : 'simple',
 		'--log', "--log-prefix=$directory/round_$round");
 	CrashDriver::wait_for_rows($node, 'pgbench_history', 50);
 	usleep(rand 700_000);
@@ -45,30 +46,37 @@ foreach my $how (qw(postmaster all postmaster all))
 	$node->finish_pgbench($run);
 	$node->start;
 
-	# One line for each transaction whose COMMIT was answered.
+	# One line for each transaction with an answered COMMIT.
 	my $lines = 0;
-	foreach my $log (glob "$directory/round_$round.*") { $lines += () = slurp_file($log) =~ /^\d/mg; }
+	foreach my $log (glob "$directory/round_$round.*")
+	{
+		$lines += () = slurp_file($log) =~ /^\d/mg;
+	}
 	$acknowledged += $lines;
 	$doubtful += $CLIENTS;
 	my $found = $node->safe_psql('postgres', 'SELECT count(*) FROM pgbench_history');
 	cmp_ok($lines, '>', 0, "round $round ($how): $lines transactions were acknowledged");
-	cmp_ok($found, '>=', $acknowledged, "round $round: $found transactions are there, $acknowledged were acknowledged");
-	cmp_ok($found, '<=', $acknowledged + $doubtful, "round $round: not more than were in flight besides");
+	cmp_ok($found, '>=', $acknowledged,
+		"round $round: $found transactions are there, $acknowledged were acknowledged");
+	cmp_ok($found, '<=', $acknowledged + $doubtful,
+		"round $round: not more than were in flight besides");
 	$node->pgbench_balanced_ok('postgres', "round $round");
 	$node->leanstore_check_ok("round $round");
 	# What is there now has to stay.
 	($acknowledged, $doubtful) = ($found, 0);
 }
 
-# The engine worker must not leave before those who need it: commits that wait for it to make a segment of the log when the
-# postmaster dies are hardened, and nobody is left to block the next start.
+# The engine worker must not leave before the backends that need it: commits that wait for it to
+# make a segment of the log when the postmaster dies are hardened, and no process is left to block
+# the next start.
 my $run = $node->start_pgbench('postgres', '-c', $CLIENTS, '-T', 60);
 CrashDriver::wait_for_rows($node, 'pgbench_history', 50);
 my $watcher = $node->background_psql('postgres');
 my $postmaster = $node->{_pid};
 my $worker = $node->engine_worker_pid;
 kill 'STOP', $worker;
-query_until_true($watcher, qq{SELECT count(*) = $CLIENTS FROM pg_stat_activity WHERE wait_event = 'LeanstoreCommit'});
+query_until_true($watcher,
+	qq{SELECT count(*) = $CLIENTS FROM pg_stat_activity WHERE wait_event = 'LeanstoreCommit'});
 kill 'KILL', $postmaster;
 # Longer than a wait in the engine lasts before the session looks after the server: the worker
 # lives.
@@ -101,7 +109,8 @@ $node->start;
 $watcher = $node->background_psql('postgres');
 my $reader = $node->background_psql('postgres', on_error_stop => 0);
 $reader->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM pgbench_history;\n");
-query_until_true($watcher, q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'LeanstoreRecovery')});
+query_until_true($watcher,
+	q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'LeanstoreRecovery')});
 CrashDriver::kill_server($node, 'postmaster');
 eval { $_->quit } foreach $watcher, $reader;
 $node->set_config(max_worker_processes => 8);

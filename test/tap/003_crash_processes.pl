@@ -31,18 +31,27 @@ sub crash_ok
 	my ($what, $pid) = @_;
 
 	CrashDriver::kill_process($node, $pid);
-	is($node->safe_psql('postgres', 'SELECT count(*), sum(id), sum(v) FROM t'), $want, "$what: what was committed is there, nothing else");
-	is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE v > 0'), '5000', "$what: so it is in the index");
-	$node->safe_psql('postgres', 'UPDATE t SET v = v + 1 WHERE id = 1; UPDATE t SET v = v - 1 WHERE id = 1');
+	is($node->safe_psql('postgres', 'SELECT count(*), sum(id), sum(v) FROM t'), $want,
+		"$what: what was committed is there, nothing else");
+	is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off;
+		SELECT count(*) FROM t WHERE v > 0'), '5000', "$what: so it is in the index");
+	$node->safe_psql('postgres', 'UPDATE t SET v = v + 1 WHERE id = 1;
+		UPDATE t SET v = v - 1 WHERE id = 1');
 	$node->leanstore_check_ok($what);
 	return;
 }
 
-sub backend_pid { return $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = '$_[0]'"); }
+sub backend_pid
+{
+	return $node->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_activity WHERE application_name = '$_[0]'");
+}
 
 # A backend that has changed everything and not committed.
 my $writer = session('writer');
-$writer->query(q{BEGIN; UPDATE t SET v = -v; DELETE FROM t WHERE id % 2 = 0; INSERT INTO t SELECT i, 0 FROM generate_series(10001, 12000) i; SAVEPOINT s; UPDATE t SET id = -id WHERE id < 100; SELECT 1});
+$writer->query(q{BEGIN; UPDATE t SET v = -v; DELETE FROM t WHERE id % 2 = 0;
+	INSERT INTO t SELECT i, 0 FROM generate_series(10001, 12000) i; SAVEPOINT s;
+	UPDATE t SET id = -id WHERE id < 100; SELECT 1});
 crash_ok('writer killed', backend_pid('writer'));
 eval { $writer->quit };
 
@@ -53,7 +62,8 @@ foreach my $victim (qw(waiter holder))
 	my $waiter = session('waiter');
 	$holder->query('BEGIN; UPDATE t SET v = 0 WHERE id = 42; SELECT 1');
 	$waiter->query_until(qr/started/, "\\echo started\nUPDATE t SET v = 1 WHERE id = 42;\n");
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event_type = 'Lock'})
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE application_name = 'waiter' AND wait_event_type = 'Lock'})
 	  or die 'the waiter does not wait';
 	crash_ok("$victim killed", backend_pid($victim));
 	eval { $_->quit } foreach $holder, $waiter;
@@ -64,7 +74,8 @@ foreach my $victim (qw(pgbench engine_worker checkpointer))
 {
 	my $run = $node->start_pgbench('postgres', qw(-c 4 -T 60));
 	CrashDriver::wait_for_rows($node, 'pgbench_history', 50);
-	my $pid = $victim eq 'pgbench' ? $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1})
+	my $pid = $victim eq 'pgbench' ? $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity
+		WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1})
 	  : $victim eq 'engine_worker' ? $node->engine_worker_pid
 	  : $node->child_pid('checkpointer');
 	crash_ok("$victim killed under load", $pid);
@@ -76,7 +87,8 @@ foreach my $victim (qw(pgbench engine_worker checkpointer))
 CrashDriver::kill_process($node, $node->engine_worker_pid) foreach 1 .. 2;
 crash_ok('engine worker killed three times', $node->engine_worker_pid);
 
-is($node->safe_psql('postgres', 'SELECT count(*), sum(id), sum(v) FROM t'), $want, 'the table can be read');
+is($node->safe_psql('postgres', 'SELECT count(*), sum(id), sum(v) FROM t'), $want,
+	'the table can be read');
 $node->leanstore_check_ok('at the end');
 $node->stop('fast');
 done_testing();

@@ -15,7 +15,8 @@ my $node = LeanstoreTest->new_node('crash',
 	'leanstore.checkpoint_timeout' => '1h',
 	checkpoint_timeout => '1h');
 my $all = q{SELECT count(*), sum(id), sum(v), sum(length(t)) FROM t};
-my $index = q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE v > 0};
+my $index = q{SET enable_seqscan = off; SET enable_bitmapscan = off;
+	SELECT count(*) FROM t WHERE v > 0};
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, v int, t text) USING leanstore;
@@ -29,14 +30,17 @@ sub make_log
 {
 	my ($n) = @_;
 	$node->safe_psql('postgres', qq{
-		INSERT INTO t SELECT i, i, repeat('n', i % 150) FROM generate_series(10000 * $n + 1, 10000 * $n + 10000) i;
+		INSERT INTO t SELECT i, i, repeat('n', i % 150)
+			FROM generate_series(10000 * $n + 1, 10000 * $n + 10000) i;
 		UPDATE t SET t = t || '+' WHERE id % 5 = 0;
 		UPDATE t SET v = v + 1 WHERE id % 11 = 0;
 		DELETE FROM t WHERE id % 13 = $n;
 		UPDATE t SET t = repeat(md5(id::text), 200) WHERE id % 1000 = 0;
 		BEGIN; DELETE FROM t; ROLLBACK});
 	my $open = $node->background_psql('postgres', on_error_stop => 0);
-	$open->query(q{BEGIN; UPDATE t SET v = -1, t = 'open' WHERE id % 2 = 0; DELETE FROM t WHERE id % 3 = 0; INSERT INTO t SELECT i, i, 'open' FROM generate_series(1000001, 1003000) i; SELECT 1});
+	$open->query(q{BEGIN; UPDATE t SET v = -1, t = 'open' WHERE id % 2 = 0;
+		DELETE FROM t WHERE id % 3 = 0;
+		INSERT INTO t SELECT i, i, 'open' FROM generate_series(1000001, 1003000) i; SELECT 1});
 	return $open;
 }
 
@@ -54,7 +58,8 @@ foreach my $n (1 .. 2)
 		CrashDriver::start_and_kill($node, $seconds);
 	}
 	$node->start;
-	is($node->safe_psql('postgres', $all), $want, "pass $n: recovery after interrupted ones finds what was committed");
+	is($node->safe_psql('postgres', $all), $want,
+		"pass $n: recovery after interrupted ones finds what was committed");
 	is($node->safe_psql('postgres', $index), $rows, "pass $n: also by index");
 	$node->leanstore_check_ok("pass $n");
 }
@@ -69,7 +74,8 @@ is($node->safe_psql('postgres', $all), $want, 'killed again right after recovery
 $node->safe_psql('postgres', q{INSERT INTO t VALUES (0, 7, 'late')});
 CrashDriver::kill_server($node, 'all');
 $node->start;
-is($node->safe_psql('postgres', 'SELECT v FROM t WHERE id = 0'), '7', 'a commit soon after recovery outlives the next crash');
+is($node->safe_psql('postgres', 'SELECT v FROM t WHERE id = 0'), '7',
+	'a commit soon after recovery outlives the next crash');
 
 # During checkpoints, under load.
 $node->pgbench_init('postgres', 1);
@@ -83,7 +89,9 @@ foreach my $round (1 .. 4)
 	$node->finish_pgbench($run);
 	waitpid($checkpoint, 0);
 	$node->start;
-	is($node->safe_psql('postgres', q{SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT coalesce(sum(delta), 0) FROM pgbench_history)}), 't', "round $round: killed during a checkpoint");
+	is($node->safe_psql('postgres', q{SELECT (SELECT sum(abalance) FROM pgbench_accounts)
+		= (SELECT coalesce(sum(delta), 0) FROM pgbench_history)}), 't',
+		"round $round: killed during a checkpoint");
 	$node->leanstore_check_ok("round $round");
 }
 $node->stop('fast');

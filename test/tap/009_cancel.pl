@@ -1,5 +1,5 @@
 # A statement that waits for the engine can be cancelled.  The engine worker is
-# stopped, so that nobody empties the log buffer that the statement fills.
+# stopped, so that no thread empties the log buffer that the statement fills.
 use strict;
 use warnings FATAL => 'all';
 
@@ -31,7 +31,8 @@ foreach my $name (sort keys %statements)
 
 	kill 'STOP', $worker or die "cannot stop the engine worker: $!";
 	$session->query_until(qr/started/, "\\echo started\n$statements{$name};\n");
-	my $cancelled = eval { $node->wait_for_log(qr/canceling statement due to statement timeout/, $log_end); 1 };
+	my $cancelled =
+		eval { $node->wait_for_log(qr/canceling statement due to statement timeout/, $log_end); 1 };
 	kill 'CONT', $worker;
 	ok($cancelled, "$name is cancelled although the engine does not move");
 

@@ -14,7 +14,8 @@ my $top = "$FindBin::Bin/../..";
 my $node = LeanstoreTest->new_node(
 	'main',
 	fsync => 'off',
-	init => { extra => [qw(--encoding=UTF8 --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8)] });
+	init => { extra =>
+		[qw(--encoding=UTF8 --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8)] });
 my %expected = map { $_ => 1 } split /\n/, slurp_file("$top/expected/key_order.out");
 
 local $ENV{LS_SEED} = $ENV{LS_SEED} // int(rand(1_000_000));

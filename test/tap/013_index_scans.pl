@@ -1,5 +1,5 @@
 # Scans of leanstore indexes while others insert, update and delete around
-# them: rows that nobody touches are found, once, in order, whichever way the
+# them: rows that no writer touches are found, once, in order, whichever way the
 # index is read; leaves split, merge and leave memory meanwhile.
 use strict;
 use warnings FATAL => 'all';
@@ -23,14 +23,16 @@ $node->safe_psql('postgres', q{
 
 	-- The rows of the query, which have k between lo and hi, are in order, and those with ids
 	-- that end in 0 are all there.
-	CREATE FUNCTION check_rows(way text, query text, lo int, hi int, backward bool) RETURNS void LANGUAGE plpgsql AS $$
+	CREATE FUNCTION check_rows(way text, query text, lo int, hi int, backward bool) RETURNS void
+		LANGUAGE plpgsql AS $$
 	DECLARE
 		r record;
 		last int;
 		found int = 0;
 	BEGIN
 		FOR r IN EXECUTE query LOOP
-			IF r.k NOT BETWEEN lo AND hi OR (backward AND r.k > last) OR (NOT backward AND r.k < last) THEN
+			IF r.k NOT BETWEEN lo AND hi OR (backward AND r.k > last)
+				OR (NOT backward AND r.k < last) THEN
 				RAISE EXCEPTION '%: % after % in % .. %', way, r.k, last, lo, hi;
 			END IF;
 			last := r.k;
@@ -63,7 +65,8 @@ $node->safe_psql('postgres', q{
 		RESET max_parallel_workers_per_gather;
 		RESET cpu_tuple_cost;
 
-		SELECT count(*) INTO found FROM s WHERE t = ANY (ARRAY['', 'aaaaaaaaaa', repeat('a', 50)]) AND k BETWEEN 1000 AND 5000 AND id % 10 = 0;
+		SELECT count(*) INTO found FROM s WHERE t = ANY (ARRAY['', 'aaaaaaaaaa', repeat('a', 50)])
+		AND k BETWEEN 1000 AND 5000 AND id % 10 = 0;
 		IF found <> 21 + 20 + 20 THEN
 			RAISE EXCEPTION 'array: % rows', found;
 		END IF;
@@ -71,7 +74,8 @@ $node->safe_psql('postgres', q{
 		IF found <> 1 THEN
 			RAISE EXCEPTION 'skipping: % rows', found;
 		END IF;
-		SELECT count(*) INTO found FROM s x JOIN s y ON x.id = y.id WHERE x.k BETWEEN lo AND lo + 99 AND x.id % 10 = 0;
+		SELECT count(*) INTO found FROM s x JOIN s y ON x.id = y.id
+			WHERE x.k BETWEEN lo AND lo + 99 AND x.id % 10 = 0;
 		IF found <> 10 THEN
 			RAISE EXCEPTION 'rescans: % rows', found;
 		END IF;
@@ -92,7 +96,8 @@ INSERT INTO s SELECT :b * 10 + 200001, :a, repeat('c', :b % 150);
 $node->run_pgbench('postgres', qw(-n -c 4 -j 2 -T 8), '-f', "$readers\@1", '-f', "$writers\@2");
 $node->safe_psql('postgres', 'DELETE FROM s WHERE id % 10 <> 0');
 $node->run_pgbench('postgres', qw(-n -c 2 -t 20), '-f', $readers);
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(k) FROM s WHERE k > 0'),
+is($node->safe_psql('postgres', 'SET enable_seqscan = off;
+	SELECT count(*), sum(k) FROM s WHERE k > 0'),
 	'2000|20010000', 'what nobody touched is there');
 $node->leanstore_check_ok('after the scans');
 $node->stop;

@@ -1,5 +1,6 @@
-# What a statement waits for in the engine shows in pg_stat_activity.  The engine worker is stopped, so that nobody empties
-# the log buffer, or makes room in the buffer pool, that the statement fills.
+# What a statement waits for in the engine shows in pg_stat_activity.  The engine worker is stopped,
+# so that no thread empties the log buffer, or makes room in the buffer pool, that the statement
+# fills.
 use strict;
 use warnings FATAL => 'all';
 
@@ -7,7 +8,8 @@ use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = LeanstoreTest->new_node('waits', 'leanstore.log_buffer_size' => '64kB', 'leanstore.buffer_pool_size' => '8MB', autovacuum => 'off');
+my $node = LeanstoreTest->new_node('waits', 'leanstore.log_buffer_size' => '64kB',
+	'leanstore.buffer_pool_size' => '8MB', autovacuum => 'off');
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int, pad text) USING leanstore;
 	INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 40000) i;
@@ -23,14 +25,16 @@ sub is_seen
 
 	foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
-		return 1 if $watcher->query_safe("SELECT wait_event_type || ':' || wait_event FROM pg_stat_activity WHERE pid = $pid") eq "Extension:$event";
+		return 1 if $watcher->query_safe("SELECT wait_event_type || ':' || wait_event
+			FROM pg_stat_activity WHERE pid = $pid") eq "Extension:$event";
 		select undef, undef, undef, 0.1;
 	}
 	return 0;
 }
 
 my %wait = (
-	LeanstoreLogSpace => q{INSERT INTO t SELECT i, repeat('y', 500) FROM generate_series(1, 2000) i},
+	LeanstoreLogSpace => q{INSERT INTO t SELECT i, repeat('y', 500)
+		FROM generate_series(1, 2000) i},
 	# A sequential scan reads past the pool when it is full.
 	LeanstorePageFrame => q{SELECT sum(id) FROM t WHERE ctid = ANY (ARRAY(
 		SELECT format('(%s,%s)', i / 256, i % 256 + 1)::tid FROM generate_series(0, 39999, 7) i))});
@@ -44,11 +48,15 @@ foreach my $event (sort keys %wait)
 	kill 'CONT', $worker;
 	ok($seen, "$event is seen");
 	$session->query_safe('SELECT 1');
-	isnt($watcher->query_safe("SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = $pid"), $event, 'and is over');
+	isnt($watcher->query_safe("SELECT coalesce(wait_event, '') FROM pg_stat_activity
+		WHERE pid = $pid"), $event, 'and is over');
 }
 is($watcher->query_safe('SELECT count(*) FROM t'), 42000, 'the statement has been made');
-is($watcher->query_safe(q{SELECT string_agg(name, ' ' ORDER BY name COLLATE "C") FROM pg_wait_events WHERE type = 'Extension' AND name LIKE 'Leanstore%'}),
-	'LeanstoreCommit LeanstoreEngineMain LeanstoreLogSpace LeanstoreOpenRelation LeanstorePageFrame LeanstorePageRead LeanstoreRecovery', 'the events have names');
+is($watcher->query_safe(q{SELECT string_agg(name, ' ' ORDER BY name COLLATE "C") FROM pg_wait_events
+	WHERE type = 'Extension' AND name LIKE 'Leanstore%'}),
+	'LeanstoreCommit LeanstoreEngineMain LeanstoreLogSpace LeanstoreOpenRelation '
+		. 'LeanstorePageFrame LeanstorePageRead LeanstoreRecovery',
+	'the events have names');
 $_->quit foreach $watcher, $session;
 $node->stop;
 done_testing();

@@ -37,13 +37,16 @@ for my $case (
 {
 	my ($name, $tables) = @$case;
 	my $run = SerializableChecker::run($node,
-		tables => $tables, level => 'SERIALIZABLE', clients => $clients, seconds => $seconds, seed => $seed);
+		tables => $tables, level => 'SERIALIZABLE', clients => $clients, seconds => $seconds,
+		seed => $seed);
 
 	$seed += 1000;
 	is($run->{cycle}, undef, "$name: no cycle");
-	cmp_ok($run->{committed}, '>', 20 * $seconds, "$name: $run->{committed} transactions committed, $run->{edges} edges");
+	cmp_ok($run->{committed}, '>', 20 * $seconds,
+		"$name: $run->{committed} transactions committed, $run->{edges} edges");
 }
-is($node->safe_psql('postgres', 'SELECT count(*) FROM leanstore_range_locks'), '0', 'no lock is left');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM leanstore_range_locks'), '0',
+	'no lock is left');
 
 # The checker can find something.
 for my $level ('READ COMMITTED', 'REPEATABLE READ')

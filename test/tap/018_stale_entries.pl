@@ -1,5 +1,6 @@
-# Rows that get another key and stay where they are: whoever looks, by whatever plan, finds each row once, with the key that it
-# has for his snapshot, while others give rows keys, take that back, and remove the entries left behind.
+# Rows that get another key and stay where they are: a reader finds each row once, by whatever plan,
+# with the key that it has for the reader's snapshot, while others give rows keys, take that back,
+# and remove the entries left behind.
 use strict;
 use warnings FATAL => 'all';
 
@@ -26,21 +27,31 @@ $node->safe_psql('postgres', qq{
 	DECLARE
 		by_table text; by_k text; by_range text; by_sk text;
 	BEGIN
-		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+		PERFORM set_config('enable_seqscan', 'on', true),
+			set_config('enable_indexscan', 'off', true),
+			set_config('enable_bitmapscan', 'off', true);
 		SELECT string_agg(id || ':' || k || s, ',' ORDER BY id) INTO by_table FROM t;
-		PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_' || plan, 'on', true);
+		PERFORM set_config('enable_seqscan', 'off', true),
+			set_config('enable_' || plan, 'on', true);
 		SELECT string_agg(t.id || ':' || t.k || t.s, ',' ORDER BY t.id) INTO by_k
-			FROM generate_series(0, $keys - 1) key, LATERAL (SELECT * FROM t WHERE t.k = key OFFSET 0) t;
-		SELECT string_agg(id || ':' || k || s, ',' ORDER BY id) INTO by_range FROM (SELECT * FROM t WHERE k >= 0 OFFSET 0) t;
-		SELECT string_agg(id || ':' || k || s, ',' ORDER BY id) INTO by_sk FROM (SELECT * FROM t WHERE s >= 'v' AND k < $keys OFFSET 0) t;
-		IF by_table IS DISTINCT FROM by_k OR by_table IS DISTINCT FROM by_range OR by_table IS DISTINCT FROM by_sk THEN
-			RAISE 'different, by %: table %, keys %, range %, (s, k) %', plan, by_table, by_k, by_range, by_sk;
+			FROM generate_series(0, $keys - 1) key,
+			LATERAL (SELECT * FROM t WHERE t.k = key OFFSET 0) t;
+		SELECT string_agg(id || ':' || k || s, ',' ORDER BY id) INTO by_range
+			FROM (SELECT * FROM t WHERE k >= 0 OFFSET 0) t;
+		SELECT string_agg(id || ':' || k || s, ',' ORDER BY id) INTO by_sk
+			FROM (SELECT * FROM t WHERE s >= 'v' AND k < $keys OFFSET 0) t;
+		IF by_table IS DISTINCT FROM by_k OR by_table IS DISTINCT FROM by_range
+			OR by_table IS DISTINCT FROM by_sk THEN
+			RAISE 'different, by %: table %, keys %, range %, (s, k) %',
+				plan, by_table, by_k, by_range, by_sk;
 		END IF;
 	END \$\$;});
 
 # The row stays where it is.
-is($node->safe_psql('postgres', q{UPDATE t SET k = 39 WHERE id = 1 RETURNING old.ctid = new.ctid}), 't', 'the row keeps its TID');
-is($node->safe_psql('postgres', q{EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = 5 AND id > 0}) =~ /Scan/, 1, 'there is a plan');
+is($node->safe_psql('postgres', q{UPDATE t SET k = 39 WHERE id = 1 RETURNING old.ctid = new.ctid}),
+	't', 'the row keeps its TID');
+is($node->safe_psql('postgres', q{EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = 5 AND id > 0})
+	=~ /Scan/, 1, 'there is a plan');
 
 my %script = (
 	# gives keys, some of it taken back
@@ -79,7 +90,8 @@ COMMIT;
 \\set id random(1, $rows)
 BEGIN;
 DELETE FROM t WHERE id = :id;
-INSERT INTO t SELECT :id, :id % $keys, 'v' || :id % 7 WHERE NOT EXISTS (SELECT FROM t WHERE id = :id) ON CONFLICT DO NOTHING;
+INSERT INTO t SELECT :id, :id % $keys, 'v' || :id % 7
+	WHERE NOT EXISTS (SELECT FROM t WHERE id = :id) ON CONFLICT DO NOTHING;
 COMMIT;
 },
 	index => q{
@@ -95,7 +107,8 @@ SELECT look('bitmapscan');
 COMMIT;
 },
 	vacuum => 'VACUUM t; SELECT pg_sleep(0.01);');
-my %clients = (update => 3, back => 1, part => 2, replace => 1, index => 2, bitmap => 1, vacuum => 1);
+my %clients = (update => 3, back => 1, part => 2, replace => 1, index => 2, bitmap => 1,
+	vacuum => 1);
 
 my $seconds = $ENV{STALE_SECONDS} // 8;
 my $directory = PostgreSQL::Test::Utils::tempdir();
@@ -103,8 +116,8 @@ my %pgbench;
 for my $name (sort keys %script)
 {
 	PostgreSQL::Test::Utils::append_to_file("$directory/$name", $script{$name});
-	$pgbench{$name} = $node->start_pgbench('postgres', '-c', $clients{$name}, '-T', $seconds, '--max-tries=1000',
-		'-f', "$directory/$name");
+	$pgbench{$name} = $node->start_pgbench('postgres', '-c', $clients{$name}, '-T', $seconds,
+		'--max-tries=1000', '-f', "$directory/$name");
 }
 for my $name (sort keys %pgbench)
 {
@@ -128,9 +141,12 @@ $session->query_safe('BEGIN; UPDATE c SET k = k + 20000 WHERE id > 400');
 CrashDriver::kill_server($node, 'postmaster');
 eval { $session->quit };
 $node->start;
-my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(k) FROM c WHERE k > 0';
-is($node->safe_psql('postgres', $by_index), '1000|' . (500500 + 500 * 10000), 'after a crash: each row once, with its key');
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM c WHERE k <= 500'), '0', 'nothing by the old keys');
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off;
+	SELECT count(*), sum(k) FROM c WHERE k > 0';
+is($node->safe_psql('postgres', $by_index), '1000|' . (500500 + 500 * 10000),
+	'after a crash: each row once, with its key');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM c WHERE k <= 500'),
+	'0', 'nothing by the old keys');
 $node->leanstore_check_ok('after a crash');
 $node->restart;
 is($node->safe_psql('postgres', $by_index), '1000|' . (500500 + 500 * 10000), 'after a restart');
@@ -139,10 +155,13 @@ is($node->safe_psql('postgres', $by_index), '1000|' . (500500 + 500 * 10000), 'a
 my $entries = q{SELECT pg_relation_size('c_k')};
 my $before = $node->safe_psql('postgres', $entries);
 $node->safe_psql('postgres', 'UPDATE c SET k = k + 1 WHERE id = 7') for 1 .. 20;
-PostgreSQL::Test::Utils::append_to_file("$directory/many", "\\set id random(1, 1000)\nUPDATE c SET k = k + 1000 WHERE id = :id;\n");
-like($node->run_pgbench('postgres', '-c', 1, '-t', 20000, '-M', 'prepared', '-f', "$directory/many"), qr{actually processed: 20000/20000},
+PostgreSQL::Test::Utils::append_to_file("$directory/many",
+	"\\set id random(1, 1000)\nUPDATE c SET k = k + 1000 WHERE id = :id;\n");
+like($node->run_pgbench('postgres', '-c', 1, '-t', 20000, '-M', 'prepared',
+	'-f', "$directory/many"), qr{actually processed: 20000/20000},
 	'20,000 updates of an indexed column');
-cmp_ok($node->safe_psql('postgres', $entries), '<', 4 * $before, 'the index of 1,000 rows does not grow');
+cmp_ok($node->safe_psql('postgres', $entries), '<', 4 * $before,
+	'the index of 1,000 rows does not grow');
 my ($ret, $stdout, $stderr) = $node->psql('postgres', 'SELECT pg_sleep(0.2); VACUUM VERBOSE c');
 like($stderr, qr/1000 rows, 0 deleted rows still needed/, 'VACUUM');
 ($ret, $stdout, $stderr) = $node->psql('postgres', 'VACUUM VERBOSE c');

@@ -77,7 +77,8 @@ foreach my $damage (@DAMAGES)
 	$node->start;
 
 	my $query = $name eq 't' ? 'SELECT count(v) FROM t'
-	  : q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(id) FROM t WHERE id > 0};
+	  : q{SET enable_seqscan = off; SET enable_bitmapscan = off;
+		SELECT count(id) FROM t WHERE id > 0};
 	my ($state, $text) = outcome($query);
 	is($state, 'XX001', "$name, $way: a damaged page is an error") || diag($text);
 	like($text, qr/leanstore relation "$name"/, "$name, $way: which names the relation");
@@ -130,14 +131,19 @@ sub log_path
 
 $node->start;
 $node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
-foreach my $i (1 .. 20) { $node->safe_psql('postgres', "INSERT INTO other VALUES (-$i, 'acknowledged')"); }
+foreach my $i (1 .. 20)
+{
+	$node->safe_psql('postgres', "INSERT INTO other VALUES (-$i, 'acknowledged')");
+}
 my $redo = $node->safe_psql('postgres', 'SELECT log_redo_position FROM leanstore_stat_wal');
 CrashDriver::kill_server($node, 'all');
 my @rounds = rounds($redo);
 cmp_ok(scalar @rounds, '>', 20, 'the log has many rounds');
 
-# In the middle, before many commits that were acknowledged; in a round's header; and in the first round.
-foreach my $place ([ $rounds[ @rounds / 2 ] + 60, 'a record' ], [ $rounds[ @rounds / 2 ] + 10, 'a header' ], [ $rounds[0] + 50, 'the first round' ])
+# In the middle, before many commits that were acknowledged; in a round's header; and in the first
+# round.
+foreach my $place ([ $rounds[ @rounds / 2 ] + 60, 'a record' ],
+	[ $rounds[ @rounds / 2 ] + 10, 'a header' ], [ $rounds[0] + 50, 'the first round' ])
 {
 	my ($position, $what) = @$place;
 	my $log_start = -s $node->logfile;
@@ -147,13 +153,15 @@ foreach my $place ([ $rounds[ @rounds / 2 ] + 60, 'a record' ], [ $rounds[ @roun
 	my ($state, $text) = outcome('SELECT count(*) FROM other');
 	is($state, 'XX001', "$what damaged: leanstore tables cannot be used") || diag($text);
 	like($text, qr/the log is damaged at position \d+/, "$what damaged: the error says so");
-	ok($node->log_contains(qr/leanstore recovery failed: the log is damaged at position \d+.*\n.*wal\/[0-9a-f]{16}/, $log_start), "$what damaged: the server's log names the file");
-	is((outcome('CREATE TABLE IF NOT EXISTS on_heap (id int) USING heap; INSERT INTO on_heap VALUES (1)'))[0], 'ok', "$what damaged: heap works");
+	ok($node->log_contains(qr/leanstore recovery failed: the log is damaged at position \d+.*\n.*wal\/[0-9a-f]{16}/,
+		$log_start), "$what damaged: the server's log names the file");
+	is((outcome('CREATE TABLE IF NOT EXISTS on_heap (id int) USING heap;
+		INSERT INTO on_heap VALUES (1)'))[0], 'ok', "$what damaged: heap works");
 	CrashDriver::kill_server($node, 'all');
 	flip(log_path($position), $position % 2**20);
 }
 
-# What a crash in the middle of a write leaves: a part of a round that nobody was told of.
+# What a crash in the middle of a write leaves: a part of a round that no client was told of.
 my $end = $rounds[-1];
 open(my $out, '+<:raw', log_path($end)) or die "cannot open the log: $!";
 open(my $in, '<:raw', log_path($rounds[-2])) or die "cannot open the log: $!";
@@ -165,7 +173,8 @@ syswrite $out, $torn . ('x' x 30);
 close $out;
 close $in;
 $node->start;
-is((outcome(q{SELECT count(*) FROM other WHERE v = 'acknowledged'}))[1], 20, 'a torn round at the end is no damage, and no acknowledged commit is missing');
+is((outcome(q{SELECT count(*) FROM other WHERE v = 'acknowledged'}))[1], 20,
+	'a torn round at the end is no damage, and no acknowledged commit is missing');
 $node->leanstore_check_ok('after the crash with a torn round');
 $node->stop;
 done_testing();

@@ -16,7 +16,8 @@ my $node = LeanstoreTest->new_node('recovery',
 	'leanstore.checkpoint_timeout' => '1h',
 	log_startup_progress_interval => '1ms',
 	autovacuum => 'off');
-my $REPLAYED = qr/leanstore recovery: replayed (\d+\.\d+) GB of log in \d+\.\d+ s \(\d+\.\d+ GB per minute\), \d+ records, rolled back (\d+) transactions/;
+my $REPLAYED =
+	qr/leanstore recovery: replayed (\d+\.\d+) GB of log in \d+\.\d+ s \(\d+\.\d+ GB per minute\), \d+ records, rolled back (\d+) transactions/;
 my $READY = qr/leanstore engine is ready/;
 
 $node->safe_psql('postgres', q{
@@ -28,13 +29,17 @@ my $rows = 0;
 foreach my $mode (qw(smart fast immediate))
 {
 	$rows += 100;
-	$node->safe_psql('postgres', "INSERT INTO t SELECT i, 'row' FROM generate_series($rows - 99, $rows) i");
+	$node->safe_psql('postgres',
+		"INSERT INTO t SELECT i, 'row' FROM generate_series($rows - 99, $rows) i");
 	my $log_start = -s $node->logfile;
 	$node->stop($mode);
 	$node->start;
-	is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM t'), "$rows|" . $rows * ($rows + 1) / 2, "stop -m $mode loses nothing");
+	is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM t'),
+		"$rows|" . $rows * ($rows + 1) / 2, "stop -m $mode loses nothing");
 	$node->wait_for_log($READY, $log_start);
-	is($node->log_contains($REPLAYED, $log_start) ? 1 : 0, $mode eq 'immediate' ? 1 : 0, "after stop -m $mode " . ($mode eq 'immediate' ? 'the log is replayed' : 'nothing is replayed'));
+	is($node->log_contains($REPLAYED, $log_start) ? 1 : 0, $mode eq 'immediate' ? 1 : 0,
+		"after stop -m $mode "
+		. ($mode eq 'immediate' ? 'the log is replayed' : 'nothing is replayed'));
 	$node->leanstore_check_ok("stop -m $mode");
 }
 
@@ -54,7 +59,8 @@ CrashDriver::kill_server($node, 'all');
 eval { $open->quit };
 
 my $log_start = -s $node->logfile;
-system_or_bail('pg_ctl', '-W', '-D', $node->data_dir, '-l', $node->logfile, '-o', '--cluster-name=recovery', 'start');
+system_or_bail('pg_ctl', '-W', '-D', $node->data_dir, '-l', $node->logfile,
+	'-o', '--cluster-name=recovery', 'start');
 $node->wait_for_log(qr/leanstore recovery in progress: /, $log_start);
 system_or_bail('pg_ctl', '-w', '-m', 'fast', '-D', $node->data_dir, 'stop');
 pass('the server can be stopped during recovery');
@@ -64,7 +70,9 @@ $log_start = -s $node->logfile;
 $node->start;
 is($node->safe_psql('postgres', $state), $want, 'the next start recovers everything');
 my $log = slurp_file($node->logfile, $log_start);
-like($log, qr/leanstore recovery in progress: \d+\.\d+ of \d+\.\d+ GB of log replayed, elapsed time: \d+\.\d+ s/, 'recovery reports its progress');
+like($log,
+	qr/leanstore recovery in progress: \d+\.\d+ of \d+\.\d+ GB of log replayed, elapsed time: \d+\.\d+ s/,
+	'recovery reports its progress');
 like($log, $REPLAYED, 'and what it has done: volume and speed');
 my ($volume, $rolled_back) = $log =~ $REPLAYED;
 cmp_ok($volume, '>', 0.02, "$volume GB");
@@ -78,18 +86,21 @@ foreach my $n (1 .. 400)
 {
 	# The time that may be lost is what is tried here.
 	sleep 1 if $n == 201;
-	$session->query_safe("BEGIN; INSERT INTO t VALUES (-$n, 'async'); INSERT INTO u VALUES ($n); COMMIT");
+	$session->query_safe("BEGIN; INSERT INTO t VALUES (-$n, 'async');
+		INSERT INTO u VALUES ($n); COMMIT");
 }
 CrashDriver::kill_server($node, 'all');
 eval { $session->quit };
 $node->start;
 my ($count, $max, $others) = split /\|/, $node->safe_psql('postgres', q{
-	SELECT count(*), coalesce(max(id), 0), (SELECT count(*) FROM t WHERE v = 'async' AND -id IN (SELECT id FROM u)) FROM u});
+	SELECT count(*), coalesce(max(id), 0),
+		(SELECT count(*) FROM t WHERE v = 'async' AND -id IN (SELECT id FROM u)) FROM u});
 note "$count of 400 asynchronous commits survived";
 cmp_ok($count, '>=', 200, 'synchronous_commit = off: what is a second old is there');
 is($max, $count, 'what is lost is the end, without gaps');
 is($others, $count, 'no transaction is there in part');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM t WHERE v = 'async'}), $count, 'nor with another part');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM t WHERE v = 'async'}), $count,
+	'nor with another part');
 $node->leanstore_check_ok('after asynchronous commits');
 
 # --- fsync = off ----------------------------------------------------------------------
@@ -98,10 +109,12 @@ foreach my $fsync (qw(off on))
 	$node->set_config(fsync => $fsync);
 	$node->restart;
 	my $n = $node->safe_psql('postgres', 'SELECT log_fsyncs FROM leanstore_stat_wal');
-	$node->safe_psql('postgres', "INSERT INTO u VALUES ($_)") foreach $fsync eq 'off' ? 1001 .. 1010 : 1011 .. 1020;
+	$node->safe_psql('postgres', "INSERT INTO u VALUES ($_)")
+		foreach $fsync eq 'off' ? 1001 .. 1010 : 1011 .. 1020;
 	$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
 	my $after = $node->safe_psql('postgres', 'SELECT log_fsyncs FROM leanstore_stat_wal');
-	$fsync eq 'off' ? is($after, 0, 'fsync = off: the log is not synced') : cmp_ok($after - $n, '>=', 10, 'fsync = on: every commit is');
+	$fsync eq 'off' ? is($after, 0, 'fsync = off: the log is not synced')
+		: cmp_ok($after - $n, '>=', 10, 'fsync = on: every commit is');
 }
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# One transaction that writes several times leanstore.max_wal_size stops nobody:
+# One transaction that writes several times leanstore.max_wal_size stops no other:
 # others commit, checkpoints go on, and the log is kept as short as ever, for its
 # undo lies in a file; whether it commits, rolls back or is lost in a crash.
 use strict;
@@ -38,12 +38,16 @@ foreach my $end (qw(COMMIT ROLLBACK crash))
 		$long->query_safe("UPDATE big SET v = repeat(md5(id::text || '$part$end'), 15)");
 		unlike($node->finish_pgbench($run), qr/aborted|ERROR/, "$end, part $part: others work");
 	}
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM pgbench_history'), $history + 400, "$end: what others have committed is there");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pgbench_history'), $history + 400,
+		"$end: what others have committed is there");
 	cmp_ok($node->safe_psql('postgres', $counters), '>', $checkpoints, "$end: checkpoints go on");
-	# One that is under way may be late on a busy machine; after this one the log is as short as it can be.
+	# One that is under way may be late on a busy machine; after this one the log is as short as it
+	# can be.
 	$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
-	cmp_ok($node->safe_psql('postgres', $log_mb), '<=', $MAX_WAL, "$end: the log from the transaction's beginning on is not kept");
-	is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big}), $before, "$end: nobody sees it");
+	cmp_ok($node->safe_psql('postgres', $log_mb), '<=', $MAX_WAL,
+		"$end: the log from the transaction's beginning on is not kept");
+	is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big}), $before,
+		"$end: nobody sees it");
 
 	if ($end eq 'crash')
 	{
@@ -54,15 +58,18 @@ foreach my $end (qw(COMMIT ROLLBACK crash))
 		CrashDriver::kill_server($node, 'all');
 		eval { $long->quit };
 		$node->start;
-		is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big WHERE id > 0}), $before, 'crash: it is rolled back');
-		ok($node->log_contains(qr/leanstore recovery: replayed .* rolled back 1 transactions/), 'crash: the server\'s log says so');
+		is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big WHERE id > 0}),
+			$before, 'crash: it is rolled back');
+		ok($node->log_contains(qr/leanstore recovery: replayed .* rolled back 1 transactions/),
+			'crash: the server\'s log says so');
 	}
 	else
 	{
 		$long->query_safe($end);
 		$long->quit;
 		my $after = $end eq 'COMMIT' ? '20000|' . 20000 * 480 : $before;
-		is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big}), $after, "$end: all of it or nothing");
+		is($node->safe_psql('postgres', q{SELECT count(*), sum(length(v)) FROM big}), $after,
+			"$end: all of it or nothing");
 	}
 	$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
 	cmp_ok($node->safe_psql('postgres', $log_mb), '<=', 2, "$end: the log is short again");

@@ -1,5 +1,6 @@
-# A queue: rows come in at one end and go at the other, without VACUUM.  It stays as large as its contents, with a REPEATABLE READ
-# transaction open, too: that one keeps the rows that it sees, and not all that have come and gone since.
+# A queue: rows come in at one end and go at the other, without VACUUM.  It stays as large as its
+# contents, with a REPEATABLE READ transaction open, too: that one keeps the rows that it sees, and
+# not all that have come and gone since.
 use strict;
 use warnings FATAL => 'all';
 
@@ -10,7 +11,8 @@ my $LENGTH = 300;
 my $node = LeanstoreTest->new_node('queue', autovacuum => 'off');
 
 $node->safe_psql('postgres', qq{
-	CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job text) USING leanstore;
+	CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job text)
+		USING leanstore;
 	INSERT INTO queue (job) SELECT repeat('x', 100) FROM generate_series(1, $LENGTH);
 	CREATE PROCEDURE turn(n int) LANGUAGE plpgsql AS \$\$
 	BEGIN
@@ -19,7 +21,8 @@ $node->safe_psql('postgres', qq{
 			IF i % 5 = 0 THEN
 				UPDATE queue SET job = 'changed' WHERE id = (SELECT max(id) FROM queue);
 			END IF;
-			DELETE FROM queue WHERE id = (SELECT id FROM queue ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED);
+			DELETE FROM queue
+				WHERE id = (SELECT id FROM queue ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED);
 			COMMIT;
 		END LOOP;
 	END\$\$});
@@ -31,12 +34,14 @@ sub turn
 	return;
 }
 
-# Old versions go down to this; the cleaner comes by itself.  Sizes do not go down again: they show the most that there was.
+# Old versions go down to this; the cleaner comes by itself.  Sizes do not go down again: they show
+# the most that there was.
 sub is_small
 {
 	my ($what, $versions, $table_pages, $index_pages) = @_;
 	my $kept = 'SELECT versions_written - versions_removed FROM leanstore_stat_versions';
-	my $sizes = q{SELECT pg_relation_size('queue') / 4096 || ' ' || pg_relation_size('queue_pkey') / 4096};
+	my $sizes =
+		q{SELECT pg_relation_size('queue') / 4096 || ' ' || pg_relation_size('queue_pkey') / 4096};
 	ok($node->poll_query_until('postgres', "SELECT ($kept) <= $versions"), "$what: versions")
 	  or diag($node->safe_psql('postgres', $kept));
 	my ($table, $index) = split ' ', $node->safe_psql('postgres', $sizes);

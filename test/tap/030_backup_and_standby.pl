@@ -32,11 +32,14 @@ sub refused_ok
 sub without_contents_ok
 {
 	my ($node, $name) = @_;
-	my $message = 'leanstore tables cannot be used in a server that was started from a base backup or as a standby';
+	my $message = 'leanstore tables cannot be used in a server '
+		. 'that was started from a base backup or as a standby';
 
 	refused_ok($node, $_, $message, "$name: $_") foreach
-		'SELECT count(*) FROM t', 'INSERT INTO t VALUES (5000)', 'SELECT 1 FROM t WHERE id = 1', 'TABLE later', 'CREATE INDEX ON t (v)';
-	$node->safe_psql('postgres', 'INSERT INTO on_heap VALUES (1); CHECKPOINT; VACUUM on_heap; CREATE DATABASE another; DROP DATABASE another');
+		'SELECT count(*) FROM t', 'INSERT INTO t VALUES (5000)', 'SELECT 1 FROM t WHERE id = 1',
+		'TABLE later', 'CREATE INDEX ON t (v)';
+	$node->safe_psql('postgres', 'INSERT INTO on_heap VALUES (1); CHECKPOINT; VACUUM on_heap;
+		CREATE DATABASE another; DROP DATABASE another');
 	$node->restart;
 	refused_ok($node, 'SELECT count(*) FROM t', $message, "$name, started again");
 
@@ -46,8 +49,10 @@ sub without_contents_ok
 	ok(-d $node->data_dir . '/leanstore', "$name: there is the directory of the hint");
 	rmtree($node->data_dir . '/leanstore');
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE TABLE t (id int PRIMARY KEY) USING leanstore; INSERT INTO t VALUES (1)');
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '1', "$name: new tables after the hint was followed");
+	$node->safe_psql('postgres', 'CREATE TABLE t (id int PRIMARY KEY) USING leanstore;
+		INSERT INTO t VALUES (1)');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '1',
+		"$name: new tables after the hint was followed");
 	$node->leanstore_check_ok($name);
 	return;
 }
@@ -59,8 +64,10 @@ my $standby = LeanstoreTest->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 ok($standby->log_contains($says), 'a standby says at its start that it has no leanstore tables');
-refused_ok($standby, 'SELECT count(*) FROM t', 'leanstore tables cannot be read on a standby server', 'a standby');
-$primary->safe_psql('postgres', q{CREATE TABLE later (id int) USING leanstore; INSERT INTO later VALUES (1); INSERT INTO t SELECT i, 'w' FROM generate_series(2001, 3000) i});
+refused_ok($standby, 'SELECT count(*) FROM t',
+	'leanstore tables cannot be read on a standby server', 'a standby');
+$primary->safe_psql('postgres', q{CREATE TABLE later (id int) USING leanstore;
+	INSERT INTO later VALUES (1); INSERT INTO t SELECT i, 'w' FROM generate_series(2001, 3000) i});
 $primary->wait_for_catchup($standby);
 $standby->promote;
 without_contents_ok($standby, 'a promoted standby');
@@ -71,7 +78,8 @@ $primary->backup('later');
 my $restored = LeanstoreTest->new('restored');
 $restored->init_from_backup($primary, 'later');
 $restored->start;
-ok($restored->log_contains($says), 'a base backup says at its start that it has no leanstore tables');
+ok($restored->log_contains($says),
+	'a base backup says at its start that it has no leanstore tables');
 without_contents_ok($restored, 'a base backup');
 $restored->stop;
 

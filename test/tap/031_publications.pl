@@ -15,7 +15,8 @@ sub refused_ok
 	my ($status, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\n$query");
 
 	isnt($status, 0, "$name: refused");
-	like($error, qr/ERROR:  0A000: cannot (publish|change) leanstore table "lean\w*"/, "$name: with a reason");
+	like($error, qr/ERROR:  0A000: cannot (publish|change) leanstore table "lean\w*"/,
+		"$name: with a reason");
 	return;
 }
 
@@ -44,23 +45,35 @@ refused_ok('CREATE TABLE s.lean (id int) USING leanstore', 'a new table in a sch
 refused_ok('CREATE TABLE s.lean USING leanstore AS SELECT 1', 'CREATE TABLE AS');
 refused_ok('SET default_table_access_method = leanstore; SELECT 1 AS a INTO s.lean', 'SELECT INTO');
 refused_ok('ALTER TABLE lean SET SCHEMA s', 'SET SCHEMA');
-refused_ok('CREATE TABLE lean_new PARTITION OF part FOR VALUES FROM (10) TO (20) USING leanstore', 'a new partition');
+refused_ok('CREATE TABLE lean_new PARTITION OF part FOR VALUES FROM (10) TO (20) USING leanstore',
+	'a new partition');
 refused_ok('ALTER TABLE part ATTACH PARTITION lean_part DEFAULT', 'ATTACH PARTITION');
-refused_ok('CREATE TABLE s.lean (id int) USING heap; ALTER TABLE s.lean SET ACCESS METHOD leanstore', 'SET ACCESS METHOD');
-$node->safe_psql('postgres', 'DROP TABLE s.lean; CREATE UNLOGGED TABLE s.lean (id int) USING leanstore');
+refused_ok('CREATE TABLE s.lean (id int) USING heap;
+	ALTER TABLE s.lean SET ACCESS METHOD leanstore', 'SET ACCESS METHOD');
+$node->safe_psql('postgres', 'DROP TABLE s.lean;
+	CREATE UNLOGGED TABLE s.lean (id int) USING leanstore');
 refused_ok('ALTER TABLE s.lean SET LOGGED', 'SET LOGGED');
-refused_ok('EXPLAIN ANALYZE CREATE TABLE s.lean_as USING leanstore AS SELECT 1', 'EXPLAIN ANALYZE CREATE TABLE AS');
-refused_ok('SET default_table_access_method = leanstore; EXPLAIN ANALYZE SELECT 1 AS a INTO s.lean_as', 'EXPLAIN ANALYZE SELECT INTO');
-refused_ok('PREPARE w AS SELECT 1 AS a; EXPLAIN ANALYZE CREATE TABLE s.lean_as USING leanstore AS EXECUTE w', 'CREATE TABLE AS EXECUTE');
-refused_ok('CREATE SCHEMA lean_schema; CREATE PUBLICATION lean_schema FOR TABLES IN SCHEMA lean_schema; SET default_table_access_method = leanstore; SET search_path = lean_schema; CREATE TABLE lean (id int)', 'by the search path');
+refused_ok('EXPLAIN ANALYZE CREATE TABLE s.lean_as USING leanstore AS SELECT 1',
+	'EXPLAIN ANALYZE CREATE TABLE AS');
+refused_ok('SET default_table_access_method = leanstore;
+	EXPLAIN ANALYZE SELECT 1 AS a INTO s.lean_as', 'EXPLAIN ANALYZE SELECT INTO');
+refused_ok('PREPARE w AS SELECT 1 AS a; EXPLAIN ANALYZE CREATE TABLE s.lean_as
+	USING leanstore AS EXECUTE w', 'CREATE TABLE AS EXECUTE');
+refused_ok('CREATE SCHEMA lean_schema;
+	CREATE PUBLICATION lean_schema FOR TABLES IN SCHEMA lean_schema;
+	SET default_table_access_method = leanstore; SET search_path = lean_schema;
+	CREATE TABLE lean (id int)', 'by the search path');
 $node->safe_psql('postgres', 'DROP SCHEMA lean_schema CASCADE; DROP PUBLICATION lean_schema');
 refused_ok('DO $$ BEGIN CREATE TABLE s.lean_do (id int) USING leanstore; END $$', 'in a function');
 
 # Two transactions that do not see each other: the later one waits, and is refused.
 $node->safe_psql('postgres', 'CREATE SCHEMA two');
-foreach my $order ([ 'CREATE TABLE two.lean (id int) USING leanstore', 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two' ],
-	[ 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two', 'CREATE TABLE two.lean (id int) USING leanstore' ],
-	[ 'CREATE TABLE two.lean AS SELECT 1; ALTER TABLE two.lean SET ACCESS METHOD leanstore', 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two' ])
+foreach my $order ([ 'CREATE TABLE two.lean (id int) USING leanstore',
+	'CREATE PUBLICATION two FOR TABLES IN SCHEMA two' ],
+	[ 'CREATE PUBLICATION two FOR TABLES IN SCHEMA two',
+		'CREATE TABLE two.lean (id int) USING leanstore' ],
+	[ 'CREATE TABLE two.lean AS SELECT 1; ALTER TABLE two.lean SET ACCESS METHOD leanstore',
+		'CREATE PUBLICATION two FOR TABLES IN SCHEMA two' ])
 {
 	my ($first, $second) = @$order;
 	my $open = $node->background_psql('postgres');
@@ -68,14 +81,17 @@ foreach my $order ([ 'CREATE TABLE two.lean (id int) USING leanstore', 'CREATE P
 
 	$open->query_safe("BEGIN; $first");
 	$later->query_until(qr/started/, "\\echo started\n$second;\n");
-	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE classid = 'pg_publication'::regclass AND NOT granted})
+	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks
+		WHERE classid = 'pg_publication'::regclass AND NOT granted})
 	  or die "no wait: $second";
 	$open->query_safe('COMMIT');
 	$open->quit;
 	$later->query('SELECT 1');
-	like($later->{stderr}, qr/cannot publish leanstore table "lean"/, "$second: refused after $first");
+	like($later->{stderr}, qr/cannot publish leanstore table "lean"/,
+		"$second: refused after $first");
 	$later->quit;
-	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_publication_tables WHERE schemaname = 'two'}), '0', 'none is published');
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_publication_tables
+		WHERE schemaname = 'two'}), '0', 'none is published');
 	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS two.lean; DROP PUBLICATION IF EXISTS two');
 }
 
@@ -86,15 +102,20 @@ $node->safe_psql('postgres', q{
 	INSERT INTO lean_by_hand SELECT generate_series(1, 10);
 	SET allow_system_table_mods = on;
 	UPDATE pg_publication SET puballtables = true WHERE pubname = 'by_hand'});
-foreach my $change ('INSERT INTO lean_by_hand VALUES (11)', 'UPDATE lean_by_hand SET id = id + 100', 'DELETE FROM lean_by_hand',
-	'TRUNCATE lean_by_hand', "COPY lean_by_hand FROM PROGRAM 'echo 11'", 'MERGE INTO lean_by_hand USING (VALUES (1)) v ON id = 1 WHEN MATCHED THEN DELETE')
+foreach my $change ('INSERT INTO lean_by_hand VALUES (11)', 'UPDATE lean_by_hand SET id = id + 100',
+	'DELETE FROM lean_by_hand',
+	'TRUNCATE lean_by_hand', "COPY lean_by_hand FROM PROGRAM 'echo 11'",
+	'MERGE INTO lean_by_hand USING (VALUES (1)) v ON id = 1 WHEN MATCHED THEN DELETE')
 {
 	my ($status, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\n$change");
 
-	like($error, qr/ERROR:  0A000: cannot (publish|change) leanstore table "lean_by_hand"/, "$change: refused");
+	like($error, qr/ERROR:  0A000: cannot (publish|change) leanstore table "lean_by_hand"/,
+		"$change: refused");
 }
-is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM lean_by_hand'), '10|55', 'its rows are as they were');
-$node->safe_psql('postgres', q{DROP PUBLICATION by_hand; UPDATE lean_by_hand SET id = id + 100; DROP TABLE lean_by_hand});
+is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM lean_by_hand'), '10|55',
+	'its rows are as they were');
+$node->safe_psql('postgres', q{DROP PUBLICATION by_hand; UPDATE lean_by_hand SET id = id + 100;
+	DROP TABLE lean_by_hand});
 
 # What publishes none is not refused
 $node->safe_psql('postgres', q{
@@ -107,11 +128,14 @@ $node->safe_psql('postgres', q{
 	ALTER TABLE lean_later SET SCHEMA s;
 	CREATE PUBLICATION empty;
 	DROP PUBLICATION empty});
-is($node->safe_psql('postgres', q{SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_publication_tables}),
+is($node->safe_psql('postgres',
+	q{SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_publication_tables}),
 	'on_heap part_heap', 'heap tables alone are published');
 
 # In a database without the extension, and in one where nothing is published, nothing changes.
-$node->safe_psql('template1', 'CREATE TABLE x (id int); CREATE PUBLICATION all_tables FOR ALL TABLES; CREATE TABLE y (id int); DROP PUBLICATION all_tables; DROP TABLE x, y');
+$node->safe_psql('template1', 'CREATE TABLE x (id int);
+	CREATE PUBLICATION all_tables FOR ALL TABLES; CREATE TABLE y (id int);
+	DROP PUBLICATION all_tables; DROP TABLE x, y');
 
 # A subscriber: with a key, without one, and from the copy of the first rows on.
 $node->safe_psql('postgres', q{
@@ -128,7 +152,8 @@ $node->safe_psql('subscriber', q{
 	CREATE TABLE on_heap (id int PRIMARY KEY) USING leanstore;
 	CREATE TABLE without_key (a int, b text) USING leanstore;
 	CREATE INDEX ON without_key (a)});
-$node->safe_psql('subscriber', "CREATE SUBSCRIPTION tables CONNECTION '" . $node->connstr . " dbname=postgres' PUBLICATION tables WITH (create_slot = false, slot_name = tables)");
+$node->safe_psql('subscriber', "CREATE SUBSCRIPTION tables CONNECTION '" . $node->connstr
+	. " dbname=postgres' PUBLICATION tables WITH (create_slot = false, slot_name = tables)");
 $node->wait_for_subscription_sync($node, 'tables', 'subscriber');
 $node->safe_psql('postgres', q{
 	UPDATE on_heap SET id = id + 10000 WHERE id % 2 = 0;
@@ -142,7 +167,8 @@ foreach my $table (qw(on_heap without_key))
 {
 	my $content = "SELECT count(*), sum(hashtext(t::text)) FROM $table t";
 
-	is($node->safe_psql('subscriber', $content), $node->safe_psql('postgres', $content), "the subscriber has what $table has");
+	is($node->safe_psql('subscriber', $content), $node->safe_psql('postgres', $content),
+		"the subscriber has what $table has");
 }
 $node->safe_psql('subscriber', 'DROP SUBSCRIPTION tables');
 $node->leanstore_check_ok('at the end');

@@ -36,7 +36,8 @@ sub arenas
 sub huge_kilobytes
 {
 	my $sum = 0;
-	open(my $smaps, '<', '/proc/' . $node->engine_worker_pid . '/smaps') or die "cannot read smaps: $!";
+	open(my $smaps, '<', '/proc/' . $node->engine_worker_pid . '/smaps')
+		or die "cannot read smaps: $!";
 	/^ShmemPmdMapped:\s+(\d+)/ and $sum += $1 while <$smaps>;
 	close $smaps;
 	return $sum;
@@ -45,7 +46,8 @@ sub huge_kilobytes
 sub rows_ok
 {
 	my ($rows, $name) = @_;
-	is($node->safe_psql('postgres', q{SELECT count(*), sum(length(filler)) FROM t}), "$rows|" . $rows * 1000, $name);
+	is($node->safe_psql('postgres', q{SELECT count(*), sum(length(filler)) FROM t}),
+		"$rows|" . $rows * 1000, $name);
 	$node->leanstore_check_ok($name);
 }
 
@@ -55,13 +57,15 @@ $node->safe_psql('postgres', q{
 
 SKIP:
 {
-	skip 'the server has huge pages of its own', 2 if $node->safe_psql('postgres', 'SHOW huge_pages_status') eq 'on';
+	skip 'the server has huge pages of its own', 2
+		if $node->safe_psql('postgres', 'SHOW huge_pages_status') eq 'on';
 	is(arenas(), 1, 'the arena can have huge pages');
 	$node->kill9_process($node->child_pid('background writer'));
 	is(arenas(), 1, 'and after a crash');
 }
 rows_ok(20000, 'nothing is lost');
-$node->safe_psql('postgres', q{INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(20001, 40000) i});
+$node->safe_psql('postgres',
+	q{INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(20001, 40000) i});
 note(huge_kilobytes() . ' kB of it are in huge pages');
 rows_ok(40000, 'while pages become huge');
 
@@ -69,7 +73,8 @@ rows_ok(40000, 'while pages become huge');
 $node->set_config(huge_pages => 'off');
 my $starts = 0;
 do { $node->restart } until arenas() == 0 || ++$starts == 3;
-is(arenas(), 0, 'not with huge_pages = off') unless $node->safe_psql('postgres', 'SHOW huge_pages_status') eq 'on';
+is(arenas(), 0, 'not with huge_pages = off')
+	unless $node->safe_psql('postgres', 'SHOW huge_pages_status') eq 'on';
 rows_ok(40000, 'nor is anything lost there');
 $node->stop('fast');
 done_testing();

@@ -8,7 +8,8 @@ use LeanstoreTest;
 use SealedPage;
 use Test::More;
 
-# Of the meta page (engine/buffer/page.hpp), and the last values (buffer/space.hpp, engine.h).
+# Of the meta page (engine/buffer/page.hpp), and the last values (buffer/page_allocator.hpp,
+# engine.h).
 my ($PAGE_COUNT, $ROW_ID_HIGH) = (56, 64);
 my $MOST_PAGES = pack 'V', 0xf0000000;
 my $LAST_ROW_ID = pack 'Q<', (1 << 63) | ((1 << 40) - (1 << 24));

@@ -1,5 +1,5 @@
-# Whose a relation file is.  When the engine's directory is lost, or another one lies in
-# its place, old tables are refused by name (55000) and not shown as empty, new ones
+# Which store a relation file belongs to.  When the engine's directory is lost, or another lies
+# in its place, old tables are refused by name (55000) and not shown as empty, new ones
 # work, and with the old directory back everything is there.  pg_upgrade is refused while
 # it still checks, and by the new server, too.
 use strict;

@@ -52,7 +52,8 @@ $node->safe_psql('postgres', qq{
 	END LOOP; END \$\$});
 $node->stop('fast');
 start_with_few_descriptors();
-$node->safe_psql('postgres', "INSERT INTO p SELECT i, 1 FROM generate_series(0, 3 * $PARTITIONS - 1) i");
+$node->safe_psql('postgres',
+	"INSERT INTO p SELECT i, 1 FROM generate_series(0, 3 * $PARTITIONS - 1) i");
 rows_ok('when all files are new');
 $node->stop('fast');
 start_with_few_descriptors();

@@ -52,7 +52,8 @@ DO \$\$ DECLARE rows int; BEGIN
 	SET LOCAL client_min_messages = error;
 	CREATE TEMP TABLE IF NOT EXISTS wanted (t int PRIMARY KEY, rows int) USING heap;
 	FOR i IN 1 .. $TABLES LOOP
-		EXECUTE format('CREATE TEMP TABLE IF NOT EXISTS t%s (id int PRIMARY KEY) USING leanstore', i);
+		EXECUTE format('CREATE TEMP TABLE IF NOT EXISTS t%s (id int PRIMARY KEY) USING leanstore',
+			i);
 		INSERT INTO wanted VALUES (i, 1) ON CONFLICT (t) DO UPDATE SET rows = wanted.rows + 1;
 		EXECUTE format('INSERT INTO t%1\$s SELECT count(*) + 1 FROM t%1\$s', i);
 	END LOOP;

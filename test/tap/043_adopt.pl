@@ -1,5 +1,5 @@
-# Tables whose files another store has written are taken over: leanstore_adopt().  After a clean
-# stop of that store every row is there as it was, once, with all indexes; what fails on the way,
+# Tables that another store has written are taken over: leanstore_adopt().  After a clean stop of
+# that store every row is there as it was, once, with all indexes; what fails on the way,
 # damage, a duplicate key or kill -9, leaves the old file as it was and nothing else.
 use strict;
 use warnings FATAL => 'all';

@@ -67,7 +67,8 @@ foreach my $table (qw(shared keyed))
 		$local->query_safe("BEGIN; UPDATE $table SET t = 'local' WHERE n = $n");
 		$publisher->safe_psql('postgres', "DELETE FROM $table WHERE n = $n");
 		$subscriber->poll_query_until('postgres',
-			q{SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted)});
+			q{SELECT EXISTS (SELECT FROM pg_locks
+				WHERE locktype = 'transactionid' AND NOT granted)});
 		$local->query_safe($end);
 		$local->quit;
 		$publisher->wait_for_catchup('s');
@@ -113,7 +114,8 @@ foreach my $round (1 .. $kills)
 
 	# It has to have applied something anew, or nothing would be tested.
 	my $before = $subscriber->safe_psql('postgres', 'SELECT coalesce(max(n), 0) FROM seen');
-	ok($subscriber->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM seen WHERE n > $before)"),
+	ok($subscriber->poll_query_until('postgres',
+		"SELECT EXISTS (SELECT FROM seen WHERE n > $before)"),
 		"round $round: the subscriber applies");
 	usleep(rand 500_000);
 	CrashDriver::kill_server($subscriber, $round % 4 == 3 ? 'postmaster' : 'all');
@@ -134,7 +136,8 @@ foreach my $table (qw(seen account))
 		"$table has the publisher's rows after $kills kills");
 }
 is($publisher->safe_psql('postgres',
-	'SELECT count(*) > 0 AND count(*) = count(DISTINCT n) FROM seen'), 't', 'each row of the publisher differs from the others');
+	'SELECT count(*) > 0 AND count(*) = count(DISTINCT n) FROM seen'), 't',
+	'each row of the publisher differs from the others');
 $subscriber->leanstore_check_ok('at the end');
 $subscriber->stop;
 $publisher->stop;

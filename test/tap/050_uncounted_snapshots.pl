@@ -64,7 +64,8 @@ foreach my $way (@ways)
 		usleep(50_000);
 		$node->wait_for_event('client backend', $POINT);
 	}
-	# The cleaner and the horizon have the time that they need to drop what nobody seems to see.
+	# The cleaner and the horizon have the time that they need to drop what no snapshot seems to
+	# see.
 	foreach my $round (1 .. 2)
 	{
 		$node->safe_psql('postgres', "CALL change($key)");

@@ -1,6 +1,6 @@
 # xmin says which transaction wrote a row, and goes on saying so: over restarts and crashes, with
-# transactions that stay prepared meanwhile (which makes a start count on with a step), and through CLUSTER.
-# Two versions of a row never show the same.
+# transactions that stay prepared meanwhile (which makes a start count on with a step), and through
+# CLUSTER. Two versions of a row never show the same.
 use strict;
 use warnings FATAL => 'all';
 
@@ -22,8 +22,10 @@ my %shown;
 sub change
 {
 	my ($id) = @_;
-	my $xmin = $node->safe_psql('postgres', "UPDATE t SET v = v + 1 WHERE id = $id RETURNING pg_current_xact_id()");
-	is($node->safe_psql('postgres', "SELECT xmin FROM t WHERE id = $id"), $xmin, 'xmin is who has written');
+	my $xmin = $node->safe_psql('postgres',
+		"UPDATE t SET v = v + 1 WHERE id = $id RETURNING pg_current_xact_id()");
+	is($node->safe_psql('postgres', "SELECT xmin FROM t WHERE id = $id"), $xmin,
+		'xmin is who has written');
 	is($shown{"$id:$xmin"}++, 0, 'and was shown for no version before');
 	return;
 }
@@ -33,7 +35,8 @@ sub prepare
 	my ($n) = @_;
 	$node->safe_psql('postgres', qq{
 		BEGIN; INSERT INTO p VALUES ($n, 0, pg_current_xact_id());
-		UPDATE p SET v = v + 1, written = pg_current_xact_id() WHERE id = -$n; PREPARE TRANSACTION 'p$n'});
+		UPDATE p SET v = v + 1, written = pg_current_xact_id() WHERE id = -$n;
+		PREPARE TRANSACTION 'p$n'});
 	return;
 }
 
@@ -54,7 +57,8 @@ sub restart
 }
 
 $node->safe_psql('postgres', 'INSERT INTO t SELECT g, 0 FROM generate_series(1, 3) g');
-$node->safe_psql('postgres', 'INSERT INTO p SELECT -g, 0, pg_current_xact_id() FROM generate_series(1, 3) g');
+$node->safe_psql('postgres',
+	'INSERT INTO p SELECT -g, 0, pg_current_xact_id() FROM generate_series(1, 3) g');
 my $round = 0;
 foreach my $how (qw(fast crash fast immediate crash))
 {
@@ -75,7 +79,8 @@ is($node->safe_psql('postgres', $right), 0, 'who has committed after a restart s
 is($node->safe_psql('postgres', 'SELECT count(*) FROM p WHERE id > 0'), 2, 'both are there');
 
 my $before = $node->safe_psql('postgres', $rows);
-$node->safe_psql('postgres', 'SET enable_seqscan = on; CLUSTER t USING t_pkey; VACUUM FULL t; VACUUM FREEZE t');
+$node->safe_psql('postgres', 'SET enable_seqscan = on; CLUSTER t USING t_pkey; VACUUM FULL t;
+	VACUUM FREEZE t');
 is($node->safe_psql('postgres', $rows), $before, 'CLUSTER and VACUUM change nothing');
 $node->leanstore_check_ok('at the end');
 $node->stop;

@@ -1,6 +1,6 @@
-# Transactions that outlive checkpoints: an idle one with one row, and one that goes on.  Their undo lies in
-# files, so the log goes on without them, and a server that is killed finds both to roll back, in little memory;
-# also when it is killed again while it does.
+# Transactions that outlive checkpoints: an idle one with one row, and one that goes on.  Their undo
+# lies in files, so the log goes on without them, and a server that is killed finds both to roll
+# back, in little memory; also when it is killed again while it does.
 use strict;
 use warnings FATAL => 'all';
 
@@ -69,7 +69,8 @@ foreach my $end (qw(commit crash))
 	{
 		$long->query_safe("UPDATE big SET v = repeat('$part', 400)");
 		$long->query_safe('SAVEPOINT s');
-		$long->query_safe('INSERT INTO big SELECT 100000 + i, repeat(md5(i::text), 60) FROM generate_series(1, 5000) i');
+		$long->query_safe('INSERT INTO big SELECT 100000 + i, repeat(md5(i::text), 60)
+			FROM generate_series(1, 5000) i');
 		$long->query_safe('ROLLBACK TO s') if $part < 4;
 		$node->safe_psql('postgres', q{
 			INSERT INTO other SELECT repeat(md5(i::text), 30) FROM generate_series(1, 10000) i;
@@ -85,7 +86,8 @@ foreach my $end (qw(commit crash))
 		$_->query_safe('COMMIT') foreach ($idle, $long);
 		$_->quit foreach ($idle, $long);
 		$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
-		is($node->safe_psql('postgres', $rows), (20000 + 5000) . '|' . (20000 * 400 + 5000 * 1920) . '|1', 'committed: all is there');
+		is($node->safe_psql('postgres', $rows),
+			(20000 + 5000) . '|' . (20000 * 400 + 5000 * 1920) . '|1', 'committed: all is there');
 		is(scalar(undo_files()), 0, 'committed: the files are gone');
 		$node->safe_psql('postgres', 'DELETE FROM big WHERE id > 100000');
 		next;
@@ -104,7 +106,8 @@ foreach my $end (qw(commit crash))
 	is($node->safe_psql('postgres', $rows), $before, 'crash: both are rolled back');
 	ok($node->log_contains(qr/leanstore recovery: replayed .* rolled back [12] transactions.*\n.*DETAIL:  Analysis .* undo [0-9.]+ s/),
 		q{crash: the server's log says so});
-	cmp_ok(memory_mb('VmHWM') - memory_mb('RssShmem'), '<', 250, 'crash: recovery took little memory');
+	cmp_ok(memory_mb('VmHWM') - memory_mb('RssShmem'), '<', 250,
+		'crash: recovery took little memory');
 	$node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
 	is(scalar(undo_files()), 0, 'crash: the files are gone');
 }
@@ -114,14 +117,16 @@ my $failures = q{SELECT undo_failures FROM leanstore_stat_wal};
 is($node->safe_psql('postgres', $failures), 0, 'all could be written');
 my $session = $node->background_psql('postgres');
 $session->query_safe(q{BEGIN; INSERT INTO quiet VALUES (2)});
-$node->safe_psql('postgres', q{INSERT INTO other SELECT repeat(md5(i::text), 30) FROM generate_series(1, 10000) i});
+$node->safe_psql('postgres',
+	q{INSERT INTO other SELECT repeat(md5(i::text), 30) FROM generate_series(1, 10000) i});
 my $log_end = -s $node->logfile;
 rename $undo, "$undo.away" or die $!;
 append_to_file($undo, 'not a directory');
 $node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
 cmp_ok($node->safe_psql('postgres', $failures), '>', 0, 'what could not be written is counted');
 cmp_ok($node->safe_psql('postgres', $log_mb), '>', 8, 'and its log is kept');
-$node->wait_for_log(qr/could not write the undo of long transactions: .*: Not a directory\n.*DETAIL: .*undo.*\n.*HINT:  The engine's log is kept/, $log_end);
+$node->wait_for_log(qr/could not write the undo of long transactions: .*: Not a directory\n.*DETAIL: .*undo.*\n.*HINT:  The engine's log is kept/,
+	$log_end);
 unlink $undo;
 rename "$undo.away", $undo or die $!;
 $node->safe_psql('postgres', 'SELECT leanstore_checkpoint()');

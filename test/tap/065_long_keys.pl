@@ -1,6 +1,6 @@
-# Keys that are cut, with labels for their rests: sessions insert, change and remove equal and different keys that
-# begin alike, some of them SERIALIZABLE, while the answers of the index are compared; and after a crash
-# in the middle of it.
+# Keys that are cut, with labels for their rests: sessions insert, change and remove equal and
+# different keys that begin alike, some of them SERIALIZABLE, while the answers of the index are
+# compared; and after a crash in the middle of it.
 use strict;
 use warnings FATAL => 'all';
 
@@ -14,7 +14,8 @@ my $node = LeanstoreTest->new_node(
 	'max_connections' => 30);
 
 $node->safe_psql('postgres', q{
-	CREATE TABLE l (id bigserial, s text COLLATE "C" UNIQUE, u text COLLATE "en-x-icu") USING leanstore;
+	CREATE TABLE l (id bigserial, s text COLLATE "C" UNIQUE, u text COLLATE "en-x-icu")
+		USING leanstore;
 	CREATE INDEX l_u ON l (u, id);
 	CREATE FUNCTION key(n int) RETURNS text LANGUAGE sql IMMUTABLE
 		AS $$ SELECT repeat('same', 95 + n % 3) || repeat(md5(n::text), 1 + n % 40) $$;
@@ -24,25 +25,30 @@ $node->safe_psql('postgres', q{
 		IF random() < 0.1 THEN
 			RAISE EXCEPTION 'never mind' USING errcode = 'P0777';
 		END IF;
-	EXCEPTION WHEN unique_violation OR serialization_failure OR deadlock_detected OR SQLSTATE 'P0777' THEN NULL;
+	EXCEPTION WHEN unique_violation OR serialization_failure OR deadlock_detected
+		OR SQLSTATE 'P0777' THEN NULL;
 	END $$;
 	CREATE PROCEDURE turn(n int) LANGUAGE plpgsql AS $$
 	BEGIN
-		UPDATE l SET s = CASE WHEN length(s) < 380 THEN key(n) ELSE n::text END WHERE s IN (key(n), n::text);
+		UPDATE l SET s = CASE WHEN length(s) < 380 THEN key(n) ELSE n::text END
+			WHERE s IN (key(n), n::text);
 	EXCEPTION WHEN unique_violation OR serialization_failure OR deadlock_detected THEN NULL;
 	END $$;
 	CREATE FUNCTION compare(n int) RETURNS void LANGUAGE plpgsql AS $$
 	DECLARE
-		question text := format('SELECT count(*), md5(string_agg(t::text, %L)) FROM (SELECT s, id FROM l WHERE s BETWEEN key(%s) AND key(%3$s)
+		question text := format('SELECT count(*), md5(string_agg(t::text, %L)) FROM (
+			SELECT s, id FROM l WHERE s BETWEEN key(%s) AND key(%3$s)
 			UNION ALL (SELECT s, id FROM l WHERE s > key(%2$s) ORDER BY s LIMIT 20)
 			UNION ALL (SELECT u COLLATE "C", id FROM l WHERE u = key(%2$s %% 17) ORDER BY u, id)
 			ORDER BY 1, 2) AS t', ',', n, n + 1);
 		plain text;
 		found text;
 	BEGIN
-		SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off;
+		SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off;
+		SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off;
 		EXECUTE question INTO plain;
-		SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = on; SET LOCAL enable_indexonlyscan = on;
+		SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = on;
+		SET LOCAL enable_indexonlyscan = on;
 		EXECUTE question INTO found;
 		IF plain IS DISTINCT FROM found THEN
 			RAISE EXCEPTION 'not the same: %', question;
@@ -53,19 +59,24 @@ $node->safe_psql('postgres', q{
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $n = "\\set n random(1, 300)\n";
 append_to_file("$dir/put.sql", $n . "CALL put(:n);\n");
-append_to_file("$dir/serializable.sql", $n . "BEGIN ISOLATION LEVEL SERIALIZABLE; CALL put(:n); COMMIT;\n");
+append_to_file("$dir/serializable.sql", $n . "BEGIN ISOLATION LEVEL SERIALIZABLE; CALL put(:n);
+	COMMIT;\n");
 append_to_file("$dir/turn.sql", $n . "CALL turn(:n);\n");
 append_to_file("$dir/remove.sql", $n . "DELETE FROM l WHERE s = key(:n);\n");
-append_to_file("$dir/compare.sql", $n . "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT compare(:n); COMMIT;\n");
-my @files = map { ('-f', "$dir/$_") } qw(put.sql@6 serializable.sql@2 turn.sql@3 remove.sql@2 compare.sql@2);
+append_to_file("$dir/compare.sql", $n . "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT compare(:n);
+	COMMIT;\n");
+my @files = map { ('-f', "$dir/$_") }
+	qw(put.sql@6 serializable.sql@2 turn.sql@3 remove.sql@2 compare.sql@2);
 
 sub all_the_same
 {
 	my ($when) = @_;
 	my $list = 'SELECT count(*), md5(string_agg(s, \',\')) FROM (SELECT s FROM l ORDER BY s) AS t';
 	is($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_sort = off; $list"),
-		$node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; $list"), "$when: by key");
-	is($node->safe_psql('postgres', 'SET enable_indexonlyscan = off; SELECT count(*) - count(DISTINCT s || \'\') FROM l'),
+		$node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off;
+			$list"), "$when: by key");
+	is($node->safe_psql('postgres', 'SET enable_indexonlyscan = off;
+		SELECT count(*) - count(DISTINCT s || \'\') FROM l'),
 		'0', "$when: unique");
 	$node->leanstore_check_ok($when);
 }

@@ -1,19 +1,20 @@
-# A row that others share without a gap: who wants to change it gets its turn, and leaves nothing
-# behind however it ends.
+# A row that others share without a gap: a session that wants to change it gets its turn, and leaves
+# nothing behind however it ends.
 use strict;
 use warnings FATAL => 'all';
 
 use LeanstoreTest;
 use Test::More;
 
-# Longer than any test: nobody goes on because that time is up.
+# Longer than any test: no session goes on because that time is up.
 my $node = LeanstoreTest->new_node('turn', deadlock_timeout => '300s');
 
 # Shares the row again and again, and gives it up only when the other session has come to share it
 # after this one, or gives way: two of these never leave the row alone of themselves.
 $node->safe_psql('postgres', q{
 	CREATE TABLE rt (id int PRIMARY KEY, v int) USING leanstore;
-	CREATE PROCEDURE share(own int, other int, rounds int, INOUT outcome text) LANGUAGE plpgsql AS $$
+	CREATE PROCEDURE share(own int, other int, rounds int, INOUT outcome text)
+		LANGUAGE plpgsql AS $$
 	BEGIN
 		FOR i IN 1 .. rounds LOOP
 			PERFORM FROM rt WHERE id = 1 FOR KEY SHARE;
@@ -48,7 +49,7 @@ foreach my $of ('DELETE FROM rt', 'UPDATE rt SET id = 2',
 	$node->poll_query_until('postgres',
 		"SELECT count(*) > 4 FROM pg_locks WHERE locktype = 'advisory'")
 	  or die 'they do not share';
-	# who has locked the row goes on to delete it
+	# the session that has locked the row goes on to delete it
 	$change = "BEGIN; $change; DELETE FROM rt; COMMIT" if $change =~ /FOR UPDATE/;
 	$node->safe_psql('postgres', $change);
 	is($_->query(''), 'changed', "$change: got its turn") foreach @sharing;

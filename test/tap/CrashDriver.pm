@@ -38,7 +38,8 @@
 #   V5 heap and leanstore sides of mixed transactions agree;
 #   V6 leanstore_check finds no damage;
 #   V7 no child is without its parent;
-#   V8 batches are whole, and have seen as many updates as there were commits; large values are right.
+#   V8 batches are whole, and have seen as many updates as there were commits; large values are
+#      right.
 # With V1 for a transaction that was in flight, its fate is what is found; it is
 # written down, so that the next crash may not change it.
 package CrashDriver;
@@ -58,7 +59,8 @@ use Time::HiRes qw(time usleep);
 my $ACCOUNTS = 50;
 my $ITEMS = 30;
 my $PARENTS = 12;
-# The session that inserts batches; its transactions are in ls_batch and ls_large, not in the journals.
+# The session that inserts batches; its transactions are in ls_batch and ls_large, not in the
+# journals.
 my $BATCH_CLIENT = 'batch';
 my $TIMEOUT = $PostgreSQL::Test::Utils::timeout_default;
 
@@ -73,7 +75,8 @@ my %KINDS = (
 	checkpoint => 3,    # all, while a checkpoint is being made
 	recovery => 3,      # all, and again several times during recovery
 	stalled_worker => 2, # all, after the engine worker has been stopped for a while
-	cancelled_worker => 2, # all, after the engine worker has been asked to cancel and commits went on
+	# all, after the engine worker has been asked to cancel and commits went on
+	cancelled_worker => 2,
 	clean => 1);        # a clean restart
 
 sub kinds { return sort keys %KINDS; }
@@ -115,8 +118,10 @@ sub create_tables
 	$self->{node}->safe_psql('postgres', qq{
 		SET default_table_access_method = $self->{access_method};
 		CREATE TABLE ls_account (id int PRIMARY KEY, balance bigint NOT NULL);
-		CREATE TABLE ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
-		CREATE TABLE ls_op (client int, n int, i int, item int, gone bool, v int, PRIMARY KEY (client, n, i));
+		CREATE TABLE ls_journal (client int, n int, src int, dst int, amount int,
+			PRIMARY KEY (client, n));
+		CREATE TABLE ls_op (client int, n int, i int, item int, gone bool, v int,
+			PRIMARY KEY (client, n, i));
 		CREATE TABLE ls_item (client int, item int, v int, t text, PRIMARY KEY (client, item));
 		CREATE INDEX ls_item_v ON ls_item USING btree (v);
 		-- Keys, and these, are leanstore indexes where there are any.
@@ -124,11 +129,14 @@ sub create_tables
 		CREATE UNIQUE INDEX ls_journal_unique ON ls_journal (n, client) WHERE amount >= 0;
 		CREATE INDEX ls_account_balance ON ls_account (balance);
 		CREATE TABLE mx_ls_account (id int PRIMARY KEY, balance bigint NOT NULL);
-		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n));
+		CREATE TABLE mx_ls_journal (client int, n int, src int, dst int, amount int,
+			PRIMARY KEY (client, n));
 		CREATE TABLE mx_heap_account (id int PRIMARY KEY, balance bigint NOT NULL) USING heap;
-		CREATE TABLE mx_heap_journal (client int, n int, src int, dst int, amount int, PRIMARY KEY (client, n)) USING heap;
+		CREATE TABLE mx_heap_journal (client int, n int, src int, dst int, amount int,
+			PRIMARY KEY (client, n)) USING heap;
 		CREATE TABLE fk_parent (id int PRIMARY KEY);
-		CREATE TABLE fk_child (client int, n int, parent int REFERENCES fk_parent DEFERRABLE INITIALLY DEFERRED, PRIMARY KEY (client, n));
+		CREATE TABLE fk_child (client int, n int,
+			parent int REFERENCES fk_parent DEFERRABLE INITIALLY DEFERRED, PRIMARY KEY (client, n));
 		CREATE INDEX ON fk_child (parent);
 		CREATE TABLE fk_op (client int, n int, PRIMARY KEY (client, n));
 		CREATE TABLE ls_batch (batch int, i int, v int, t text, PRIMARY KEY (batch, i));
@@ -143,14 +151,19 @@ sub create_tables
 		DECLARE result bigint;
 		BEGIN
 			EXECUTE format('SELECT count(*) FROM %1\$I a LEFT JOIN
-				(SELECT id, sum(amount) AS moved FROM (SELECT dst AS id, amount FROM %2\$I UNION ALL SELECT src, -amount FROM %2\$I) m GROUP BY id) j USING (id)
-				WHERE balance <> 1000 + coalesce(moved, 0)', kind || '_account', kind || '_journal') INTO result;
+				(SELECT id, sum(amount) AS moved FROM
+					(SELECT dst AS id, amount FROM %2\$I
+					UNION ALL SELECT src, -amount FROM %2\$I) m GROUP BY id) j USING (id)
+				WHERE balance <> 1000 + coalesce(moved, 0)', kind || '_account',
+					kind || '_journal') INTO result;
 			RETURN result;
 		END \$\$;
 		CREATE VIEW item_wanted AS
-			SELECT client, item, v FROM (SELECT DISTINCT ON (client, item) client, item, v, gone FROM ls_op ORDER BY client, item, n DESC, i DESC) o WHERE NOT gone;
+			SELECT client, item, v FROM (SELECT DISTINCT ON (client, item) client, item, v, gone
+			FROM ls_op ORDER BY client, item, n DESC, i DESC) o WHERE NOT gone;
 		CREATE VIEW journal AS
-			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed' FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op
+			SELECT client, n, 'ls' AS kind FROM ls_journal UNION ALL SELECT client, n, 'mixed'
+			FROM mx_ls_journal UNION ALL SELECT DISTINCT client, n, 'item' FROM ls_op
 			UNION ALL SELECT client, n, 'key' FROM fk_op;
 	});
 	$self->_fill_accounts('');
@@ -163,7 +176,9 @@ sub start_over
 	my ($self) = @_;
 
 	$self->{earlier} = [ $self->counts ];
-	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account, mx_ls_journal, mx_heap_account, mx_heap_journal, fk_parent, fk_child, fk_op, ls_batch, ls_large;');
+	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account,
+		mx_ls_journal, mx_heap_account, mx_heap_journal, fk_parent, fk_child, fk_op, ls_batch,
+		ls_large;');
 	unlink map { $self->_log_file($_) } 1 .. $self->{clients}, $BATCH_CLIENT;
 	return;
 }
@@ -192,8 +207,9 @@ sub round
 	my $load_seconds = 0.1 + rand 0.9;
 
 	{
-		# A server that is killed between writing the state files of prepared transactions and its checkpoint record
-		# finds files "of the future" and, built with assertions, fails one (restoreTwoPhaseData): on heap as well.
+		# A server that is killed between writing the state files of prepared transactions and its
+		# checkpoint record finds files "of the future" and, built with assertions, fails one
+		# (restoreTwoPhaseData): on heap as well.
 		local $self->{two_phase} = 0 if $kind eq 'checkpoint' || $kind eq 'recovery';
 		$self->start_clients;
 	}
@@ -207,8 +223,10 @@ sub round
 	my ($acknowledged, $sent) = $self->counts;
 
 	return Test::More::ok(!@complaints, sprintf(
-			'crash %d (%s): %d of %d transactions acknowledged so far, %d found prepared; %.1f s, checks %.1f s',
-			$self->{round}, $kind, $acknowledged, $sent, $prepared, time - $started, time - $restarted))
+			'crash %d (%s): %d of %d transactions acknowledged so far, %d found prepared; '
+				. '%.1f s, checks %.1f s',
+			$self->{round}, $kind, $acknowledged, $sent, $prepared, time - $started,
+				time - $restarted))
 	  || Test::More::diag(join("\n", "seed $self->{seed}", @complaints));
 }
 
@@ -222,7 +240,8 @@ sub _end_prepared
 	return 0 unless $self->{two_phase};
 	if (rand() < 0.3) { kill_server($node, 'all'); $node->start; }
 	elsif (rand() < 0.2) { $node->restart; }
-	my @names = split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts ORDER BY random()');
+	my @names = split /\n/,
+		$node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts ORDER BY random()');
 	foreach my $name (@names)
 	{
 		my ($end) = $name =~ /^(COMMIT|ROLLBACK)_/ or croak "who has prepared $name?";
@@ -244,7 +263,8 @@ sub start_clients
 		my $client_seed = int(rand 2**31);
 		$self->_fork_client($client, sub { $self->_client($client, $client_seed) });
 	}
-	my ($value, $end) = (rand() < 0.1 ? 'large' : 'batch', rand() < 0.5 ? 'COMMIT' : 'SELECT pg_sleep(3600)');
+	my ($value, $end) = (rand() < 0.1 ? 'large' : 'batch',
+		rand() < 0.5 ? 'COMMIT' : 'SELECT pg_sleep(3600)');
 	$self->_fork_client($BATCH_CLIENT, sub { $self->_batch($value, $end) });
 	return;
 }
@@ -292,7 +312,8 @@ sub _batch
 	my ($psql, $answers, $queries) = $self->_psql($BATCH_CLIENT);
 	my $change = $value eq 'large'
 	  ? "INSERT INTO ls_large VALUES ($n, large_value($n, $self->{large_mb}));\n"
-	  : "INSERT INTO ls_batch SELECT $n, i, 0, repeat('x', i % 200) FROM generate_series(1, $self->{batch_rows}) i;\n"
+	  : "INSERT INTO ls_batch SELECT $n, i, 0, repeat('x', i % 200)
+		FROM generate_series(1, $self->{batch_rows}) i;\n"
 	  . "UPDATE ls_batch SET v = v + 1;\n";
 	print $log "S $n\n" or croak "cannot log: $!";
 	print $queries "BEGIN;\n$change$end;\n";
@@ -317,7 +338,8 @@ sub wait_clients
 		{
 			$late = $deadline + 1;
 			$self->{node}->safe_psql('postgres',
-				q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'client %'});
+				q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+					WHERE application_name LIKE 'client %'});
 		}
 		foreach my $pid (keys %{ $self->{pids} })
 		{
@@ -347,7 +369,8 @@ sub _client
 	open(my $log, '>>', $self->_log_file($client)) or croak "cannot open log: $!";
 	$log->autoflush(1);
 	my ($psql, $answers, $queries) = $self->_psql($client);
-	print $queries "SET deadlock_timeout = '50ms';\nSET synchronous_commit = $self->{synchronous};\nLISTEN crash_driver;\n\\echo ready\n";
+	print $queries "SET deadlock_timeout = '50ms';\n"
+		. "SET synchronous_commit = $self->{synchronous};\nLISTEN crash_driver;\n\\echo ready\n";
 	while (defined(my $line = <$answers>)) { last if $line eq "ready\n"; }
 
 	while (1)
@@ -366,7 +389,11 @@ sub _client
 			chomp $line;
 			if ($line =~ /^end $n (\w+)$/) { $answered = 1; $state = $1; last; }
 			$tag = $line if $line eq 'COMMIT' || $line eq 'ROLLBACK';
-			if ($line eq 'PREPARE TRANSACTION') { $tag = $text =~ /^COMMIT PREPARED/m ? 'COMMIT' : 'ROLLBACK'; $answered_prepare = 1; }
+			if ($line eq 'PREPARE TRANSACTION')
+			{
+				$tag = $text =~ /^COMMIT PREPARED/m ? 'COMMIT' : 'ROLLBACK';
+				$answered_prepare = 1;
+			}
 		}
 		# COMMIT is counted even if the connection is lost right after it.  ROLLBACK also
 		# answers ROLLBACK TO, and the COMMIT of a failed transaction: only the last answer
@@ -399,14 +426,18 @@ sub _transaction
 	}
 	if ($dice < 0.3) { $text .= _transfer($client, $n, 'ls'); }
 	elsif ($dice < 0.4) { $text = _keys($client, $n); }
-	elsif ($dice < 0.65) { $text .= _transfer($client, $n, rand() < 0.5 ? qw(mx_heap mx_ls) : qw(mx_ls mx_heap)); }
+	elsif ($dice < 0.65)
+	{
+		$text .= _transfer($client, $n, rand() < 0.5 ? qw(mx_heap mx_ls) : qw(mx_ls mx_heap));
+	}
 	else { $text .= _items($client, $n); }
 	# What notifies cannot be prepared.
 	return ("${text}NOTIFY crash_driver, '$n';\n$end;\n", $outcome) if rand() < 0.15;
 	return ("$text$end;\n", $outcome) if rand() >= $self->{two_phase};
-	# The name says how it is to end, for whoever finds it.
+	# The name says how it is to end, for the driver that finds it after a crash.
 	my $pause = rand() < 0.5 ? "SELECT pg_sleep(0.1 * random());\n" : '';
-	return ("${text}PREPARE TRANSACTION '${end}_${client}_$n';\n$pause$end PREPARED '${end}_${client}_$n';\n", 'A');
+	my $name = "${end}_${client}_$n";
+	return ("${text}PREPARE TRANSACTION '$name';\n$pause$end PREPARED '$name';\n", 'A');
 }
 
 # The same transfer in the tables of each kind.
@@ -417,19 +448,21 @@ sub _transfer
 	my $dst = 1 + ($src + int(rand($ACCOUNTS - 1))) % $ACCOUNTS;
 	my $amount = 1 + int(rand 100);
 	# Mostly in one order, so that deadlocks are few.
-	my @order = $src < $dst || rand() < 0.05 ? ([ $src, -$amount ], [ $dst, $amount ]) : ([ $dst, $amount ], [ $src, -$amount ]);
+	my @order = $src < $dst || rand() < 0.05 ? ([ $src, -$amount ], [ $dst, $amount ])
+		: ([ $dst, $amount ], [ $src, -$amount ]);
 	my $text = '';
 
 	foreach my $kind (@kinds)
 	{
-		$text .= "UPDATE ${kind}_account SET balance = balance + ($_->[1]) WHERE id = $_->[0];\n" foreach @order;
+		$text .= "UPDATE ${kind}_account SET balance = balance + ($_->[1]) WHERE id = $_->[0];\n"
+			foreach @order;
 		$text .= "INSERT INTO ${kind}_journal VALUES ($client, $n, $src, $dst, $amount);\n";
 	}
 	return $text;
 }
 
-# Children of a deferred foreign key come, or parents go and come back.  Its check in COMMIT must see
-# what was committed after the transaction's own snapshot was taken.
+# Children of a deferred foreign key come, or parents go and come back.  Its check in COMMIT must
+# see what was committed after the transaction's own snapshot was taken.
 sub _keys
 {
 	my ($client, $n) = @_;
@@ -440,7 +473,8 @@ sub _keys
 	return "${text}INSERT INTO fk_child VALUES ($client, $n, $parent);\n" if $dice < 0.4;
 	return "${text}DELETE FROM fk_parent WHERE id = $parent;\n" if $dice < 0.6;
 	return "${text}DELETE FROM fk_child WHERE client = $client;\n" if $dice < 0.8;
-	return "${text}INSERT INTO fk_parent SELECT i FROM generate_series(1, $PARENTS) i ON CONFLICT DO NOTHING;\n";
+	return "${text}INSERT INTO fk_parent SELECT i
+		FROM generate_series(1, $PARENTS) i ON CONFLICT DO NOTHING;\n";
 }
 
 # A few changes of the client's own items, some of them taken back.
@@ -459,7 +493,8 @@ sub _items
 
 		if ($dice < 0.5)
 		{
-			$change = "INSERT INTO ls_item VALUES ($client, $item, $v, item_text($v)) ON CONFLICT (client, item) DO UPDATE SET v = excluded.v, t = excluded.t;\n"
+			$change = "INSERT INTO ls_item VALUES ($client, $item, $v, item_text($v))
+				ON CONFLICT (client, item) DO UPDATE SET v = excluded.v, t = excluded.t;\n"
 			  . "INSERT INTO ls_op VALUES ($client, $n, 2 * $i, $item, false, $v);\n";
 		}
 		elsif ($dice < 0.7)
@@ -472,9 +507,11 @@ sub _items
 			# The key changes to one that is free: items of the second half have odd homes.
 			my $other = $item + $ITEMS;
 			$change = "DELETE FROM ls_item WHERE client = $client AND item = $other;\n"
-			  . "UPDATE ls_item SET item = $other, v = $v, t = item_text($v) WHERE client = $client AND item = $item;\n"
+			  . "UPDATE ls_item SET item = $other, v = $v, t = item_text($v)
+				WHERE client = $client AND item = $item;\n"
 			  . "INSERT INTO ls_op VALUES ($client, $n, 2 * $i, $item, true);\n"
-			  . "INSERT INTO ls_op SELECT $client, $n, 2 * $i + 1, $other, NOT EXISTS (SELECT FROM ls_item WHERE client = $client AND item = $other), $v;\n";
+			  . "INSERT INTO ls_op SELECT $client, $n, 2 * $i + 1, $other,
+				NOT EXISTS (SELECT FROM ls_item WHERE client = $client AND item = $other), $v;\n";
 		}
 		$text .= $i > 0 && rand() < 0.3 ? "SAVEPOINT s;\n${change}ROLLBACK TO s;\n"
 		  : $i > 0 && rand() < 0.3 ? "SAVEPOINT s;\n${change}RELEASE s;\n"
@@ -494,7 +531,8 @@ sub _read_log
 	open(my $log, '<', $self->_log_file($client)) or return {};
 	while (my $line = <$log>)
 	{
-		my ($letter, $n) = $line =~ /^([SAUF]) (\d+)$/ or croak "bad line in the log of client $client: $line";
+		my ($letter, $n) = $line =~ /^([SAUF]) (\d+)$/
+			or croak "bad line in the log of client $client: $line";
 		$fate{$n} = $letter;
 	}
 	return \%fate;
@@ -544,7 +582,8 @@ sub _crash
 	}
 	elsif ($kind eq 'stalled_worker')
 	{
-		# Clients harden their commits without it until the log needs a new segment; then nothing may be acknowledged.
+		# Clients harden their commits without it until the log needs a new segment; then nothing
+		# may be acknowledged.
 		kill 'STOP', $node->engine_worker_pid // croak 'no engine worker';
 		usleep(50_000 + rand 250_000);
 		kill_server($node, 'all');
@@ -555,7 +594,8 @@ sub _crash
 		kill 'INT', $worker;
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($worker)");
 		usleep(rand 300_000);
-		$node->safe_psql('postgres', q{SET statement_timeout = '60s'; UPDATE ls_account SET balance = balance WHERE id = 1; SELECT leanstore_checkpoint()});
+		$node->safe_psql('postgres', q{SET statement_timeout = '60s';
+			UPDATE ls_account SET balance = balance WHERE id = 1; SELECT leanstore_checkpoint()});
 		kill_server($node, 'all');
 	}
 	elsif ($kind eq 'recovery')
@@ -568,8 +608,10 @@ sub _crash
 		my $pid =
 			$kind eq 'engine_worker' ? $node->engine_worker_pid
 		  : $kind eq 'backend' ? $node->safe_psql('postgres',
-			"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'client %' ORDER BY random() LIMIT 1")
-		  : $kind eq 'auxiliary' ? $node->child_pid((qw(checkpointer walwriter), 'background writer')[ rand 3 ])
+			"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'client %'
+				ORDER BY random() LIMIT 1")
+		  : $kind eq 'auxiliary'
+			? $node->child_pid((qw(checkpointer walwriter), 'background writer')[ rand 3 ])
 		  : croak "unknown kind of crash: $kind";
 		croak "no process to kill ($kind)" unless $pid;
 		kill_process($node, $pid);
@@ -599,8 +641,8 @@ sub _adopt_orphans
 _adopt_orphans();
 
 # Kills the postmaster, or all processes, of a server that runs, and waits until
-# they have gone.  Whoever outlives its postmaster blocks the next start, so that
-# is a failure: it is shown where the process hangs.
+# they have gone.  A process that outlives its postmaster blocks the next start,
+# so that is a failure: it is shown where the process hangs.
 sub kill_server
 {
 	my ($node, $which) = @_;
@@ -617,7 +659,8 @@ sub kill_server
 		usleep(1_000);
 	}
 	# Now there are no new ones, and those that came last can be found: they are ours.
-	while (my @left = grep { LeanstoreTest::process_runs($_) } keys %children, _server_processes($node))
+	while (my @left = grep { LeanstoreTest::process_runs($_) } keys %children,
+		_server_processes($node))
 	{
 		kill 'KILL', @left if $which eq 'all';
 		if (time > $deadline)
@@ -641,7 +684,9 @@ sub _where_is
 	return join "\n", "$pid $title", $stack =~ /^(#.*)$/mg;
 }
 
-# Own children that are processes of the server; their titles change as they start.
+# Own children that are processes of the server; their titles change as they start.  The first
+# thread of one may have ended before the others, which are attached to shared memory still: then
+# only these have a directory.
 sub _server_processes
 {
 	my ($node) = @_;
@@ -651,9 +696,9 @@ sub _server_processes
 	foreach my $directory (glob '/proc/[0-9]*')
 	{
 		my $stat = eval { slurp_file("$directory/stat") } // '';
-		next unless $stat =~ /^(\d+) \(postgres\) [^Z] $$ /;
+		next unless $stat =~ /^(\d+) \(postgres\) \S $$ /;
 		my $pid = $1;
-		push @found, $pid if (readlink("$directory/cwd") // '') eq $data;
+		push @found, $pid if grep { (readlink($_) // '') eq $data } glob "$directory/task/*/cwd";
 	}
 	return @found;
 }
@@ -708,7 +753,8 @@ sub checkpoint_in_background
 	return $pid;
 }
 
-# Starts the server, does not wait until it is ready, kills it after SECONDS, and after what UNTIL does.
+# Starts the server, does not wait until it is ready, kills it after SECONDS, and after what UNTIL
+# does.
 sub start_and_kill
 {
 	my ($node, $seconds, $until) = @_;
@@ -716,7 +762,8 @@ sub start_and_kill
 	my $old = _pid_in_file($node) // 0;
 	my $pid;
 
-	system('pg_ctl', '--no-wait', '--silent', '--pgdata' => $node->data_dir, '--log' => $node->logfile, 'start') == 0
+	system('pg_ctl', '--no-wait', '--silent', '--pgdata' => $node->data_dir,
+		'--log' => $node->logfile, 'start') == 0
 	  or croak 'pg_ctl failed';
 	usleep($seconds * 1_000_000);
 	for (my $i = 0; $i < $TIMEOUT * 100; $i++)
@@ -752,22 +799,33 @@ sub verify
 
 	my %zero = (
 		'accounts differ from the journal: ls' => q{SELECT wrong_accounts('ls')},
-		'accounts differ from the journal: mixed, leanstore side' => q{SELECT wrong_accounts('mx_ls')},
+		'accounts differ from the journal: mixed, leanstore side' =>
+			q{SELECT wrong_accounts('mx_ls')},
 		'accounts differ from the journal: mixed, heap side' => q{SELECT wrong_accounts('mx_heap')},
 		'sum of ls_account' => qq{SELECT sum(balance) - 1000 * $ACCOUNTS FROM ls_account},
 		'sum of mx_ls_account' => qq{SELECT sum(balance) - 1000 * $ACCOUNTS FROM mx_ls_account},
-		'journals of mixed transactions differ' => q{SELECT count(*) FROM mx_ls_journal l FULL JOIN mx_heap_journal h USING (client, n)
+		'journals of mixed transactions differ' => q{SELECT count(*) FROM mx_ls_journal l
+			FULL JOIN mx_heap_journal h USING (client, n)
 			WHERE (l.src, l.dst, l.amount) IS DISTINCT FROM (h.src, h.dst, h.amount)},
-		'accounts of mixed transactions differ' => q{SELECT count(*) FROM mx_ls_account l FULL JOIN mx_heap_account h USING (id) WHERE l.balance IS DISTINCT FROM h.balance},
-		'items are not what ls_op says' => q{SELECT count(*) FROM ls_item i FULL JOIN item_wanted w USING (client, item) WHERE i.v IS DISTINCT FROM w.v},
-		'texts of items are wrong' => q{SELECT count(*) FROM ls_item WHERE t IS DISTINCT FROM item_text(v)},
-		'items by index differ' => q{SET enable_seqscan = off; SELECT (SELECT count(*) FROM ls_item WHERE v >= 0) - (SELECT count(*) FROM item_wanted)},
-		'children without parents' => q{SELECT count(*) FROM fk_child WHERE NOT EXISTS (SELECT FROM fk_parent WHERE id = parent)},
+		'accounts of mixed transactions differ' => q{SELECT count(*) FROM mx_ls_account l
+			FULL JOIN mx_heap_account h USING (id) WHERE l.balance IS DISTINCT FROM h.balance},
+		'items are not what ls_op says' => q{SELECT count(*) FROM ls_item i
+			FULL JOIN item_wanted w USING (client, item) WHERE i.v IS DISTINCT FROM w.v},
+		'texts of items are wrong' => q{SELECT count(*) FROM ls_item
+			WHERE t IS DISTINCT FROM item_text(v)},
+		'items by index differ' => q{SET enable_seqscan = off;
+			SELECT (SELECT count(*) FROM ls_item WHERE v >= 0)
+				- (SELECT count(*) FROM item_wanted)},
+		'children without parents' => q{SELECT count(*) FROM fk_child
+			WHERE NOT EXISTS (SELECT FROM fk_parent WHERE id = parent)},
 		'batches are not whole, or updates of them got lost' => qq{SELECT count(*) FROM
-			(SELECT batch, min(v) AS least, max(v) AS most, count(*) AS rows, row_number() OVER (ORDER BY batch DESC) AS updates FROM ls_batch GROUP BY batch) b
+			(SELECT batch, min(v) AS least, max(v) AS most, count(*) AS rows,
+				row_number() OVER (ORDER BY batch DESC) AS updates FROM ls_batch GROUP BY batch) b
 			WHERE rows <> $self->{batch_rows} OR least <> updates OR most <> updates},
-		'large values are wrong' => qq{SELECT count(*) FROM ls_large WHERE d IS DISTINCT FROM large_value(batch, $self->{large_mb})},
-		'a transaction is in two journals' => q{SELECT count(*) FROM (SELECT client, n FROM journal GROUP BY 1, 2 HAVING count(*) > 1) x});
+		'large values are wrong' => qq{SELECT count(*) FROM ls_large
+			WHERE d IS DISTINCT FROM large_value(batch, $self->{large_mb})},
+		'a transaction is in two journals' => q{SELECT count(*)
+			FROM (SELECT client, n FROM journal GROUP BY 1, 2 HAVING count(*) > 1) x});
 	foreach my $what (sort keys %zero)
 	{
 		my ($status, $out, $error) = $node->psql('postgres', $zero{$what});
@@ -789,7 +847,8 @@ sub canary_ok
 		UPDATE mx_heap_account SET balance = balance + 1 WHERE id = 1;
 		DELETE FROM ls_item WHERE (client, item) = (SELECT client, item FROM ls_item LIMIT 1)});
 	my $complaints = join "\n", $self->verify;
-	my @wanted = (qr/acknowledged transaction \d+ is lost/, qr/accounts differ from the journal: ls/, qr/accounts of mixed transactions differ/,
+	my @wanted = (qr/acknowledged transaction \d+ is lost/,
+		qr/accounts differ from the journal: ls/, qr/accounts of mixed transactions differ/,
 		qr/journals of mixed transactions differ/, qr/items are not what ls_op says/);
 	my @missed = grep { $complaints !~ $_ } @wanted;
 
@@ -804,13 +863,15 @@ sub _verify_fates
 	my @complaints;
 	my %found;
 
-	foreach my $row (split /\n/, $self->{node}->safe_psql('postgres', 'SELECT client, n FROM journal'))
+	foreach my $row (split /\n/,
+		$self->{node}->safe_psql('postgres', 'SELECT client, n FROM journal'))
 	{
 		my ($client, $n) = split /\|/, $row;
 		$found{$client}{$n} = 1;
 	}
 	$found{$BATCH_CLIENT}{$_} = 1
-	  foreach split /\n/, $self->{node}->safe_psql('postgres', 'SELECT DISTINCT batch FROM ls_batch UNION SELECT batch FROM ls_large');
+	  foreach split /\n/, $self->{node}->safe_psql('postgres',
+		'SELECT DISTINCT batch FROM ls_batch UNION SELECT batch FROM ls_large');
 	foreach my $client (1 .. $self->{clients}, $BATCH_CLIENT)
 	{
 		my $fate = $self->_read_log($client);
@@ -821,18 +882,27 @@ sub _verify_fates
 		foreach my $n (keys %$present)
 		{
 			$last_present = $n if $n > $last_present;
-			push @complaints, "client $client: transaction $n is there, but was never sent" unless exists $fate->{$n};
+			push @complaints, "client $client: transaction $n is there, but was never sent"
+				unless exists $fate->{$n};
 		}
 		foreach my $n (sort { $a <=> $b } keys %$fate)
 		{
 			my $there = $present->{$n};
 			my $letter = $fate->{$n};
 
-			if ($letter eq 'A' && !$there) { push @complaints, "client $client: acknowledged transaction $n is lost"; }
-			elsif ($letter eq 'F' && $there) { push @complaints, "client $client: transaction $n failed, but is there"; }
+			if ($letter eq 'A' && !$there)
+			{
+				push @complaints, "client $client: acknowledged transaction $n is lost";
+			}
+			elsif ($letter eq 'F' && $there)
+			{
+				push @complaints, "client $client: transaction $n failed, but is there";
+			}
 			elsif ($letter eq 'U' && !$there && $n < $last_present)
 			{
-				push @complaints, "client $client: transaction $n is lost, but its successor $last_present is not";
+				push @complaints,
+					"client $client: transaction $n is lost, "
+					. "but its successor $last_present is not";
 			}
 			$settled{$n} = $there ? 'A' : 'F' if $letter eq 'S' || $letter eq 'U';
 		}

@@ -1,5 +1,5 @@
-# FaultyDisk: a server whose system calls on chosen files fail as long as a test
-# wants them to.
+# FaultyDisk: a server with system calls that fail on chosen files as long as a
+# test wants them to.
 #
 #   my $disk = FaultyDisk->new;
 #   my $node = LeanstoreTest->prepare_node('main');
@@ -24,7 +24,8 @@ sub new
 	my ($class) = @_;
 	my $directory = PostgreSQL::Test::Utils::tempdir();
 
-	return bless { library => LeanstoreTest::compile_library('fault_preload', '-ldl'), rules => "$directory/faults", lines => [] }, $class;
+	return bless { library => LeanstoreTest::compile_library('fault_preload', '-ldl'),
+		rules => "$directory/faults", lines => [] }, $class;
 }
 
 # Starts the server so that it can be made to fail.
@@ -37,13 +38,13 @@ sub start
 	return $node->start(%parameters);
 }
 
-# From now on CALL on files whose path contains PART gives ERROR, too.
+# From now on CALL on files with PART in their paths gives ERROR, too.
 sub fail
 {
 	my ($self, $call, $error, $part) = @_;
 
 	push @{ $self->{lines} }, sprintf("%s %d %s\n", $call, $error, $part);
-	# By a new name: nobody reads half a rule.
+	# By a new name: no process reads half a rule.
 	append_to_file("$self->{rules}.new", join('', @{ $self->{lines} }));
 	rename "$self->{rules}.new", $self->{rules} or croak "cannot rename: $!";
 	return;

@@ -91,13 +91,15 @@ sub set_config
 	return;
 }
 
-# compile_library(NAME, FLAG ...): the path of NAME.c, which lies beside this file, as a shared library.
+# compile_library(NAME, FLAG ...): the path of NAME.c, which lies beside this file, as a shared
+# library.
 sub compile_library
 {
 	my ($name, @flags) = @_;
 	my $library = PostgreSQL::Test::Utils::tempdir() . "/$name.so";
 
-	system('cc', '-shared', '-fPIC', '-O1', '-o', $library, dirname(__FILE__) . "/$name.c", @flags) == 0
+	system('cc', '-shared', '-fPIC', '-O1', '-o', $library, dirname(__FILE__) . "/$name.c",
+		@flags) == 0
 	  or croak "cannot compile $name.c";
 	return $library;
 }
@@ -127,7 +129,7 @@ sub children
 	return %children;
 }
 
-# PID of the process whose title contains TEXT, or undef.
+# PID of the process with TEXT in its title, or undef.
 sub child_pid
 {
 	my ($self, $text) = @_;
@@ -254,7 +256,8 @@ sub leanstore_databases
 {
 	my ($self) = @_;
 	my @databases = split /\n/, $self->safe_psql('postgres',
-		'SELECT datname FROM pg_database WHERE datallowconn AND datname <> $$template0$$ ORDER BY 1');
+		'SELECT datname FROM pg_database WHERE datallowconn AND datname <> $$template0$$
+			ORDER BY 1');
 
 	return grep {
 		$self->safe_psql($_,
@@ -325,8 +328,8 @@ sub _slurp
 	return scalar <$file>;
 }
 
-# Does a process run?  A zombie does not, but one with threads may have a zombie for its first while others still leave, attached
-# to shared memory.
+# Does a process run?  A zombie does not, but one with threads may have a zombie for its first while
+# others still leave, attached to shared memory.
 sub process_runs
 {
 	my ($pid) = @_;

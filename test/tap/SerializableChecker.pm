@@ -35,7 +35,8 @@ my $ROUND_SECONDS = 8;    # the search takes longer by the square of it
 
 # --- Load ---------------------------------------------------------------------
 
-# One operation as SQL; it prints lines  what|table|key|group|version[|replaced], and  g|table|groups  before the rows of these.
+# One operation as SQL; it prints lines  what|table|key|group|version[|replaced], and
+# g|table|groups  before the rows of these.
 sub _operation
 {
 	my ($table, $value, $read_only) = @_;
@@ -48,17 +49,24 @@ sub _operation
 	my $other_group = int(rand($GROUPS));
 
 	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key;" if $choice < 1;
-	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k IN ($key, $other_key);" if $choice < 1.5;
-	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key" . ($read_only ? ';' : ' FOR UPDATE;') if $choice < 2;
-	return "SELECT 'g', '$table', $group; SELECT 'r', '$table', k, g, v FROM $table WHERE g = $group;" if $choice < 3;
+	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k IN ($key, $other_key);"
+		if $choice < 1.5;
+	return "SELECT 'r', '$table', k, g, v FROM $table WHERE k = $key"
+		. ($read_only ? ';' : ' FOR UPDATE;') if $choice < 2;
+	return "SELECT 'g', '$table', $group;
+		SELECT 'r', '$table', k, g, v FROM $table WHERE g = $group;" if $choice < 3;
 	return "SELECT 'g', '$table', '$group,$other_group';"
 	  . " SELECT 'r', '$table', k, g, v FROM $table WHERE g IN ($group, $other_group);"
 	  if $choice < 4;
-	return "UPDATE $table SET v = $value WHERE k = $key RETURNING 'w', '$table', new.k, new.g, new.v, old.v;" if $choice < 7;
-	return "INSERT INTO $table VALUES ($value, $group, $value) RETURNING 'w', '$table', k, g, v, 0;" if $choice < 8;
-	return "UPDATE $table SET v = $value, g = $group WHERE k = $key RETURNING 'w', '$table', new.k, new.g, new.v, old.v;"
+	return "UPDATE $table SET v = $value WHERE k = $key
+		RETURNING 'w', '$table', new.k, new.g, new.v, old.v;" if $choice < 7;
+	return "INSERT INTO $table VALUES ($value, $group, $value) RETURNING 'w', '$table', k, g, v, 0;"
+		if $choice < 8;
+	return "UPDATE $table SET v = $value, g = $group WHERE k = $key
+		RETURNING 'w', '$table', new.k, new.g, new.v, old.v;"
 	  if $choice < 9;
-	return "DELETE FROM $table WHERE k = (SELECT max(k) FROM $table WHERE g = $group AND k >= $FIXED)"
+	return "DELETE FROM $table
+		WHERE k = (SELECT max(k) FROM $table WHERE g = $group AND k >= $FIXED)"
 	  . " RETURNING 'w', '$table', k, -1, $value, v;";
 }
 
@@ -66,9 +74,11 @@ sub _transaction
 {
 	my ($number, $level, $tables, $next_value) = @_;
 	my $read_only = rand() < 0.1;
-	my $sql = "\\echo T $number\nBEGIN ISOLATION LEVEL $level" . ($read_only ? ' READ ONLY' : '') . ";\n";
+	my $sql = "\\echo T $number\nBEGIN ISOLATION LEVEL $level"
+		. ($read_only ? ' READ ONLY' : '') . ";\n";
 
-	$sql .= 'SET LOCAL enable_' . (rand() < 0.5 ? 'indexscan' : 'bitmapscan') . " = off;\n" if rand() < 0.3;
+	$sql .= 'SET LOCAL enable_' . (rand() < 0.5 ? 'indexscan' : 'bitmapscan') . " = off;\n"
+		if rand() < 0.3;
 	$sql .= "SET LOCAL enable_seqscan = on;\n" if rand() < 0.05;
 	for (0 .. int(rand(4)))
 	{
@@ -94,10 +104,12 @@ sub _client
 
 	srand($seed * 1000 + $number);
 	$ENV{PGOPTIONS} = '-c enable_seqscan=off -c synchronous_commit=off -c deadlock_timeout=100ms';
-	if (open my $psql, '|-', "psql -XAt -d '" . $node->connstr('postgres') . "' >'$file' 2>/dev/null")
+	if (open my $psql, '|-',
+		"psql -XAt -d '" . $node->connstr('postgres') . "' >'$file' 2>/dev/null")
 	{
 		$psql->autoflush(1);
-		print {$psql} _transaction($transaction++, $o{level}, $o{tables}, \$value) while time() < $end;
+		print {$psql} _transaction($transaction++, $o{level}, $o{tables}, \$value)
+			while time() < $end;
 		$failed = !close $psql;
 	}
 	# no END blocks of the parent
@@ -184,7 +196,8 @@ sub _edges
 
 			if ($group_read && ($what ne 'r'))
 			{
-				_add_absent($t, $absences->{"$group_read->[0] $_"}, \%found, $add) for split /,/, $group_read->[1];
+				_add_absent($t, $absences->{"$group_read->[0] $_"}, \%found, $add)
+					for split /,/, $group_read->[1];
 				($group_read, %found) = ();
 			}
 			if ($what eq 'g') { $group_read = [ $table, $key ] }
@@ -192,7 +205,8 @@ sub _edges
 			my $row = "$table $key";
 			$found{$row} = 1;
 			my $chain = $versions->{$row} or next;
-			my $at = $place{$row}{$version} // die "row $row: version $version was read and never written";
+			my $at = $place{$row}{$version}
+				// die "row $row: version $version was read and never written";
 			$add->($chain->[$at][2], $t, "wr $row");
 			$add->($t, $chain->[ $at + 1 ][2], "rw $row") if $at < $#$chain;
 		}
@@ -200,8 +214,9 @@ sub _edges
 	return \%edges;
 }
 
-# What follows for who reads a group and does not find a row, where something does: by table and group, each
-# [row, writer of the row's first version in the group, or of the one after its last].
+# What follows for a transaction that reads a group and does not find a row, where something does:
+# by table and group, each [row, writer of the row's first version in the group, or of the one after
+# its last].
 sub _absences
 {
 	my ($versions) = @_;
@@ -217,8 +232,15 @@ sub _absences
 			my @inside = grep { $chain->[$_][1] == $group } 0 .. $#$chain;
 
 			next if !@inside || $inside[-1] - $inside[0] != $#inside;
-			if ($inside[-1] == $#$chain) { push @{ $absences{"$table $group"} }, [ $row, $chain->[ $inside[0] ][2], undef ] }
-			elsif ($inside[0] == 0) { push @{ $absences{"$table $group"} }, [ $row, undef, $chain->[ $inside[-1] + 1 ][2] ] }
+			if ($inside[-1] == $#$chain)
+			{
+				push @{ $absences{"$table $group"} }, [ $row, $chain->[ $inside[0] ][2], undef ];
+			}
+			elsif ($inside[0] == 0)
+			{
+				push @{ $absences{"$table $group"} },
+					[ $row, undef, $chain->[ $inside[-1] + 1 ][2] ];
+			}
 		}
 	}
 	return \%absences;
@@ -272,7 +294,8 @@ sub _find_cycle
 			{
 				my @cycle = map { $_->[0] } @path;
 				shift @cycle while $cycle[0] != $next;
-				return join ', ', map { my ($from, $to) = @cycle[ $_ - 1, $_ ]; "$from -> $to ($edges->{$from}{$to})" } 0 .. $#cycle;
+				return join ', ', map { my ($from, $to) = @cycle[ $_ - 1, $_ ];
+					"$from -> $to ($edges->{$from}{$to})" } 0 .. $#cycle;
 			}
 		}
 	}
@@ -321,7 +344,8 @@ sub _round
 	for my $table (@{ $o{tables} })
 	{
 		$node->safe_psql('postgres', "TRUNCATE $table;"
-			  . "INSERT INTO $table SELECT i, i % $GROUPS, -1 FROM generate_series(0, $FIXED - 1) i");
+			  . "INSERT INTO $table SELECT i, i % $GROUPS, -1
+				FROM generate_series(0, $FIXED - 1) i");
 	}
 	push @pids, _client($node, $_, $end, $o{seed}, "$directory/$_", %o) for 0 .. $o{clients} - 1;
 	my $failed = 0;

@@ -1,7 +1,7 @@
 /*
- * commit_callbacks.c - a library, for shared_preload_libraries, that does what the session asks for when
- * its transaction commits: runs commit_callbacks.sql at PRE_COMMIT, and writes a logical message
- * with its text into the WAL.
+ * commit_callbacks.c - a library, for shared_preload_libraries, that does what the session asks for
+ * when its transaction commits: runs commit_callbacks.sql at PRE_COMMIT, and writes a logical
+ * message with its text into the WAL.
  */
 #include "postgres.h"
 

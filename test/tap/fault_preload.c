@@ -1,10 +1,11 @@
 /*
- * fault_preload.c - makes chosen system calls of a server fail: loaded by LD_PRELOAD, compiled by FaultyDisk.pm.
+ * fault_preload.c - makes chosen system calls of a server fail: loaded by LD_PRELOAD, compiled by
+ * FaultyDisk.pm.
  *
- * The environment variable LS_FAULTS names a file of rules, read anew at every call, so that a test changes them while the server
- * runs.  A line: CALL ERRNO PART, for calls on files whose path contains PART; with ERRNO 0 they do not fail, but wait until
- * that line is gone.  No file: nothing fails.  io_uring is reported absent,
- * because what it writes passes no function of the C library.
+ * The environment variable LS_FAULTS names a file of rules, read anew at every call, so that a test
+ * changes them while the server runs.  A line: CALL ERRNO PART, for calls on files with PART in
+ * their paths; with ERRNO 0 they do not fail, but wait until that line is gone.  No file: nothing
+ * fails.  io_uring is reported absent, because what it writes passes no function of the C library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -45,7 +46,8 @@ fault_now(const char *call, int fd)
 		char		name[32], part[256];
 		int			error;
 
-		if (sscanf(line, "%31s %d %255s", name, &error, part) == 3 && strcmp(name, call) == 0 && strstr(path, part))
+		if (sscanf(line, "%31s %d %255s", name, &error, part) == 3 && strcmp(name, call) == 0 &&
+			strstr(path, part))
 			return error;
 	}
 	return NO_FAULT;

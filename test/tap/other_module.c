@@ -1,7 +1,7 @@
 /*
- * other_module.c - a library, for shared_preload_libraries, that stands for what leanstore_accel does
- * not fit: other_module.interface = on: a leanstore_am with another version of the interface; .server
- * = on: a server of another minor version.
+ * other_module.c - a library, for shared_preload_libraries, that stands for what leanstore_accel
+ * does not fit: other_module.interface = on: a leanstore_am with another version of the interface;
+ * other_module.server = on: a server of another minor version.
  */
 #include "postgres.h"
 
@@ -27,5 +27,9 @@ _PG_init(void)
 	if (chosen("other_module.interface"))
 		*find_rendezvous_variable("leanstore_am") = unconstify(uint32 *, &no_version);
 	if (chosen("other_module.server"))
-		*((struct config_int *) find_option("server_version_num", false, false, ERROR))->variable += 1;
+	{
+		struct config_generic *version = find_option("server_version_num", false, false, ERROR);
+
+		*((struct config_int *) version)->variable += 1;
+	}
 }

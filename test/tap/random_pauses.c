@@ -1,5 +1,6 @@
 /*
- * random_pauses.c - every transaction pauses here and there, for up to two milliseconds, where another one may come in between:
+ * random_pauses.c - every transaction pauses here and there, for up to two milliseconds, where
+ * another one may come in between:
  *
  *	- at each event of a transaction or subtransaction, among them the one after others can see it
  *	- between a query's snapshot and its execution

@@ -1,5 +1,6 @@
-// engine_fixture.hpp - the engine below transactions in one process: arena, log, pool, and the threads that serve them, on a
-// directory of the test's own.  Threads of the test are the workers; each takes a Worker of its own.
+// engine_fixture.hpp - the engine below transactions in one process: arena, log, pool, and the
+// threads that serve them, on a directory of the test's own.  Threads of the test are the workers;
+// each takes a Worker of its own.
 //
 //   EngineFixture engine({.pool_bytes = 256 * kPageSize});
 //   EngineFixture::Worker worker(engine, 0);
@@ -36,9 +37,9 @@ struct EngineOptions {
   u32 log_buffer_bytes = 256 * 1024;
   u64 log_segment_bytes = u64{1} << 20;
   u32 page_providers = 1;              // threads
-  u32 packed_percent = 25;             // of the pool
+  u32 compressed_cache_percent = 25;             // of the pool
   bool committer = true;               // a thread; without it the test calls log().commit_round()
-  bool tear_guard = true;
+  bool doublewrite = true;
   bool direct_io = false;
 };
 
@@ -75,7 +76,8 @@ class EngineFixture {
     std::string path = path_of(relation);
     std::ofstream(directory_ / path, std::ios::app);
     FileSlot *slot = nullptr;
-    Status status = pool_->open_file(ctx, key_of(relation), path.c_str(), kind, logged, 0, BTree::format, &slot);
+    Status status = pool_->open_file(ctx, key_of(relation), path.c_str(), kind, logged, 0,
+                                     BTree::format, &slot);
     EXPECT_EQ(code(status), LS_OK) << last_error().message;
     return slot;
   }
@@ -119,17 +121,21 @@ class EngineFixture {
   void start(Lsn lsn, Gsn gsn) {
     file_setup(directory_.path().c_str(), options_.direct_io, false, 64);
     register_tree_ops(BTree::ops());
-    LogConfig log_config{options_.slots, options_.log_buffer_bytes, options_.log_segment_bytes, false, {}};
+    LogConfig log_config{
+        options_.slots, options_.log_buffer_bytes, options_.log_segment_bytes, false, {}};
     copy_path(log_config.dir, sizeof log_config.dir, log_directory());
     PoolConfig pool_config{};
     pool_config.bytes = options_.pool_bytes;
-    pool_config.packed_percent = options_.packed_percent;
+    pool_config.compressed_cache_percent = options_.compressed_cache_percent;
     pool_config.max_files = options_.max_files;
     pool_config.io_partitions = options_.io_partitions;
-    if (options_.tear_guard) copy_path(pool_config.tear_guard_path, sizeof pool_config.tear_guard_path, directory_ / "tear");
+    if (options_.doublewrite)
+      copy_path(pool_config.doublewrite_path, sizeof pool_config.doublewrite_path,
+                directory_ / "tear");
     size_t log_bytes = (Log::arena_bytes(log_config) + kPageSize - 1) / kPageSize * kPageSize;
     arena_bytes_ = log_bytes + BufferPool::arena_bytes(pool_config);
-    arena_ = mmap(nullptr, arena_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    arena_ = mmap(nullptr, arena_bytes_, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(arena_, MAP_FAILED);
     Log::create(arena_, log_config);
     log_.emplace(Log::attach(arena_));
@@ -152,7 +158,8 @@ class EngineFixture {
     }
     for (u32 i = 0; i < options_.page_providers; i++) {
       providers_.push_back(std::make_unique<Thread>());
-      (void)providers_.back()->start("provider", [this, i] { note(PageProvider(*pool_, i).run(stop_providers_)); });
+      (void)providers_.back()->start(
+          "provider", [this, i] { note(PageProvider(*pool_, i).run(stop_providers_)); });
     }
   }
 

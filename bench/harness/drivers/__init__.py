@@ -1,7 +1,7 @@
 """The ways to measure that a workload can name."""
 from .engine import Engine
 from .load import Load
-from .long_reader import LongReader
+from .long_snapshot import LongSnapshot
 from .plans import Plans
 from .range_lock import RangeLock
 from .recovery import Recovery
@@ -15,7 +15,7 @@ from .tpcc import Tpcc
 DRIVERS = {
     'engine': Engine,
     'load': Load,
-    'long_reader': LongReader,
+    'long_snapshot': LongSnapshot,
     'plans': Plans,
     'range_lock': RangeLock,
     'recovery': Recovery,

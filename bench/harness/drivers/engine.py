@@ -115,7 +115,7 @@ class Engine:
             })
 
     def case_of(self, name):
-        """The case whose pattern fits a line."""
+        """The case with the pattern that fits a line."""
         for case in self.workload.cases:
             if re.search(case['lines'], name):
                 return case

@@ -1,8 +1,9 @@
 """pgbench on each side: built-in scripts or the workload's own.
 
 Of a workload: pgbench_scale fills pgbench's tables, setup is SQL behind that; memory_limit puts
-each server into a memory cgroup (limit.py); counters are queries whose growth for each transaction
-is noted on leanstore's sides.  Of a case: builtin or scripts (texts, or {script, weight});
+each server into a memory cgroup (limit.py); counters are queries, and how much each of them grows
+by transaction is noted on leanstore's sides.  Of a case: builtin or scripts (texts, or
+{script, weight});
 protocol, options (settings of the sessions), clients, rate, max_tries, warm (seconds before),
 checkpoint (true: one at the begin and one at the end, within what is counted).
 """

@@ -6,7 +6,7 @@ of five executions: heap's, leanstore's, and leanstore's with heap's shape (as_h
 it is brought by planner settings where some do that.
 
 Of a case: script, a file of SQL that makes its own tables; variables of psql for it; or suite,
-scripts of PostgreSQL's regression tests, whose source the parameter `suite` names.
+scripts of PostgreSQL's regression tests; the parameter `suite` names their source.
 """
 import re
 import subprocess

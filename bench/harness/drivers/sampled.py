@@ -1,8 +1,9 @@
 """A long load with a look at it every `interval` seconds: do speed and size stay what they are?
 
 Of a workload: length, a query that says the same before and after.  Of a case beside those of the
-load: init, SQL that makes its tables; reader, a query whose REPEATABLE READ transaction stays open
-meanwhile; sizes, {figure: query of bytes}; timed, {figure: query of which the least time counts}.
+load: init, SQL that makes its tables; reader, a query in a REPEATABLE READ transaction that stays
+open meanwhile; sizes, {figure: query of bytes}; timed, {figure: query of which the least time
+counts}.
 """
 import time
 

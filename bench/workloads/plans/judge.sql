@@ -24,7 +24,9 @@ DECLARE line text; ms float8; least_ms float8; total float8 := 0;
 BEGIN
 	FOR i IN 1 .. 5 LOOP
 		BEGIN
-			FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING off, COSTS off, BUFFERS off) ' || query LOOP
+			FOR line IN
+				EXECUTE 'EXPLAIN (ANALYZE, TIMING off, COSTS off, BUFFERS off) ' || query
+			LOOP
 				ms := coalesce(substring(line FROM '^Execution Time: ([0-9.]+)')::float8, ms);
 			END LOOP;
 			RAISE EXCEPTION 'undo';
@@ -53,7 +55,8 @@ BEGIN
 			CONTINUE WHEN (a > 0 AND a = b) OR (b > 0 AND b = c);
 			BEGIN
 				PERFORM set_config('random_page_cost', page_cost::text, true);
-				PERFORM set_config(settings[i], CASE WHEN settings[i] LIKE 'max%' THEN '0' ELSE 'off' END, true)
+				PERFORM set_config(settings[i],
+						CASE WHEN settings[i] LIKE 'max%' THEN '0' ELSE 'off' END, true)
 					FROM unnest(ARRAY[a, b, c]) i WHERE i > 0;
 				IF plans.shape(query) = wanted THEN
 					found := plans.ms(query);
@@ -81,6 +84,7 @@ BEGIN
 	INSERT INTO plans.compared SELECT of WHERE FOUND;
 	IF heap.shape <> ours THEN
 		INSERT INTO plans.differing
-			VALUES (of, query, heap.shape, ours, heap.ms, plans.ms(query), plans.ms_as(query, heap.shape));
+			VALUES (of, query, heap.shape, ours, heap.ms, plans.ms(query),
+				plans.ms_as(query, heap.shape));
 	END IF;
 END $$;

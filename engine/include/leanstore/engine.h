@@ -1,5 +1,5 @@
 /*
- * engine.h - the wall between the storage engine and its host.
+ * engine.h - the C API between the storage engine and its host.
  *
  * The engine knows nothing of PostgreSQL; the host (src/) includes nothing of
  * the engine but this file.  Clean as C11 and as C++20.
@@ -40,7 +40,7 @@ typedef enum ls_status {
   LS_NOT_FOUND,      /* no such row, or no version of it for this snapshot */
   LS_INVISIBLE,      /* the newest version is not visible to the snapshot and not by us */
   LS_SELF_MODIFIED,  /* already changed by this transaction in this or a later command */
-  LS_UPDATED,        /* a newer version was committed by somebody else */
+  LS_UPDATED,        /* another transaction has committed a newer version */
   LS_DELETED,        /* deleted by a committed transaction */
   LS_BEING_MODIFIED, /* changed by a running transaction: wait for it, call again */
   LS_LOCKED,         /* row lock of a running transaction conflicts: wait, call again */
@@ -79,23 +79,29 @@ typedef struct ls_error {
 
 typedef struct ls_config {
   uint64_t buffer_pool_bytes;
-  uint32_t packed_percent;      /* of the pool at most, for evicted leaves that are kept compressed; 0: none are */
+  /* of the pool at most, for evicted leaves that are kept compressed; 0: none are */
+  uint32_t compressed_cache_percent;
   uint32_t worker_slots;        /* host slots; the engine adds its own behind them */
   uint32_t prepared_slots;      /* transactions prepared for two-phase commit at a time */
   uint32_t max_open_files;      /* relations that may be open at a time */
   uint32_t log_buffer_bytes;    /* per slot, power of two */
   uint64_t log_segment_bytes;
   uint64_t max_log_bytes;       /* soft: a checkpoint is due before it is reached */
-  uint64_t long_transaction_bytes; /* the log is not kept for transactions that began so much of it before a checkpoint */
+  /* the log is not kept for transactions that began so much of it before a checkpoint */
+  uint64_t long_transaction_bytes;
   uint32_t checkpoint_seconds;
-  uint32_t checkpoint_spread;   /* over how many percent of the time, or the log, to the next one its writes are spread; 0: at once */
+  /* over how many percent of the time, or the log, to the next one its writes are spread; 0: at
+   * once */
+  uint32_t checkpoint_spread;
   uint32_t page_providers;      /* threads */
   uint32_t version_trees;       /* partitions of the version store, power of two */
-  uint64_t range_lock_bytes;    /* shared memory for range locks, 0: 16 MB; about 128 bytes a range with short keys */
+  /* shared memory for range locks, 0: 16 MB; about 128 bytes a range with short keys */
+  uint64_t range_lock_bytes;
   bool fsync;                   /* false: nothing is flushed, as PostgreSQL's fsync=off */
   bool direct_io;
-  bool commit_notes;            /* the host calls ls_commits_note: the log is kept from there on */
-  bool huge_pages;              /* the arena is a mapping that the system may back with huge pages: ask for them */
+  bool host_sync_points;        /* the host calls ls_host_sync_point: the log is kept from there */
+  /* the arena is a mapping that the system may back with huge pages: ask for them */
+  bool huge_pages;
   char data_dir[512];           /* "<PGDATA>/leanstore", exists, mode 0700 */
   char root_dir[512];           /* "<PGDATA>": relation paths are relative to it */
 } ls_config;
@@ -116,7 +122,7 @@ LS_NODISCARD ls_status ls_store_create(void *arena, size_t size, const ls_config
 
 /* ------------------------------------------------- start, recovery, stop -- */
 
-/* A transaction whose fate only the host's own log knows. */
+/* A transaction of which only the host's own log knows the fate. */
 typedef struct ls_in_doubt {
   uint64_t tn;
   uint64_t full_xid; /* as given to ls_txn_prepare_commit or ls_txn_prepare */
@@ -127,22 +133,25 @@ typedef struct ls_in_doubt {
 
 /* Step 1, in the engine process: read control file and log, redo.  next_full_xid: no
  * transaction id at or above it was ever used before this start.  *doubts is malloc'ed. */
-LS_NODISCARD ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid, ls_in_doubt **doubts,
-                                        size_t *n_doubts, ls_error *err) LS_NOEXCEPT;
-/* Step 2: undo losers, checkpoint, open the store for workers, start the threads.  With commit_notes: the host's log has
- * everything that it has ever recorded on disk. */
-LS_NODISCARD ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts,
-                                          ls_error *err) LS_NOEXCEPT;
-/* How far step 1 is, and what both have done; anybody may ask at any time. */
+LS_NODISCARD ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid,
+                                        ls_in_doubt **doubts, size_t *n_doubts,
+                                        ls_error *err) LS_NOEXCEPT;
+/* Step 2: undo losers, checkpoint, open the store for workers, start the threads.  With
+ * host_sync_points: the host's log has everything that it has ever recorded on disk. */
+LS_NODISCARD ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts,
+                                          size_t n_doubts, ls_error *err) LS_NOEXCEPT;
+/* How far step 1 is, and what both have done; any process may ask at any time. */
 typedef struct ls_recovery_progress {
-  uint64_t log_bytes;      /* to be replayed: 0 until the log is read, and when there is nothing to replay */
+  /* to be replayed: 0 until the log is read, and when there is nothing to replay */
+  uint64_t log_bytes;
   uint64_t redone_bytes;
   uint64_t records;        /* in them */
   uint64_t rolled_back;    /* transactions; after step 2, as what follows */
   uint64_t analysis_us, redo_us, undo_us; /* how long the passes took */
 } ls_recovery_progress;
 void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) LS_NOEXCEPT;
-/* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the store counts as stopped. */
+/* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the
+ * store counts as stopped. */
 void ls_recovery_cancel(ls_store *store) LS_NOEXCEPT;
 bool ls_store_ready(const ls_store *store) LS_NOEXCEPT;
 /* Recovery has begun: no other process can start it, ever. */
@@ -156,46 +165,51 @@ uint32_t ls_store_attached(const ls_store *store) LS_NOEXCEPT;
 bool ls_store_slot_attached(const ls_store *store, uint32_t slot) LS_NOEXCEPT;
 /* Checkpoint, flush everything, mark clean, stop threads.  No worker may be attached. */
 LS_NODISCARD ls_status ls_store_shutdown(ls_store *store, ls_error *err) LS_NOEXCEPT;
-/* Stop threads and write nothing more: the host is dying and its next start recovers.  No worker may be attached. */
+/* Stop threads and write nothing more: the host is dying and its next start recovers.  No worker
+ * may be attached. */
 LS_NODISCARD ls_status ls_store_abandon(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* Ask for a checkpoint and wait for it (host: CHECKPOINT-like calls, before file copies). */
 LS_NODISCARD ls_status ls_store_checkpoint(ls_store *store, ls_error *err) LS_NOEXCEPT;
 /* The same; the worker's interrupt flag ends the wait (LS_INTERRUPTED), not the checkpoint. */
-LS_NODISCARD ls_status ls_worker_checkpoint(ls_store *store, ls_worker *worker, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_worker_checkpoint(ls_store *store, ls_worker *worker,
+                                            ls_error *err) LS_NOEXCEPT;
 /* A background thread failed (fsync, log write): the host must PANIC.  false when all is well. */
 bool ls_store_failed(const ls_store *store, ls_error *err) LS_NOEXCEPT;
 
 /*
- * With commit_notes.  A commit is durable when this log is (ls_wait_hardened); the host's own record of it may be in memory only
- * then, and a crash takes it along with the transaction's id.  What a crash leaves: recovery/commit_note.hpp.
+ * With host_sync_points.  A commit is durable when this log is (ls_wait_hardened); the host's own
+ * record of it may be in memory only then, and a crash takes it along with the transaction's id.
+ * What a crash leaves: recovery/host_sync_point.hpp.
  */
 /* Every commit that lies before this position in the log has passed ls_txn_commit. */
 uint64_t ls_commits_position(const ls_store *store) LS_NOEXCEPT;
 /* What the host had recorded when it got this position is on disk now.  By the engine process. */
-LS_NODISCARD ls_status ls_commits_note(ls_store *store, uint64_t position, ls_error *err) LS_NOEXCEPT;
-/* By any process before step 1 of recovery: transactions that have committed behind the last such position, ascending, in one malloc'ed
- * block; *highest: of all that have logged anything there, 0: none. */
+LS_NODISCARD ls_status ls_host_sync_point(ls_store *store, uint64_t position,
+                                          ls_error *err) LS_NOEXCEPT;
+/* By any process before step 1 of recovery: transactions that have committed behind the last such
+ * position, ascending, in one malloc'ed block; *highest: of all that have logged anything there, 0:
+ * none. */
 typedef struct ls_commit_behind {
   uint64_t full_xid;
   const void *note; /* as given to ls_txn_commit; not aligned */
   size_t note_bytes;
 } ls_commit_behind;
-LS_NODISCARD ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n, uint64_t *highest,
-                                         ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n,
+                                         uint64_t *highest, ls_error *err) LS_NOEXCEPT;
 
 /* TN = full xid + offset; constant from recovery to the end of the process tree. */
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;
-/* Rows written by a TN below it are committed and visible to everybody. */
+/* Rows written by a TN below it are committed and visible to every snapshot. */
 uint64_t ls_store_tn_base(const ls_store *store) LS_NOEXCEPT;
 /* The full transaction id behind any TN, also one of an earlier start; 0: that start is among those
  * forgotten (txn/tn_eras.hpp). */
 uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
 
-/* What the host knows of existing snapshots, in the TN domain (version/horizon.hpp); published again and again by the
- * engine process' main thread.
- *   horizon  the oldest TN that any existing or future snapshot may still consider running: versions superseded below it
- *            are garbage.  Monotonic.
- *   now      who has ended: every snapshot taken later sees what `now` sees
+/* What the host knows of existing snapshots, in the TN domain (version/horizon.hpp); published
+ * again and again by the engine process' main thread.
+ *   horizon  the oldest TN that any existing or future snapshot may still consider running:
+ *            versions superseded below it are garbage.  Monotonic.
+ *   now      which transactions have ended: every snapshot taken later sees what `now` sees
  *   floor    every snapshot that exists and is not among the pins has xmin >= floor
  *   pins     snapshots that exist and are known exactly; the call puts them into another order */
 typedef struct ls_plain_snapshot {
@@ -203,11 +217,13 @@ typedef struct ls_plain_snapshot {
   const uint64_t *running; /* ascending, below xmax */
   uint32_t n_running;
 } ls_plain_snapshot;
-void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor, const ls_plain_snapshot *now,
-                              ls_plain_snapshot *pins, uint32_t n_pins) LS_NOEXCEPT;
+void ls_store_publish_horizon(ls_store *store, uint64_t horizon, uint64_t floor,
+                              const ls_plain_snapshot *now, ls_plain_snapshot *pins,
+                              uint32_t n_pins) LS_NOEXCEPT;
 uint64_t ls_store_horizon(const ls_store *store) LS_NOEXCEPT;
-/* May a snapshot need the version that `writer` wrote and `next` superseded?  What was published last decides, so "yes" may be
- * out of date.  LS_NO_PIN for `writer`: one that none of the pins sees. */
+/* May a snapshot need the version that `writer` wrote and `next` superseded?  What was published
+ * last decides, so "yes" may be out of date.  LS_NO_PIN for `writer`: one that none of the pins
+ * sees. */
 #define LS_NO_PIN UINT64_MAX
 bool ls_version_needed(const ls_store *store, uint64_t writer, uint64_t next) LS_NOEXCEPT;
 
@@ -218,7 +234,8 @@ LS_NODISCARD ls_status ls_worker_attach(ls_store *store, uint32_t slot, ls_worke
                                         ls_error *err) LS_NOEXCEPT;
 /* No transaction may be open. */
 void ls_worker_detach(ls_worker *worker) LS_NOEXCEPT;
-/* Pages of 4 KiB used by this worker since it was attached; the struct is the live one, private to the worker. */
+/* Pages of 4 KiB used by this worker since it was attached; the struct is the live one, private to
+ * the worker. */
 typedef struct ls_page_counts {
   uint64_t hit;  /* leaves found in memory; inner nodes are not counted */
   uint64_t read; /* pages read from files */
@@ -231,8 +248,8 @@ typedef struct ls_log_counts {
   uint64_t bytes;
 } ls_log_counts;
 const ls_log_counts *ls_worker_log_counts(const ls_worker *worker) LS_NOEXCEPT;
-/* Where the host puts the address of the flag that is polled in waits that may be long (InterruptPending; NULL: none is),
- * before a call, as often as it likes. */
+/* Where the host puts the address of the flag that is polled in waits that may be long
+ * (InterruptPending; NULL: none is), before a call, as often as it likes. */
 const volatile int **ls_worker_interrupt(ls_worker *worker) LS_NOEXCEPT;
 /* What a call may sleep for, beside the waits that calls are made for. */
 typedef enum ls_wait {
@@ -243,10 +260,12 @@ typedef enum ls_wait {
   LS_WAITS
 } ls_wait;
 /* While a call sleeps for one, *word holds its code; then again what it held before. */
-void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word, const uint32_t codes[LS_WAITS]) LS_NOEXCEPT;
-/* Count for each commit of this worker whether it would depend on another worker's log, were each flushed alone: ls_stats::log_remote_*.
- * At the end of a transaction, also of one that only read: what it has used is forgotten. */
-bool ls_worker_count_dependencies(ls_worker *worker, bool count) LS_NOEXCEPT; /* false: no memory, nothing is counted */
+void ls_worker_report_waits(ls_worker *worker, volatile uint32_t *word,
+                            const uint32_t codes[LS_WAITS]) LS_NOEXCEPT;
+/* Count for each commit of this worker whether it would depend on another worker's log, were each
+ * flushed alone: ls_stats::log_remote_*.  False: no memory, nothing is counted. */
+bool ls_worker_count_dependencies(ls_worker *worker, bool count) LS_NOEXCEPT;
+/* At the end of a transaction, also of one that only read: what it has used is forgotten. */
 void ls_worker_forget_dependencies(ls_worker *worker) LS_NOEXCEPT;
 
 /* ---------------------------------------------------------- transactions -- */
@@ -268,36 +287,46 @@ LS_NODISCARD ls_status ls_change_part(ls_worker *worker, uint64_t tn, uint32_t s
 /* Undo changes with sequence >= savepoint.  Cannot fail (panics through ls_store_failed). */
 void ls_txn_rollback_to(ls_worker *worker, uint32_t savepoint) LS_NOEXCEPT;
 
-/* Engine-only commit, step 1: room in the log, so that step 2 need not wait for it.  LS_INTERRUPTED. */
+/* Engine-only commit, step 1: room in the log, so that step 2 need not wait for it.
+ * LS_INTERRUPTED. */
 LS_NODISCARD ls_status ls_txn_reserve_commit(ls_worker *worker, ls_error *err) LS_NOEXCEPT;
 /* Mixed commit, step 1: harden all changes as prepared(full_xid), and everything before them. */
-LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
-/* Step 2, after the host made the effects visible: the commit takes its place in the total order, before another worker finds the
- * transaction no longer active.  Returns the GSN to wait for (0: nothing).  note: bytes of the host's that go with the commit, see
- * ls_commits_behind; LS_COMMIT_NOTE_BYTES at most.  awaited: the host acknowledges it when it is hardened, and does not want others to
- * rely on it before (ls_shown_unhardened). */
+LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid,
+                                             ls_error *err) LS_NOEXCEPT;
+/* Step 2, after the host made the effects visible: the commit takes its place in the total order,
+ * before another worker finds the transaction no longer active.  Returns the GSN to wait for (0:
+ * nothing).  note: bytes of the host's that go with the commit, see ls_commits_behind;
+ * LS_COMMIT_NOTE_BYTES at most.  awaited: the host acknowledges it when it is hardened, and does
+ * not want others to rely on it before (ls_shown_unhardened). */
 #define LS_COMMIT_NOTE_BYTES 4096
-uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes, bool awaited) LS_NOEXCEPT;
-/* Step 3, when locks are released: wait until everything up to gsn is hardened.  delay_us: a round that this worker writes for it
- * may wait so long for other commits; 0: the engine chooses. */
+uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes,
+                       bool awaited) LS_NOEXCEPT;
+/* Step 3, when locks are released: wait until everything up to gsn is hardened.  delay_us: a round
+ * that this worker writes for it may wait so long for other commits; 0: the engine chooses. */
 void ls_wait_hardened(ls_worker *worker, uint64_t gsn, uint32_t delay_us) LS_NOEXCEPT;
-/* Has this worker been shown changes, since it last waited for them, of transactions of others whose commits are awaited and not
- * hardened?  Then a crash could take them back.  ls_wait_shown: until they are.  LS_INTERRUPTED. */
+/* Has this worker been shown changes, since it last waited for them, of another worker's
+ * transaction that has committed, is awaited and is not hardened?  Then a crash could take them
+ * back.  ls_wait_shown: until they are.  LS_INTERRUPTED. */
 bool ls_shown_unhardened(ls_worker *worker) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_wait_shown(ls_worker *worker, ls_error *err) LS_NOEXCEPT;
 /* Abort: undo in place, then free the slot's TN. Also right after step 1. */
 void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
 
 /*
- * Two-phase commit.  Step 1: harden all changes and row locks as prepared, whatever happens to the host; ls_txn_abort still takes
- * everything back.  LS_MANY_PREPARED: there are as many as configured.
- * Step 2, when the host has prepared it for good: the worker is free for another transaction, this one stays active.
+ * Two-phase commit.  Step 1: harden all changes and row locks as prepared, whatever happens to the
+ * host; ls_txn_abort still takes everything back.  LS_MANY_PREPARED: there are as many as
+ * configured.
+ * Step 2, when the host has prepared it for good: the worker is free for another transaction, this
+ * one stays active.
  */
-LS_NODISCARD ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid,
+                                      ls_error *err) LS_NOEXCEPT;
 void ls_txn_hand_over(ls_worker *worker) LS_NOEXCEPT;
-/* Step 3, when the host has recorded for good how it ends and has made that visible: by any worker, inside a transaction of its
- * own or not, by several at a time, also for one that is finished already.  LS_INTERRUPTED while another worker does it. */
-LS_NODISCARD ls_status ls_prepared_finish(ls_worker *worker, uint64_t tn, bool committed, ls_error *err) LS_NOEXCEPT;
+/* Step 3, when the host has recorded for good how it ends and has made that visible: by any worker,
+ * inside a transaction of its own or not, by several at a time, also for one that is finished
+ * already.  LS_INTERRUPTED while another worker does it. */
+LS_NODISCARD ls_status ls_prepared_finish(ls_worker *worker, uint64_t tn, bool committed,
+                                          ls_error *err) LS_NOEXCEPT;
 /* Those between step 2 and the end of step 3 (they are active, too), as ls_active_tns. */
 size_t ls_prepared_tns(const ls_store *store, uint64_t *out, size_t cap) LS_NOEXCEPT;
 bool ls_prepared_has(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
@@ -312,7 +341,7 @@ size_t ls_active_tns(const ls_store *store, uint64_t *out, size_t cap) LS_NOEXCE
 typedef enum ls_snapshot_kind {
   LS_SNAPSHOT_MVCC = 0, /* xmin, xmax, running, own, curcid */
   LS_SNAPSHOT_SELF,     /* committed or own, now */
-  LS_SNAPSHOT_DIRTY,    /* newest version whoever wrote it; writer reported in ls_row */
+  LS_SNAPSHOT_DIRTY,    /* newest version, by any writer: reported in ls_row */
   LS_SNAPSHOT_ANY       /* newest version including ghosts not yet removed */
 } ls_snapshot_kind;
 
@@ -324,8 +353,8 @@ typedef struct ls_snapshot {
   uint32_t n_running;
   uint32_t curcid;
   uint64_t own_tn;         /* 0: this transaction has written nothing */
-  /* MVCC: a row whose newest version was committed by somebody whom the snapshot does not see is LS_UPDATED, in ls_row_fetch and
-   * ls_scan_next.  What is in progress is passed over. */
+  /* MVCC: where a transaction that the snapshot does not see has committed the newest version, the
+   * row is LS_UPDATED, in ls_row_fetch and ls_scan_next.  What is in progress is passed over. */
   bool newest_only;
 } ls_snapshot;
 
@@ -349,11 +378,14 @@ LS_NODISCARD ls_status ls_rel_open(ls_worker *worker, const ls_rel_key *key, con
                                    ls_error *err) LS_NOEXCEPT;
 /* The file is open where the handle says (cheap). */
 bool ls_rel_is_open(const ls_rel *rel) LS_NOEXCEPT;
-/* Drop all pages without writing them: the file is about to be unlinked or truncated. Idempotent. */
+/* Drop all pages without writing them: the file is about to be unlinked or truncated.
+ * Idempotent. */
 void ls_rel_forget(ls_store *store, const ls_rel_key *key) LS_NOEXCEPT;
-/* Write and sync every dirty page of the database, then forget its files: the host is about to copy, move or remove
- * them.  Nobody may be using them, nor begin to before the host has finished.  Nothing is lost if it changes its mind. */
-LS_NODISCARD ls_status ls_database_close(ls_worker *worker, uint32_t database, ls_error *err) LS_NOEXCEPT;
+/* Write and sync every dirty page of the database, then forget its files: the host is about to
+ * copy, move or remove them.  No worker may be using them, nor begin to before the host has
+ * finished.  Nothing is lost if it changes its mind. */
+LS_NODISCARD ls_status ls_database_close(ls_worker *worker, uint32_t database,
+                                         ls_error *err) LS_NOEXCEPT;
 
 typedef struct ls_rel_info {
   uint64_t next_row_id; /* every row id in use is below */
@@ -361,7 +393,8 @@ typedef struct ls_rel_info {
   uint64_t free_pages;
   uint32_t height;      /* levels, 1 = root is a leaf */
 } ls_rel_info;
-LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_info *info, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_info *info,
+                                       ls_error *err) LS_NOEXCEPT;
 
 /* ------------------------------------------------------------ table rows -- */
 
@@ -371,7 +404,8 @@ LS_NODISCARD ls_status ls_rel_get_info(ls_worker *worker, ls_rel *rel, ls_rel_in
 #define LS_MAX_ROW_BYTES 3800u /* payload; more is LS_TOO_LARGE */
 
 /* Draw `count` consecutive row ids. */
-LS_NODISCARD ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *first,
+                                  ls_error *err) LS_NOEXCEPT;
 /* Of those [first, end) were never used: they will be drawn again, if none has been drawn since. */
 void ls_row_ids_return(ls_worker *worker, ls_rel *rel, uint64_t first, uint64_t end) LS_NOEXCEPT;
 
@@ -382,7 +416,8 @@ typedef enum ls_row_flag {
   LS_ROW_SPECULATIVE = 8,  /* insertion not confirmed; cid is the token */
   LS_ROW_HAS_PREV = 16,    /* an older version exists in the version store */
   LS_ROW_LOCKED = 32,      /* the lock tree may have entries */
-  LS_ROW_COPIED = 64       /* the older versions are those of the row it was copied from (ls_row_insert_raw) */
+  /* the older versions are those of the row it was copied from (ls_row_insert_copied) */
+  LS_ROW_COPIED = 64
 } ls_row_flag;
 
 typedef struct ls_row {
@@ -400,13 +435,15 @@ typedef struct ls_row {
 #define LS_ROW_BUFFER_BYTES (LS_MAX_ROW_BYTES + 296u)
 
 /* LS_OK, LS_NOT_FOUND (*all_dead: no snapshot will ever see a row here again). */
-LS_NODISCARD ls_status ls_row_fetch(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_snapshot *snapshot,
-                                    uint8_t *buffer, ls_row *row, bool *all_dead, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_row_fetch(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                    const ls_snapshot *snapshot, uint8_t *buffer, ls_row *row,
+                                    bool *all_dead, ls_error *err) LS_NOEXCEPT;
 
 /* Outcome details of a change, as PostgreSQL's TM_FailureData wants them. */
 typedef struct ls_conflict {
-  uint64_t tn;       /* who */
-  uint32_t seq;      /* BEING_MODIFIED, LOCKED: which change of the holder (a savepoint may undo it alone) */
+  uint64_t tn;       /* the writer, or the holder of the lock */
+  /* BEING_MODIFIED, LOCKED: which change of the holder (a savepoint may undo it alone) */
+  uint32_t seq;
   uint32_t cid;      /* SELF_MODIFIED: when */
   bool moved;        /* UPDATED: the row continues at moved_to (else in place, same id) */
   uint64_t moved_to;
@@ -415,30 +452,38 @@ typedef struct ls_conflict {
 } ls_conflict;
 
 /* flags: 0 or LS_ROW_SPECULATIVE (then cid is the token). */
-LS_NODISCARD ls_status ls_row_insert(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid, uint32_t flags,
-                                     const uint8_t *data, uint32_t len, ls_error *err) LS_NOEXCEPT;
-/* Rows [first_row_id, first_row_id + count), each leaf latched once.  *inserted: how many are in, on failure too. */
+LS_NODISCARD ls_status ls_row_insert(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid,
+                                     uint32_t flags, const uint8_t *data, uint32_t len,
+                                     ls_error *err) LS_NOEXCEPT;
+/* Rows [first_row_id, first_row_id + count), each leaf latched once.  *inserted: how many are in,
+ * on failure too. */
 typedef struct ls_bytes {
   const uint8_t *data;
   uint32_t len;
 } ls_bytes;
-LS_NODISCARD ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_id, uint32_t count,
-                                          uint32_t cid, const ls_bytes *rows, uint32_t *inserted,
-                                          ls_error *err) LS_NOEXCEPT;
-/* Insert a row as another file has it, without undo (rewrites into a new file): writer, cid and seq, GHOST, MOVED with moved_to,
- * KEYS_CHANGED, payload.  With HAS_PREV the versions before it stay where they are and are found from both rows; without, it is
- * as if it had always been so. */
-LS_NODISCARD ls_status ls_row_insert_raw(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_row *row,
-                                         ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_row_insert_many(ls_worker *worker, ls_rel *rel, uint64_t first_row_id,
+                                          uint32_t count, uint32_t cid, const ls_bytes *rows,
+                                          uint32_t *inserted, ls_error *err) LS_NOEXCEPT;
+/* Insert a row as another file has it, without undo (rewrites into a new file): writer, cid and
+ * seq, GHOST, MOVED with moved_to, KEYS_CHANGED, payload.  With HAS_PREV the versions before it
+ * stay where they are and are found from both rows; without, it is as if it had always been so. */
+LS_NODISCARD ls_status ls_row_insert_copied(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                            const ls_row *row, ls_error *err) LS_NOEXCEPT;
 /* Confirm (real cid) or remove a speculative insertion. */
-LS_NODISCARD ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid,
-                                                 bool keep, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_row_finish_speculative(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                                 uint32_t cid, bool keep,
+                                                 ls_error *err) LS_NOEXCEPT;
 
-typedef enum ls_lock_mode { LS_LOCK_KEY_SHARE = 0, LS_LOCK_SHARE, LS_LOCK_NO_KEY_UPDATE, LS_LOCK_UPDATE } ls_lock_mode;
+typedef enum ls_lock_mode {
+  LS_LOCK_KEY_SHARE = 0,
+  LS_LOCK_SHARE,
+  LS_LOCK_NO_KEY_UPDATE,
+  LS_LOCK_UPDATE
+} ls_lock_mode;
 
-/* Common to update, delete and lock: the newest version must be visible to `snapshot` (MVCC), or by us
- * before curcid, or exclusively locked by us; `crosscheck` may be NULL.  LS_OK, SELF_MODIFIED, UPDATED,
- * DELETED, BEING_MODIFIED, LOCKED, INVISIBLE, NOT_FOUND. */
+/* Common to update, delete and lock: the newest version must be visible to `snapshot` (MVCC), or by
+ * us before curcid, or exclusively locked by us; `crosscheck` may be NULL.  LS_OK, SELF_MODIFIED,
+ * UPDATED, DELETED, BEING_MODIFIED, LOCKED, INVISIBLE, NOT_FOUND. */
 typedef struct ls_change {
   uint64_t row_id;
   const ls_snapshot *snapshot;
@@ -448,40 +493,47 @@ typedef struct ls_change {
 } ls_change;
 
 /* Replace in place. */
-LS_NODISCARD ls_status ls_row_update(ls_worker *worker, ls_rel *rel, const ls_change *change, const uint8_t *data,
-                                     uint32_t len, ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
-/* Ghost it; moved_to != 0: it continues as that row (inserted by the caller beforehand), and FOR KEY SHARE locks of
- * others with it. */
-LS_NODISCARD ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_change *change, uint64_t moved_to,
-                                     ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_row_update(ls_worker *worker, ls_rel *rel, const ls_change *change,
+                                     const uint8_t *data, uint32_t len, ls_conflict *conflict,
+                                     ls_error *err) LS_NOEXCEPT;
+/* Ghost it; moved_to != 0: it continues as that row (inserted by the caller beforehand), and FOR
+ * KEY SHARE locks of others with it. */
+LS_NODISCARD ls_status ls_row_delete(ls_worker *worker, ls_rel *rel, const ls_change *change,
+                                     uint64_t moved_to, ls_conflict *conflict,
+                                     ls_error *err) LS_NOEXCEPT;
 /* Lock the newest version and return it.  any_version: do not ask whether the snapshot sees it
- * (EvalPlanQual's FIND_LAST_VERSION).  *newer: the version locked is not the one the snapshot sees. */
-LS_NODISCARD ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change, bool any_version,
-                                   uint8_t *buffer, ls_row *row, bool *newer, ls_conflict *conflict,
-                                   ls_error *err) LS_NOEXCEPT;
+ * (EvalPlanQual's FIND_LAST_VERSION).  *newer: the version locked is not the one the snapshot
+ * sees. */
+LS_NODISCARD ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_change *change,
+                                   bool any_version, uint8_t *buffer, ls_row *row, bool *newer,
+                                   ls_conflict *conflict, ls_error *err) LS_NOEXCEPT;
 
-/* Who holds a lock on the row, this transaction first, and the sequence number of that;
- * LS_NOT_FOUND: no transaction does. */
+/* A transaction that holds a lock on the row, this one before others, and the sequence number of
+ * that; LS_NOT_FOUND: none does. */
 LS_NODISCARD ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *tn,
                                      uint32_t *seq, ls_error *err) LS_NOEXCEPT;
 
 /* ----------------------------------------------------------------- scans -- */
 
-/* Rows with lo <= row id < hi in order.  A scan survives splits, merges and changes by anybody; it holds
- * no latch between calls.  Memory is malloc'ed: close it (resource owner). */
-LS_NODISCARD ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot, uint64_t lo,
-                                    uint64_t hi, bool backward, ls_scan **scan, ls_error *err) LS_NOEXCEPT;
-/* The next visible rows, *count of them in the scan's direction: at least one, at most what one leaf has.  They and their data are
- * valid until the next call on the scan.  LS_END.  `running` of the snapshot is copied at open. */
-LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count, ls_error *err) LS_NOEXCEPT;
-/* The version of one row that the scan's snapshot sees (LS_NOT_FOUND: none), whatever its range.  As ls_row_fetch does, but from a
- * copy of the row's leaf, which is kept for the next call: for row ids that come nearly in order.  run: 0, this row alone; 1 or -1, behind
- * it the visible rows that follow in that direction, as ls_scan_next gives them; *count with the one wanted.  A scan serves either
- * these calls or ls_scan_next. */
-LS_NODISCARD ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, int run, const ls_row **rows, uint32_t *count,
-                                     ls_error *err) LS_NOEXCEPT;
-/* Turn around at the row `from`, one of those that the last call returned: the next one returns what is before/after it.  After
- * LS_END: what is at the end that was reached. */
+/* Rows with lo <= row id < hi in order.  A scan survives splits, merges and changes by any worker;
+ * it holds no latch between calls.  Memory is malloc'ed: close it (resource owner). */
+LS_NODISCARD ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_snapshot *snapshot,
+                                    uint64_t lo, uint64_t hi, bool backward, ls_scan **scan,
+                                    ls_error *err) LS_NOEXCEPT;
+/* The next visible rows, *count of them in the scan's direction: at least one, at most what one
+ * leaf has.  They and their data are valid until the next call on the scan.  LS_END.  `running` of
+ * the snapshot is copied at open. */
+LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count,
+                                    ls_error *err) LS_NOEXCEPT;
+/* The version of one row that the scan's snapshot sees (LS_NOT_FOUND: none), whatever its range.
+ * As ls_row_fetch does, but from a copy of the row's leaf, which is kept for the next call: for row
+ * ids that come nearly in order.  run: 0, this row alone; 1 or -1, behind it the visible rows that
+ * follow in that direction, as ls_scan_next gives them; *count with the one wanted.  A scan serves
+ * either these calls or ls_scan_next. */
+LS_NODISCARD ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, int run, const ls_row **rows,
+                                     uint32_t *count, ls_error *err) LS_NOEXCEPT;
+/* Turn around at the row `from`, one of those that the last call returned: the next one returns
+ * what is before/after it.  After LS_END: what is at the end that was reached. */
 void ls_scan_set_backward(ls_scan *scan, bool backward, uint64_t from) LS_NOEXCEPT;
 /* Reposition on a new range, same snapshot. */
 void ls_scan_rescan(ls_scan *scan, uint64_t lo, uint64_t hi, bool backward) LS_NOEXCEPT;
@@ -491,8 +543,8 @@ void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
 
 /*
  * The rows in the file of a table that another store has written (LS_FOREIGN to ls_rel_open): the
- * newest version of each that is not deleted, whoever wrote it.  Nothing is changed in that file,
- * and nobody else may do so meanwhile.  Memory is malloc'ed: close it, before the worker detaches.
+ * newest version of each that is not deleted, by any writer.  Nothing is changed in that file, and
+ * no other process may do so meanwhile.  Memory is malloc'ed: close it, before the worker detaches.
  */
 typedef struct ls_foreign ls_foreign;
 /* path: as for ls_rel_open.  LS_NOT_ADOPTABLE. */
@@ -507,15 +559,18 @@ void ls_foreign_close(ls_foreign *foreign) LS_NOEXCEPT;
 /* --------------------------------------------------------- index entries -- */
 
 /*
- * An index is a tree of entries in memcmp order of  key | row id (5 bytes, big endian).  The key is what the host made of the
- * indexed values: keys of one index are compared with memcmp, equal exactly when the values are, and none is a prefix of another.
- * Behind it lies the entry's payload, which the engine does not look at (INCLUDE columns).
+ * An index is a tree of entries in memcmp order of  key | row id (5 bytes, big endian).  The key is
+ * what the host made of the indexed values: keys of one index are compared with memcmp, equal
+ * exactly when the values are, and none is a prefix of another.  Behind it lies the entry's
+ * payload, which the engine does not look at (INCLUDE columns).
  *
- * Entries have no versions: whether one counts is asked of its row.  An insertion is durable with its transaction, but rolling it
- * back leaves the entry behind; like the entry of a deleted row it is dead once no snapshot will ever see a row under its row id
- * (row ids are not used again), and goes when its leaf is full, when a host that met it says so, and in ls_index_sweep.
+ * Entries have no versions: whether one counts is asked of its row.  An insertion is durable with
+ * its transaction, but rolling it back leaves the entry behind; like the entry of a deleted row it
+ * is dead once no snapshot will ever see a row under its row id (row ids are not used again), and
+ * goes when its leaf is full, when a host that met it says so, and in ls_index_sweep.
  *
- * `table` is where the row ids point to; both handles of one call belong to files of the same database.
+ * `table` is where the row ids point to; both handles of one call belong to files of the same
+ * database.
  */
 #define LS_MAX_KEY_BYTES 1300u         /* without the row id */
 #define LS_ENTRY_ROW_ID_BYTES 5u
@@ -523,92 +578,118 @@ void ls_foreign_close(ls_foreign *foreign) LS_NOEXCEPT;
 uint32_t ls_index_max_payload(uint32_t key_bytes) LS_NOEXCEPT;
 
 /* In an open transaction (else LS_INVALID).  LS_EXISTS: this very entry is there already. */
-LS_NODISCARD ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
-                                       ls_bytes payload, ls_error *err) LS_NOEXCEPT;
-/* Insert unless an entry with an equal key is there whose row id is not among `ignore` (no order): then LS_EXISTS and its row id
- * in *other.  The host looks at that row: a conflict; or somebody to wait for, and the call is made again; or a row that is gone
- * for good (or deleted by this very transaction), and the call is made again with it in `ignore`.  Decided in one step: of two
- * concurrent insertions of equal keys one meets the other. */
-LS_NODISCARD ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table, ls_bytes key, uint64_t row_id,
-                                              ls_bytes payload, const uint64_t *ignore, uint32_t n_ignore, uint64_t *other,
-                                              ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table,
+                                       ls_bytes key, uint64_t row_id, ls_bytes payload,
+                                       ls_error *err) LS_NOEXCEPT;
+/* Insert unless an entry with an equal key is there with a row id that is not among `ignore` (no
+ * order): then LS_EXISTS and its row id in *other.  The host looks at that row: a conflict; or a
+ * transaction to wait for, and the call is made again; or a row that is gone for good (or deleted
+ * by this very transaction), and the call is made again with it in `ignore`.  Decided in one step:
+ * of two concurrent insertions of equal keys one meets the other. */
+LS_NODISCARD ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table,
+                                              ls_bytes key, uint64_t row_id, ls_bytes payload,
+                                              const uint64_t *ignore, uint32_t n_ignore,
+                                              uint64_t *other, ls_error *err) LS_NOEXCEPT;
 /* Remove an entry that the host knows to be dead; absent is fine. */
-LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key,
+                                       uint64_t row_id, ls_error *err) LS_NOEXCEPT;
 /*
- * Stale entries: a host may give a row another key under its row id, and insert an entry for that.  The old entry stays for
- * snapshots that see the old version, and has to be told from those of the key that a version has: by the host, in every scan, once the
- * index has been marked.  Mark it before the row is changed; the mark stays with the file.
+ * Stale entries: a host may give a row another key under its row id, and insert an entry for that.
+ * The old entry stays for snapshots that see the old version, and has to be told from those of the
+ * key that a version has: by the host, in every scan, once the index has been marked.  Mark it
+ * before the row is changed; the mark stays with the file.
  *
- * To remove one: look at it (LS_NOT_FOUND: it is gone), find out that no version that anybody may see or fall back to has the
- * key, remove it as seen.  *removed false: something has changed in its leaf, perhaps it was inserted again.
+ * To remove one: look at it (LS_NOT_FOUND: it is gone), find out that no version has the key that a
+ * snapshot may see or a rollback may bring back, remove it as seen.  *removed false: something has
+ * changed in its leaf, perhaps it was inserted again.
  */
 typedef struct ls_index_seen {
   void *leaf;
   uint64_t version;
 } ls_index_seen;
-LS_NODISCARD ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_note_stale(ls_worker *worker, ls_rel *index,
+                                           ls_error *err) LS_NOEXCEPT;
 bool ls_index_may_be_stale(const ls_rel *index) LS_NOEXCEPT; /* true: it is, or that is not known */
-LS_NODISCARD ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, ls_index_seen *seen,
+LS_NODISCARD ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key,
+                                     uint64_t row_id, ls_index_seen *seen,
                                      ls_error *err) LS_NOEXCEPT;
-LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id, const ls_index_seen *seen,
+LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key,
+                                            uint64_t row_id, const ls_index_seen *seen,
                                             bool *removed, ls_error *err) LS_NOEXCEPT;
-/* Look at up to max_leaves leaves from *position on (zero-initialised: the first) and remove what is dead.  LS_END when the last
- * leaf was among them, LS_OK: call again.
+/* Look at up to max_leaves leaves from *position on (zero-initialised: the first) and remove what
+ * is dead.  LS_END when the last leaf was among them, LS_OK: call again.
  * *entries, *removed: how many this call has left and removed. */
 typedef struct ls_index_position {
   uint32_t len;
   uint8_t key[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
 } ls_index_position;
-LS_NODISCARD ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32_t max_leaves,
-                                      ls_index_position *position, uint64_t *entries, uint64_t *removed, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table,
+                                      uint32_t max_leaves, ls_index_position *position,
+                                      uint64_t *entries, uint64_t *removed,
+                                      ls_error *err) LS_NOEXCEPT;
 
 /*
- * Scans: entries with  from <= key | row id < to  in memcmp order, either way.  A bound is any byte string: a key's prefix stands
- * before everything that begins with it; `to` with data == NULL is the end, an empty `from` the beginning.
- * What a scan returns next was copied from its leaf at some moment since the scan came there; splits and merges by others make it
- * miss or repeat nothing.  No latch between calls.  Memory is malloc'ed: close it (resource owner).
+ * Scans: entries with  from <= key | row id < to  in memcmp order, either way.  A bound is any byte
+ * string: a key's prefix stands before everything that begins with it; `to` with data == NULL is
+ * the end, an empty `from` the beginning.  What a scan returns next was copied from its leaf at
+ * some moment since the scan came there; splits and merges by others make it miss or repeat
+ * nothing.  No latch between calls.  Memory is malloc'ed: close it (resource owner).
  */
 typedef struct ls_index_scan ls_index_scan;
 typedef struct ls_index_entry {
   uint64_t row_id;
-  ls_bytes key;      /* without row id; this and payload are valid until the next call on the scan */
+  ls_bytes key;      /* without row id; it and payload are valid until the next call on the scan */
   ls_bytes payload;
 } ls_index_entry;
-LS_NODISCARD ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **scan, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **scan,
+                                          ls_error *err) LS_NOEXCEPT;
 /* Begin (again) on a range, before its first entry in that direction.  The bounds are copied. */
-LS_NODISCARD ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to, bool backward, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_scan_range(ls_index_scan *scan, ls_bytes from, ls_bytes to,
+                                           bool backward, ls_error *err) LS_NOEXCEPT;
 /* LS_OK, LS_END (again and again until the scan turns around). */
-LS_NODISCARD ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
-/* Look ahead without moving: the rows of the entries that the next calls return, at most `max` and only as far as they have been copied.
- * Who takes them moves the scan over `n` of them (1 .. *count) before anything else is asked of it; *entry: the last one. */
-LS_NODISCARD ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, uint32_t max, uint32_t *count, ls_error *err) LS_NOEXCEPT;
-LS_NODISCARD ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
-/* Turn around: the next call returns the neighbour of the entry last returned; after LS_END the entry at that end. */
+LS_NODISCARD ls_status ls_index_scan_next(ls_index_scan *scan, ls_index_entry *entry,
+                                          ls_error *err) LS_NOEXCEPT;
+/* Look ahead without moving: the rows of the entries that the next calls return, at most `max` and
+ * only as far as they have been copied.  A caller that takes them moves the scan over `n` of them
+ * (1 .. *count) before anything else is asked of it; *entry: the last one. */
+LS_NODISCARD ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, uint32_t max,
+                                           uint32_t *count, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry,
+                                          ls_error *err) LS_NOEXCEPT;
+/* Turn around: the next call returns the neighbour of the entry last returned; after LS_END the
+ * entry at that end. */
 void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
-/* Within the range, go on as if `position` (key | row id, or any byte string) had just been returned: forward with the first entry
- * behind it, backward with the last before it.  Cheap when that is in the same leaf. */
-LS_NODISCARD ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position, ls_error *err) LS_NOEXCEPT;
-/* For a host that locks what it reads, and learns what that is by reading ahead.  Remember where the scan stands; later, with the
- * locks, go back there: true if everything since it began or sought came from one leaf that has not changed since it was
- * copied.  *entry: the one it stands on, unless that is an end of the range.  False: begin again. */
+/* Within the range, go on as if `position` (key | row id, or any byte string) had just been
+ * returned: forward with the first entry behind it, backward with the last before it.  Cheap when
+ * that is in the same leaf. */
+LS_NODISCARD ls_status ls_index_scan_seek(ls_index_scan *scan, ls_bytes position,
+                                          ls_error *err) LS_NOEXCEPT;
+/* For a host that locks what it reads, and learns what that is by reading ahead.  Remember where
+ * the scan stands; later, with the locks, go back there: true if everything since it began or
+ * sought came from one leaf that has not changed since it was copied.  *entry: the one it stands
+ * on, unless that is an end of the range.  False: begin again. */
 void ls_index_scan_mark(ls_index_scan *scan) LS_NOEXCEPT;
 LS_NODISCARD bool ls_index_scan_confirm(ls_index_scan *scan, ls_index_entry *entry) LS_NOEXCEPT;
-/* For searches by an order that only the host can tell: some entry of the range, about in the middle of its entries.  LS_END: it has
- * none (at one moment of the call).  Afterwards the scan has no place: ls_index_scan_range gives it one. */
-LS_NODISCARD ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to, ls_index_entry *entry,
-                                            ls_error *err) LS_NOEXCEPT;
-/* How often it went down the tree from the root to begin or to seek, since it was opened (not: on to the next leaf). */
+/* For searches by an order that only the host can tell: some entry of the range, about in the
+ * middle of its entries.  LS_END: it has none (at one moment of the call).  Afterwards the scan has
+ * no place: ls_index_scan_range gives it one. */
+LS_NODISCARD ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to,
+                                            ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
+/* How often it went down the tree from the root to begin or to seek, since it was opened (not: on
+ * to the next leaf). */
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) LS_NOEXCEPT;
 void ls_index_scan_close(ls_index_scan *scan) LS_NOEXCEPT;
 
-/* Build a new, empty index from entries in ascending order: leaves are filled to fill_percent (10..100) and written to the log
- * once, whole.  Nobody else may use the index before ls_index_build_finish.  Given up halfway (ls_index_build_abandon), the file is
- * good for nothing but being forgotten. */
+/* Build a new, empty index from entries in ascending order: leaves are filled to fill_percent
+ * (10..100) and written to the log once, whole.  No other worker may use the index before
+ * ls_index_build_finish.  Given up halfway (ls_index_build_abandon), the file is good for nothing
+ * but being forgotten. */
 typedef struct ls_index_build ls_index_build;
-LS_NODISCARD ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent, ls_index_build **build,
-                                           ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uint32_t fill_percent,
+                                           ls_index_build **build, ls_error *err) LS_NOEXCEPT;
 /* entry: key | row id as one string, greater than the one before (LS_INVALID otherwise). */
-LS_NODISCARD ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload,
+                                          ls_error *err) LS_NOEXCEPT;
 /* Frees `build`, whatever is returned. */
 LS_NODISCARD ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) LS_NOEXCEPT;
 void ls_index_build_abandon(ls_index_build *build) LS_NOEXCEPT;
@@ -616,17 +697,21 @@ void ls_index_build_abandon(ls_index_build *build) LS_NOEXCEPT;
 /* ----------------------------------------------------------- range locks -- */
 
 /*
- * Locks on ranges of keys, for SERIALIZABLE (docs/concurrency.md; "Concurrent Range Locking", chapters 4 and 5).  A range is
- * from <= key < to in memcmp order within one tree (`to` with data == NULL: no upper bound); trees are told apart by their file.
- * Shared ranges may overlap, an exclusive one overlaps no range of another owner.  Ranges of one owner never conflict: locking
- * again is free, shared becomes exclusive when nobody else is in the way (an upgrade waits like any request).
+ * Locks on ranges of keys, for SERIALIZABLE (docs/concurrency.md; "Concurrent Range Locking",
+ * chapters 4 and 5).  A range is from <= key < to in memcmp order within one tree (`to` with data
+ * == NULL: no upper bound); trees are told apart by their file.  Shared ranges may overlap, an
+ * exclusive one overlaps no range of another owner.  Ranges of one owner never conflict: locking
+ * again is free, shared becomes exclusive when no other owner is in the way (an upgrade waits like
+ * any request).
  *
- * An owner is a transaction of the host: the slot of the worker that began it, and a number that no other transaction of the slot
- * has had.  Any worker may lock for it (parallel workers lock for their leader); its end releases everything at once.
+ * An owner is a transaction of the host: the slot of the worker that began it, and a number that no
+ * other transaction of the slot has had.  Any worker may lock for it (parallel workers lock for
+ * their leader); its end releases everything at once.
  *
- * Requests that conflict are served in the order in which they were made.  The engine does not wait: LS_LOCKED leaves the request
- * in the queue and names an owner in the way; the host waits for that owner's end (so that its deadlock detector sees it) and
- * makes the same call again, or withdraws.
+ * Requests that conflict are served in the order in which they were made.  The engine does not
+ * wait: LS_LOCKED leaves the request in the queue and names an owner in the way; the host waits for
+ * that owner's end (so that its deadlock detector sees it) and makes the same call again, or
+ * withdraws.
  */
 typedef enum ls_range_mode { LS_RANGE_SHARED = 1, LS_RANGE_EXCLUSIVE = 2 } ls_range_mode;
 
@@ -635,16 +720,19 @@ typedef struct ls_range_owner {
   uint32_t number; /* not 0 */
 } ls_range_owner;
 
-/* LS_OK: granted until ls_range_unlock_all.  LS_LOCKED: *holder is in the way.  LS_RANGE_MEMORY: out of memory for locks, even after
- * ranges of this owner have been coalesced. */
-LS_NODISCARD ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from, ls_bytes to, ls_range_mode mode,
-                                     ls_range_owner owner, ls_range_owner *holder, ls_error *err) LS_NOEXCEPT;
-/* Take the request that this worker was told to wait for out of the queue.  Nothing queued is fine. */
+/* LS_OK: granted until ls_range_unlock_all.  LS_LOCKED: *holder is in the way.  LS_RANGE_MEMORY:
+ * out of memory for locks, even after ranges of this owner have been coalesced. */
+LS_NODISCARD ls_status ls_range_lock(ls_worker *worker, const ls_rel_key *tree, ls_bytes from,
+                                     ls_bytes to, ls_range_mode mode, ls_range_owner owner,
+                                     ls_range_owner *holder, ls_error *err) LS_NOEXCEPT;
+/* Take the request that this worker was told to wait for out of the queue.  Nothing queued is
+ * fine. */
 void ls_range_withdraw(ls_worker *worker) LS_NOEXCEPT;
 /* Release every range of the owner; its workers make no request any more. */
 void ls_range_unlock_all(ls_worker *worker, ls_range_owner owner) LS_NOEXCEPT;
 
-/* What is locked now, for a view: up to `cap` ranges in no order; returns how many there are.  Keys are cut at 32 bytes. */
+/* What is locked now, for a view: up to `cap` ranges in no order; returns how many there are.  Keys
+ * are cut at 32 bytes. */
 typedef struct ls_range_info {
   ls_rel_key tree;
   ls_range_owner owner;
@@ -661,18 +749,23 @@ size_t ls_range_list(const ls_store *store, ls_range_info *out, size_t cap) LS_N
 typedef struct ls_stats {
   uint64_t pages_read, pages_written, pages_evicted, frames_total, frames_free, frames_dirty;
   uint64_t page_hits; /* resolves that found the page in memory, inner nodes not counted */
-  uint64_t log_bytes, log_rounds, log_fsyncs, log_fsync_ns, log_commits, log_position, log_hardened_gsn;
-  uint64_t log_commits_held; /* written, but to be acknowledged only with a record of another slot that a later round has */
+  uint64_t log_bytes, log_flushes, log_fsyncs, log_fsync_ns, log_commits, log_position,
+      log_durable_gsn;
+  /* written, but to be acknowledged only with a record of another slot that a later round has */
+  uint64_t log_commits_held;
   uint64_t log_segments;     /* files */
-  /* Commits of workers that count dependencies; those that used a page, or a row, whose last writer was another worker and not durable. */
+  /* Commits of workers that count dependencies; of them those that used a page, or a row, with a
+   * last change by another worker that was not durable. */
   uint64_t log_counted, log_remote_by_page, log_remote_by_transaction;
   uint64_t checkpoints, log_redo_position;
   uint64_t undo_failures; /* checkpoints that could not write undo files and kept the log instead */
   uint64_t versions_written, versions_removed, ghosts_removed, row_locks;
   uint64_t splits, merges, restarts;
-  uint64_t changes_put_off, changes_waiting; /* of leaves that are not in memory: ever, and now */
-  uint64_t pages_unpacked;                   /* leaves that were found compressed in memory instead of being read */
-  uint64_t pages_packed, pages_packed_unwritten, frames_packed; /* now, of them those that the file does not have yet, the frames that hold them */
+  /* of leaves that are not in memory: ever, and now */
+  uint64_t change_buffer_inserts, change_buffer_pending;
+  uint64_t compressed_hits; /* leaves that were found compressed in memory instead of being read */
+  /* now, of them those that the file does not have yet, the frames that hold them */
+  uint64_t compressed_pages, compressed_dirty_pages, compressed_frames;
   uint64_t files_open, files_max; /* relations that are open now, and may be at a time */
   uint64_t files_closed;          /* ever, so that others could be opened */
   uint64_t index_entries_removed; /* dead ones */
@@ -689,14 +782,16 @@ uint64_t ls_undo_failures(const ls_store *store, ls_error *last) LS_NOEXCEPT;
 void ls_watch_host(void (*watch)(void)) LS_NOEXCEPT;
 
 /*
- * What is in the log on disk, record by record, while the store runs.  `from`: where a round begins (log_redo_position); rounds that
- * begin at `to` or later are left out.  Memory is malloc'ed: close it.
+ * What is in the log on disk, record by record, while the store runs.  `from`: where a round begins
+ * (log_redo_position); rounds that begin at `to` or later are left out.  Memory is malloc'ed: close
+ * it.
  */
 typedef struct ls_log_scan ls_log_scan;
 typedef struct ls_log_item {   /* a page operation, or a record without any */
   uint64_t position;     /* of the round */
   uint64_t gsn, run;
-  uint64_t tn;           /* of the transaction; 0: none, or not known because it began before `from` */
+  /* of the transaction; 0: none, or not known because it began before `from` */
+  uint64_t tn;
   uint32_t slot;
   uint32_t bytes;        /* of the record */
   const char *kind;      /* of the record; static, as is the next */
@@ -707,24 +802,32 @@ typedef struct ls_log_item {   /* a page operation, or a record without any */
   bool has_file;         /* the relation of file_no is known */
   ls_rel_key file;
 } ls_log_item;
-LS_NODISCARD ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to, ls_log_scan **scan, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to,
+                                        ls_log_scan **scan, ls_error *err) LS_NOEXCEPT;
 /* LS_OK, LS_END; LS_CORRUPT: no round begins here, be it damaged or truncated away meanwhile. */
-LS_NODISCARD ls_status ls_log_scan_next(ls_log_scan *scan, ls_log_item *item, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_log_scan_next(ls_log_scan *scan, ls_log_item *item,
+                                        ls_error *err) LS_NOEXCEPT;
 void ls_log_scan_close(ls_log_scan *scan) LS_NOEXCEPT;
 
-/* Remove the rows that were deleted for everybody from the leaf around row_id, and merge it with a neighbour
- * if little is left. *end_row: the leaf's rows are below. For VACUUM; mostly it happens by itself. */
-LS_NODISCARD ls_status ls_rel_purge(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *end_row, ls_error *err) LS_NOEXCEPT;
+/* Remove the rows that are deleted for every snapshot from the leaf around row_id, and merge it
+ * with a neighbour if little is left. *end_row: the leaf's rows are below. For VACUUM; mostly it
+ * happens by itself. */
+LS_NODISCARD ls_status ls_rel_purge(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                    uint64_t *end_row, ls_error *err) LS_NOEXCEPT;
 
-/* Give free pages at the end of the file back to the file system. Pages of 4 KiB that the file has before and
- * after; look: would have, it stays as it is. Also where others work on the relation, but then perhaps nothing is done. */
-LS_NODISCARD ls_status ls_rel_cut(ls_worker *worker, ls_rel *rel, bool look, uint64_t *before, uint64_t *after, ls_error *err) LS_NOEXCEPT;
+/* Give free pages at the end of the file back to the file system. Pages of 4 KiB that the file has
+ * before and after; look: would have, it stays as it is. Also where others work on the relation,
+ * but then perhaps nothing is done. */
+LS_NODISCARD ls_status ls_rel_cut(ls_worker *worker, ls_rel *rel, bool look, uint64_t *before,
+                                  uint64_t *after, ls_error *err) LS_NOEXCEPT;
 
 typedef struct ls_check_result {
   uint64_t pages, leaf_pages, inner_pages, free_pages, rows, ghosts, versions;
 } ls_check_result;
-/* Verify every invariant of the relation's tree: order, fences, counts, swips, page ownership, versions. */
-LS_NODISCARD ls_status ls_rel_check(ls_worker *worker, ls_rel *rel, ls_check_result *result, ls_error *err) LS_NOEXCEPT;
+/* Verify every invariant of the relation's tree: order, fences, counts, swips, page ownership,
+ * versions. */
+LS_NODISCARD ls_status ls_rel_check(ls_worker *worker, ls_rel *rel, ls_check_result *result,
+                                    ls_error *err) LS_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,8 @@ TEST(Crc32c, both_variants_agree_at_every_length_and_alignment) {
   for (u8 &b : bytes) b = static_cast<u8>(random());
   for (size_t length = 0; length < 100; length++) {
     for (size_t offset = 0; offset < 9; offset++) {
-      ASSERT_EQ(crc32c(0, bytes.data() + offset, length), crc32c_portable(0, bytes.data() + offset, length))
+      ASSERT_EQ(crc32c(0, bytes.data() + offset, length),
+                crc32c_portable(0, bytes.data() + offset, length))
           << "length " << length << " offset " << offset;
     }
   }

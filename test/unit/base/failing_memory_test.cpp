@@ -42,7 +42,9 @@ bool is_meant() {
 
 bool fails() {
   if (!is_meant()) return false;
-  if (g_left.load(std::memory_order_relaxed) == 0 || g_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  if (g_left.load(std::memory_order_relaxed) == 0 ||
+      g_left.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return false;
   g_fired.store(true, std::memory_order_release);
   return true;
 }
@@ -132,10 +134,18 @@ TEST(FailingMemoryTest, threads_are_told_by_their_name) {
 
 void *operator new(std::size_t bytes) { return ls::test::allocate_or_throw(bytes, 0); }
 void *operator new[](std::size_t bytes) { return ls::test::allocate_or_throw(bytes, 0); }
-void *operator new(std::size_t bytes, std::align_val_t a) { return ls::test::allocate_or_throw(bytes, static_cast<std::size_t>(a)); }
-void *operator new[](std::size_t bytes, std::align_val_t a) { return ls::test::allocate_or_throw(bytes, static_cast<std::size_t>(a)); }
-void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept { return ls::test::allocate(bytes, 0); }
-void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept { return ls::test::allocate(bytes, 0); }
+void *operator new(std::size_t bytes, std::align_val_t a) {
+  return ls::test::allocate_or_throw(bytes, static_cast<std::size_t>(a));
+}
+void *operator new[](std::size_t bytes, std::align_val_t a) {
+  return ls::test::allocate_or_throw(bytes, static_cast<std::size_t>(a));
+}
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
+  return ls::test::allocate(bytes, 0);
+}
+void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
+  return ls::test::allocate(bytes, 0);
+}
 void *operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t &) noexcept {
   return ls::test::allocate(bytes, static_cast<std::size_t>(a));
 }

@@ -1,4 +1,5 @@
-// Contention splits: who waits for an entry beside another one gets a leaf of its own, and nobody else does.
+// Contention splits: writers that wait for the same leaf, but for different entries of it, get a
+// leaf each; no other writers do.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,15 +27,18 @@ class ContentionTest : public ::testing::Test {
   }
   u64 leaves() {
     BTree::CheckResult result{};
-    EXPECT_EQ(code(BTree(worker_.ctx, *file_).verify(&result, nullptr, nullptr)), LS_OK) << last_error().message;
+    EXPECT_EQ(code(BTree(worker_.ctx, *file_).verify(&result, nullptr, nullptr)), LS_OK)
+        << last_error().message;
     EXPECT_EQ(result.entries, kKeys);
     return result.leaf_pages;
   }
-  // Two writers wait for the leaf while we have it, again and again, for these entries.
+  // Two writers wait for the leaf while this thread has it, again and again, for these entries.
   void contend(u64 one, u64 other) {
     for (u32 i = 0; i < Contention::kWaits; i++) {
       ExclusiveGuard mine;
-      ASSERT_EQ(code(BTree(worker_.ctx, *file_).leaf_exclusive(test::as_bytes(int_key(0)), 0, mine)), LS_OK);
+      ASSERT_EQ(
+          code(BTree(worker_.ctx, *file_).leaf_exclusive(test::as_bytes(int_key(0)), 0, mine)),
+          LS_OK);
       std::thread a([&] { latch(one, 1); }), b([&] { latch(other, 2); });
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       mine.reset_unchanged();
@@ -46,7 +50,8 @@ class ContentionTest : public ::testing::Test {
     EngineFixture::Worker worker(engine_, slot);
     BTree tree(worker.ctx, *file_);
     ExclusiveGuard leaf;
-    EXPECT_EQ(code(tree.leaf_exclusive(test::as_bytes(int_key(key)), 0, leaf)), LS_OK) << last_error().message;
+    EXPECT_EQ(code(tree.leaf_exclusive(test::as_bytes(int_key(key)), 0, leaf)), LS_OK)
+        << last_error().message;
     leaf.reset_unchanged();
   }
 
@@ -63,7 +68,8 @@ TEST_F(ContentionTest, different_entries_part) {
   const Node *node = reinterpret_cast<const Node *>(page);
   ASSERT_EQ(code(BTree(worker_.ctx, *file_).leaf_copy(test::as_bytes(int_key(10)), page)), LS_OK);
   EXPECT_TRUE(node->covers(test::as_bytes(int_key(28))));
-  EXPECT_FALSE(node->covers(test::as_bytes(int_key(30)))) << "the later of the two begins the right half";
+  EXPECT_FALSE(node->covers(test::as_bytes(int_key(30))))
+      << "the later of the two begins the right half";
 }
 
 TEST_F(ContentionTest, one_entry_stays_where_it_is) {

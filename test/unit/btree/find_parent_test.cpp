@@ -1,5 +1,5 @@
-// find_parent_test.cpp - the pool's view of a tree: each page in memory leads to the one swip that refers to it, and what is in the way
-// is met with kRestart, not by waiting.
+// find_parent_test.cpp - the pool's view of a tree: each page in memory leads to the one swip that
+// refers to it, and what is in the way is met with kRestart, not by waiting.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +20,8 @@ struct alignas(64) PageCopy {
 
 bool in_memory(const Frame *frame, const FileSlot *file) {
   FrameState state = frame->state.load();
-  return (state == FrameState::kHot || state == FrameState::kCool) && frame->file_no.load() == file->file_no.load();
+  return (state == FrameState::kHot || state == FrameState::kCool) &&
+         frame->file_no.load() == file->file_no.load();
 }
 
 struct FindParent : ::testing::Test {
@@ -31,13 +32,15 @@ struct FindParent : ::testing::Test {
   TreeOps ops = BTree::ops();
 
   void fill(u64 count, size_t value_bytes) {
-    for (u64 i = 0; i < count; i++) ASSERT_TRUE(user.insert(test::int_key(i), std::string(value_bytes, 'v')));
+    for (u64 i = 0; i < count; i++)
+      ASSERT_TRUE(user.insert(test::int_key(i), std::string(value_bytes, 'v')));
   }
   // Look the parent up; releases its latch.  Returns it, null when there was kRestart.
   Frame *parent_of(Frame *frame, const u8 *copy, u64 *raw = nullptr) {
     Frame *parent = nullptr;
     Swip *swip = nullptr;
-    if (ops.latch_parent(engine.pool(), *file, frame, copy, &parent, &swip) != Step::kOk) return nullptr;
+    if (ops.latch_parent(engine.pool(), *file, frame, copy, &parent, &swip) != Step::kOk)
+      return nullptr;
     EXPECT_TRUE(parent->latch.is_exclusive());
     EXPECT_EQ(swip->frame(), frame);
     u8 *page = engine.pool().page(parent), *at = reinterpret_cast<u8 *>(swip);

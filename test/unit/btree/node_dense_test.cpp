@@ -1,4 +1,5 @@
-// node_dense_test.cpp - leaves whose keys are numbers near each other: when they are dense, how they are searched, and how they stop being so.
+// node_dense_test.cpp - leaves with numbers near each other as keys: when they are dense, how they
+// are searched, and how they stop being so.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +20,9 @@ std::string row_key(u64 number) { return int_key(kFirst + number); }
 
 // Keys from row_key(0) on, below row_key(10000), or without an upper fence.
 struct Leaf : PageBuffer {
-  explicit Leaf(bool last = false) { node()->init(true, 0, as_bytes(row_key(0)), as_bytes(row_key(10000)), !last); }
+  explicit Leaf(bool last = false) {
+    node()->init(true, 0, as_bytes(row_key(0)), as_bytes(row_key(10000)), !last);
+  }
 };
 
 void put(PageBuffer &page, Model &model, const std::string &key, const std::string &value) {
@@ -29,7 +32,8 @@ void put(PageBuffer &page, Model &model, const std::string &key, const std::stri
 
 // Rows one behind the other until the leaf is full.
 void fill(PageBuffer &page, Model &model, u64 first, u32 value_bytes) {
-  for (u64 i = first; page.node()->fits(as_bytes(row_key(i)), value_bytes); i++) put(page, model, row_key(i), std::string(value_bytes, 'v'));
+  for (u64 i = first; page.node()->fits(as_bytes(row_key(i)), value_bytes); i++)
+    put(page, model, row_key(i), std::string(value_bytes, 'v'));
 }
 
 TEST(DenseLeaf, a_row_takes_four_bytes_beside_its_value) {
@@ -54,16 +58,20 @@ TEST(DenseLeaf, any_numbers_that_are_near_each_other) {
     Model model;
     const u64 low = random() % 5000, span = 1 + random() % (kMaxDenseDistance + 1);
     for (int i = 0; i < 120; i++) {
-      const std::string key = row_key(low + random() % span), value = random_bytes(random, random() % 60, 256);
-      if (model.count(key) || !leaf.node()->fits(as_bytes(key), static_cast<u32>(value.size()))) continue;
+      const std::string key = row_key(low + random() % span),
+                        value = random_bytes(random, random() % 60, 256);
+      if (model.count(key) || !leaf.node()->fits(as_bytes(key), static_cast<u32>(value.size())))
+        continue;
       put(leaf, model, key, value);
       ASSERT_TRUE(is_dense(leaf));
     }
     expect_same(leaf.node(), model);
     for (u64 at = low < 300 ? 0 : low - 300; at < low + 600; at++) {
       expect_found(leaf.node(), model, row_key(at));
-      expect_found(leaf.node(), model, row_key(at) + '\0');                 // behind its own beginning
-      if (at >= 256) expect_found(leaf.node(), model, row_key(at).substr(0, 7));   // before all that begin with it
+      // behind its own beginning
+      expect_found(leaf.node(), model, row_key(at) + '\0');
+      // before all that begin with it
+      if (at >= 256) expect_found(leaf.node(), model, row_key(at).substr(0, 7));
     }
     while (!model.empty()) {
       const u16 pos = static_cast<u16>(random() % model.size());
@@ -83,7 +91,8 @@ TEST(DenseLeaf, values_change_their_length_as_far_as_there_is_room) {
   for (int i = 0; i < 5000; i++) {
     auto entry = std::next(model.begin(), static_cast<long>(random() % model.size()));
     const u16 pos = static_cast<u16>(std::distance(model.begin(), entry));
-    const u32 bytes = static_cast<u32>(random() % 41), old = static_cast<u32>(entry->second.size()), free = leaf.node()->free_bytes();
+    const u32 bytes = static_cast<u32>(random() % 41), old = static_cast<u32>(entry->second.size()),
+              free = leaf.node()->free_bytes();
     const bool fits = bytes <= old + free;
     ASSERT_EQ(leaf.node()->resize_value(pos, bytes), fits);
     if (!fits) continue;
@@ -96,15 +105,18 @@ TEST(DenseLeaf, values_change_their_length_as_far_as_there_is_room) {
   expect_same(leaf.node(), model);
 }
 
-// A key of another length, or too far away: all get slots with everything, and it is known before what that takes.
+// A key of another length, or too far away: all get slots with everything, and it is known before
+// what that takes.
 TEST(DenseLeaf, ends_with_a_key_that_is_different) {
   for (const std::string &key : {row_key(1000), row_key(30) + "x", row_key(512).substr(0, 7)}) {
     Leaf leaf(true);
     Model model;
     fill(leaf, model, 20, 30);
     EXPECT_FALSE(leaf.node()->fits(as_bytes(key), 30));
-    EXPECT_FALSE(leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), 30)));
-    while (!leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), 30))) {
+    EXPECT_FALSE(leaf.node()->has_room(as_bytes(key),
+                                       Node::most_entry_bytes(static_cast<u32>(key.size()), 30)));
+    while (!leaf.node()->has_room(as_bytes(key),
+                                  Node::most_entry_bytes(static_cast<u32>(key.size()), 30))) {
       leaf.node()->remove(3);
       model.erase(std::next(model.begin(), 3));
     }
@@ -125,7 +137,8 @@ TEST(DenseLeaf, becomes_uniform_where_no_entry_has_a_value) {
     Model model;
     for (u64 i = 0; i < 40; i++) put(leaf, model, row_key(100 + 3 * i), "");
     ASSERT_TRUE(is_dense(leaf));
-    const u32 free = leaf.node()->free_bytes(), takes = leaf.node()->entry_bytes(as_bytes(row_key(5000)), value);
+    const u32 free = leaf.node()->free_bytes(),
+              takes = leaf.node()->entry_bytes(as_bytes(row_key(5000)), value);
     put(leaf, model, row_key(5000), value ? "1" : "");
     EXPECT_EQ(leaf.node()->layout, value ? NodeLayout::kSlots : NodeLayout::kUniform);
     EXPECT_EQ(leaf.node()->free_bytes(), free - takes);

@@ -25,7 +25,8 @@ TEST(Node, keys_of_every_length_up_to_the_head_are_told_apart) {
   node->init(true, 0, {}, {}, false);
   Model model;
   for (size_t bytes = 0; bytes <= 7; bytes++)
-    for (char fill : {'\0', '\1', 'a', '\xff'}) model[std::string(bytes, fill)] = std::to_string(bytes);
+    for (char fill : {'\0', '\1', 'a', '\xff'})
+      model[std::string(bytes, fill)] = std::to_string(bytes);
   std::vector<std::string> keys;
   for (const auto &entry : model) keys.push_back(entry.first);
   std::shuffle(keys.begin(), keys.end(), std::mt19937(7));
@@ -67,7 +68,8 @@ TEST(Node, hints_lead_to_the_right_slot_at_every_count) {
   EXPECT_EQ(node->used_bytes(), 0u);
 }
 
-// All keys have the same head, and many the same twelve bytes; some rests lie at the very end of the page.
+// All keys have the same head, and many the same twelve bytes; some rests lie at the very end of
+// the page.
 TEST(Node, keys_with_equal_heads_are_told_apart) {
   std::mt19937_64 random(19);
   for (const bool fenced : {false, true}) {
@@ -76,7 +78,8 @@ TEST(Node, keys_with_equal_heads_are_told_apart) {
     node->init(true, 0, {}, fenced ? as_bytes("t") : Bytes{}, fenced);
     Model model;
     const auto some_key = [&] {
-      return "same" + random_bytes(random, random() % 3 * 4 + random() % 4, 2) + random_bytes(random, random() % 9, 2);
+      return "same" + random_bytes(random, random() % 3 * 4 + random() % 4, 2) +
+             random_bytes(random, random() % 9, 2);
     };
     for (int i = 0; i < 120; i++) {
       const std::string key = some_key();
@@ -87,7 +90,8 @@ TEST(Node, keys_with_equal_heads_are_told_apart) {
     }
     expect_same(node, model);
     for (int i = 0; i < 20000; i++) expect_found(node, model, some_key());
-    for (const char *outside : {"sam", "same", "samf", "a", "szzzzzzzz", ""}) expect_found(node, model, outside);
+    for (const char *outside : {"sam", "same", "samf", "a", "szzzzzzzz", ""})
+      expect_found(node, model, outside);
   }
 }
 
@@ -104,12 +108,16 @@ TEST(Node, end_of_a_range_is_found_from_its_beginning) {
   for (int i = 0; i < 20000; i++) {
     const std::string from = "ab" + random_bytes(random, random() % 9, 3);
     const auto first = model.lower_bound(from);
-    std::string to = i % 4 == 0 ? from + std::string(1, '\xff') : i % 4 == 1 ? random_bytes(random, random() % 5, 256)
-                     : i % 4 == 2 && first != model.end() ? first->first : "ab" + random_bytes(random, random() % 9, 3);
+    std::string to = i % 4 == 0   ? from + std::string(1, '\xff')
+                     : i % 4 == 1 ? random_bytes(random, random() % 5, 256)
+                     : i % 4 == 2 && first != model.end()
+                         ? first->first
+                         : "ab" + random_bytes(random, random() % 9, 3);
     if (to < from) to = from;
     bool found;
     const u16 begin = node->lower_bound(as_bytes(from), &found);
-    ASSERT_EQ(node->position_behind(begin, as_bytes(from), as_bytes(to)), std::distance(model.begin(), model.lower_bound(to)));
+    ASSERT_EQ(node->position_behind(begin, as_bytes(from), as_bytes(to)),
+              std::distance(model.begin(), model.lower_bound(to)));
   }
 }
 
@@ -117,7 +125,8 @@ TEST(Node, largest_row_fits_an_empty_leaf_between_two_integer_fences) {
   PageBuffer page;
   Node *node = page.node();
   // no common prefix and no head to save: the worst fences
-  std::string low = int_key(u64{1} << 60), high = int_key(u64{200} << 56), key = int_key(u64{2} << 60);
+  std::string low = int_key(u64{1} << 60), high = int_key(u64{200} << 56),
+              key = int_key(u64{2} << 60);
   node->init(true, 0, as_bytes(low), as_bytes(high), true);
   std::string row(16 + LS_MAX_ROW_BYTES, 'r');
   ASSERT_LE(Node::most_entry_bytes(8, static_cast<u32>(row.size())), node->free_bytes());
@@ -147,7 +156,8 @@ TEST(Node, one_separator_of_the_largest_size_fits_between_the_largest_fences) {
   EXPECT_EQ(node->child(1)->raw, 8u);
 
   node->init(true, 0, as_bytes(low), as_bytes(high), true);
-  EXPECT_LE(Node::most_entry_bytes(kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes)), node->free_bytes());
+  EXPECT_LE(Node::most_entry_bytes(kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes)),
+            node->free_bytes());
 }
 
 TEST(Node, child_is_chosen_by_exclusive_upper_separator) {
@@ -183,7 +193,8 @@ struct Shape {
 
 class NodeModel : public ::testing::TestWithParam<Shape> {};
 
-// A row of sibling leaves and one model each: random changes; full nodes split, small neighbours merge.
+// A row of sibling leaves and one model each: random changes; full nodes split, small neighbours
+// merge.
 struct Siblings {
   struct One {
     std::unique_ptr<PageBuffer> page = std::make_unique<PageBuffer>();
@@ -241,9 +252,12 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
   std::mt19937_64 random(kSeed);
   Siblings siblings;
   for (int step = 0; step < 3000 && !::testing::Test::HasFatalFailure(); step++) {
-    std::string key = random_bytes(random, shape.min_key + random() % (shape.max_key - shape.min_key + 1), shape.alphabet);
-    size_t value_bytes = random() % 8 == 0 ? random() % (shape.max_value + 1) : random() % (shape.max_value / 16 + 1);
-    if (shape.same_value >= 0 && random() % 64 != 0) value_bytes = static_cast<size_t>(shape.same_value);
+    std::string key = random_bytes(
+        random, shape.min_key + random() % (shape.max_key - shape.min_key + 1), shape.alphabet);
+    size_t value_bytes = random() % 8 == 0 ? random() % (shape.max_value + 1)
+                                           : random() % (shape.max_value / 16 + 1);
+    if (shape.same_value >= 0 && random() % 64 != 0)
+      value_bytes = static_cast<size_t>(shape.same_value);
     size_t i = siblings.find(key);
     Node *node = siblings.all[i].page->node();
     Model &model = siblings.all[i].model;
@@ -262,7 +276,8 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
       if (node->used_bytes() < 400) siblings.merge(random() % 2 && i > 0 ? i - 1 : i);
     } else if (found) {
       std::string value = random_bytes(random, value_bytes, 256), &old = model[key];
-      const u32 free = node->free_bytes(), enlarging = node->layout == NodeLayout::kUniform ? node->enlarging_bytes() : 0;
+      const u32 free = node->free_bytes(),
+                enlarging = node->layout == NodeLayout::kUniform ? node->enlarging_bytes() : 0;
       if (!node->resize_value(pos, static_cast<u32>(value_bytes))) {
         ASSERT_GT(value_bytes - old.size() + enlarging, free);
         siblings.split(i, key);
@@ -274,33 +289,40 @@ TEST_P(NodeModel, random_changes_splits_and_merges_keep_every_entry) {
       old = value;
     } else if (!shrinks) {
       std::string value = random_bytes(random, value_bytes, 256);
-      while (!(node = siblings.all[i = siblings.find(key)].page->node())->fits(as_bytes(key), static_cast<u32>(value_bytes)))
+      while (!(node = siblings.all[i = siblings.find(key)].page->node())
+                  ->fits(as_bytes(key), static_cast<u32>(value_bytes)))
         ASSERT_TRUE(siblings.split(i, key)) << "an entry within the limits always finds a place";
-      u32 free = node->free_bytes(), takes = node->entry_bytes(as_bytes(key), static_cast<u32>(value_bytes));
-      ASSERT_LE(takes, Node::most_entry_bytes(static_cast<u32>(key.size()), static_cast<u32>(value_bytes)) +
+      u32 free = node->free_bytes(),
+          takes = node->entry_bytes(as_bytes(key), static_cast<u32>(value_bytes));
+      ASSERT_LE(takes, Node::most_entry_bytes(static_cast<u32>(key.size()),
+                                              static_cast<u32>(value_bytes)) +
                            node->enlarging_bytes());
       size_t cut = value.size() / 3;
       node->insert(as_bytes(key), as_bytes(value.substr(0, cut)), as_bytes(value.substr(cut)));
       ASSERT_EQ(node->free_bytes(), free - takes);
       siblings.all[i].model[key] = value;
     }
-    if (step % 16 == 0 && i < siblings.all.size()) expect_same(siblings.all[i].page->node(), siblings.all[i].model);
+    if (step % 16 == 0 && i < siblings.all.size())
+      expect_same(siblings.all[i].page->node(), siblings.all[i].model);
   }
   for (auto &one : siblings.all) expect_same(one.page->node(), one.model);
   EXPECT_GT(siblings.splits, 1u);
   EXPECT_GT(siblings.merges, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, NodeModel,
-                         ::testing::Values(Shape{"short_keys", 0, 3, 200, 12}, Shape{"around_the_head", 3, 6, 300, 3},
-                                           Shape{"integers", 8, 8, 3900, 2},
-                                           Shape{"long_keys", 0, kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes), 2},
-                                           Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes,
-                                                 Node::max_value_bytes(kMaxKeyBytes), 1},
-                                           Shape{"index_of_integers", 9, 9, 0, 3, 0}, Shape{"rows_of_one_size", 8, 8, 300, 3, 40},
-                                           Shape{"heads_alone", 3, 3, 60, 60, 0}, Shape{"numbers", 1, 1, 400, 256},
-                                           Shape{"numbers_apart", 2, 2, 120, 256}, Shape{"numbers_alone", 2, 2, 60, 256, 0}),
-                         [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, NodeModel,
+    ::testing::Values(Shape{"short_keys", 0, 3, 200, 12}, Shape{"around_the_head", 3, 6, 300, 3},
+                      Shape{"integers", 8, 8, 3900, 2},
+                      Shape{"long_keys", 0, kMaxKeyBytes, Node::max_value_bytes(kMaxKeyBytes), 2},
+                      Shape{"longest_keys", kMaxKeyBytes - 3, kMaxKeyBytes,
+                            Node::max_value_bytes(kMaxKeyBytes), 1},
+                      Shape{"index_of_integers", 9, 9, 0, 3, 0},
+                      Shape{"rows_of_one_size", 8, 8, 300, 3, 40},
+                      Shape{"heads_alone", 3, 3, 60, 60, 0}, Shape{"numbers", 1, 1, 400, 256},
+                      Shape{"numbers_apart", 2, 2, 120, 256},
+                      Shape{"numbers_alone", 2, 2, 60, 256, 0}),
+    [](const auto &info) { return info.param.name; });
 
 // Inner nodes: children must follow their separators through splits and merges.
 TEST(Node, inner_splits_and_merges_keep_every_child) {
@@ -358,7 +380,8 @@ TEST(Node, ascending_insertions_leave_the_left_page_full) {
   node->init(true, 0, {}, {}, false);
   std::string value(40, 'v');
   u64 next = 1;
-  while (node->fits(as_bytes(int_key(next)), 40)) node->insert(as_bytes(int_key(next++)), as_bytes(value));
+  while (node->fits(as_bytes(int_key(next)), 40))
+    node->insert(as_bytes(int_key(next++)), as_bytes(value));
   u8 separator[kMaxKeyBytes];
   u16 pos, bytes;
   node->choose_split(as_bytes(int_key(next)), &pos, separator, &bytes);
@@ -366,15 +389,18 @@ TEST(Node, ascending_insertions_leave_the_left_page_full) {
   EXPECT_EQ(as_string({separator, bytes}), int_key(next));
 }
 
-// What lies behind a run of insertions goes to the right page, and the run goes on at the end of the left one.
+// What lies behind a run of insertions goes to the right page, and the run goes on at the end of
+// the left one.
 TEST(Node, insertions_ascending_between_others_split_behind_themselves) {
   PageBuffer page;
   Node *node = page.node();
   node->init(true, 0, {}, {}, false);
   std::string value(40, 'v');
-  for (u64 i = 0; i < 8; i++) node->insert(as_bytes(int_key(i < 4 ? i : 1000 + i)), as_bytes(value));
+  for (u64 i = 0; i < 8; i++)
+    node->insert(as_bytes(int_key(i < 4 ? i : 1000 + i)), as_bytes(value));
   u64 next = 100;
-  while (node->fits(as_bytes(int_key(next)), 40)) node->insert(as_bytes(int_key(next++)), as_bytes(value));
+  while (node->fits(as_bytes(int_key(next)), 40))
+    node->insert(as_bytes(int_key(next++)), as_bytes(value));
   u8 separator[kMaxKeyBytes];
   u16 pos, bytes;
   node->choose_split(as_bytes(int_key(next)), &pos, separator, &bytes);
@@ -420,20 +446,44 @@ TEST(Node, only_entry_cannot_be_split_from_itself) {
   EXPECT_EQ(pos, 1);
 }
 
+// NODE-4: what has_room() lets in leaves room for the separator beside it, which may be as long as
+// its key, and for the longer one of the fences.
+TEST(Node, an_entry_has_room_beside_the_separators_to_come) {
+  PageBuffer page;
+  Node *node = page.node();
+  node->init(true, 0, as_bytes(std::string(kMaxKeyBytes, 'b')), {}, false);
+  const std::string key(1000, 'c'), next = key.substr(1) + 'd';
+  const u32 most = kNodeSpace - kMaxKeyBytes - 1001;
+  const u32 value_bytes = most - Node::most_entry_bytes(1000, 0);
+  EXPECT_TRUE(node->fits(as_bytes(key), value_bytes + 500));
+  EXPECT_FALSE(node->has_room(as_bytes(key), most + 1));
+  ASSERT_TRUE(node->has_room(as_bytes(key), most));
+  node->insert(as_bytes(key), as_bytes(std::string(value_bytes, 'v')));
+  ASSERT_FALSE(node->has_room(as_bytes(next), most));
+  u8 separator[kMaxKeyBytes];
+  u16 pos, bytes;
+  node->choose_split(as_bytes(next), &pos, separator, &bytes);
+  EXPECT_EQ(pos, 1);
+  EXPECT_EQ(as_string({separator, bytes}), next);
+}
+
+// NODE-5
 TEST(Node, same_operations_on_the_same_bytes_give_the_same_bytes) {
   PageBuffer one, two;
   one.node()->init(true, 0, {}, {}, false);
   std::mt19937_64 random(9);
   for (int i = 0; i < 400; i++) {
     if (i == 200) two = one;
-    std::string key = random_bytes(random, 1 + random() % 8, 4), value = random_bytes(random, random() % 200, 256);
+    std::string key = random_bytes(random, 1 + random() % 8, 4),
+                value = random_bytes(random, random() % 200, 256);
     for (PageBuffer *page : {&one, &two}) {
       if (page == &two && i < 200) continue;
       Node *node = page->node();
       bool found;
       u16 pos = node->lower_bound(as_bytes(key), &found);
       if (found) node->remove(pos);
-      else if (node->fits(as_bytes(key), static_cast<u32>(value.size()))) node->insert(as_bytes(key), as_bytes(value));
+      else if (node->fits(as_bytes(key), static_cast<u32>(value.size())))
+        node->insert(as_bytes(key), as_bytes(value));
     }
   }
   EXPECT_EQ(std::memcmp(one.bytes, two.bytes, kPageSize), 0);
@@ -453,15 +503,18 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
       node->lower_bound(as_bytes(key), &found);
       if (!found) node->insert(as_bytes(key), round % 4 == 3 ? Bytes{} : as_bytes("12345678"));
     }
-    for (int i = 0; i < 60; i++) page->bytes[24 + random() % (i < 30 ? 400 : 4072)] = static_cast<u8>(random());
+    for (int i = 0; i < 60; i++)
+      page->bytes[24 + random() % (i < 30 ? 400 : 4072)] = static_cast<u8>(random());
     std::string key = random_bytes(random, random() % 20, 256);
     bool found;
     u16 pos = node->lower_bound(as_bytes(key), &found);
     EXPECT_LE(pos, kMaxEntries);
-    EXPECT_LE(node->position_behind(static_cast<u16>(random()), as_bytes(key), as_bytes(key + 'x')), kMaxEntries);
+    EXPECT_LE(node->position_behind(static_cast<u16>(random()), as_bytes(key), as_bytes(key + 'x')),
+              kMaxEntries);
     u8 copy[kMaxKeyBytes];
     EXPECT_LE(node->copy_key(static_cast<u16>(random()), copy), kMaxKeyBytes);
-    for (Bytes bytes : {node->value(static_cast<u16>(random())), node->lower_fence(), node->upper_fence(), node->prefix()}) {
+    for (Bytes bytes : {node->value(static_cast<u16>(random())), node->lower_fence(),
+                        node->upper_fence(), node->prefix()}) {
       EXPECT_GE(bytes.data(), page->bytes);
       EXPECT_LE(bytes.data() + bytes.size(), page->bytes + kPageSize);
     }
@@ -469,10 +522,12 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
     const u16 begin = static_cast<u16>(random());
     node->copy_slice(begin, static_cast<u16>(begin + random() % 40), slice->bytes);
     const Bytes slots = node->search_range(as_bytes(key));
-    EXPECT_TRUE(slots.data() >= page->bytes && slots.data() + slots.size() <= page->bytes + kPageSize);
+    EXPECT_TRUE(slots.data() >= page->bytes &&
+                slots.data() + slots.size() <= page->bytes + kPageSize);
     node->key_is(static_cast<u32>(random()), as_bytes(key));
     u8 *child = reinterpret_cast<u8 *>(node->child(node->child_index(as_bytes(key))));
-    EXPECT_TRUE(child >= page->bytes && child + 8 <= page->bytes + kPageSize && (child - page->bytes) % 8 == 0);
+    EXPECT_TRUE(child >= page->bytes && child + 8 <= page->bytes + kPageSize &&
+                (child - page->bytes) % 8 == 0);
     node->free_bytes();
     node->verify();
   }
@@ -481,7 +536,8 @@ TEST(Node, reading_methods_stay_inside_the_page_on_any_bytes) {
 TEST(Node, verify_sees_each_kind_of_damage) {
   auto fresh = [](PageBuffer &page) {
     page.node()->init(true, 0, as_bytes("key"), as_bytes("kez"), true);
-    for (char c = 'a'; c <= 'z'; c++) page.node()->insert(as_bytes(std::string("key_long_") + c), as_bytes("value"));
+    for (char c = 'a'; c <= 'z'; c++)
+      page.node()->insert(as_bytes(std::string("key_long_") + c), as_bytes("value"));
     ASSERT_EQ(page.node()->verify(), nullptr);
   };
   using Damage = void (*)(Node *);

@@ -1,4 +1,5 @@
-// node_uniform_test.cpp - leaves whose keys are all of one length and have no values: when they are, and how they stop being so.
+// node_uniform_test.cpp - leaves with keys of one length and without values: when they are uniform,
+// and how they stop being so.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -50,18 +51,21 @@ TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
     Leaf leaf;
     Model model;
     fill(leaf.node(), &model);
-    const std::string key = other_key ? index_key(2001) + "x" : index_key(2001), value = other_key ? "" : "1";
+    const std::string key = other_key ? index_key(2001) + "x" : index_key(2001),
+                      value = other_key ? "" : "1";
     const u32 bytes = static_cast<u32>(value.size());
     // In full: there is room for no larger slot.
     EXPECT_FALSE(leaf.node()->fits(as_bytes(key), bytes));
-    EXPECT_FALSE(leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), bytes)));
+    EXPECT_FALSE(leaf.node()->has_room(
+        as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), bytes)));
     while (!leaf.node()->fits(as_bytes(key), bytes)) {
       bool found;
       leaf.node()->remove(leaf.node()->lower_bound(as_bytes(model.begin()->first), &found));
       model.erase(model.begin());
     }
     ASSERT_TRUE(is_uniform(leaf));
-    const u32 free = leaf.node()->free_bytes(), takes = leaf.node()->entry_bytes(as_bytes(key), bytes);
+    const u32 free = leaf.node()->free_bytes(),
+              takes = leaf.node()->entry_bytes(as_bytes(key), bytes);
     EXPECT_GT(takes, model.size() * kEnlarging);
     leaf.node()->insert(as_bytes(key), as_bytes(value));
     model[key] = value;
@@ -71,7 +75,8 @@ TEST(UniformLeaf, ends_with_the_first_entry_of_another_size) {
   }
 }
 
-// Who asks for a leaf gives bytes alone; of those that an entry without a value takes no more than the small slot counts.
+// A caller that asks for a leaf gives bytes alone; of those that an entry without a value takes no
+// more than the small slot counts.
 TEST(UniformLeaf, has_room_for_one_more_as_long_as_it_fits) {
   for (const u32 value_bytes : {0u, 1u, 200u}) {
     Leaf leaf;
@@ -79,14 +84,16 @@ TEST(UniformLeaf, has_room_for_one_more_as_long_as_it_fits) {
     fill(leaf.node(), &model);
     for (const std::string &key : {index_key(2001), index_key(2001) + "x"}) {
       while (leaf.node()->count > 0) {
-        const bool has_room = leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes));
+        const bool has_room = leaf.node()->has_room(
+            as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes));
         ASSERT_TRUE(!has_room || leaf.node()->fits(as_bytes(key), value_bytes));
         if (value_bytes == 0 && key.size() == 9) {
           ASSERT_EQ(has_room, leaf.node()->fits(as_bytes(key), 0));
         }
         leaf.node()->remove_front(1);
       }
-      EXPECT_TRUE(leaf.node()->has_room(as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes)));
+      EXPECT_TRUE(leaf.node()->has_room(
+          as_bytes(key), Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes)));
       model.clear();
       fill(leaf.node(), &model);
     }
@@ -143,7 +150,8 @@ TEST(UniformLeaf, front_and_slices) {
   expect_slices(leaf.node());
 }
 
-// Both halves of a uniform leaf are uniform, and so is what is merged of them; with another shape beside it, if that fits.
+// Both halves of a uniform leaf are uniform, and so is what is merged of them; with another shape
+// beside it, if that fits.
 TEST(UniformLeaf, splits_and_merges) {
   Leaf leaf;
   Model model;
@@ -160,7 +168,8 @@ TEST(UniformLeaf, splits_and_merges) {
   std::memset(right.node()->value_data(0), 'x', 2);
   EXPECT_FALSE(is_uniform(right));
   model[odd] = "xx";
-  EXPECT_FALSE(leaf.node()->merge(right.node(), as_bytes(separator), merged.node())) << "slots of all are too large";
+  EXPECT_FALSE(leaf.node()->merge(right.node(), as_bytes(separator), merged.node()))
+      << "slots of all are too large";
   while (leaf.node()->count > 150) {
     leaf.node()->remove(0);
     model.erase(model.begin());
@@ -174,25 +183,30 @@ TEST(UniformLeaf, splits_and_merges) {
   expect_same(merged.node(), model);
 }
 
-// As Node.insertions_ascending_between_others_split_behind_themselves: here the run is noted, for the heap does not tell.
+// As Node.insertions_ascending_between_others_split_behind_themselves: here the run is noted, for
+// the heap does not tell.
 TEST(UniformLeaf, runs_of_insertions_are_noted) {
   Leaf leaf;
-  for (u64 i = 0; i < 8; i++) leaf.node()->insert(as_bytes(index_key(i < 4 ? 2000 + i : 40000 + i)), {});
+  for (u64 i = 0; i < 8; i++)
+    leaf.node()->insert(as_bytes(index_key(i < 4 ? 2000 + i : 40000 + i)), {});
   u64 next = 10000;
-  while (leaf.node()->fits(as_bytes(index_key(next)), 0)) leaf.node()->insert(as_bytes(index_key(next++)), {});
+  while (leaf.node()->fits(as_bytes(index_key(next)), 0))
+    leaf.node()->insert(as_bytes(index_key(next++)), {});
   ASSERT_TRUE(is_uniform(leaf));
   u8 separator[kMaxKeyBytes];
   u16 pos, bytes;
   leaf.node()->choose_split(as_bytes(index_key(next)), &pos, separator, &bytes);
   EXPECT_EQ(pos, leaf.node()->count - 4);
   leaf.node()->choose_split(as_bytes(index_key(3000)), &pos, separator, &bytes);
-  EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8) << "a key that belongs elsewhere";
+  EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8)
+      << "a key that belongs elsewhere";
   leaf.node()->remove(2);
   leaf.node()->choose_split(as_bytes(index_key(next)), &pos, separator, &bytes);
   EXPECT_NEAR(pos, leaf.node()->count / 2, leaf.node()->count / 8) << "the places have moved";
 }
 
-// A page of the format before may be an empty leaf that becomes uniform: who knows that format alone must not read it.
+// A page of the format before may be an empty leaf that becomes uniform: a version of the engine
+// that knows that format alone must not read it.
 TEST(UniformLeaf, says_so_in_the_format_of_its_page) {
   Leaf leaf;
   leaf.node()->header.format = kOldestPageFormat;

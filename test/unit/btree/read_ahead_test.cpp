@@ -1,10 +1,13 @@
-// read_ahead_test.cpp - scans of leaves that are not in memory: read in batches, past the pool, and never an outdated one.
+// read_ahead_test.cpp - scans of leaves that are not in memory: read in batches, past the pool, and
+// never an outdated one.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <random>
 #include <thread>
 
+#include "btree/leaf_reads.hpp"
+#include "buffer/io_stage.hpp"
 #include "os/fault.hpp"
 #include "unit/btree/tree_helpers.hpp"
 #include "unit/engine_fixture.hpp"
@@ -35,7 +38,8 @@ class ReadAheadTest : public testing::Test {
   void fill(u64 keys) {
     EngineFixture::Worker w(engine_, 0);
     TreeUser user(w.ctx, *engine_.open(w.ctx, kRelation, true));
-    for (u64 i = 0; i < keys; i++) ASSERT_TRUE(user.insert(int_key(i), value_of(i, 0))) << last_error().message;
+    for (u64 i = 0; i < keys; i++)
+      ASSERT_TRUE(user.insert(int_key(i), value_of(i, 0))) << last_error().message;
     keys_ = keys;
     leaves_ = keys * kValueBytes / kPageSize;
   }
@@ -52,14 +56,15 @@ class ReadAheadTest : public testing::Test {
   static void scan(Ctx &ctx, FileSlot &file, u64 from, u64 to, bool backward, Each each) {
     BTree tree(ctx, file);
     ReadAhead ahead(ctx, file);
-    BTree::Hook hook{.parent = {}, .ahead = &ahead};
+    BTree::ParentHint hook{.parent = {}, .ahead = &ahead};
     const std::string end = int_key(backward ? from : to);
     std::string position = int_key(backward ? to : from);
     alignas(8) u8 page[kPageSize];
     const Node *node = reinterpret_cast<const Node *>(page);
     for (;;) {
       hook.end = as_bytes(end);
-      const Status s = backward ? tree.leaf_copy_before(as_bytes(position), false, page, &hook) : tree.leaf_copy(as_bytes(position), page, &hook);
+      const Status s = backward ? tree.leaf_copy_before(as_bytes(position), false, page, &hook)
+                                : tree.leaf_copy(as_bytes(position), page, &hook);
       ASSERT_TRUE(ok(s)) << last_error().message;
       ASSERT_EQ(node->verify(), nullptr);
       each(*node);
@@ -69,9 +74,11 @@ class ReadAheadTest : public testing::Test {
     }
   }
   // Each key once and in order, with a version of at least `versions[key]` (null: 0).
-  static void scan_and_check(Ctx &ctx, FileSlot &file, u64 from, u64 to, bool backward, const std::atomic<u64> *versions = nullptr) {
+  static void scan_and_check(Ctx &ctx, FileSlot &file, u64 from, u64 to, bool backward,
+                             const std::atomic<u64> *versions = nullptr) {
     std::vector<u64> least(to, 0);
-    for (u64 i = from; versions && i < to; i++) least[i] = versions[i].load(std::memory_order_acquire);
+    for (u64 i = from; versions && i < to; i++)
+      least[i] = versions[i].load(std::memory_order_acquire);
     u64 next = backward ? to : from;
     scan(ctx, file, from, to, backward, [&](const Node &node) {
       for (u32 i = 0; i < node.count; i++) {
@@ -83,7 +90,8 @@ class ReadAheadTest : public testing::Test {
         ASSERT_EQ(key, backward ? next - 1 : next);
         next = backward ? next - 1 : next + 1;
         const Bytes value = node.value(pos);
-        ASSERT_GE(version_in(value), least[key]) << "key " << key << " as it was before the scan began";
+        ASSERT_GE(version_in(value), least[key])
+            << "key " << key << " as it was before the scan began";
         ASSERT_EQ(test::as_string(value), value_of(key, version_in(value)));
       }
     });
@@ -102,7 +110,8 @@ TEST_F(ReadAheadTest, a_table_larger_than_memory_is_read_in_batches_and_stays_ou
     const PoolStats before = engine_.pool().stats();
     scan_and_check(worker_->ctx, file, 0, keys_, backward);
     const PoolStats first = engine_.pool().stats();
-    const u64 ahead = first.reads_ahead - before.reads_ahead, batches = first.batches_ahead - before.batches_ahead;
+    const u64 ahead = first.reads_ahead - before.reads_ahead,
+              batches = first.batches_ahead - before.batches_ahead;
     EXPECT_GT(ahead, leaves_ * 9 / 10);
     EXPECT_GT(ahead / batches, 16u);
     EXPECT_LT(first.reads - before.reads, leaves_ * 13 / 10) << "no leaf twice";
@@ -147,7 +156,8 @@ TEST_F(ReadAheadTest, damage_is_reported_as_by_any_reader) {
   });
   engine_.stop();
   {
-    std::fstream bytes(engine_.directory() + "/" + EngineFixture::path_of(kRelation), std::ios::binary | std::ios::in | std::ios::out);
+    std::fstream bytes(engine_.directory() + "/" + EngineFixture::path_of(kRelation),
+                       std::ios::binary | std::ios::in | std::ios::out);
     bytes.seekp(static_cast<std::streamoff>(u64{page_no} * kPageSize + 1000));
     bytes.write("damage", 6);
   }
@@ -156,7 +166,7 @@ TEST_F(ReadAheadTest, damage_is_reported_as_by_any_reader) {
   file = engine_.open(worker_->ctx, kRelation, true);
   BTree tree(worker_->ctx, *file);
   ReadAhead ahead(worker_->ctx, *file);
-  BTree::Hook hook{.parent = {}, .ahead = &ahead};
+  BTree::ParentHint hook{.parent = {}, .ahead = &ahead};
   const std::string end = int_key(keys_);
   std::string position;
   alignas(8) u8 copy[kPageSize];
@@ -174,17 +184,67 @@ TEST_F(ReadAheadTest, damage_is_reported_as_by_any_reader) {
 TEST_F(ReadAheadTest, failing_reads_are_made_one_by_one) {
   fill(4'000);
   FileSlot &file = begin_anew();
-  fault_add({.op = FaultOp::kRead, .path_part = "no such file"});   // a rule that matches nothing keeps everybody off io_uring
+  // a rule that matches nothing keeps all reads off io_uring
+  fault_add({.op = FaultOp::kRead, .path_part = "no such file"});
   scan_and_check(worker_->ctx, file, 0, keys_, false);
   EXPECT_EQ(engine_.pool().stats().reads_ahead, 0u);
 }
 
-// R2 and R3, one by one, on a page whose content does not matter.
+TEST_F(ReadAheadTest, leaves_of_ranges_are_brought_in_together) {
+  fill(2'000);
+  FileSlot &file = begin_anew();
+  Ctx &ctx = worker_->ctx;
+  BTree tree(ctx, file);
+  LeafReads reads;
+  const std::string keys[] = {int_key(100), int_key(400), int_key(401), int_key(402), int_key(900)};
+  const BTree::KeyRange ranges[] = {{as_bytes(keys[0]), as_bytes(keys[1])},
+                                    {as_bytes(keys[2]), as_bytes(keys[2])},
+                                    {as_bytes(keys[3]), as_bytes(keys[3])},
+                                    {as_bytes(keys[4]), as_bytes(keys[4])}};
+  alignas(8) u8 page[kPageSize];
+  ASSERT_EQ(code(tree.leaf_copy(as_bytes(int_key(1'500)), page)), LS_OK);   // and the inner pages
+  const u64 before = ctx.pages.read;
+  tree.bring_in(reads, ranges);
+  const u64 leaves = ctx.pages.read - before;
+  EXPECT_GE(leaves, 300u * kValueBytes / kPageSize);
+  EXPECT_LE(leaves, LeafReads::kMost);
+  for (u64 key : {100, 101, 250, 399, 400, 401, 402, 900})
+    ASSERT_EQ(code(tree.leaf_copy(as_bytes(int_key(key)), page)), LS_OK);
+  tree.bring_in(reads, ranges);
+  EXPECT_EQ(ctx.pages.read - before, leaves) << "each is in memory, and was read once";
+  ASSERT_EQ(code(tree.leaf_copy(as_bytes(int_key(1'000)), page)), LS_OK);
+  EXPECT_EQ(ctx.pages.read - before, leaves + 1) << "others are not";
+  scan_and_check(ctx, file, 0, keys_, false);
+}
+
+// AHEAD-1: as recovery leaves a page that it has changed, which is not in the file yet.
+TEST_F(ReadAheadTest, a_page_that_is_in_the_io_stage_is_not_read) {
+  fill(4'000);
+  FileSlot &file = begin_anew();
+  BufferPool &pool = engine_.pool();
+  Frame *meta = file.meta.load(), *frame;
+  const ReadAhead::Parent parent{meta, meta->latch.version_wait(), file.page_writes.load()};
+  ASSERT_EQ(code(pool.load_page(worker_->ctx, file, 21, &frame)), LS_OK) << last_error().message;
+  IoStageLock(*pool.shared(), file.file_no.load(), 21).insert(frame);
+  frame->latch.unlock_exclusive();
+  const PageNo pages[] = {20, 21, 22};
+  ReadAhead ahead(worker_->ctx, file);
+  ahead.ask(pages, parent);
+  alignas(8) u8 out[kPageSize];
+  EXPECT_TRUE(ahead.take(20, parent, out));
+  EXPECT_FALSE(ahead.take(21, parent, out));
+  EXPECT_TRUE(ahead.take(22, parent, out));
+  scan_and_check(worker_->ctx, file, 0, keys_, false);
+}
+
+// AHEAD-2 and AHEAD-3, one by one, on a page of any content.
 TEST_F(ReadAheadTest, a_copy_is_good_while_its_parent_or_the_file_has_not_changed) {
   fill(4'000);
   FileSlot &file = begin_anew();
   Frame *meta = file.meta.load();
-  auto parent = [&] { return ReadAhead::Parent{meta, meta->latch.version_wait(), file.page_writes.load()}; };
+  auto parent = [&] {
+    return ReadAhead::Parent{meta, meta->latch.version_wait(), file.page_writes.load()};
+  };
   auto change_parent = [&] {
     meta->latch.lock_exclusive();
     meta->latch.unlock_exclusive();
@@ -203,7 +263,8 @@ TEST_F(ReadAheadTest, a_copy_is_good_while_its_parent_or_the_file_has_not_change
       if (parent_changes) change_parent();
       if (file_changes) file.page_writes++;
       EXPECT_EQ(ahead.take(21, parent(), out), !parent_changes || !file_changes);
-      EXPECT_EQ(ahead.take(22, then, out), !file_changes || !parent_changes) << "the parent changes during the call";
+      EXPECT_EQ(ahead.take(22, then, out), !file_changes || !parent_changes)
+          << "the parent changes during the call";
       if (parent_changes && file_changes) {
         // Asked for again, with what is known now.
         ahead.ask(pages, parent());
@@ -221,7 +282,7 @@ TEST_F(ReadAheadTest, a_scan_may_end_with_reads_under_way) {
     u32 leaves = 0;
     BTree tree(worker_->ctx, file);
     ReadAhead ahead(worker_->ctx, file);
-    BTree::Hook hook{.parent = {}, .ahead = &ahead};
+    BTree::ParentHint hook{.parent = {}, .ahead = &ahead};
     const std::string end = int_key(keys_);
     std::string position = int_key(from);
     alignas(8) u8 copy[kPageSize];
@@ -235,70 +296,85 @@ TEST_F(ReadAheadTest, a_scan_may_end_with_reads_under_way) {
   scan_and_check(worker_->ctx, file, 0, keys_, false);
 }
 
-// Scans beside writers: updates in place, and insertions and removals that split and merge leaves, in a pool that holds a small part.
-TEST_F(ReadAheadTest, scans_see_what_was_written_before_they_began) {
+// Scans beside writers: updates in place, and insertions and removals that split and merge leaves,
+// in a pool that holds a small part.
+class ReadAheadBesideWriters : public ReadAheadTest {
+ protected:
 #if defined(__SANITIZE_THREAD__)
-  constexpr int kScans = 4;
+  static constexpr int kScans = 4;
 #else
-  constexpr int kScans = 12;
+  static constexpr int kScans = 12;
 #endif
-  constexpr u64 kStep = 8;   // keys between are the writers' to insert and remove
-  {
+  static constexpr u64 kNumbers = 8'000;
+  static constexpr u64 kStep = 8;   // keys between are the writers' to insert and remove
+
+  void fill_numbers() {
     EngineFixture::Worker w(engine_, 0);
     TreeUser user(w.ctx, *engine_.open(w.ctx, kRelation, true));
-    for (u64 i = 0; i < 8'000; i++) ASSERT_TRUE(user.insert(int_key(i * kStep), value_of(i * kStep, 0)));
+    for (u64 i = 0; i < kNumbers; i++)
+      ASSERT_TRUE(user.insert(int_key(i * kStep), value_of(i * kStep, 0)));
   }
-  FileSlot &file = begin_anew();
-  std::vector<std::atomic<u64>> versions(8'000);
-  std::atomic<int> scanning{2};
-  std::vector<std::thread> threads;
-  for (u32 slot = 1; slot <= 2; slot++) {
-    threads.emplace_back([&, slot] {
-      EngineFixture::Worker w(engine_, slot);
-      TreeUser user(w.ctx, file);
-      std::mt19937_64 random(slot);
-      while (scanning.load() > 0 && !HasFailure()) {
-        // A place for a while, so that its leaves are written, evicted and read again.
-        const u64 place = random() % 8'000;
-        for (int i = 0; i < 20; i++) {
-          const u64 number = (place + random() % 200) / 2 * 2 + (slot - 1);
-          if (number >= versions.size()) continue;
-          const u64 version = versions[number].load() + 1;
-          EXPECT_TRUE(user.upsert(int_key(number * kStep), value_of(number * kStep, version))) << last_error().message;
-          versions[number].store(version, std::memory_order_release);
-          const u64 between = number * kStep + 1 + random() % (kStep - 1);
-          if (random() % 3 == 0) user.remove(int_key(between));
-          if (random() % 3 == 0) (void)user.upsert(int_key(between), value_of(between, 0));
+  // Every second number is this writer's.
+  void write(FileSlot &file, u32 slot) {
+    EngineFixture::Worker w(engine_, slot);
+    TreeUser user(w.ctx, file);
+    LeafReads reads;
+    std::mt19937_64 random(slot);
+    while (scanning_.load() > 0 && !HasFailure()) {
+      // A place for a while, so that its leaves are written, evicted and read again.
+      const u64 place = random() % kNumbers;
+      const std::string from = int_key(place * kStep), to = int_key((place + 200) * kStep);
+      const BTree::KeyRange range{as_bytes(from), as_bytes(to)};
+      if (random() % 2 == 0) user.tree.bring_in(reads, {&range, 1});
+      for (int i = 0; i < 20; i++) {
+        const u64 number = (place + random() % 200) / 2 * 2 + (slot - 1);
+        if (number >= kNumbers) continue;
+        const u64 version = versions_[number].load() + 1;
+        EXPECT_TRUE(user.upsert(int_key(number * kStep), value_of(number * kStep, version)))
+            << last_error().message;
+        versions_[number].store(version, std::memory_order_release);
+        const u64 between = number * kStep + 1 + random() % (kStep - 1);
+        if (random() % 3 == 0) user.remove(int_key(between));
+        if (random() % 3 == 0) (void)user.upsert(int_key(between), value_of(between, 0));
+      }
+    }
+  }
+  void scan_all(FileSlot &file, u32 slot) {
+    EngineFixture::Worker w(engine_, slot);
+    for (int n = 0; n < kScans && !HasFailure(); n++) {
+      const bool backward = (n + slot) % 3 == 0;
+      std::vector<u64> least;
+      for (auto &version : versions_) least.push_back(version.load(std::memory_order_acquire));
+      u64 met = 0;
+      scan(w.ctx, file, 0, kNumbers * kStep, backward, [&](const Node &node) {
+        for (u16 pos = 0; pos < node.count; pos++) {
+          u8 bytes[kMaxKeyBytes];
+          node.copy_key(pos, bytes);
+          const u64 key = test::key_int({bytes, 8});
+          const Bytes value = node.value(pos);
+          ASSERT_EQ(test::as_string(value), value_of(key, version_in(value)));
+          if (key % kStep != 0) continue;
+          ASSERT_GE(version_in(value), least[key / kStep])
+              << "key " << key << " as it was before the scan began";
+          least[key / kStep] = version_in(value);
+          met++;
         }
-      }
-    });
+      });
+      EXPECT_GE(met, kNumbers);
+    }
+    scanning_--;
   }
-  for (u32 slot = 3; slot <= 4; slot++) {
-    threads.emplace_back([&, slot] {
-      EngineFixture::Worker w(engine_, slot);
-      for (int n = 0; n < kScans && !HasFailure(); n++) {
-        const bool backward = (n + slot) % 3 == 0;
-        std::vector<u64> least;
-        for (auto &version : versions) least.push_back(version.load(std::memory_order_acquire));
-        u64 met = 0;
-        scan(w.ctx, file, 0, versions.size() * kStep, backward, [&](const Node &node) {
-          for (u16 pos = 0; pos < node.count; pos++) {
-            u8 bytes[kMaxKeyBytes];
-            node.copy_key(pos, bytes);
-            const u64 key = test::key_int({bytes, 8});
-            const Bytes value = node.value(pos);
-            ASSERT_EQ(test::as_string(value), value_of(key, version_in(value)));
-            if (key % kStep != 0) continue;
-            ASSERT_GE(version_in(value), least[key / kStep]) << "key " << key << " as it was before the scan began";
-            least[key / kStep] = version_in(value);
-            met++;
-          }
-        });
-        EXPECT_GE(met, versions.size());
-      }
-      scanning--;
-    });
-  }
+
+  std::vector<std::atomic<u64>> versions_ = std::vector<std::atomic<u64>>(kNumbers);
+  std::atomic<int> scanning_{2};
+};
+
+TEST_F(ReadAheadBesideWriters, scans_see_what_was_written_before_they_began) {
+  fill_numbers();
+  FileSlot &file = begin_anew();
+  std::vector<std::thread> threads;
+  for (u32 slot = 1; slot <= 2; slot++) threads.emplace_back([&, slot] { write(file, slot); });
+  for (u32 slot = 3; slot <= 4; slot++) threads.emplace_back([&, slot] { scan_all(file, slot); });
   for (std::thread &thread : threads) thread.join();
   EXPECT_GT(engine_.pool().stats().reads_ahead, 0u);
 }

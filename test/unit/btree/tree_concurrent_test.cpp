@@ -1,5 +1,5 @@
-// tree_concurrent_test.cpp - several workers in one tree, with far fewer frames than pages, so that every page is evicted and read
-// again while others split, merge and scan.
+// tree_concurrent_test.cpp - several workers in one tree, with far fewer frames than pages, so that
+// every page is evicted and read again while others split, merge and scan.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -61,7 +61,8 @@ void scan_once(TreeUser &user, u64 stable_count, bool backward) {
 }
 
 // One worker on keys that are its own: whatever the others do, they are as it left them.
-void change_own_keys(TreeUser &user, u64 thread, u64 threads, u64 stable_count, int steps, Model *model) {
+void change_own_keys(TreeUser &user, u64 thread, u64 threads, u64 stable_count, int steps,
+                     Model *model) {
   std::mt19937_64 random(thread + 77);
   for (int step = 0; step < steps && !::testing::Test::HasFatalFailure(); step++) {
     u64 number = random() % (stable_count * kSpacing);
@@ -96,7 +97,8 @@ TEST_P(Concurrent, own_keys_and_scans_stay_right_while_others_split_merge_and_ev
   EngineFixture::Worker main_worker(engine, 15);
   FileSlot *file = engine.open(main_worker.ctx, 1, GetParam());
   TreeUser main_user(main_worker.ctx, *file);
-  for (u64 i = 0; i < kStable; i++) ASSERT_TRUE(main_user.insert(int_key(i * kSpacing), std::string(30, 's')));
+  for (u64 i = 0; i < kStable; i++)
+    ASSERT_TRUE(main_user.insert(int_key(i * kSpacing), std::string(30, 's')));
 
   std::vector<Model> models(kWriters);
   std::atomic<bool> done{false};
@@ -149,14 +151,16 @@ TEST_P(Concurrent, own_keys_and_scans_stay_right_while_others_split_merge_and_ev
 INSTANTIATE_TEST_SUITE_P(Trees, Concurrent, ::testing::Bool(),
                          [](const auto &info) { return info.param ? "logged" : "unlogged"; });
 
-// The same keys by all: increments under the leaf's latch, none lost, with neighbours coming and going.
+// The same keys by all: increments under the leaf's latch, none lost, with neighbours coming and
+// going.
 TEST(TreeConcurrent, no_increment_of_a_shared_key_is_lost) {
   constexpr u64 kThreads = 6, kCounters = 50;
   EngineFixture engine({.pool_bytes = 64 * kPageSize});
   EngineFixture::Worker main_worker(engine, 15);
   FileSlot *file = engine.open(main_worker.ctx, 1, false);
   TreeUser main_user(main_worker.ctx, *file);
-  for (u64 i = 0; i < kCounters; i++) ASSERT_TRUE(main_user.insert(int_key(i * 1000), std::string(8, '\0')));
+  for (u64 i = 0; i < kCounters; i++)
+    ASSERT_TRUE(main_user.insert(int_key(i * 1000), std::string(8, '\0')));
   std::atomic<u64> increments{0};
   std::vector<std::thread> threads;
   for (u64 t = 0; t < kThreads; t++) {
@@ -168,7 +172,8 @@ TEST(TreeConcurrent, no_increment_of_a_shared_key_is_lost) {
         std::string key = int_key(random() % kCounters * 1000);
         {
           ExclusiveGuard leaf;
-          ASSERT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(key), 0, leaf)), LS_OK) << last_error().message;
+          ASSERT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(key), 0, leaf)), LS_OK)
+              << last_error().message;
           Node *node = reinterpret_cast<Node *>(leaf.page());
           bool found;
           u16 pos = node->lower_bound(test::as_bytes(key), &found);
@@ -180,7 +185,7 @@ TEST(TreeConcurrent, no_increment_of_a_shared_key_is_lost) {
           engine.pool().mark_dirty(leaf.frame(), 0);
         }
         increments++;
-        // neighbours that all threads insert and remove, whoever comes first
+        // neighbours that all threads insert and remove, in any order
         std::string other = int_key(random() % kCounters * 1000 + 1 + random() % 20);
         if (random() % 2) (void)user.insert(other, std::string(random() % 500, 'n'));
         else (void)user.remove(other);
@@ -208,7 +213,8 @@ TEST(TreeConcurrent, queue_hands_out_every_entry_once) {
   EngineFixture::Worker main_worker(engine, 15);
   FileSlot *file = engine.open(main_worker.ctx, 1, false, LS_REL_VERSIONS);
   std::atomic<u64> ticket{0};
-  std::vector<std::atomic<u64>> reached(kProducers);   // smallest ticket a producer may still insert
+  // smallest ticket a producer may still insert
+  std::vector<std::atomic<u64>> reached(kProducers);
   std::vector<std::thread> producers;
   for (u64 t = 0; t < kProducers; t++) {
     producers.emplace_back([&, t] {
@@ -235,14 +241,18 @@ TEST(TreeConcurrent, queue_hands_out_every_entry_once) {
     bound = ~u64{0};
     for (auto &r : reached) bound = std::min(bound, r.load());
     u64 count = 0;
-    ASSERT_EQ(code(user.tree.remove_before(test::as_bytes(int_key(bound)), 16, &taken, take, &count)), LS_OK)
+    ASSERT_EQ(
+        code(user.tree.remove_before(test::as_bytes(int_key(bound)), 16, &taken, take, &count)),
+        LS_OK)
         << last_error().message;
     removed += count;
     std::this_thread::yield();
   }
   for (auto &thread : producers) thread.join();
   u64 count = 0;
-  ASSERT_EQ(code(user.tree.remove_before(test::as_bytes(int_key(~u64{0})), ~0u, &taken, take, &count)), LS_OK);
+  ASSERT_EQ(
+      code(user.tree.remove_before(test::as_bytes(int_key(~u64{0})), ~0u, &taken, take, &count)),
+      LS_OK);
   removed += count;
   EXPECT_EQ(removed, kProducers * kEach);
   for (u8 times : taken.times) ASSERT_EQ(times, 1);
@@ -252,8 +262,9 @@ TEST(TreeConcurrent, queue_hands_out_every_entry_once) {
   EXPECT_LT(result.pages, 10u);
 }
 
-// The frame of a page that another worker has just given back is soon somebody's new page, latched until the meta page is free: who
-// holds the meta page must not wait for a frame merely because it was a parent a moment ago.
+// The frame of a page that another worker has just given back is soon the new page of a third one,
+// latched until the meta page is free.  The holder of the meta page must not wait for a frame
+// merely because it was a parent a moment ago.
 TEST(TreeConcurrent, structure_changes_do_not_wait_for_frames_that_have_been_reused) {
   constexpr u64 kThreads = 6, kKeys = 24;
   EngineFixture engine({.pool_bytes = 64 * kPageSize});
@@ -267,8 +278,10 @@ TEST(TreeConcurrent, structure_changes_do_not_wait_for_frames_that_have_been_reu
       // two entries to a leaf and long separators: inner pages come and go, and the root with them
       std::string prefix(600, static_cast<char>('a' + t));
       for (int round = 0; round < 50 * kScale * kScale; round++) {
-        for (u64 i = 0; i < kKeys; i++) ASSERT_TRUE(user.insert(prefix + int_key(i * 7 % kKeys), std::string(900, 'v')));
-        for (u64 i = 0; i < kKeys; i++) ASSERT_TRUE(user.remove(prefix + int_key(i))) << last_error().message;
+        for (u64 i = 0; i < kKeys; i++)
+          ASSERT_TRUE(user.insert(prefix + int_key(i * 7 % kKeys), std::string(900, 'v')));
+        for (u64 i = 0; i < kKeys; i++)
+          ASSERT_TRUE(user.remove(prefix + int_key(i))) << last_error().message;
       }
     });
   }
@@ -280,7 +293,7 @@ TEST(TreeConcurrent, structure_changes_do_not_wait_for_frames_that_have_been_reu
   EXPECT_GT(engine.pool().stats().merges, 1000u);
 }
 
-// Files are dropped under the feet of those who work in them.
+// Files are dropped while threads work in them.
 TEST(TreeConcurrent, dropped_file_ends_in_not_found_and_gives_its_frames_back) {
   EngineFixture engine({.pool_bytes = 128 * kPageSize});
   EngineFixture::Worker main_worker(engine, 15);
@@ -304,7 +317,8 @@ TEST(TreeConcurrent, dropped_file_ends_in_not_found_and_gives_its_frames_back) {
     while (working.load() < 3) std::this_thread::yield();
     engine.pool().forget_file(EngineFixture::key_of(round));
     for (auto &thread : threads) thread.join();
-    for (int i = 0; i < 5000 && file->frames.load() != 0; i++) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    for (int i = 0; i < 5000 && file->frames.load() != 0; i++)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_EQ(file->frames.load(), 0u);
   }
 }

@@ -1,5 +1,6 @@
-// tree_helpers.hpp - a tree used as a map, the way rows and index entries use it: change a leaf, log what was done.  The log
-// operations are the tests' own (kOpRow family) with a redo beside them.
+// tree_helpers.hpp - a tree used as a map, the way rows and index entries use it: change a leaf,
+// log what was done.  The log operations are the tests' own (kOpRow family) with a redo beside
+// them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,8 +15,12 @@ namespace ls::test {
 
 using Model = std::map<std::string, std::string>;
 
-inline Bytes as_bytes(const std::string &s) { return {reinterpret_cast<const u8 *>(s.data()), s.size()}; }
-inline std::string as_string(Bytes b) { return {reinterpret_cast<const char *>(b.data()), b.size()}; }
+inline Bytes as_bytes(const std::string &s) {
+  return {reinterpret_cast<const u8 *>(s.data()), s.size()};
+}
+inline std::string as_string(Bytes b) {
+  return {reinterpret_cast<const char *>(b.data()), b.size()};
+}
 
 inline std::string int_key(u64 value) {
   std::string key(8, '\0');
@@ -34,10 +39,13 @@ inline ::testing::AssertionResult same(const Model &a, const Model &b) {
   while (x != a.end() && y != b.end() && *x == *y) ++x, ++y;
   if (x == a.end() && y == b.end()) return ::testing::AssertionSuccess();
   auto show = [](const Model &m, Model::const_iterator i) {
-    return i == m.end() ? std::string("(end)") : ::testing::PrintToString(i->first) + " with " + std::to_string(i->second.size()) + " bytes";
+    return i == m.end() ? std::string("(end)")
+                        : ::testing::PrintToString(i->first) + " with " +
+                              std::to_string(i->second.size()) + " bytes";
   };
-  return ::testing::AssertionFailure() << a.size() << " and " << b.size() << " entries, first difference: " << show(a, x)
-                                       << " and " << show(b, y);
+  return ::testing::AssertionFailure()
+         << a.size() << " and " << b.size() << " entries, first difference: " << show(a, x)
+         << " and " << show(b, y);
 }
 
 // Operands: u16 key bytes, key, value.
@@ -60,7 +68,8 @@ inline void test_redo(u8 op, Bytes operands, u8 *page) {
   Node *node = reinterpret_cast<Node *>(page);
   u16 key_bytes;
   std::memcpy(&key_bytes, operands.data(), sizeof key_bytes);
-  Bytes key = operands.subspan(sizeof key_bytes, key_bytes), value = operands.subspan(sizeof key_bytes + key_bytes);
+  Bytes key = operands.subspan(sizeof key_bytes, key_bytes),
+        value = operands.subspan(sizeof key_bytes + key_bytes);
   ASSERT_EQ(node->verify(), nullptr);
   ASSERT_TRUE(node->is_leaf && node->covers(key));
   if (op == kTestPut) {
@@ -73,30 +82,35 @@ inline void test_redo(u8 op, Bytes operands, u8 *page) {
   node->remove(pos);
 }
 
+// XMerge may take every leaf.
+inline bool any_leaf(const FileSlot &, const Node &) { return true; }
+
 struct TreeUser {
   TreeUser(Ctx &ctx, FileSlot &file) : ctx(ctx), file(file), tree(ctx, file) {}
 
   // False: failed (last_error()), or for insert: present, for remove: absent.
-  bool insert(const std::string &key, const std::string &value) { return change(key, value, false); }
+  bool insert(const std::string &key, const std::string &value) {
+    return change(key, value, false);
+  }
   bool upsert(const std::string &key, const std::string &value) { return change(key, value, true); }
 
   bool change(const std::string &key, const std::string &value, bool replace) {
-    u32 value_bytes = static_cast<u32>(value.size());
-    for (;;) {
+    const u32 bytes = static_cast<u32>(value.size());
+    const u32 most = Node::most_entry_bytes(static_cast<u32>(key.size()), bytes);
+    for (u32 need = replace ? 0 : most;;) {
       if (!reserve()) return false;
       ExclusiveGuard leaf;
-      u32 need = replace ? 0 : Node::most_entry_bytes(static_cast<u32>(key.size()), value_bytes);
       if (!ok(tree.leaf_exclusive(as_bytes(key), need, leaf))) return false;
       Node *node = reinterpret_cast<Node *>(leaf.page());
       bool found;
-      node->lower_bound(as_bytes(key), &found);
+      const u16 pos = node->lower_bound(as_bytes(key), &found);
       if (found && !replace) return false;
       if (put(node, as_bytes(key), as_bytes(value))) {
         log_and_mark(leaf.frame(), kTestPut, key, value);
         return true;
       }
+      need = found ? bytes - static_cast<u32>(node->value(pos).size()) : most;
       leaf.reset_unchanged();
-      if (!ok(tree.split_leaf(as_bytes(key), as_bytes(key)))) return false;
     }
   }
 
@@ -120,7 +134,8 @@ struct TreeUser {
   std::string lookup(const std::string &key) {
     std::string value(kPageSize, '\0');
     u32 bytes = 0;
-    if (!ok(tree.lookup(as_bytes(key), reinterpret_cast<u8 *>(value.data()), kPageSize, &bytes))) return "(not found)";
+    if (!ok(tree.lookup(as_bytes(key), reinterpret_cast<u8 *>(value.data()), kPageSize, &bytes)))
+      return "(not found)";
     value.resize(bytes);
     return value;
   }
@@ -161,7 +176,8 @@ struct TreeUser {
 
   bool verify(BTree::CheckResult *result) {
     Status status = tree.verify(result, nullptr, nullptr);
-    EXPECT_EQ(code(status), LS_OK) << "page " << last_error().page_no << ": " << last_error().message;
+    EXPECT_EQ(code(status), LS_OK)
+        << "page " << last_error().page_no << ": " << last_error().message;
     return ok(status);
   }
 
@@ -183,15 +199,18 @@ struct TreeUser {
   std::vector<Change> history;
 
  private:
-  bool reserve() { return !file.logged || ok(ctx.log->reserve(kMaxRecordBytes / 2, ctx.interrupt)); }
+  bool reserve() {
+    return !file.logged || ok(ctx.log->reserve(kMaxRecordBytes / 2, ctx.interrupt));
+  }
 
   void log_and_mark(Frame *frame, u8 op, const std::string &key, const std::string &value) {
     Gsn gsn = 0;
     if (file.logged) {
       u16 key_bytes = static_cast<u16>(key.size());
       ctx.log->start(RecordKind::kSystem);
-      ctx.log->op(file.file_no.load(), frame->page_no.load(), op, {reinterpret_cast<u8 *>(&key_bytes), sizeof key_bytes},
-                  as_bytes(key), as_bytes(value));
+      ctx.log->op(file.file_no.load(), frame->page_no.load(), op,
+                  {reinterpret_cast<u8 *>(&key_bytes), sizeof key_bytes}, as_bytes(key),
+                  as_bytes(value));
       gsn = ctx.log->finish();
     }
     ctx.pool->mark_dirty(frame, gsn);

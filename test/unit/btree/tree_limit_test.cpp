@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 #include "unit/btree/tree_helpers.hpp"
 #include "unit/engine_fixture.hpp"
 

@@ -1,5 +1,6 @@
-// tree_redo_test.cpp - what is on disk at any moment, plus the log, is the tree: pages as the pool happened to write them, records
-// applied page by page, then the raw pages are walked and compared with the history up to the end of the log.
+// tree_redo_test.cpp - what is on disk at any moment, plus the log, is the tree: pages as the pool
+// happened to write them, records applied page by page, then the raw pages are walked and compared
+// with the history up to the end of the log.
 #include "btree/tree_redo.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +60,8 @@ struct Replayed {
     }
   }
 
-  // Records of several operations on one page (the meta page) all count: none or all of them are on disk.
+  // Records of several operations on one page (the meta page) all count: none or all of them are on
+  // disk.
   void apply_op(Gsn gsn, const LogOp &op) {
     if (op.page >= pages.size()) pages.resize(op.page + 1);
     u8 *page = pages[op.page].bytes;
@@ -69,7 +71,9 @@ struct Replayed {
       return;
     }
     if (op_family(op.code) == kOpRow) test::test_redo(op.code, op.operands, page);
-    else ASSERT_EQ(code(BTree::redo(op.code, op.operands, page, op.page)), LS_OK) << last_error().message << " gsn " << gsn;
+    else
+      ASSERT_EQ(code(BTree::redo(op.code, op.operands, page, op.page)), LS_OK)
+          << last_error().message << " gsn " << gsn;
     header.gsn = gsn;
     replayed_gsn[{op.page, gsn}] = true;
     applied++;
@@ -94,7 +98,9 @@ struct Replayed {
       walk(swip.page_no(), level - 1, content, used);
       if (::testing::Test::HasFatalFailure()) return;
       Node *child = pages[swip.page_no()].node();
-      std::string lower = i == 0 ? test::as_string(node->lower_fence()) : test::as_string({key, node->copy_key(static_cast<u16>(i - 1), key)});
+      std::string lower =
+          i == 0 ? test::as_string(node->lower_fence())
+                 : test::as_string({key, node->copy_key(static_cast<u16>(i - 1), key)});
       ASSERT_EQ(test::as_string(child->lower_fence()), lower);
     }
   }
@@ -114,11 +120,13 @@ struct Replayed {
 };
 
 void read_whole_log(const EngineFixture &engine, LogImage *image) {
-  Status status = read_log(engine.log_directory().c_str(), engine.options().log_segment_bytes, 0, 0, *image);
+  Status status =
+      read_log(engine.log_directory().c_str(), engine.options().log_segment_bytes, 0, 0, *image);
   ASSERT_EQ(code(status), LS_OK) << last_error().message;
 }
 
-void change_at_random(TreeUser &user, std::mt19937_64 &random, u64 keys, bool shrinks, Model *model) {
+void change_at_random(TreeUser &user, std::mt19937_64 &random, u64 keys, bool shrinks,
+                      Model *model) {
   std::string key = test::int_key(random() % keys);
   if (random() % 4 == 0) key += std::string(random() % 40, static_cast<char>('a' + random() % 3));
   if (shrinks && !model->empty()) {
@@ -130,7 +138,8 @@ void change_at_random(TreeUser &user, std::mt19937_64 &random, u64 keys, bool sh
   }
   if (random() % 60 == 0) {
     bool merged;
-    ASSERT_EQ(code(user.tree.x_merge(test::as_bytes(key), &merged)), LS_OK) << last_error().message;
+    ASSERT_EQ(code(user.tree.x_merge(test::as_bytes(key), test::any_leaf, &merged)), LS_OK)
+        << last_error().message;
   }
   std::string value(random() % 400, static_cast<char>(random()));
   ASSERT_TRUE(user.upsert(key, value)) << last_error().message;
@@ -143,7 +152,10 @@ TEST(TreeRedo, any_mixture_of_written_pages_and_log_gives_the_logs_prefix) {
   for (u64 seed = 1; seed <= 6; seed++) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    EngineFixture engine({.pool_bytes = u64{4} << 20, .log_buffer_bytes = 1 << 20, .page_providers = 0, .committer = false});
+    EngineFixture engine({.pool_bytes = u64{4} << 20,
+                          .log_buffer_bytes = 1 << 20,
+                          .page_providers = 0,
+                          .committer = false});
     EngineFixture::Worker worker(engine, 0);
     FileSlot *file = engine.open(worker.ctx, 1, true);
     FileNo file_no = file->file_no.load();
@@ -158,7 +170,8 @@ TEST(TreeRedo, any_mixture_of_written_pages_and_log_gives_the_logs_prefix) {
       ASSERT_EQ(code(engine.log().commit_round(&wrote)), LS_OK);
       Gsn up_to = random() % (engine.log().hardened() + 1);
       if (random() % 2) {
-        ASSERT_EQ(code(engine.pool().flush(worker.ctx, up_to, false)), LS_OK) << last_error().message;
+        ASSERT_EQ(code(engine.pool().flush(worker.ctx, up_to, false)), LS_OK)
+            << last_error().message;
       }
     }
     engine.crash();
@@ -180,7 +193,8 @@ TEST(TreeRedo, any_mixture_of_written_pages_and_log_gives_the_logs_prefix) {
   EXPECT_GT(skipped, 1000u) << "some pages were written";
 }
 
-// Several workers, a page provider that writes and evicts all the time; everything was hardened at the crash.
+// Several workers, a page provider that writes and evicts all the time; everything was hardened at
+// the crash.
 TEST(TreeRedo, concurrent_changes_replay_to_what_the_workers_left) {
   constexpr u64 kThreads = 4;
   EngineFixture engine({.pool_bytes = 128 * kPageSize});
@@ -218,7 +232,10 @@ TEST(TreeRedo, concurrent_changes_replay_to_what_the_workers_left) {
       std::mt19937_64 random(99);
       for (int i = 0; (i < 3000 || writers.load() > 0) && !HasFatalFailure(); i++) {
         bool merged;
-        ASSERT_EQ(code(tree.x_merge(test::as_bytes(test::int_key(random() % (1000 * kThreads))), &merged)), LS_OK) << last_error().message;
+        ASSERT_EQ(code(tree.x_merge(test::as_bytes(test::int_key(random() % (1000 * kThreads))),
+                                    test::any_leaf, &merged)),
+                  LS_OK)
+            << last_error().message;
         x_merged += merged;
       }
     });
@@ -248,8 +265,10 @@ TEST(TreeRedo, trees_that_grow_and_shrink_beyond_the_free_list_replay) {
     file_no = file->file_no.load();
     TreeUser user(worker.ctx, *file);
     std::string value(1200, 'v');
-    for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(test::int_key(i), value)) << last_error().message;
-    for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.remove(test::int_key(i))) << last_error().message;
+    for (u64 i = 0; i < kCount; i++)
+      ASSERT_TRUE(user.insert(test::int_key(i), value)) << last_error().message;
+    for (u64 i = 0; i < kCount; i++)
+      ASSERT_TRUE(user.remove(test::int_key(i))) << last_error().message;
     BTree::CheckResult result;
     ASSERT_TRUE(user.verify(&result));
     ASSERT_GT(result.free_pages, 1300u);
@@ -278,17 +297,21 @@ TEST(TreeRedo, operations_that_do_not_fit_the_page_are_refused) {
     return std::string(reinterpret_cast<char *>(&position), sizeof position) + rest;
   };
   for (u8 op = kOpTree; op < kOpTree + 16; op++) {
-    for (const std::string &bytes : {std::string(), operands(""), operands("separator"), operands(std::string(5000, 'x'))}) {
+    for (const std::string &bytes :
+         {std::string(), operands(""), operands("separator"), operands(std::string(5000, 'x'))}) {
       if (op == kTreeImage && bytes.size() > kPageSize) continue;
-      if (op == kTreeInsert && bytes == operands("separator")) continue;   // a key of seven bytes: that one fits
+      // a key of seven bytes: that one fits
+      if (op == kTreeInsert && bytes == operands("separator")) continue;
       Page target = page;
-      EXPECT_EQ(code(BTree::redo(op, test::as_bytes(bytes), target.bytes, 5)), LS_CORRUPT) << op << " " << bytes.size();
+      EXPECT_EQ(code(BTree::redo(op, test::as_bytes(bytes), target.bytes, 5)), LS_CORRUPT)
+          << op << " " << bytes.size();
       if (op != kTreeImage) {
         EXPECT_EQ(std::memcmp(target.bytes, before.bytes, kPageSize), 0);
       }
     }
   }
-  EXPECT_EQ(code(BTree::redo(kTreeImage, test::as_bytes(std::string(5000, 'x')), page.bytes, 5)), LS_CORRUPT);
+  EXPECT_EQ(code(BTree::redo(kTreeImage, test::as_bytes(std::string(5000, 'x')), page.bytes, 5)),
+            LS_CORRUPT);
 }
 
 }  // namespace

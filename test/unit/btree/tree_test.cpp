@@ -1,5 +1,5 @@
-// tree_test.cpp - one worker and one tree: what goes in comes out, in order, whatever splits, merges, evictions and restarts come
-// between.
+// tree_test.cpp - one worker and one tree: what goes in comes out, in order, whatever splits,
+// merges, evictions and restarts come between.
 #include "btree/tree.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ TEST(Tree, ascending_keys_fill_their_pages) {
   EXPECT_GT(result.inner_pages, 0u);
 }
 
-// Sessions with row ids of their own, orders of many districts: each run goes on in the middle of the tree, a few keys at a time.
+// Sessions with row ids of their own, orders of many districts: each run goes on in the middle of
+// the tree, a few keys at a time.
 TEST(Tree, ascending_runs_beside_each_other_fill_their_pages) {
   EngineFixture engine({.pool_bytes = u64{16} << 20});
   EngineFixture::Worker worker(engine, 0);
@@ -58,11 +59,13 @@ TEST(Tree, ascending_runs_beside_each_other_fill_their_pages) {
   u64 next[kRuns]{};
   for (u64 count = 0; count < kCount;) {
     const u64 run = random() % kRuns;
-    for (u64 n = 1 + random() % 12; n > 0; n--, count++) ASSERT_TRUE(user.insert(int_key(run << 32 | next[run]++), value));
+    for (u64 n = 1 + random() % 12; n > 0; n--, count++)
+      ASSERT_TRUE(user.insert(int_key(run << 32 | next[run]++), value));
   }
   BTree::CheckResult result;
   ASSERT_TRUE(user.verify(&result));
-  // 51 to 55 bytes an entry: at least 72 in a full page; and where two runs meet, a page that is not.
+  // 51 to 55 bytes an entry: at least 72 in a full page; and where two runs meet, a page that is
+  // not.
   EXPECT_LT(result.leaf_pages, kCount / 72 * 21 / 20 + kRuns);
 }
 
@@ -86,7 +89,7 @@ TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
   test::Model model;
   std::mt19937_64 random(3);
-  BTree::Near last;
+  BTree::LeafFinger last;
   for (u64 step = 0; step < 20000; step++) {
     const u64 number = step / 40 % 100 * 50 + random() % 60;  // stays around, then moves on
     const std::string key = int_key(number);
@@ -108,11 +111,13 @@ TEST(Tree, look_ups_near_the_last_one_notice_what_has_changed) {
   }
 }
 
-// Whatever frame is guessed, of this tree or another, in use or not, the leaf is the one of the key.
+// Whatever frame is guessed, of this tree or another, in use or not, the leaf is the one of the
+// key.
 TEST(Tree, a_guessed_leaf_is_taken_only_if_it_is_the_right_one) {
   EngineFixture engine({.pool_bytes = u64{4} << 20});
   EngineFixture::Worker worker(engine, 0);
-  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true)), other(worker.ctx, *engine.open(worker.ctx, 2, true));
+  TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true)),
+      other(worker.ctx, *engine.open(worker.ctx, 2, true));
   const std::string value(100, 'v');
   for (u64 i = 0; i < 10'000; i++) {
     ASSERT_TRUE(user.insert(test::int_key(i), value));
@@ -127,7 +132,8 @@ TEST(Tree, a_guessed_leaf_is_taken_only_if_it_is_the_right_one) {
     Frame *guess = i % 2 ? last : pool.frame(static_cast<u32>(random() % pool.frame_count()));
     for (const u64 key : {number, number + 1}) {
       ExclusiveGuard leaf;
-      ASSERT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(test::int_key(key)), 0, leaf, guess)), LS_OK);
+      ASSERT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(test::int_key(key)), 0, leaf, guess)),
+                LS_OK);
       const Node *node = reinterpret_cast<const Node *>(leaf.page());
       ASSERT_EQ(leaf.frame()->file_no.load(), user.tree.file().file_no.load());
       ASSERT_TRUE(node->is_leaf && node->covers(test::as_bytes(test::int_key(key))));
@@ -146,7 +152,7 @@ TEST(Tree, look_ups_that_go_from_neighbour_to_neighbour) {
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
   constexpr u64 kCount = 3000;
   for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(int_key(2 * i), std::to_string(i)));
-  BTree::Near last;
+  BTree::LeafFinger last;
   auto look = [&](const std::string &key) {
     u8 out[kPageSize];
     u32 bytes;
@@ -175,7 +181,8 @@ TEST(Tree, entry_too_large_for_any_page_is_refused) {
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
   for (u64 i = 0; i < 10; i++) ASSERT_TRUE(user.insert(test::int_key(i), std::string(700, 'x')));
   ExclusiveGuard leaf;
-  EXPECT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(test::int_key(5)), kPageSize, leaf)), LS_TOO_LARGE);
+  EXPECT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(test::int_key(5)), kPageSize, leaf)),
+            LS_TOO_LARGE);
   EXPECT_FALSE(leaf);
   std::string long_key(kMaxKeyBytes + 1, 'k');
   EXPECT_EQ(code(user.tree.leaf_exclusive(test::as_bytes(long_key), 0, leaf)), LS_TOO_LARGE);
@@ -189,11 +196,13 @@ TEST(Tree, largest_rows_find_their_place) {
   EngineFixture::Worker worker(engine, 0);
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, true));
   std::string row(16 + LS_MAX_ROW_BYTES, 'r');
-  for (u64 i = 0; i < 200; i++) ASSERT_TRUE(user.insert(test::int_key(i * 0x0101010101010101u), i % 3 ? row : "small"));
+  for (u64 i = 0; i < 200; i++)
+    ASSERT_TRUE(user.insert(test::int_key(i * 0x0101010101010101u), i % 3 ? row : "small"));
   BTree::CheckResult result;
   ASSERT_TRUE(user.verify(&result));
   EXPECT_EQ(result.entries, 200u);
-  for (u64 i = 0; i < 200; i++) ASSERT_EQ(user.lookup(test::int_key(i * 0x0101010101010101u)), i % 3 ? row : "small");
+  for (u64 i = 0; i < 200; i++)
+    ASSERT_EQ(user.lookup(test::int_key(i * 0x0101010101010101u)), i % 3 ? row : "small");
 }
 
 TEST(Tree, walking_by_fences_meets_every_leaf_both_ways) {
@@ -218,7 +227,8 @@ TEST(Tree, removing_everything_gives_the_pages_back) {
     EngineFixture::Worker worker(engine, 0);
     TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, logged));
     constexpr u64 kCount = 6000;
-    for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(test::int_key(i * 31 % kCount), std::string(120, 'v')));
+    for (u64 i = 0; i < kCount; i++)
+      ASSERT_TRUE(user.insert(test::int_key(i * 31 % kCount), std::string(120, 'v')));
     BTree::CheckResult full, empty;
     ASSERT_TRUE(user.verify(&full));
     ASSERT_GT(full.inner_pages, 1u) << "three levels are wanted";
@@ -228,16 +238,17 @@ TEST(Tree, removing_everything_gives_the_pages_back) {
     EXPECT_LE(empty.pages, 3u);
     EXPECT_GE(empty.free_pages, full.pages - 3);
     // and they are used again
-    for (u64 i = 0; i < kCount; i++) ASSERT_TRUE(user.insert(test::int_key(i), std::string(120, 'w')));
+    for (u64 i = 0; i < kCount; i++)
+      ASSERT_TRUE(user.insert(test::int_key(i), std::string(120, 'w')));
     BTree::CheckResult again;
     ASSERT_TRUE(user.verify(&again));
     EXPECT_LE(again.pages + again.free_pages, full.pages + 3);
   }
 }
 
-// A root that a tree no longer needs refers to a child that has gone elsewhere, and whose frame may
-// be another page when the old root is written: redo would read a damaged node.  And if the log
-// did not have the change then, the old root would be the root after a crash.
+// A root that a tree no longer needs refers to a child that has gone elsewhere, and the frame of
+// that child may be another page when the old root is written: redo would read a damaged node.  And
+// if the log did not have the change then, the old root would be the root after a crash.
 TEST(Tree, a_page_given_back_is_written_as_a_free_one_behind_the_log) {
   EngineFixture engine({.page_providers = 0});
   EngineFixture::Worker worker(engine, 0);
@@ -292,7 +303,9 @@ TEST(Tree, remove_before_takes_exactly_what_is_below_the_bound) {
   for (u64 bound : {u64{1}, u64{10}, u64{700}, u64{701}, u64{9000}, u64{19990}, kCount, kCount}) {
     Seen seen;
     u64 count = 0;
-    ASSERT_EQ(code(user.tree.remove_before(test::as_bytes(test::int_key(bound)), ~0u, &seen, see, &count)), LS_OK);
+    ASSERT_EQ(code(user.tree.remove_before(test::as_bytes(test::int_key(bound)), ~0u, &seen, see,
+                                           &count)),
+              LS_OK);
     removed += count;
     ASSERT_EQ(seen.keys.size(), count);
     for (const std::string &key : seen.keys) ASSERT_EQ(key, test::int_key(next++));
@@ -314,13 +327,17 @@ TEST(Tree, remove_before_stops_where_it_is_told_to) {
   Seen seen;
   seen.stop_at = 100;
   u64 removed = 0;
-  ASSERT_EQ(code(user.tree.remove_before(test::as_bytes(test::int_key(2000)), ~0u, &seen, see, &removed)), LS_OK);
+  ASSERT_EQ(
+      code(user.tree.remove_before(test::as_bytes(test::int_key(2000)), ~0u, &seen, see, &removed)),
+      LS_OK);
   EXPECT_EQ(seen.keys.size(), 100u);
   EXPECT_LE(removed, 100u);
   EXPECT_EQ(user.scan().size(), 3000 - removed);
   removed = 0;
   seen = {};
-  ASSERT_EQ(code(user.tree.remove_before(test::as_bytes(test::int_key(2000)), 2, &seen, see, &removed)), LS_OK);
+  ASSERT_EQ(
+      code(user.tree.remove_before(test::as_bytes(test::int_key(2000)), 2, &seen, see, &removed)),
+      LS_OK);
   EXPECT_GT(removed, 0u);
   EXPECT_LT(removed, 200u);
 }
@@ -360,12 +377,13 @@ TEST(Tree, verify_reports_damage_with_its_page) {
   BTree::CheckResult result;
   ASSERT_TRUE(user.verify(&result));
   {
-    // a page number handed out and used by nobody
+    // a page number handed out that nothing uses
     ExclusiveGuard meta = ExclusiveGuard::lock(engine.pool(), file->meta.load());
     reinterpret_cast<MetaPage *>(meta.page())->page_count++;
   }
   EXPECT_EQ(code(user.tree.verify(&result, nullptr, nullptr)), LS_CORRUPT);
-  EXPECT_NE(std::string(last_error().message).find("neither in use nor free"), std::string::npos) << last_error().message;
+  EXPECT_NE(std::string(last_error().message).find("neither in use nor free"), std::string::npos)
+      << last_error().message;
   {
     ExclusiveGuard meta = ExclusiveGuard::lock(engine.pool(), file->meta.load());
     reinterpret_cast<MetaPage *>(meta.page())->page_count--;
@@ -406,7 +424,6 @@ TEST(Tree, forgotten_file_is_not_found) {
   EXPECT_EQ(code(user.tree.leaf_copy({}, page)), LS_NOT_FOUND);
   ExclusiveGuard leaf;
   EXPECT_EQ(code(user.tree.leaf_exclusive(test::as_bytes("k"), 0, leaf)), LS_NOT_FOUND);
-  EXPECT_EQ(code(user.tree.split_leaf(test::as_bytes("k"), test::as_bytes("k"))), LS_NOT_FOUND);
   EXPECT_EQ(code(user.tree.try_merge(test::as_bytes("k"))), LS_NOT_FOUND);
 }
 

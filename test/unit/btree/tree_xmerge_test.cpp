@@ -1,4 +1,5 @@
-// Leaves with room to spare are merged, several at a time: what is in them stays, and pages come back.
+// Leaves with room to spare are merged, several at a time: what is in them stays, and pages come
+// back.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -26,18 +27,22 @@ struct Leaves {
   struct alignas(kPageSize) Page { u8 bytes[kPageSize] = {}; };
   std::vector<Page> pages;
   std::vector<Node *> nodes;
-  std::span<const Node *const> as_const() { return {const_cast<const Node *const *>(nodes.data()), nodes.size()}; }
+  std::span<const Node *const> as_const() {
+    return {const_cast<const Node *const *>(nodes.data()), nodes.size()};
+  }
 };
 
 Model content(const Node &node) {
   Model all;
   u8 key[kMaxKeyBytes];
-  for (u16 i = 0; i < node.count; i++) all[as_string({key, node.copy_key(i, key)})] = as_string(node.value(i));
+  for (u16 i = 0; i < node.count; i++)
+    all[as_string({key, node.copy_key(i, key)})] = as_string(node.value(i));
   return all;
 }
 
 std::string random_key(std::mt19937_64 &random, const std::string &prefix) {
-  return prefix + int_key(random() % 100'000) + std::string(random() % 30, static_cast<char>('a' + random() % 4));
+  return prefix + int_key(random() % 100'000) +
+         std::string(random() % 30, static_cast<char>('a' + random() % 4));
 }
 
 // `n` leaves between the fences m0, m1, ..., each with about `bytes`.
@@ -49,10 +54,13 @@ void fill(Leaves &leaves, std::mt19937_64 &random, u32 bytes, Model *model) {
     node.header.page_no = 10 + i;
     node.init(true, 0, as_bytes(lower), as_bytes(upper), i + 1 < n);
     while (node.used_bytes() < bytes) {
-      const std::string key = random_key(random, lower), value(random() % 60, static_cast<char>('A' + i));
+      const std::string key = random_key(random, lower),
+                        value(random() % 60, static_cast<char>('A' + i));
       bool found;
       node.lower_bound(as_bytes(key), &found);
-      if (found || !node.has_room(as_bytes(key), node.entry_bytes(as_bytes(key), static_cast<u32>(value.size())))) continue;
+      if (found || !node.has_room(as_bytes(key),
+                                  node.entry_bytes(as_bytes(key), static_cast<u32>(value.size()))))
+        continue;
       node.insert(as_bytes(key), as_bytes(value));
       (*model)[key] = value;
     }
@@ -116,7 +124,8 @@ u64 x_merge_all(TreeUser &user) {
   const Node *node = reinterpret_cast<const Node *>(page);
   for (std::string position;;) {
     bool merged;
-    EXPECT_EQ(code(user.tree.x_merge(as_bytes(position), &merged)), LS_OK) << last_error().message;
+    EXPECT_EQ(code(user.tree.x_merge(as_bytes(position), test::any_leaf, &merged)), LS_OK)
+        << last_error().message;
     count += merged;
     EXPECT_EQ(code(user.tree.leaf_copy(as_bytes(position), page)), LS_OK);
     if (!node->has_upper) return count;
@@ -159,18 +168,20 @@ TEST_P(XMerge, full_leaves_and_a_tree_of_one_leaf_are_left_alone) {
   EngineFixture::Worker worker(engine, 0);
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, GetParam()));
   EXPECT_EQ(x_merge_all(user), 0u);
-  for (u64 i = 0; i < 5'000; i++) ASSERT_TRUE(user.insert(int_key(i), std::string(40, 'v'))) << last_error().message;
+  for (u64 i = 0; i < 5'000; i++)
+    ASSERT_TRUE(user.insert(int_key(i), std::string(40, 'v'))) << last_error().message;
   const u64 before = leaf_pages(user);
   EXPECT_EQ(x_merge_all(user), 0u);
   EXPECT_EQ(leaf_pages(user), before);
 }
 
-// Whoever loads a tree fills it.
+// A session that loads a tree fills it.
 TEST_P(XMerge, the_last_leaf_is_left_alone) {
   EngineFixture engine;
   EngineFixture::Worker worker(engine, 0);
   TreeUser user(worker.ctx, *engine.open(worker.ctx, 1, GetParam()));
-  for (u64 i = 0; i < 5'000; i++) ASSERT_TRUE(user.insert(int_key(i), std::string(40, 'v'))) << last_error().message;
+  for (u64 i = 0; i < 5'000; i++)
+    ASSERT_TRUE(user.insert(int_key(i), std::string(40, 'v'))) << last_error().message;
   alignas(8) u8 page[kPageSize];
   const Node *node = reinterpret_cast<const Node *>(page);
   auto shrink = [&](const std::string &before, bool unbounded) {
@@ -186,7 +197,7 @@ TEST_P(XMerge, the_last_leaf_is_left_alone) {
   shrink(last, false);
   for (const std::string &key : {last, as_string(node->lower_fence())}) {
     bool merged;
-    ASSERT_EQ(code(user.tree.x_merge(as_bytes(key), &merged)), LS_OK);
+    ASSERT_EQ(code(user.tree.x_merge(as_bytes(key), test::any_leaf, &merged)), LS_OK);
     EXPECT_FALSE(merged);
   }
   ASSERT_EQ(code(user.tree.leaf_copy_before({}, true, page)), LS_OK);
@@ -224,7 +235,9 @@ TEST_P(XMerge, keys_and_separators_of_all_lengths) {
   Model model;
   u64 gone = 0;
   for (int i = 0; i < 6'000; i++) {
-    std::string key = int_key(random() % 500) + std::string(random() % 8 == 0 ? random() % 1200 : random() % 40, static_cast<char>('a' + random() % 2));
+    std::string key =
+        int_key(random() % 500) + std::string(random() % 8 == 0 ? random() % 1200 : random() % 40,
+                                              static_cast<char>('a' + random() % 2));
     if (random() % 3 == 0 && !model.empty()) {
       auto it = model.lower_bound(key);
       if (it == model.end()) it = model.begin();
@@ -236,7 +249,8 @@ TEST_P(XMerge, keys_and_separators_of_all_lengths) {
       model[key] = value;
     }
     bool merged;
-    ASSERT_EQ(code(user.tree.x_merge(as_bytes(key), &merged)), LS_OK) << last_error().message;
+    ASSERT_EQ(code(user.tree.x_merge(as_bytes(key), test::any_leaf, &merged)), LS_OK)
+        << last_error().message;
     gone += merged;
     if (i % 500 == 0) {
       ASSERT_TRUE(is_sound(user));
@@ -264,7 +278,8 @@ TEST_P(XMerge, providers_find_sparse_leaves_while_others_write) {
       TreeUser user(worker.ctx, *file);
       std::mt19937_64 random(t + 1);
       for (int i = 0; i < kSteps && !HasFatalFailure(); i++) {
-        const std::string key = int_key(random() % 20'000 * kWriters + t), value(random() % 100, static_cast<char>('a' + t));
+        const std::string key = int_key(random() % 20'000 * kWriters + t),
+                          value(random() % 100, static_cast<char>('a' + t));
         ASSERT_TRUE(user.upsert(key, value)) << last_error().message;
         models[t][key] = value;
         if (i % 8 == 0) {
@@ -276,7 +291,8 @@ TEST_P(XMerge, providers_find_sparse_leaves_while_others_write) {
   std::thread cleaner([&] {
     EngineFixture::Worker worker(engine, 8);
     while (!done.load()) {
-      ASSERT_EQ(code(BTree::merge_sparse_leaves(worker.ctx, &merged)), LS_OK) << last_error().message;
+      ASSERT_EQ(code(BTree::merge_sparse_leaves(worker.ctx, test::any_leaf, &merged)), LS_OK)
+          << last_error().message;
       std::this_thread::yield();
     }
   });
@@ -291,7 +307,8 @@ TEST_P(XMerge, providers_find_sparse_leaves_while_others_write) {
   EXPECT_TRUE(is_sound(user));
 }
 
-INSTANTIATE_TEST_SUITE_P(Trees, XMerge, ::testing::Bool(), [](const auto &info) { return info.param ? "logged" : "unlogged"; });
+INSTANTIATE_TEST_SUITE_P(Trees, XMerge, ::testing::Bool(),
+                         [](const auto &info) { return info.param ? "logged" : "unlogged"; });
 
 }  // namespace
 }  // namespace ls

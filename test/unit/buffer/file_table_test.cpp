@@ -1,4 +1,7 @@
-// Opening and forgetting relation files.
+// Opening, using and forgetting relation files.
+#include <array>
+
+#include "buffer/file_use.hpp"
 #include "unit/buffer/pool_fixture.hpp"
 
 namespace ls::buffer_test {
@@ -16,10 +19,12 @@ class FileTableTest : public ::testing::Test {
     register_toy_tree();
     formats = 0;
   }
-  Status open(Ctx &ctx, u32 relation, bool logged, FileSlot **file, ls_rel_kind kind = LS_REL_TABLE) {
+  Status open(Ctx &ctx, u32 relation, bool logged, FileSlot **file,
+              ls_rel_kind kind = LS_REL_TABLE) {
     std::string name = "rel" + std::to_string(relation);
     if (!std::filesystem::exists(test_.path(name))) test_.create_file(name);
-    return pool().open_file(ctx, ToyTree::key_of(relation), name.c_str(), kind, logged, 0, counted_format, file);
+    return pool().open_file(ctx, ToyTree::key_of(relation), name.c_str(), kind, logged, 0,
+                            counted_format, file);
   }
   bool becomes_unused(FileSlot *file) {
     for (int i = 0; i < 1000 && !file_is(*file, FileState::kUnused); i++) {
@@ -88,7 +93,8 @@ TEST_F(FileTableTest, a_damaged_or_foreign_meta_page_is_corruption_and_leaves_no
 }
 
 TEST_F(FileTableTest, an_absent_file_is_not_found) {
-  EXPECT_EQ(code(pool().open_file(worker_.ctx, ToyTree::key_of(9), "absent", LS_REL_TABLE, false, 0, counted_format, &file_)),
+  EXPECT_EQ(code(pool().open_file(worker_.ctx, ToyTree::key_of(9), "absent", LS_REL_TABLE, false, 0,
+                                  counted_format, &file_)),
             LS_NOT_FOUND);
   EXPECT_EQ(formats.load(), 0u);
 }
@@ -101,10 +107,12 @@ TEST_F(FileTableTest, failed_formatting_gives_everything_back) {
     return fail(LS_NO_SPACE, "no room, says the test");
   };
   test_.create_file("rel7");
-  EXPECT_EQ(code(pool().open_file(worker_.ctx, ToyTree::key_of(7), "rel7", LS_REL_TABLE, false, 0, failing, &file_)),
+  EXPECT_EQ(code(pool().open_file(worker_.ctx, ToyTree::key_of(7), "rel7", LS_REL_TABLE, false, 0,
+                                  failing, &file_)),
             LS_NO_SPACE);
   EXPECT_STREQ(last_error().message, "no room, says the test");
-  for (int i = 0; i < 1000 && pool().stats().free < free; i++) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 1000 && pool().stats().free < free; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(pool().stats().free, free);
   LS_EXPECT_OK(open(worker_.ctx, 7, false, &file_));
 }
@@ -135,20 +143,66 @@ TEST_F(FileTableTest, numbers_are_never_used_twice) {
   EXPECT_NE(again, file_) << "a slot is not reused while others are unused";
   EXPECT_TRUE(becomes_unused(file_));
   OptimisticGuard meta;
-  EXPECT_EQ(pool().follow_meta(*file_, meta), Step::kError);
+  EXPECT_EQ(pool().resolve_meta(*file_, meta), Step::kError);
   EXPECT_EQ(last_error().status, LS_NOT_FOUND);
+}
+
+// USE-1
+TEST_F(FileTableTest, a_file_in_use_is_not_closed_and_one_being_closed_is_not_used) {
+  PoolShared &shared = *pool().shared();
+  FileSlot *other;
+  LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
+  LS_ASSERT_OK(open(worker_.ctx, 8, false, &other));
+  const FileHandle handle{file_, file_->file_no.load()};
+  std::array<FileUse, FileUses::kCount> uses;
+  for (FileUse &use : uses)
+    ASSERT_TRUE(use.begin_open(worker_.ctx, {other, other->file_no.load()}));
+  FileUse use;
+  ASSERT_TRUE(use.begin_open(worker_.ctx, handle));
+  // The closer meets it only after it has changed the state.
+  EXPECT_EQ(file_->further_uses.load(), 1u) << "the worker's line is full";
+  EXPECT_TRUE(begin_closing(shared, 3).empty());
+  EXPECT_TRUE(file_is(*file_, FileState::kActive));
+  use.end();
+  ASSERT_EQ(begin_closing(shared, 3), std::vector<FileSlot *>{file_});
+  EXPECT_FALSE(use.begin_open(worker_.ctx, handle));
+  EXPECT_FALSE(file_in_use(shared, *file_)) << "what was announced in vain is left";
+  end_closing(shared, *file_, false);
+  EXPECT_TRUE(use.begin_open(worker_.ctx, handle));
+}
+
+// USE-2
+TEST_F(FileTableTest, a_slot_gets_no_other_file_while_it_is_in_use) {
+  test_.start_providers(1);
+  LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
+  FileUse use;
+  ASSERT_TRUE(use.begin_open(worker_.ctx, {file_, file_->file_no.load()}));
+  pool().forget_file(ToyTree::key_of(7));
+  for (int i = 0; i < 1000 && file_->frames.load() != 0; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_EQ(file_->frames.load(), 0u);
+  finish_leaving(*pool().shared(), *file_);
+  EXPECT_TRUE(file_is(*file_, FileState::kForgotten));
+  for (u32 relation : {8, 9}) {
+    FileSlot *other;
+    LS_ASSERT_OK(open(worker_.ctx, relation, false, &other));
+    EXPECT_NE(other, file_);
+  }
+  use.end();
+  EXPECT_TRUE(becomes_unused(file_));
 }
 
 TEST_F(FileTableTest, a_descent_under_way_ends_when_its_file_is_forgotten) {
   LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
   OptimisticGuard meta, root;
-  ASSERT_EQ(pool().follow_meta(*file_, meta), Step::kOk);
+  ASSERT_EQ(pool().resolve_meta(*file_, meta), Step::kOk);
   pool().forget_file(ToyTree::key_of(7));
   Swip *location = swip_at(&reinterpret_cast<MetaPage *>(const_cast<u8 *>(meta.page()))->root);
-  EXPECT_EQ(pool().follow(worker_.ctx, meta, location, *file_, root), Step::kError);
+  EXPECT_EQ(pool().resolve(worker_.ctx, meta, location, *file_, root), Step::kError);
   EXPECT_EQ(last_error().status, LS_NOT_FOUND);
   Frame *frame;
-  EXPECT_EQ(code(pool().new_frame(worker_.ctx, *file_, kInvalidPageNo, PageKind::kLeaf, &frame)), LS_NOT_FOUND);
+  EXPECT_EQ(code(pool().new_frame(worker_.ctx, *file_, kInvalidPageNo, PageKind::kLeaf, &frame)),
+            LS_NOT_FOUND);
   EXPECT_EQ(code(pool().load_page(worker_.ctx, *file_, 1, &frame)), LS_NOT_FOUND);
 }
 
@@ -157,7 +211,8 @@ TEST_F(FileTableTest, forgetting_a_database_forgets_its_files_only) {
   test_.create_file("rel5");
   LS_ASSERT_OK(open(worker_.ctx, 7, false, &file_));
   LS_ASSERT_OK(open(worker_.ctx, 8, false, &file_));
-  LS_ASSERT_OK(pool().open_file(worker_.ctx, elsewhere, "rel5", LS_REL_TABLE, false, 0, counted_format, &file_));
+  LS_ASSERT_OK(pool().open_file(worker_.ctx, elsewhere, "rel5", LS_REL_TABLE, false, 0,
+                                counted_format, &file_));
   LS_ASSERT_OK(pool().forget_database(worker_.ctx, 2));
   EXPECT_EQ(pool().find_file(ToyTree::key_of(7)), nullptr);
   EXPECT_EQ(pool().find_file(ToyTree::key_of(8)), nullptr);

@@ -17,18 +17,23 @@ constexpr size_t kArenaBytes = 12 * kHugePage;
 class SharedArena {
  public:
   SharedArena() {
-    whole_ = mmap(nullptr, kArenaBytes + kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    whole_ = mmap(nullptr, kArenaBytes + kHugePage, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     EXPECT_NE(whole_, MAP_FAILED);
     const size_t from = reinterpret_cast<size_t>(whole_);
     begin_ = reinterpret_cast<u8 *>((from + kHugePage - 1) / kHugePage * kHugePage);
-    EXPECT_EQ(mmap(begin_, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0), begin_);
+    EXPECT_EQ(mmap(begin_, kArenaBytes, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+              begin_);
   }
   ~SharedArena() { munmap(whole_, kArenaBytes + kHugePage); }
   u8 *begin() const { return begin_; }
 
   static bool is_resident(u8 *at) {
     unsigned char present = 0;
-    EXPECT_EQ(mincore(reinterpret_cast<u8 *>(reinterpret_cast<size_t>(at) / kPageSize * kPageSize), kPageSize, &present), 0);
+    EXPECT_EQ(mincore(reinterpret_cast<u8 *>(reinterpret_cast<size_t>(at) / kPageSize * kPageSize),
+                      kPageSize, &present),
+              0);
     return present & 1;
   }
   // Of the whole process, as the kernel says.
@@ -36,7 +41,8 @@ class SharedArena {
     std::ifstream smaps("/proc/self/smaps");
     u64 sum = 0;
     for (std::string line; std::getline(smaps, line);) {
-      if (line.rfind("ShmemPmdMapped:", 0) == 0) sum += std::stoull(line.substr(line.find(':') + 1));
+      if (line.rfind("ShmemPmdMapped:", 0) == 0)
+        sum += std::stoull(line.substr(line.find(':') + 1));
     }
     return sum;
   }
@@ -71,7 +77,8 @@ TEST(HugePages, pages_in_use_keep_their_bytes_and_others_cost_nothing) {
   }
   EXPECT_FALSE(SharedArena::is_resident(unused));
   // The second one of the arena lies in the middle of what is in use.
-  if (make_huge_page(arena.begin() + 2 * kHugePage) != HugePageAnswer::kDone) GTEST_SKIP() << "this system has none to give";
+  if (make_huge_page(arena.begin() + 2 * kHugePage) != HugePageAnswer::kDone)
+    GTEST_SKIP() << "this system has none to give";
   EXPECT_GT(SharedArena::large_kilobytes(), 0u);
 }
 
@@ -80,8 +87,10 @@ TEST(HugePages, mapping_that_cannot_have_them_is_told) {
   constexpr size_t kBytes = 3 * kHugePage;
   void *whole = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(whole, MAP_FAILED);
-  u8 *at = reinterpret_cast<u8 *>((reinterpret_cast<size_t>(whole) + kHugePage) / kHugePage * kHugePage);
-  ASSERT_EQ(mmap(at - kPageSize, kHugePage + kPageSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+  u8 *at =
+      reinterpret_cast<u8 *>((reinterpret_cast<size_t>(whole) + kHugePage) / kHugePage * kHugePage);
+  ASSERT_EQ(mmap(at - kPageSize, kHugePage + kPageSize, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
             at - kPageSize);
   std::memset(at, 7, kHugePage);
   EXPECT_EQ(make_huge_page(at), HugePageAnswer::kNever);

@@ -1,4 +1,4 @@
-// Reading evicted pages: once for all who ask, with every kind of damage told.
+// Reading evicted pages: once for all workers that ask, with every kind of damage told.
 #include <fstream>
 
 #include "buffer/io_stage.hpp"
@@ -48,7 +48,8 @@ class IoStageTest : public ::testing::Test {
       EXPECT_EQ(code(read(leaf)), LS_CORRUPT);
       EXPECT_EQ(last_error().page_no, pages_[leaf]);
       EXPECT_STREQ(last_error().path, "rel7");
-      EXPECT_NE(std::string(last_error().message).find(message), std::string::npos) << last_error().message;
+      EXPECT_NE(std::string(last_error().message).find(message), std::string::npos)
+          << last_error().message;
     }
   }
 
@@ -58,6 +59,7 @@ class IoStageTest : public ::testing::Test {
   std::vector<PageNo> pages_;
 };
 
+// STAGE-1
 TEST_F(IoStageTest, each_page_is_read_once_however_many_ask) {
   u64 before = reads();
   std::atomic<u32> wrong{0}, waiting{0};
@@ -141,8 +143,9 @@ TEST_F(IoStageTest, a_page_read_by_somebody_else_is_taken_over_without_reading) 
   EXPECT_EQ(stage.find(), nullptr);
 }
 
-// A: reads the swip evicted, sleeps for want of a frame.  B: brings the page in and swizzles it.  A: gets a frame, and must not
-// read the page a second time.
+// A: reads the swip evicted, sleeps for want of a frame.  B: brings the page in and swizzles it.
+// A: gets a frame, and must not read the page a second time.
+// STAGE-2
 TEST_F(IoStageTest, race_slow_reader_vs_swizzle_keeps_one_frame_per_page) {
   LS_ASSERT_OK(read(0));
   PoolShared &shared = *test_.pool().shared();
@@ -186,7 +189,8 @@ TEST_F(IoStageTest, a_load_nobody_comes_for_is_dropped) {
   EXPECT_EQ(test_.pool().stats().free, free - 1);
   PageProvider provider(test_.pool(), 0);
   u32 freed;
-  for (u32 i = 0; i < 200 && test_.pool().stats().free < free; i++) LS_ASSERT_OK(provider.round(&freed));
+  for (u32 i = 0; i < 200 && test_.pool().stats().free < free; i++)
+    LS_ASSERT_OK(provider.round(&freed));
   EXPECT_EQ(test_.pool().stats().free, free);
   EXPECT_EQ(frame->state.load(), FrameState::kFree);
   LS_EXPECT_OK(read(1));

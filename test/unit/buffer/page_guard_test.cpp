@@ -1,4 +1,4 @@
-// Guards: what invalidates what, and who is released when.
+// Guards: what invalidates what, and which latch is released when.
 #include "buffer/page_guard.hpp"
 
 #include "unit/buffer/pool_fixture.hpp"
@@ -34,7 +34,7 @@ TEST_F(PageGuardTest, an_upgrade_after_a_change_is_empty) {
   }
   { ExclusiveGuard change = ExclusiveGuard::lock(pool(), frame_); }
   EXPECT_FALSE(lock_exclusive_at(frame_->latch, version));
-  if (kOptimisticIsShared) return;  // nobody can change a page under such a guard
+  if (kOptimisticIsShared) return;  // no worker can change a page under such a guard
   OptimisticGuard exclusive_try(pool(), frame_), shared_try(pool(), frame_);
   { ExclusiveGuard change = ExclusiveGuard::lock(pool(), frame_); }
   EXPECT_FALSE(exclusive_try.valid());

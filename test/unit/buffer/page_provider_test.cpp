@@ -41,7 +41,8 @@ struct Load {
       u64 low = expected[leaf].load(std::memory_order_acquire), value = 0;
       if (!ok(tree.read(leaf, &value))) failed(last_error().message);
       u64 high = expected[leaf].load(std::memory_order_acquire);
-      if (value < low || value > high) failed("leaf " + std::to_string(leaf) + " went back in time");
+      if (value < low || value > high)
+        failed("leaf " + std::to_string(leaf) + " went back in time");
     }
   }
   void check_all() {
@@ -70,7 +71,8 @@ TEST_P(PageProviderTest, readers_and_writers_see_every_change_in_a_small_pool) {
   LS_ASSERT_OK(ToyTree(main.ctx, *file).add_leaves(kLeaves));
   Load run(test, *file);
   std::vector<std::thread> threads;
-  for (u32 slot = 1; slot <= 3; slot++) threads.emplace_back([&run, slot] { run.work(slot, 2500, 30); });
+  for (u32 slot = 1; slot <= 3; slot++)
+    threads.emplace_back([&run, slot] { run.work(slot, 2500, 30); });
   for (std::thread &t : threads) t.join();
   EXPECT_EQ(run.failures.load(), 0u) << run.first_failure;
   run.check_all();
@@ -144,12 +146,14 @@ TEST_F(EvictionTest, a_page_met_while_cool_gets_its_second_chance) {
   EXPECT_EQ(test_.pool().stats().reads, reads);
 }
 
+// FRAME-2
 TEST_F(EvictionTest, a_page_with_a_child_in_memory_stays_and_is_hot_again) {
   Frame *parent = dir();
-  SharedGuard leaf = SharedGuard::lock(test_.pool(), ToyTree(worker_.ctx, *file_).frame_of(1));  // cannot be evicted
+  // cannot be evicted
+  SharedGuard leaf = SharedGuard::lock(test_.pool(), ToyTree(worker_.ctx, *file_).frame_of(1));
   auto *meta = reinterpret_cast<MetaPage *>(test_.pool().page(file_->meta.load()));
   auto *root = reinterpret_cast<ToyDir *>(test_.pool().page(Swip{meta->root}.frame()));
-  // As if it was cooled while somebody was on the way through it to the leaf.
+  // As if it was cooled while a worker was on the way through it to the leaf.
   root->swips[0] = Swip::cool(parent).raw;
   parent->state.store(FrameState::kCool);
   rounds(30);
@@ -159,6 +163,66 @@ TEST_F(EvictionTest, a_page_with_a_child_in_memory_stays_and_is_hot_again) {
   while (Swip{root->swips[0]}.is_swizzled()) rounds(1);  // then leaf, directory and all
 }
 
+// Leaves that come and go: leaf i belongs to thread i % kThreads.
+struct Reuse {
+  static constexpr u32 kThreads = 3;
+  static constexpr u64 kAbsent = ~u64{0};
+
+  TestPool &test;
+  FileSlot &file;
+  std::vector<u64> expected = std::vector<u64>(kLeaves, kAbsent);
+  std::atomic<u32> failures{0};
+  std::atomic<bool> done{false};
+
+  Reuse(TestPool &t, FileSlot &f) : test(t), file(f) {}
+  void work(u32 thread) {
+    TestWorker worker(test, thread + 1);
+    ToyTree tree(worker.ctx, file);
+    u64 random = thread * 7919 + 1;
+    for (u32 i = 0; i < 1500; i++) {
+      const u32 leaf = next(random, kLeaves / kThreads) * kThreads + thread;
+      const u32 what = next(random, 10);
+      u64 &value = expected[leaf];
+      u64 found = value;
+      Status status = kOk;
+      if (value == kAbsent) {
+        status = tree.add_leaf(leaf);
+        value = found = 0;
+      } else if (what < 3) {
+        status = tree.remove_leaf(leaf);
+        value = found = kAbsent;
+      } else if (what < 7) {
+        status = tree.increment(leaf, nullptr);
+        found = ++value;
+      } else {
+        status = tree.read(leaf, &found);
+      }
+      if (!ok(status) || found != value) failures.fetch_add(1);
+    }
+  }
+  void flush_until_done() {
+    TestWorker worker(test, kThreads + 1);
+    while (!done.load(std::memory_order_acquire)) {
+      if (!ok(test.pool().flush(worker.ctx, ~Gsn{0}, true))) failures.fetch_add(1);
+      test.pool().oldest_dirty();
+    }
+  }
+  // In the file as it was opened last.
+  void check_all(ToyTree tree, u32 *present) {
+    for (u32 i = 0; i < kLeaves; i++) {
+      u64 value;
+      Status status = tree.read(i, &value);
+      if (expected[i] == kAbsent) {
+        EXPECT_EQ(code(status), LS_CORRUPT) << "leaf " << i;
+        continue;
+      }
+      ++*present;
+      LS_ASSERT_OK(status);
+      EXPECT_EQ(value, expected[i]) << "leaf " << i;
+    }
+  }
+};
+
 // Pages are freed and their numbers used again while older images of them are being written.
 TEST_P(PageProviderTest, pages_freed_and_reused_keep_their_newest_content) {
   bool logged = GetParam();
@@ -167,49 +231,14 @@ TEST_P(PageProviderTest, pages_freed_and_reused_keep_their_newest_content) {
   TestWorker main(test, 0);
   FileSlot *file;
   LS_ASSERT_OK(ToyTree::open(test, main.ctx, 7, logged, &file));
-  constexpr u64 kAbsent = ~u64{0};
-  std::vector<u64> expected(kLeaves, kAbsent);  // leaf i belongs to thread i % 3
-  std::atomic<u32> failures{0};
-  std::atomic<bool> done{false};
+  Reuse run(test, *file);
   std::vector<std::thread> threads;
-  for (u32 t = 0; t < 3; t++) {
-    threads.emplace_back([&, t] {
-      TestWorker worker(test, t + 1);
-      ToyTree tree(worker.ctx, *file);
-      u64 random = t * 7919 + 1;
-      for (u32 i = 0; i < 1500; i++) {
-        u32 leaf = next(random, kLeaves / 3) * 3 + t;
-        u64 &value = expected[leaf];
-        u32 what = next(random, 10);
-        Status status = kOk;
-        u64 found = value;
-        if (value == kAbsent) {
-          status = tree.add_leaf(leaf);
-          value = found = 0;
-        } else if (what < 3) {
-          status = tree.remove_leaf(leaf);
-          value = found = kAbsent;
-        } else if (what < 7) {
-          status = tree.increment(leaf, nullptr);
-          found = ++value;
-        } else {
-          status = tree.read(leaf, &found);
-        }
-        if (!ok(status) || found != value) failures.fetch_add(1);
-      }
-    });
-  }
-  std::thread checkpointer([&] {
-    TestWorker worker(test, 4);
-    while (!done.load(std::memory_order_acquire)) {
-      if (!ok(test.pool().flush(worker.ctx, ~Gsn{0}, true))) failures.fetch_add(1);
-      test.pool().oldest_dirty();
-    }
-  });
+  for (u32 t = 0; t < Reuse::kThreads; t++) threads.emplace_back([&run, t] { run.work(t); });
+  std::thread checkpointer([&run] { run.flush_until_done(); });
   for (std::thread &t : threads) t.join();
-  done.store(true, std::memory_order_release);
+  run.done.store(true, std::memory_order_release);
   checkpointer.join();
-  EXPECT_EQ(failures.load(), 0u);
+  EXPECT_EQ(run.failures.load(), 0u);
   EXPECT_EQ(test.provider_failures(), 0u);
   LS_ASSERT_OK(test.pool().flush(main.ctx, ~Gsn{0}, true));
   EXPECT_EQ(test.pool().stats().dirty, 0u);
@@ -217,26 +246,40 @@ TEST_P(PageProviderTest, pages_freed_and_reused_keep_their_newest_content) {
   test.start_providers(1);
   TestWorker again(test, 0);
   LS_ASSERT_OK(ToyTree::open(test, again.ctx, 7, logged, &file));
-  ToyTree tree(again.ctx, *file);
   u32 present = 0;
-  for (u32 i = 0; i < kLeaves; i++) {
-    u64 value;
-    Status status = tree.read(i, &value);
-    if (expected[i] == kAbsent) {
-      EXPECT_EQ(code(status), LS_CORRUPT) << "leaf " << i;
-      continue;
-    }
-    present++;
-    LS_ASSERT_OK(status);
-    EXPECT_EQ(value, expected[i]) << "leaf " << i;
-  }
+  ASSERT_NO_FATAL_FAILURE(run.check_all(ToyTree(again.ctx, *file), &present));
   auto *meta = reinterpret_cast<MetaPage *>(test.pool().page(file->meta.load()));
   EXPECT_EQ(meta->page_count, kDirs + 2 + present + meta->free_total);
 }
 INSTANTIATE_TEST_SUITE_P(Logging, PageProviderTest, ::testing::Bool(),
                          [](const auto &info) { return info.param ? "logged" : "unlogged"; });
 
-// The bound that log truncation relies on: pages plus the records from the bound on give every value back.
+// Redo of a leaf's increments, if `entry` is one; counts those that the page did not have.
+void redo_increment(TestPool &test, PagesOneByOne &pages, FileSlot &file, const LogEntry &entry,
+                    u32 *applied) {
+  const LogRecord record = entry.record();
+  LogBytes ops = record.body;
+  LogOp op;
+  if (!has_page_operations(record.kind) || load_op(&ops, &op) != nullptr || op.code != kToyOp)
+    return;
+  u64 value;
+  std::memcpy(&value, op.operands.data(), sizeof value);
+  Frame *frame;
+  LS_ASSERT_OK(pages.get(file, op.page, &frame));
+  auto *leaf = reinterpret_cast<ToyLeaf *>(test.pool().page(frame));
+  if (leaf->header.gsn < entry.gsn) {
+    EXPECT_EQ(leaf->value + 1, value)
+        << "page " << op.page << " misses a change before GSN " << entry.gsn;
+    leaf->set(leaf->index, value);
+    test.pool().mark_dirty(frame, entry.gsn);
+    ++*applied;
+  }
+  frame->latch.unlock_exclusive();
+}
+
+// The bound that log truncation relies on: pages plus the records from the bound on give every
+// value back.
+// FRAME-3
 TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
   register_toy_tree();
   TestPool test(100);
@@ -256,12 +299,14 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
       Gsn bound = std::min(hardened + 1, test.pool().oldest_dirty());
       EXPECT_GE(bound, redo_from);
       redo_from = bound;
-      if (!ok(test.pool().flush(worker.ctx, redo_from + 200, false))) run.failed(last_error().message);
+      if (!ok(test.pool().flush(worker.ctx, redo_from + 200, false)))
+        run.failed(last_error().message);
     }
   });
   auto work = [&run](u32 operations) {
     std::vector<std::thread> threads;
-    for (u32 slot = 1; slot <= 3; slot++) threads.emplace_back([&run, slot, operations] { run.work(slot, operations, 60); });
+    for (u32 slot = 1; slot <= 3; slot++)
+      threads.emplace_back([&run, slot, operations] { run.work(slot, operations, 60); });
     for (std::thread &t : threads) t.join();
   };
   work(1500);
@@ -279,22 +324,8 @@ TEST(OldestDirtyTest, redo_from_the_bound_restores_every_value) {
   PagesOneByOne pages(test.pool(), redo.ctx);
   u32 applied = 0;
   for (const LogEntry &entry : image.entries) {
-    const LogRecord record = entry.record();
-    LogBytes ops = record.body;
-    LogOp op;
-    if (entry.gsn < redo_from || !has_page_operations(record.kind) || load_op(&ops, &op) != nullptr || op.code != kToyOp) continue;
-    u64 value;
-    std::memcpy(&value, op.operands.data(), sizeof value);
-    Frame *frame;
-    LS_ASSERT_OK(pages.get(*file, op.page, &frame));
-    auto *leaf = reinterpret_cast<ToyLeaf *>(test.pool().page(frame));
-    if (leaf->header.gsn < entry.gsn) {
-      EXPECT_EQ(leaf->value + 1, value) << "page " << op.page << " misses a change before GSN " << entry.gsn;
-      leaf->set(leaf->index, value);
-      test.pool().mark_dirty(frame, entry.gsn);
-      applied++;
-    }
-    frame->latch.unlock_exclusive();
+    if (entry.gsn < redo_from) continue;
+    ASSERT_NO_FATAL_FAILURE(redo_increment(test, pages, *file, entry, &applied));
   }
   EXPECT_GT(applied, 0u);
   pages.all().finish();

@@ -1,3 +1,4 @@
+// page_test.cpp - checksums of pages, and damage that is told by name.
 #include "buffer/page.hpp"
 
 #include <gtest/gtest.h>

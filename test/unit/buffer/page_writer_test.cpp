@@ -1,6 +1,8 @@
-// What dirty means: while a copy of the page is on its way, when that fails, and after the page was freed.
+// What dirty means: while a copy of the page is on its way, when that fails, and after the page was
+// freed.
 #include "buffer/page_writer.hpp"
 
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/buffer/pool_fixture.hpp"
 #include "unit/wal/log_fixture.hpp"
 
@@ -41,6 +43,7 @@ class PageWriterTest : public ::testing::Test {
   std::unique_ptr<ToyTree> tree_;
 };
 
+// WRITE-4
 TEST_F(PageWriterTest, a_change_during_the_write_makes_the_page_dirty_since_that_change) {
   Gsn first = increment(3);
   Frame *frame = tree_->frame_of(3);
@@ -62,12 +65,13 @@ TEST_F(PageWriterTest, a_change_during_the_write_makes_the_page_dirty_since_that
   EXPECT_EQ(on_disk(tree_->page_no_of(3)).value, 4u);
 }
 
-TEST_F(PageWriterTest, a_write_or_sync_that_failed_before_any_page_was_touched_leaves_every_page_dirty_as_it_was) {
+TEST_F(PageWriterTest,
+       a_write_or_sync_that_failed_before_any_page_was_touched_leaves_every_page_dirty_as_it_was) {
   Gsn first = increment(3);
   Gsn second = increment(4);
   for (FaultOp op : {FaultOp::kWrite, FaultOp::kSync}) {
     if (op == FaultOp::kSync) file_setup(test_.path("").c_str(), false, true, 32);
-    fault_add({.op = op, .path_part = "tear_guard", .every = true});
+    fault_add({.op = op, .path_part = "doublewrite", .every = true});
     EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
     increment(3);
     EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), first);
@@ -78,12 +82,13 @@ TEST_F(PageWriterTest, a_write_or_sync_that_failed_before_any_page_was_touched_l
   EXPECT_EQ(test_.pool().oldest_dirty(), ~Gsn{0});
 }
 
-// More often than there are areas of the tear guard.
+// More often than there are areas of the doublewrite buffer.
 TEST_F(PageWriterTest, a_full_disk_is_tried_again_until_there_is_room) {
   file_setup(test_.path("").c_str(), false, true, 32);
   Gsn first = increment(3);
   fault_add({.op = FaultOp::kWrite, .path_part = "rel7", .every = true, .error = ENOSPC});
-  for (int i = 0; i < 10; i++) EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_NO_SPACE);
+  for (int i = 0; i < 10; i++)
+    EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_NO_SPACE);
   EXPECT_EQ(tree_->frame_of(3)->dirty_since.load(), first);
   fault_clear();
   flush();
@@ -107,7 +112,7 @@ TEST_F(PageWriterTest, after_a_failed_write_or_sync_of_a_page_nothing_is_written
     LS_ASSERT_OK(tree.add_leaves(10));
     fault_add(rule);
     EXPECT_EQ(code(test.pool().flush(worker.ctx, ~Gsn{0}, false)), LS_IO_ERROR);
-    EXPECT_EQ(last_error().status, LS_IO_ERROR) << "or it has no text (capi/wall.hpp)";
+    EXPECT_EQ(last_error().status, LS_IO_ERROR) << "or it has no text (capi/api_call.hpp)";
     fault_clear();
     ls_error error;
     ASSERT_TRUE(test.pool().shared()->failure.noted(&error));
@@ -117,6 +122,7 @@ TEST_F(PageWriterTest, after_a_failed_write_or_sync_of_a_page_nothing_is_written
   }
 }
 
+// WRITE-2
 TEST_F(PageWriterTest, a_page_does_not_overtake_the_log) {
   test::StalledAppend stalled(test_.log(), 1);  // nothing behind it is hardened
   increment(3);
@@ -142,6 +148,7 @@ TEST_F(PageWriterTest, a_page_does_not_overtake_the_log) {
   EXPECT_EQ(frame->dirty_since.load(), 0u);
 }
 
+// FRAME-4
 TEST_F(PageWriterTest, a_freed_page_holds_the_log_back_until_its_last_image_is_written) {
   PageNo page_no = tree_->page_no_of(3);
   Gsn gsn = increment(3);
@@ -177,6 +184,7 @@ TEST_F(PageWriterTest, the_next_user_of_a_freed_page_takes_over_what_it_owes_the
   EXPECT_EQ(test_.pool().oldest_dirty(), ~Gsn{0});
 }
 
+// WRITE-3
 TEST_F(PageWriterTest, an_image_on_its_way_is_not_overtaken_by_the_next_user_of_its_page) {
   PageNo page_no = tree_->page_no_of(3);
   increment(3);
@@ -226,7 +234,8 @@ TEST_F(PageWriterTest, race_scan_vs_mark_dirty_waits_for_the_mark) {
 TEST_F(PageWriterTest, flush_writes_what_it_is_asked_for_and_nothing_else) {
   FileSlot *unlogged, *versions;
   test_.create_file("rel8");
-  LS_ASSERT_OK(test_.pool().open_file(worker_.ctx, {1, 99, 8, -1}, "rel8", LS_REL_TABLE, false, 0, ToyTree::format, &unlogged));
+  LS_ASSERT_OK(test_.pool().open_file(worker_.ctx, {1, 99, 8, -1}, "rel8", LS_REL_TABLE, false, 0,
+                                      ToyTree::format, &unlogged));
   LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 9, false, &versions, 0, LS_REL_VERSIONS));
   Gsn old_gsn = increment(3), new_gsn = increment(4);
   auto dirty = [](FileSlot *slot) { return slot->meta.load()->dirty_since.load() != 0; };
@@ -263,6 +272,28 @@ TEST_F(PageWriterTest, forgetting_a_file_waits_for_its_writes_and_drops_the_rest
   EXPECT_EQ(test_.pool().stats().writes, writes) << "copied before, but not written any more";
   EXPECT_EQ(test_.pool().oldest_dirty(), ~Gsn{0}) << "a dropped file does not hold the log";
 }
+
+#if LS_FAILPOINTS
+// WRITE-4
+// Page writer: writes its copy in place.  A worker changes the page, a checkpointer looks for the
+// oldest change.  Page writer: syncs.
+TEST_F(PageWriterTest, race_change_and_scan_vs_sync_keep_both_marks) {
+  const Gsn first = increment(3);
+  Gsn later = 0;
+  Frame *frame = tree_->frame_of(3);
+  const PageNo page_no = tree_->page_no_of(3);
+  test::OnceAt point(Failpoint::buffer_before_sync, [&] {
+    EXPECT_EQ(on_disk(page_no).value, 1u);
+    EXPECT_EQ(test_.pool().oldest_dirty(), first) << "written, but not durable";
+    later = increment(3);
+    EXPECT_EQ(test_.pool().oldest_dirty(), first);
+  });
+  flush();
+  EXPECT_TRUE(point.reached());
+  EXPECT_EQ(frame->dirty_since.load(), later);
+  EXPECT_EQ(test_.pool().oldest_dirty(), later);
+}
+#endif
 
 }  // namespace
 }  // namespace ls::buffer_test

@@ -1,7 +1,9 @@
-// pool_fixture.hpp - a pool with log, committer and page providers in private memory, and a toy tree of fixed shape on it.
+// pool_fixture.hpp - a pool with log, committer and page providers in private memory, and a toy
+// tree of fixed shape on it.
 //
-// Toy tree: meta page -> root directory -> kDirs directories -> kFan leaves each.  Leaf i holds its number, a value that only
-// grows, and bytes computed from both, so that a reader can tell any mixture.
+// Toy tree: meta page -> root directory -> kDirs directories -> kFan leaves each.  Leaf i holds its
+// number, a value that only grows, and bytes computed from both, so that a reader can tell any
+// mixture.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,11 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "buffer/page_allocator.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/page_provider.hpp"
 #include "buffer/pool.hpp"
 #include "buffer/recovery_pages.hpp"
-#include "buffer/space.hpp"
 #include "os/fault.hpp"
 #include "unit/os/temp_directory.hpp"
 #include "unit/wal/log_image.hpp"
@@ -71,10 +73,12 @@ inline Memory zeroed(size_t bytes) {
   return memory;
 }
 
-// One "run" of a store in a directory that outlives it: restart() forgets all memory, as a crash does.
+// One "run" of a store in a directory that outlives it: restart() forgets all memory, as a crash
+// does.
 class TestPool {
  public:
-  explicit TestPool(u32 frames, u32 max_files = 8, bool fsync = false) : frames_(frames), max_files_(max_files), fsync_(fsync) {
+  explicit TestPool(u32 frames, u32 max_files = 8, bool fsync = false)
+      : frames_(frames), max_files_(max_files), fsync_(fsync) {
     start(0, 0, 1);
   }
   ~TestPool() {
@@ -86,7 +90,8 @@ class TestPool {
   LogImage crash() {
     stop();
     LogImage image;
-    EXPECT_TRUE(ok(read_log(log_dir().c_str(), kSegmentBytes, 0, 0, image))) << last_error().message;
+    EXPECT_TRUE(ok(read_log(log_dir().c_str(), kSegmentBytes, 0, 0, image)))
+        << last_error().message;
     start(image.end, image.max_gsn, image.run + 1);
     return image;
   }
@@ -94,7 +99,7 @@ class TestPool {
   BufferPool &pool() { return *pool_; }
   Log log() { return Log::attach(log_memory_.get()); }
   std::string path(const std::string &name) const { return directory_ / name; }
-  std::string tear_guard() const { return directory_ / "tear_guard"; }
+  std::string doublewrite() const { return directory_ / "doublewrite"; }
 
   void start_providers(u32 count) {
     for (u32 i = 0; i < count; i++) {
@@ -136,7 +141,8 @@ class TestPool {
     config.bytes = u64{frames_} * kPageSize;
     config.max_files = max_files_;
     config.io_partitions = 4;
-    std::snprintf(config.tear_guard_path, sizeof config.tear_guard_path, "%s", tear_guard().c_str());
+    std::snprintf(config.doublewrite_path, sizeof config.doublewrite_path, "%s",
+                  doublewrite().c_str());
     pool_memory_ = zeroed(BufferPool::arena_bytes(config));
     BufferPool::create(pool_memory_.get(), config);
     pool_ = std::make_unique<BufferPool>(BufferPool::attach(pool_memory_.get(), log()));
@@ -194,7 +200,9 @@ struct ToyLeaf {
   u64 value;
   u64 fill[kWords];
 
-  static u64 word(u32 index, u64 value, u32 i) { return (u64{index} << 32 ^ value) * 0x9e3779b97f4a7c15ull + i; }
+  static u64 word(u32 index, u64 value, u32 i) {
+    return (u64{index} << 32 ^ value) * 0x9e3779b97f4a7c15ull + i;
+  }
   void set(u32 number, u64 v) {
     index = number;
     value = v;
@@ -237,12 +245,13 @@ inline Swip *toy_location(u8 *page, const u8 *target) {
   if (header->kind != PageKind::kInner) return nullptr;
   auto *dir = reinterpret_cast<ToyDir *>(page);
   u32 leaf = reinterpret_cast<const ToyLeaf *>(target)->index;
-  u32 dir_index = kind->kind == PageKind::kLeaf ? leaf / kFan : reinterpret_cast<const ToyDir *>(target)->index;
+  u32 dir_index =
+      kind->kind == PageKind::kLeaf ? leaf / kFan : reinterpret_cast<const ToyDir *>(target)->index;
   return swip_at(&dir->swips[dir->level == 2 ? dir_index : leaf % kFan]);
 }
 
-inline Step toy_latch_parent(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page, Frame **parent,
-                             Swip **swip) {
+inline Step toy_latch_parent(BufferPool &pool, FileSlot &file, Frame *child, const u8 *child_page,
+                             Frame **parent, Swip **swip) {
   Frame *frame = file.meta.load(std::memory_order_acquire);
   FileNo file_no = file.file_no.load(std::memory_order_acquire);
   for (u32 depth = 0; depth < 3; depth++) {
@@ -257,7 +266,8 @@ inline Step toy_latch_parent(BufferPool &pool, FileSlot &file, Frame *child, con
       continue;
     }
     if (!frame->latch.try_lock_exclusive()) return Step::kRestart;
-    if (frame->file_no.load(std::memory_order_relaxed) == file_no && location->is_swizzled() && location->frame() == child) {
+    if (frame->file_no.load(std::memory_order_relaxed) == file_no && location->is_swizzled() &&
+        location->frame() == child) {
       *parent = frame;
       *swip = location;
       return Step::kOk;
@@ -276,17 +286,18 @@ class ToyTree {
 
   static ls_rel_key key_of(u32 relation) { return {1, 2, relation, -1}; }
 
-  static Status open(TestPool &test, Ctx &ctx, u32 relation, bool logged, FileSlot **file, FileNo file_no = 0,
-                     ls_rel_kind kind = LS_REL_TABLE) {
+  static Status open(TestPool &test, Ctx &ctx, u32 relation, bool logged, FileSlot **file,
+                     FileNo file_no = 0, ls_rel_kind kind = LS_REL_TABLE) {
     std::string name = "rel" + std::to_string(relation);
     if (!std::filesystem::exists(test.path(name))) test.create_file(name);
-    return ctx.pool->open_file(ctx, key_of(relation), name.c_str(), kind, logged, file_no, format, file);
+    return ctx.pool->open_file(ctx, key_of(relation), name.c_str(), kind, logged, file_no, format,
+                               file);
   }
 
   // Meta page and all directories; not redone (tests flush once after building).
   static Status format(Ctx &ctx, FileSlot &file) {
     BufferPool &pool = *ctx.pool;
-    SpaceReservation space;
+    PageReservation space;
     LS_TRY(space.prepare(ctx, file, kDirs + 2));
     Frame *frames[kDirs + 2];
     for (u32 i = 0; i < kDirs + 2; i++) {
@@ -319,9 +330,9 @@ class ToyTree {
 
   // Leaf `index` for the first time.
   Status add_leaf(u32 index) {
-    SpaceReservation space;
+    PageReservation space;
     LS_TRY(space.prepare(ctx_, file_, 1));
-    if (file_.logged) LS_TRY(ctx_.log->reserve(kSpaceRecordBytes + 256, nullptr));
+    if (file_.logged) LS_TRY(ctx_.log->reserve(kAllocatorRecordBytes + 256, nullptr));
     for (;;) {
       OptimisticGuard meta, dir;
       Step step = descend_dir(index, meta, dir);
@@ -331,7 +342,8 @@ class ToyTree {
       u64 version;
       Frame *dir_frame = dir.release(&version), *frame;
       LS_TRY(pool_.new_frame(ctx_, file_, kInvalidPageNo, PageKind::kLeaf, &frame));
-      ExclusiveGuard meta_x = ExclusiveGuard::lock(pool_, file_.meta.load(std::memory_order_acquire));
+      ExclusiveGuard meta_x =
+          ExclusiveGuard::lock(pool_, file_.meta.load(std::memory_order_acquire));
       if (!lock_exclusive_at(dir_frame->latch, version)) {
         meta_x.reset_unchanged();
         pool_.free_frame(frame);
@@ -339,7 +351,7 @@ class ToyTree {
       }
       ExclusiveGuard dir_x = ExclusiveGuard::adopt(pool_, dir_frame);
       if (file_.logged) ctx_.log->start(RecordKind::kSystem);
-      pool_.name_frame(frame, space_take(ctx_, file_, meta_x));
+      pool_.name_frame(frame, allocate_page(ctx_, file_, meta_x));
       Gsn gsn = file_.logged ? ctx_.log->finish() : 0;
       reinterpret_cast<ToyLeaf *>(pool_.page(frame))->set(index, 0);
       reinterpret_cast<ToyDir *>(dir_x.page())->swips[index % kFan] = Swip::hot(frame).raw;
@@ -357,26 +369,27 @@ class ToyTree {
 
   // Its page number becomes free.
   Status remove_leaf(u32 index) {
-    if (file_.logged) LS_TRY(ctx_.log->reserve(kSpaceRecordBytes + 256, nullptr));
+    if (file_.logged) LS_TRY(ctx_.log->reserve(kAllocatorRecordBytes + 256, nullptr));
     for (;;) {
       OptimisticGuard meta, dir, leaf;
       Step step = descend_dir(index, meta, dir);
       if (step == Step::kOk) {
         auto *d = reinterpret_cast<ToyDir *>(const_cast<u8 *>(dir.page()));
-        step = pool_.follow(ctx_, dir, swip_at(&d->swips[index % kFan]), file_, leaf);
+        step = pool_.resolve(ctx_, dir, swip_at(&d->swips[index % kFan]), file_, leaf);
       }
       if (step == Step::kError) return make_status(last_error().status);
       if (step == Step::kRestart) continue;
       meta.reset();
       u64 dir_version, leaf_version;
       Frame *dir_frame = dir.release(&dir_version), *leaf_frame = leaf.release(&leaf_version);
-      ExclusiveGuard meta_x = ExclusiveGuard::lock(pool_, file_.meta.load(std::memory_order_acquire));
+      ExclusiveGuard meta_x =
+          ExclusiveGuard::lock(pool_, file_.meta.load(std::memory_order_acquire));
       if (!lock_exclusive_at(dir_frame->latch, dir_version)) continue;
       ExclusiveGuard dir_x = ExclusiveGuard::adopt(pool_, dir_frame);
       if (!lock_exclusive_at(leaf_frame->latch, leaf_version)) continue;
       ExclusiveGuard leaf_x = ExclusiveGuard::adopt(pool_, leaf_frame);
       if (file_.logged) ctx_.log->start(RecordKind::kSystem);
-      bool trunk = space_put(ctx_, file_, meta_x, leaf_x);
+      bool trunk = free_page(ctx_, file_, meta_x, leaf_x);
       Gsn gsn = file_.logged ? ctx_.log->finish() : 0;
       reinterpret_cast<ToyDir *>(dir_x.page())->swips[index % kFan] = 0;
       pool_.mark_dirty(dir_x.frame(), gsn);
@@ -400,7 +413,8 @@ class ToyTree {
       std::memcpy(copy, leaf.page(), kPageSize);
       if (!leaf.valid()) continue;
       auto *found = reinterpret_cast<ToyLeaf *>(copy);
-      if (found->index != index || !found->whole()) return fail(LS_CORRUPT, "leaf %u is a mixture", index);
+      if (found->index != index || !found->whole())
+        return fail(LS_CORRUPT, "leaf %u is a mixture", index);
       *value = found->value;
       return kOk;
     }
@@ -421,7 +435,8 @@ class ToyTree {
       Gsn gsn = 0;
       if (file_.logged) {
         ctx_.log->start(RecordKind::kSystem);
-        ctx_.log->op(file_.file_no, page->header.page_no, kToyOp, {reinterpret_cast<u8 *>(&value), sizeof value});
+        ctx_.log->op(file_.file_no, page->header.page_no, kToyOp,
+                     {reinterpret_cast<u8 *>(&value), sizeof value});
         gsn = ctx_.log->finish();
       }
       page->set(index, value);
@@ -433,15 +448,15 @@ class ToyTree {
   }
 
   Step descend_dir(u32 index, OptimisticGuard &meta, OptimisticGuard &dir) {
-    Step step = pool_.follow_meta(file_, meta);
+    Step step = pool_.resolve_meta(file_, meta);
     if (step != Step::kOk) return step;
     OptimisticGuard root;
     auto *m = reinterpret_cast<MetaPage *>(const_cast<u8 *>(meta.page()));
-    step = pool_.follow(ctx_, meta, swip_at(&m->root), file_, root);
+    step = pool_.resolve(ctx_, meta, swip_at(&m->root), file_, root);
     if (step != Step::kOk) return step;
     if (kOptimisticIsShared) meta.reset();
     auto *r = reinterpret_cast<ToyDir *>(const_cast<u8 *>(root.page()));
-    return pool_.follow(ctx_, root, swip_at(&r->swips[index / kFan]), file_, dir);
+    return pool_.resolve(ctx_, root, swip_at(&r->swips[index / kFan]), file_, dir);
   }
   Step descend(u32 index, OptimisticGuard &leaf) {
     OptimisticGuard meta, dir;
@@ -449,7 +464,7 @@ class ToyTree {
     if (step != Step::kOk) return step;
     meta.reset();
     auto *d = reinterpret_cast<ToyDir *>(const_cast<u8 *>(dir.page()));
-    return pool_.follow(ctx_, dir, swip_at(&d->swips[index % kFan]), file_, leaf);
+    return pool_.resolve(ctx_, dir, swip_at(&d->swips[index % kFan]), file_, leaf);
   }
 
   Frame *frame_of(u32 index) {

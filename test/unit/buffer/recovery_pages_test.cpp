@@ -63,7 +63,8 @@ TEST_F(RecoveryPagesTest, pages_absent_come_as_zeros_and_every_change_reaches_th
   frame->latch.unlock_exclusive();
   make_meta(1);
   for (u64 round = 0; round < 2; round++) {
-    for (PageNo p = 1; p <= kPages; p++) change(p * 7 % kPages + 1, round * 1000 + p * 7 % kPages + 1, round * 300 + p + 1);
+    for (PageNo p = 1; p <= kPages; p++)
+      change(p * 7 % kPages + 1, round * 1000 + p * 7 % kPages + 1, round * 300 + p + 1);
   }
   for (PageNo p = 1; p <= kPages; p += 50) {
     auto *leaf = reinterpret_cast<ToyLeaf *>(get(p, &frame));
@@ -115,7 +116,8 @@ TEST_F(RecoveryPagesTest, files_forgotten_on_the_way_are_left_out) {
 
 TEST_F(RecoveryPagesTest, a_damaged_page_is_known_as_one_and_not_kept) {
   test_.create_file("rel7");
-  std::ofstream(test_.path("rel7"), std::ios::binary) << std::string(kPageSize, '\0') << std::string(kPageSize, 'x');
+  std::ofstream(test_.path("rel7"), std::ios::binary)
+      << std::string(kPageSize, '\0') << std::string(kPageSize, 'x');
   LS_ASSERT_OK(ToyTree::open(test_, worker_.ctx, 7, true, &file_, 3));
   Frame *frame;
   LS_ASSERT_OK(pages_.get(*file_, 1, &frame));

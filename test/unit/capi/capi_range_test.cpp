@@ -1,10 +1,12 @@
-// Range locks through the wall: bounds, owners, statuses.
+// Range locks through the C API: bounds, owners, statuses.
 #include "unit/store/store_fixture.hpp"
 
 namespace ls::test {
 namespace {
 
-ls_bytes text(const char *s) { return {reinterpret_cast<const u8 *>(s), static_cast<u32>(std::strlen(s))}; }
+ls_bytes text(const char *s) {
+  return {reinterpret_cast<const u8 *>(s), static_cast<u32>(std::strlen(s))};
+}
 
 TEST(CapiRange, locks_waits_and_releases) {
   TempDirectory temp;
@@ -21,9 +23,12 @@ TEST(CapiRange, locks_waits_and_releases) {
   const ls_bytes end{nullptr, 0};
 
   LS_EXPECT_OK(ls_range_lock(a, &table, text(""), end, LS_RANGE_SHARED, of_a, &holder, &err));
-  LS_EXPECT_OK(ls_range_lock(b, &table, text("k"), text("p"), LS_RANGE_SHARED, of_b, &holder, &err));
-  LS_EXPECT_OK(ls_range_lock(b, &other, text("k"), text("p"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err));
-  EXPECT_EQ(ls_range_lock(b, &table, text("m"), text("n"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err), LS_LOCKED);
+  LS_EXPECT_OK(
+      ls_range_lock(b, &table, text("k"), text("p"), LS_RANGE_SHARED, of_b, &holder, &err));
+  LS_EXPECT_OK(
+      ls_range_lock(b, &other, text("k"), text("p"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err));
+  EXPECT_EQ(ls_range_lock(b, &table, text("m"), text("n"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err),
+            LS_LOCKED);
   EXPECT_EQ(holder.slot, 0u);
   EXPECT_EQ(holder.number, 7u);
 
@@ -37,14 +42,18 @@ TEST(CapiRange, locks_waits_and_releases) {
 
   ls_range_withdraw(b);
   EXPECT_EQ(ls_range_list(store.store(), info, 8), 3u);
-  EXPECT_EQ(ls_range_lock(b, &table, text("m"), text("n"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err), LS_LOCKED);
+  EXPECT_EQ(ls_range_lock(b, &table, text("m"), text("n"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err),
+            LS_LOCKED);
   ls_range_unlock_all(a, of_a);
-  LS_EXPECT_OK(ls_range_lock(b, &table, text("m"), text("n"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err));
+  LS_EXPECT_OK(
+      ls_range_lock(b, &table, text("m"), text("n"), LS_RANGE_EXCLUSIVE, of_b, &holder, &err));
   ls_range_unlock_all(a, of_b);
   EXPECT_EQ(ls_range_list(store.store(), info, 8), 0u) << "by whichever worker";
 
-  EXPECT_EQ(ls_range_lock(b, &table, text("m"), end, LS_RANGE_SHARED, {999, 1}, &holder, &err), LS_INVALID);
-  EXPECT_EQ(ls_range_lock(b, &table, text("m"), end, LS_RANGE_SHARED, {1, 0}, &holder, &err), LS_INVALID);
+  EXPECT_EQ(ls_range_lock(b, &table, text("m"), end, LS_RANGE_SHARED, {999, 1}, &holder, &err),
+            LS_INVALID);
+  EXPECT_EQ(ls_range_lock(b, &table, text("m"), end, LS_RANGE_SHARED, {1, 0}, &holder, &err),
+            LS_INVALID);
   ls_worker_detach(a);
   ls_worker_detach(b);
 }

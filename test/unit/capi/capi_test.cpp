@@ -1,4 +1,4 @@
-// The wall itself: errors, handles, and several processes on one arena.
+// The C API itself: errors, handles, and several processes on one arena.
 #include <sys/wait.h>
 
 #include <fstream>
@@ -15,7 +15,9 @@ constexpr u32 kTable = 16600;
 
 class CapiTest : public ::testing::Test {
  protected:
-  CapiTest() : directory_(temp_.path()), config_(small_config(temp_.path())) { directory_.create_file(kTable); }
+  CapiTest() : directory_(temp_.path()), config_(small_config(temp_.path())) {
+    directory_.create_file(kTable);
+  }
   std::string table_file() const { return temp_ / HostDirectory::relation_path(kTable); }
 
   TempDirectory temp_;
@@ -53,16 +55,21 @@ TEST_F(CapiTest, relations_that_cannot_be_are_refused) {
   ls_rel rel{};
   ls_rel_key key = relation_key(kTable);
   std::string path = HostDirectory::relation_path(kTable);
-  EXPECT_EQ(ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_VERSIONS, true, &rel, &err), LS_INVALID);
+  EXPECT_EQ(ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_VERSIONS, true, &rel, &err),
+            LS_INVALID);
   ls_rel_key own = key;
   own.tablespace = 0;
-  EXPECT_EQ(ls_rel_open(s.worker(), &own, path.c_str(), LS_REL_TABLE, true, &rel, &err), LS_INVALID);
-  EXPECT_EQ(ls_rel_open(s.worker(), &key, "base/5/does-not-exist", LS_REL_TABLE, true, &rel, &err), LS_NOT_FOUND);
+  EXPECT_EQ(ls_rel_open(s.worker(), &own, path.c_str(), LS_REL_TABLE, true, &rel, &err),
+            LS_INVALID);
+  EXPECT_EQ(ls_rel_open(s.worker(), &key, "base/5/does-not-exist", LS_REL_TABLE, true, &rel, &err),
+            LS_NOT_FOUND);
   std::string endless(300, 'x');
-  EXPECT_EQ(ls_rel_open(s.worker(), &key, endless.c_str(), LS_REL_TABLE, true, &rel, &err), LS_INVALID);
+  EXPECT_EQ(ls_rel_open(s.worker(), &key, endless.c_str(), LS_REL_TABLE, true, &rel, &err),
+            LS_INVALID);
   EXPECT_EQ(rel.slot, nullptr);
   std::ofstream(table_file(), std::ios::trunc) << std::string(8192, 'z');
-  EXPECT_EQ(ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_TABLE, true, &rel, &err), LS_CORRUPT);
+  EXPECT_EQ(ls_rel_open(s.worker(), &key, path.c_str(), LS_REL_TABLE, true, &rel, &err),
+            LS_CORRUPT);
   EXPECT_EQ(err.page_no, 0u);
   EXPECT_NE(std::strstr(err.path, "16600"), nullptr);
 }
@@ -108,14 +115,15 @@ TEST_F(CapiTest, statistics_count_what_happened) {
   u64 id = 0;
   for (int i = 0; i < 10; i++) id = insert_committed(s, s.open(kTable), std::string(500, 'a'));
   ASSERT_EQ(s.begin(), LS_OK);
-  ASSERT_EQ(s.update(s.open(kTable), id, [](const std::string &) { return std::string("b"); }), LS_OK);
+  ASSERT_EQ(s.update(s.open(kTable), id, [](const std::string &) { return std::string("b"); }),
+            LS_OK);
   s.commit();
   ls_store_stats(store.store(), &after);
   EXPECT_EQ(after.checkpoints, before.checkpoints);
   EXPECT_EQ(after.log_commits, before.log_commits + 11);
   EXPECT_GT(after.log_bytes, before.log_bytes + 10 * 500);
-  EXPECT_GT(after.log_rounds, before.log_rounds);
-  EXPECT_GT(after.log_hardened_gsn, before.log_hardened_gsn);
+  EXPECT_GT(after.log_flushes, before.log_flushes);
+  EXPECT_GT(after.log_durable_gsn, before.log_durable_gsn);
   EXPECT_EQ(after.log_position - before.log_position, after.log_bytes - before.log_bytes);
   EXPECT_EQ(after.frames_total, config_.buffer_pool_bytes / kPageSize);
   EXPECT_LT(after.frames_free, after.frames_total);
@@ -167,7 +175,8 @@ TEST_F(CapiTest, check_finds_a_row_that_makes_no_sense) {
   EXPECT_NE(std::strstr(err.message, "flags"), nullptr) << err.message;
 }
 
-// As a host runs it: one process reserves the arena and does nothing else, one has the engine's threads, others work.
+// As a host runs it: one process reserves the arena and does nothing else, one has the engine's
+// threads, others work.
 TEST_F(CapiTest, processes_work_on_one_arena) {
   constexpr u32 kBackends = 3, kRows = 60;
   auto *stop = static_cast<std::atomic<u32> *>(
@@ -194,7 +203,8 @@ TEST_F(CapiTest, processes_work_on_one_arena) {
       Host host(store.store(), 1000 * (b + 1));  // each backend hands out ids of its own
       Session s(store.store(), &host, b);
       ASSERT_EQ(s.attach_status(), LS_OK) << s.err.message;
-      for (u32 i = 0; i < kRows; i++) insert_committed(s, s.open(kTable), "backend " + std::to_string(b) + std::string(300, '-'));
+      for (u32 i = 0; i < kRows; i++)
+        insert_committed(s, s.open(kTable), "backend " + std::to_string(b) + std::string(300, '-'));
       ls_check_result result;
       EXPECT_EQ(ls_rel_check(s.worker(), s.open(kTable), &result, &s.err), LS_OK) << s.err.message;
     }));

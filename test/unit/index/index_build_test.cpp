@@ -14,7 +14,8 @@ class IndexBuildTest : public testing::Test {
     ls_index_build *build = nullptr;
     LS_ASSERT_OK(ls_index_build_open(s.worker(), s.index, fill_percent, &build, &err));
     for (const Entry &e : entries) {
-      LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry_of(e.key, e.row_id)), to_bytes(e.payload), &err));
+      LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry_of(e.key, e.row_id)),
+                                      to_bytes(e.payload), &err));
     }
     LS_ASSERT_OK(ls_index_build_finish(build, &err));
   }
@@ -24,8 +25,9 @@ class IndexBuildTest : public testing::Test {
     return entries;
   }
   static void sort(std::vector<Entry> *entries) {
-    std::sort(entries->begin(), entries->end(),
-              [](const Entry &a, const Entry &b) { return entry_of(a.key, a.row_id) < entry_of(b.key, b.row_id); });
+    std::sort(entries->begin(), entries->end(), [](const Entry &a, const Entry &b) {
+      return entry_of(a.key, a.row_id) < entry_of(b.key, b.row_id);
+    });
   }
   IndexStore store;
   ls_error err{};
@@ -60,7 +62,8 @@ TEST_F(IndexBuildTest, leaves_are_filled_as_asked) {
   EXPECT_LT(pages[0], 20000u * (sizeof(Slot) + 6) / kNodeSpace + 2);
 }
 
-// Keys with long common prefixes, prefixes that end in the middle of a leaf, the largest of all, payloads up to the limit.
+// Keys with long common prefixes, prefixes that end in the middle of a leaf, the largest of all,
+// payloads up to the limit.
 TEST_F(IndexBuildTest, keys_of_every_shape) {
   std::mt19937_64 random(7);
   std::vector<Entry> entries;
@@ -77,7 +80,8 @@ TEST_F(IndexBuildTest, keys_of_every_shape) {
   for (u32 i = 0; i < 200; i++) {
     std::string key(LS_MAX_KEY_BYTES, '\2');
     key.back() = static_cast<char>(i);
-    entries.push_back({key, i, std::string(i % 2 ? ls_index_max_payload(LS_MAX_KEY_BYTES) : 0, 'q')});
+    entries.push_back(
+        {key, i, std::string(i % 2 ? ls_index_max_payload(LS_MAX_KEY_BYTES) : 0, 'q')});
   }
   sort(&entries);
   for (u32 fill_percent : {10u, 70u, 100u}) {
@@ -89,9 +93,11 @@ TEST_F(IndexBuildTest, keys_of_every_shape) {
     // And it can be inserted into everywhere.
     LS_ASSERT_OK(s.begin());
     for (const Entry &e : entries) {
-      const std::string key = e.key.substr(0, e.key.size() - 1) + std::string(1, static_cast<char>(e.key.back() + 1)) + "z";
+      const std::string key = e.key.substr(0, e.key.size() - 1) +
+                              std::string(1, static_cast<char>(e.key.back() + 1)) + "z";
       if (key.size() > LS_MAX_KEY_BYTES) continue;
-      const ls_status status = s.add(key, e.row_id, std::string(ls_index_max_payload(static_cast<u32>(key.size())), 'n'));
+      const ls_status status = s.add(
+          key, e.row_id, std::string(ls_index_max_payload(static_cast<u32>(key.size())), 'n'));
       EXPECT_TRUE(status == LS_OK || status == LS_EXISTS) << to_text(status, s.err);
     }
     s.commit();
@@ -110,7 +116,8 @@ TEST_F(IndexBuildTest, what_is_not_ascending_is_refused) {
   LS_EXPECT_OK(ls_index_build_add(build, to_bytes(entry_of(number_key(5), 3)), {}, &err));
   LS_EXPECT_OK(ls_index_build_finish(build, &err));
   EXPECT_EQ(s.check(), 2u);
-  EXPECT_EQ(ls_index_build_open(s.worker(), s.index, 90, &build, &err), LS_INVALID) << "it is not empty";
+  EXPECT_EQ(ls_index_build_open(s.worker(), s.index, 90, &build, &err), LS_INVALID)
+      << "it is not empty";
   EXPECT_EQ(build, nullptr);
 }
 
@@ -118,7 +125,8 @@ TEST_F(IndexBuildTest, given_up_it_leaves_a_tree_that_is_whole) {
   IndexSession s(store, 0);
   ls_index_build *build = nullptr;
   LS_ASSERT_OK(ls_index_build_open(s.worker(), s.index, 90, &build, &err));
-  for (const Entry &e : numbers(5000)) LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry_of(e.key, e.row_id)), {}, &err));
+  for (const Entry &e : numbers(5000))
+    LS_ASSERT_OK(ls_index_build_add(build, to_bytes(entry_of(e.key, e.row_id)), {}, &err));
   ls_index_build_abandon(build);
   ls_check_result result{};
   LS_EXPECT_OK(ls_rel_check(s.worker(), s.index, &result, &err));

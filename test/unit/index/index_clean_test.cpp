@@ -1,4 +1,5 @@
-// Entries of rows that are gone for good: removed before a leaf is split, and by sweeping; all others stay.
+// Entries of rows that are gone for good: removed before a leaf is split, and by sweeping; all
+// others stay.
 #include <thread>
 
 #include "unit/index/index_fixture.hpp"
@@ -115,7 +116,8 @@ TEST_F(IndexCleanTest, entries_of_rows_that_came_and_went_under_a_reader_are_dea
   }
   LS_ASSERT_OK(s.begin());  // its end publishes what has ended
   s.commit();
-  // The cleaner takes ghosts and their versions away at the same time: a row met in the middle of that is left to the next sweep.
+  // The cleaner takes ghosts and their versions away at the same time: a row met in the middle of
+  // that is left to the next sweep.
   u64 entries = 0, removed = 0, all = 0;
   for (int i = 0; i < 2000 && all < 400; i++) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -194,7 +196,8 @@ TEST_F(IndexCleanTest, the_cleaner_sweeps_when_many_rows_are_gone) {
     if (i % 8 != 0) LS_ASSERT_OK(s.remove(s.table, ids[i]));
   }
   s.commit();
-  for (int i = 0; i < 4000 && s.check() > 1500; i++) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 4000 && s.check() > 1500; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::vector<Entry> expected;
   for (u64 i = 0; i < ids.size(); i += 8) expected.push_back({number_key(i), ids[i], ""});
   EXPECT_EQ(s.entries(), expected);
@@ -210,13 +213,14 @@ TEST_F(IndexCleanTest, entries_of_another_table_are_left_alone) {
   ls_rel_forget(store.store(), &key);
   u64 entries = 0, removed = 0;
   ls_index_position position{};
-  const ls_status status = ls_index_sweep(s.worker(), s.index, s.table, 100, &position, &entries, &removed, &err);
+  const ls_status status =
+      ls_index_sweep(s.worker(), s.index, s.table, 100, &position, &entries, &removed, &err);
   EXPECT_TRUE(status == LS_END || status == LS_NOT_FOUND);
   EXPECT_EQ(removed, 0u);
   EXPECT_EQ(s.check(), 300u);
 }
 
-// The same keys come and go, ten times: the index stays small although nobody sweeps it.
+// The same keys come and go, ten times: the index stays small although no cleaner sweeps it.
 TEST_F(IndexCleanTest, full_leaves_are_cleaned_before_they_are_split) {
   constexpr u64 kKeys = 2000;
   IndexSession s(store, 0);
@@ -234,7 +238,9 @@ TEST_F(IndexCleanTest, full_leaves_are_cleaned_before_they_are_split) {
   EXPECT_GT(store.stats().index_entries_removed, 6 * kKeys);
   const std::vector<Entry> entries = s.entries();
   for (u64 i = 0; i < kKeys; i++) {
-    EXPECT_NE(std::find(entries.begin(), entries.end(), Entry{number_key(i), ids[i], ""}), entries.end()) << i;
+    EXPECT_NE(std::find(entries.begin(), entries.end(), Entry{number_key(i), ids[i], ""}),
+              entries.end())
+        << i;
   }
 }
 

@@ -1,5 +1,5 @@
-// Scans in both directions, look-ups and sweeps among insertions and removals: what is always there is met exactly once, in
-// order, while leaves split and melt together underneath.
+// Scans in both directions, look-ups and sweeps among insertions and removals: what is always there
+// is met exactly once, in order, while leaves split and melt together underneath.
 #include <random>
 #include <thread>
 
@@ -18,7 +18,8 @@ class IndexConcurrentTest : public testing::Test {
   void fill() {
     IndexSession s(store, 0);
     LS_ASSERT_OK(s.begin());
-    for (u64 n = 0; n < kNumbers; n += kStable) LS_ASSERT_OK(s.add(number_key(n), n + 1, payload_of(n)));
+    for (u64 n = 0; n < kNumbers; n += kStable)
+      LS_ASSERT_OK(s.add(number_key(n), n + 1, payload_of(n)));
     s.commit();
   }
 
@@ -31,7 +32,8 @@ class IndexConcurrentTest : public testing::Test {
       for (bool add : {true, false}) {
         for (u64 i = 0; i < count; i += kStable) {
           const u64 n = (first + i) % kNumbers / kStable * kStable + own;
-          const ls_status status = add ? s.add(number_key(n), n + 1, payload_of(n)) : s.take_away(number_key(n), n + 1);
+          const ls_status status =
+              add ? s.add(number_key(n), n + 1, payload_of(n)) : s.take_away(number_key(n), n + 1);
           ASSERT_TRUE(status == LS_OK || status == LS_EXISTS) << to_text(status, s.err);
         }
       }
@@ -126,8 +128,8 @@ TEST_F(IndexConcurrentTest, scans_among_changes) {
   EXPECT_EQ(s.check(), s.entries().size());
 }
 
-// Who appends remembers where.  Others take away what lies behind, so that the leaf melts into another one, and its frame becomes that
-// of another page.
+// A session that appends remembers where.  Others take away what lies behind, so that the leaf
+// melts into another one, and its frame becomes that of another page.
 TEST_F(IndexConcurrentTest, appending_where_others_take_away) {
   constexpr u64 kAppended = 15'000, kApart = 1 << 20;
   std::atomic<u64> appended[2] = {0, 0};
@@ -167,13 +169,15 @@ TEST_F(IndexConcurrentTest, appending_where_others_take_away) {
   EXPECT_EQ(s.check(), 2 * kAppended / kStable);
   u64 at = 0;
   for (const Entry &e : s.entries()) {
-    const u64 n = at % (kAppended / kStable) * kStable, number = at / (kAppended / kStable) * kApart + n;
+    const u64 n = at % (kAppended / kStable) * kStable,
+              number = at / (kAppended / kStable) * kApart + n;
     ASSERT_EQ(e, (Entry{number_key(number), number + 1, payload_of(n)}));
     at++;
   }
 }
 
-// Rows come and go with their entries; others sweep and clean at the same time.  No entry of a row that is there is ever lost.
+// Rows come and go with their entries; others sweep and clean at the same time.  No entry of a row
+// that is there is ever lost.
 TEST_F(IndexConcurrentTest, sweeping_among_changes) {
   std::atomic<u32> working{3};
   std::vector<std::map<u64, u64>> rows(3);  // of each worker: row id to number
@@ -212,7 +216,8 @@ TEST_F(IndexConcurrentTest, sweeping_among_changes) {
     ls_index_position position{};
     while (working > 0) {
       u64 entries = 0, removed = 0;
-      const ls_status status = ls_index_sweep(s.worker(), s.index, s.table, 2, &position, &entries, &removed, &s.err);
+      const ls_status status =
+          ls_index_sweep(s.worker(), s.index, s.table, 2, &position, &entries, &removed, &s.err);
       ASSERT_TRUE(status == LS_OK || status == LS_END) << to_text(status, s.err);
       if (status == LS_END) position.len = 0;
       swept += removed;
@@ -224,9 +229,11 @@ TEST_F(IndexConcurrentTest, sweeping_among_changes) {
   std::set<std::string> entries;
   for (const Entry &e : s.entries()) entries.insert(entry_of(e.key, e.row_id));
   for (const auto &mine : rows) {
-    for (const auto &[id, n] : mine) EXPECT_TRUE(entries.contains(entry_of(number_key(n), id))) << "row " << id;
+    for (const auto &[id, n] : mine)
+      EXPECT_TRUE(entries.contains(entry_of(number_key(n), id))) << "row " << id;
   }
-  // The cleaner goes on by itself: entries of rows that are gone become fewer at any moment, and none comes.
+  // The cleaner goes on by itself: entries of rows that are gone become fewer at any moment, and
+  // none comes.
   const u64 checked = s.check();
   EXPECT_LE(checked, entries.size());
   EXPECT_GE(checked, s.entries().size());

@@ -1,4 +1,5 @@
-// index_fixture.hpp - a store with a table and an index on it, and sessions that work on both through engine.h.
+// index_fixture.hpp - a store with a table and an index on it, and sessions that work on both
+// through engine.h.
 #pragma once
 #include "unit/store/store_fixture.hpp"
 
@@ -6,8 +7,12 @@ namespace ls::test {
 
 inline constexpr u32 kTableRelation = 100, kIndexRelation = 200;
 
-inline ls_bytes to_bytes(const std::string &s) { return {reinterpret_cast<const u8 *>(s.data()), static_cast<u32>(s.size())}; }
-inline std::string to_string(ls_bytes b) { return std::string(reinterpret_cast<const char *>(b.data), b.len); }
+inline ls_bytes to_bytes(const std::string &s) {
+  return {reinterpret_cast<const u8 *>(s.data()), static_cast<u32>(s.size())};
+}
+inline std::string to_string(ls_bytes b) {
+  return std::string(reinterpret_cast<const char *>(b.data), b.len);
+}
 
 // Big endian behind a marker byte: order as of the numbers, no key a prefix of another.
 inline std::string number_key(u64 n) {
@@ -29,13 +34,15 @@ struct Entry {
   std::string payload;
   bool operator==(const Entry &) const = default;
   friend std::ostream &operator<<(std::ostream &out, const Entry &e) {
-    return out << testing::PrintToString(e.key) << "|" << e.row_id << " (" << e.payload.size() << " bytes)";
+    return out << testing::PrintToString(e.key) << "|" << e.row_id << " (" << e.payload.size()
+               << " bytes)";
   }
 };
 
 class IndexStore {
  public:
-  explicit IndexStore(const std::function<void(ls_config *)> &configure = {}) : host_directory_(directory_.path()) {
+  explicit IndexStore(const std::function<void(ls_config *)> &configure = {})
+      : host_directory_(directory_.path()) {
     config_ = small_config(directory_.path());
     if (configure) configure(&config_);
     host_directory_.create_file(kTableRelation);
@@ -81,7 +88,8 @@ class IndexScanner {
   IndexScanner &operator=(const IndexScanner &) = delete;
 
   void range(const std::string &from, const std::optional<std::string> &to, bool backward = false) {
-    LS_EXPECT_OK(ls_index_scan_range(scan_, to_bytes(from), to ? to_bytes(*to) : ls_bytes{nullptr, 0}, backward, &err));
+    LS_EXPECT_OK(ls_index_scan_range(scan_, to_bytes(from),
+                                     to ? to_bytes(*to) : ls_bytes{nullptr, 0}, backward, &err));
   }
   std::optional<Entry> next() {
     ls_index_entry e{};
@@ -100,9 +108,13 @@ class IndexScanner {
   }
   std::optional<Entry> middle(const std::string &from, const std::optional<std::string> &to) {
     ls_index_entry e{};
-    return returned(ls_index_scan_middle(scan_, to_bytes(from), to ? to_bytes(*to) : ls_bytes{nullptr, 0}, &e, &err), e);
+    return returned(ls_index_scan_middle(scan_, to_bytes(from),
+                                         to ? to_bytes(*to) : ls_bytes{nullptr, 0}, &e, &err),
+                    e);
   }
-  void seek(const std::string &position) { LS_EXPECT_OK(ls_index_scan_seek(scan_, to_bytes(position), &err)); }
+  void seek(const std::string &position) {
+    LS_EXPECT_OK(ls_index_scan_seek(scan_, to_bytes(position), &err));
+  }
   void mark() { ls_index_scan_mark(scan_); }
   // The entry confirmed; nothing inside: the end.
   using Confirmed = std::optional<std::optional<Entry>>;
@@ -133,7 +145,8 @@ class IndexScanner {
 
 class IndexSession : public Session {
  public:
-  IndexSession(IndexStore &store, u32 slot, bool logged = true) : Session(store.store(), &store.host(), slot) {
+  IndexSession(IndexStore &store, u32 slot, bool logged = true)
+      : Session(store.store(), &store.host(), slot) {
     table = open(kTableRelation, logged);
     index = open(kIndexRelation, logged, LS_REL_INDEX);
   }
@@ -141,9 +154,10 @@ class IndexSession : public Session {
   ls_status add(const std::string &key, u64 row_id, const std::string &payload = {}) {
     return ls_index_insert(worker(), index, table, to_bytes(key), row_id, to_bytes(payload), &err);
   }
-  ls_status add_unique(const std::string &key, u64 row_id, const std::vector<u64> &ignore, u64 *other) {
-    return ls_index_insert_unique(worker(), index, table, to_bytes(key), row_id, {nullptr, 0}, ignore.data(),
-                                  static_cast<u32>(ignore.size()), other, &err);
+  ls_status add_unique(const std::string &key, u64 row_id, const std::vector<u64> &ignore,
+                       u64 *other) {
+    return ls_index_insert_unique(worker(), index, table, to_bytes(key), row_id, {nullptr, 0},
+                                  ignore.data(), static_cast<u32>(ignore.size()), other, &err);
   }
   ls_status take_away(const std::string &key, u64 row_id) {
     return ls_index_remove(worker(), index, to_bytes(key), row_id, &err);

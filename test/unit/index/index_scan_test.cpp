@@ -34,7 +34,8 @@ class IndexScanTest : public testing::Test {
     switch (random() % 5) {
       case 0: return key.substr(0, 1 + random() % key.size());
       case 1: return entry_of(key, random() % 100);
-      case 2: return entry_of(key, random() % 100) + std::string(1200, 'x');  // longer than any entry
+      // longer than any entry
+      case 2: return entry_of(key, random() % 100) + std::string(1200, 'x');
       case 3: return random() % 2 ? std::string() : std::string("\2");
       default: return key;
     }
@@ -106,7 +107,8 @@ TEST_F(IndexScanTest, a_look_up_touches_one_leaf) {
     EXPECT_EQ(scan.rest().size(), 1u);
     look_ups++;
   }
-  // A leaf whose last entry is asked for knows by its fence that nothing follows.  Few are made again.
+  // When the last entry of a leaf is asked for the leaf's fence tells that nothing follows.  Few
+  // are made again.
   EXPECT_LT(store.stats().page_hits - before, look_ups * 11 / 10);
 }
 
@@ -123,7 +125,8 @@ TEST_F(IndexScanTest, turning_around_seeking_and_looking_ahead_at_random) {
     const std::vector<Entry> list = between(from, to);
     bool backward = random() % 2;
     scan.range(from, to, backward);
-    // The place between two entries of the list: at - 1 and at; on: the entry there was just returned.
+    // The place between two entries of the list: at - 1 and at; on: the entry there was just
+    // returned.
     long at = backward ? static_cast<long>(list.size()) : 0;
     bool on = false;
     for (int step = 0; step < 200; step++) {
@@ -159,12 +162,14 @@ TEST_F(IndexScanTest, turning_around_seeking_and_looking_ahead_at_random) {
       for (size_t i = 0; i < rows.size(); i++) {
         next = at + static_cast<long>(i + 1) * (backward ? -1 : 1);
         ASSERT_TRUE(next >= 0 && next < static_cast<long>(list.size()));
-        ASSERT_EQ(rows[i], list[static_cast<size_t>(next)].row_id) << "round " << round << " step " << step;
+        ASSERT_EQ(rows[i], list[static_cast<size_t>(next)].row_id)
+            << "round " << round << " step " << step;
       }
       if (rows.empty() || random() % 3 == 0) continue;
       const u32 over = 1 + random() % rows.size();
       at += static_cast<long>(over) * (backward ? -1 : 1);
-      ASSERT_EQ(scan.skip(over), list[static_cast<size_t>(at)]) << "round " << round << " step " << step;
+      ASSERT_EQ(scan.skip(over), list[static_cast<size_t>(at)])
+          << "round " << round << " step " << step;
       skipped += over;
     }
   }
@@ -181,7 +186,8 @@ TEST_F(IndexScanTest, what_is_removed_behind_its_back) {
     if (backward) std::reverse(list.begin(), list.end());
     size_t seen = 0;
     for (; seen < list.size() / 3; seen++) ASSERT_EQ(scan.next(), list[seen]);
-    // All but every hundredth of the rest, and everything passed: leaves melt together under the scan.
+    // All but every hundredth of the rest, and everything passed: leaves melt together under the
+    // scan.
     for (size_t i = 0; i < list.size(); i++) {
       if (i < seen || i % 100 != 0) LS_ASSERT_OK(s.take_away(list[i].key, list[i].row_id));
     }
@@ -253,7 +259,8 @@ TEST_F(IndexScanTest, what_has_changed_is_not_confirmed) {
   const auto sought = scan.next();
   ASSERT_TRUE(sought);
   scan.mark();
-  EXPECT_EQ(scan.confirm(), IndexScanner::Confirmed(sought)) << "a place that was sought is a new beginning";
+  EXPECT_EQ(scan.confirm(), IndexScanner::Confirmed(sought))
+      << "a place that was sought is a new beginning";
 }
 
 TEST_F(IndexScanTest, an_empty_index) {

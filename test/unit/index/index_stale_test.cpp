@@ -1,4 +1,5 @@
-// Entries with a key that their row has no more: the mark of the index, and removal while the row may get the key again.
+// Entries with a key that their row has no more: the mark of the index, and removal while the row
+// may get the key again.
 #include <atomic>
 #include <thread>
 
@@ -14,7 +15,8 @@ class IndexStaleTest : public testing::Test {
   }
   bool remove(IndexSession &s, const std::string &key, u64 row_id, const ls_index_seen &seen) {
     bool removed = false;
-    LS_EXPECT_OK(ls_index_remove_seen(s.worker(), s.index, to_bytes(key), row_id, &seen, &removed, &err));
+    LS_EXPECT_OK(
+        ls_index_remove_seen(s.worker(), s.index, to_bytes(key), row_id, &seen, &removed, &err));
     return removed;
   }
   IndexStore store;
@@ -66,8 +68,9 @@ TEST_F(IndexStaleTest, what_was_seen_is_removed_only_if_nothing_has_changed) {
   s.commit();
 }
 
-// A row gets its key first and its entry then (S1), and loses the key again, while others remove the entry when they find that
-// the row has lost it: it is there whenever the row has the key and the insertion is over.
+// A row gets its key first and its entry then (STALE-1), and loses the key again, while others
+// remove the entry when they find that the row has lost it: it is there whenever the row has the
+// key and the insertion is over.
 TEST_F(IndexStaleTest, an_entry_that_is_inserted_again_stays) {
   constexpr u32 kRounds = 20000, kRow = 7;
   std::atomic<bool> has_key{false}, over{false};
@@ -85,8 +88,11 @@ TEST_F(IndexStaleTest, an_entry_that_is_inserted_again_stays) {
     while (!over.load(std::memory_order_relaxed)) {
       ls_index_seen seen{};
       bool removed = false;
-      if (ls_index_look(s.worker(), s.index, to_bytes(key), kRow, &seen, &e) != LS_OK || has_key.load(std::memory_order_acquire)) continue;
-      EXPECT_EQ(ls_index_remove_seen(s.worker(), s.index, to_bytes(key), kRow, &seen, &removed, &e), LS_OK);
+      if (ls_index_look(s.worker(), s.index, to_bytes(key), kRow, &seen, &e) != LS_OK ||
+          has_key.load(std::memory_order_acquire))
+        continue;
+      EXPECT_EQ(ls_index_remove_seen(s.worker(), s.index, to_bytes(key), kRow, &seen, &removed, &e),
+                LS_OK);
       removals += removed;
     }
   };

@@ -3,6 +3,7 @@
 #include <random>
 #include <thread>
 
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/index/index_fixture.hpp"
 
 namespace ls::test {
@@ -45,12 +46,14 @@ TEST_F(IndexUniqueTest, one_wins_each_key) {
   IndexSession s(store, 0);
   const std::vector<Entry> entries = s.entries();
   ASSERT_EQ(entries.size(), kKeys);
-  for (u64 i = 0; i < kKeys; i++) EXPECT_EQ(entries[i], (Entry{number_key(i), winner[i].load(), ""}));
+  for (u64 i = 0; i < kKeys; i++)
+    EXPECT_EQ(entries[i], (Entry{number_key(i), winner[i].load(), ""}));
   EXPECT_EQ(s.check(), kKeys);
 }
 
-// Each round: one key with so many entries that do not count that they fill several leaves; all want to insert it at once, each
-// into another leaf.
+// Each round: one key with so many entries that do not count that they fill several leaves; all
+// want to insert it at once, each into another leaf.
+// UNIQ-1
 TEST_F(IndexUniqueTest, one_wins_a_key_that_spans_leaves) {
   constexpr u64 kRounds = 60, kDead = 1200, kGap = 1000;
   std::vector<u64> ignore;
@@ -72,7 +75,8 @@ TEST_F(IndexUniqueTest, one_wins_a_key_that_spans_leaves) {
       std::mt19937_64 random(t);
       ASSERT_EQ(s.begin(), LS_OK);
       for (u64 round = 0; round < kRounds; round++) {
-        const u64 row_id = (t * kDead / kThreads + random() % (kDead / kThreads)) * kGap + 1 + random() % (kGap - 1);
+        const u64 row_id = (t * kDead / kThreads + random() % (kDead / kThreads)) * kGap + 1 +
+                           random() % (kGap - 1);
         u64 other = 0;
         start.arrive_and_wait();
         const ls_status status = s.add_unique(number_key(round), row_id, ignore, &other);
@@ -83,7 +87,8 @@ TEST_F(IndexUniqueTest, one_wins_a_key_that_spans_leaves) {
     });
   }
   for (std::thread &t : threads) t.join();
-  for (u64 round = 0; round < kRounds; round++) EXPECT_EQ(winners[round].load(), 1u) << "round " << round;
+  for (u64 round = 0; round < kRounds; round++)
+    EXPECT_EQ(winners[round].load(), 1u) << "round " << round;
   IndexSession s(store, 0);
   EXPECT_EQ(s.check(), kRounds * (kDead + 1));
 }
@@ -114,6 +119,33 @@ TEST_F(IndexUniqueTest, an_equal_key_in_another_leaf_is_found) {
   s.commit();
   EXPECT_EQ(s.check(), kEntries + 3);
 }
+
+#if LS_FAILPOINTS
+// UNIQ-1
+// First: reads all leaves of the key, and no entry counts.  Second: inserts the key into the last
+// of them.  First: latches the first of them.
+TEST_F(IndexUniqueTest, race_of_two_that_meet_no_equal_key_has_one_winner) {
+  constexpr u64 kDead = 1200, kGap = 1000, kLast = kDead * kGap + 1;
+  IndexSession a(store, 0), b(store, 1);
+  std::vector<u64> ignore;
+  LS_ASSERT_OK(a.begin());
+  for (u64 i = 1; i <= kDead; i++) {
+    ignore.push_back(i * kGap);
+    LS_ASSERT_OK(a.add(number_key(7), i * kGap));
+  }
+  LS_ASSERT_OK(b.begin());
+  u64 other = 0, none = 0;
+  OnceAt point(Failpoint::index_before_insert, [&] {
+    LS_EXPECT_OK(b.add_unique(number_key(7), kLast, ignore, &none));
+  });
+  EXPECT_EQ(a.add_unique(number_key(7), 1, ignore, &other), LS_EXISTS);
+  EXPECT_TRUE(point.reached());
+  EXPECT_EQ(other, kLast);
+  a.commit();
+  b.commit();
+  EXPECT_EQ(a.check(), kDead + 1);
+}
+#endif
 
 }  // namespace
 }  // namespace ls::test

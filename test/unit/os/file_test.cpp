@@ -195,7 +195,8 @@ TEST_P(FileTest, threads_share_the_cache) {
     ASSERT_TRUE(ok(file_extend(make(i + 1, names[i].c_str()), 1)));
   }
   for (FileNo i = 0; i < 16; i++) {
-    ASSERT_TRUE(ok(file_write_page({i + 1, names[i].c_str()}, 0, page_of(static_cast<u8>(i + 1)).bytes)));
+    ASSERT_TRUE(
+        ok(file_write_page({i + 1, names[i].c_str()}, 0, page_of(static_cast<u8>(i + 1)).bytes)));
   }
   std::vector<std::thread> threads;
   for (u32 t = 0; t < 3; t++) {
@@ -221,7 +222,8 @@ TEST_P(FileTest, a_child_process_begins_with_an_empty_cache) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     Page page;
-    bool good = fd_cache_size() == 0 && ok(file_read_page(file, 0, page.bytes)) && page.bytes[0] == 3;
+    bool good =
+        fd_cache_size() == 0 && ok(file_read_page(file, 0, page.bytes)) && page.bytes[0] == 3;
     _exit(good ? 0 : 1);
   }
   int status;
@@ -307,7 +309,10 @@ TEST_P(FileTest, a_torn_write_leaves_its_first_bytes) {
   ASSERT_TRUE(ok(file_extend(file, 1)));
   ASSERT_TRUE(ok(file_write_page(file, 0, page_of(1).bytes)));
   bool crashed = false;
-  fault_add({.op = FaultOp::kWrite, .path_part = "a", .outcome = FaultOutcome::kCrash, .first_bytes = 1000,
+  fault_add({.op = FaultOp::kWrite,
+             .path_part = "a",
+             .outcome = FaultOutcome::kCrash,
+             .first_bytes = 1000,
              .on_crash = [&] { crashed = true; }});
   EXPECT_EQ(code(file_write_page(file, 0, page_of(2).bytes)), LS_IO_ERROR);
   EXPECT_TRUE(crashed);
@@ -317,7 +322,10 @@ TEST_P(FileTest, a_torn_write_leaves_its_first_bytes) {
   ASSERT_TRUE(ok(file_read_page(file, 0, page.bytes)));
   EXPECT_EQ(page.bytes[999], 2);
   EXPECT_EQ(page.bytes[1000], 1);
-  fault_add({.op = FaultOp::kWrite, .path_part = "a", .outcome = FaultOutcome::kSucceed, .first_bytes = 10});
+  fault_add({.op = FaultOp::kWrite,
+             .path_part = "a",
+             .outcome = FaultOutcome::kSucceed,
+             .first_bytes = 10});
   EXPECT_TRUE(ok(file_write_page(file, 0, page_of(3).bytes))) << "a lost write says nothing";
   ASSERT_TRUE(ok(file_read_page(file, 0, page.bytes)));
   EXPECT_EQ(page.bytes[9], 3);
@@ -326,13 +334,16 @@ TEST_P(FileTest, a_torn_write_leaves_its_first_bytes) {
 
 class PlainFileTest : public testing::Test {
  protected:
-  PlainFileTest() { file_setup(".", false, true, 256); }  // another test may have turned syncing off
+  // another test may have turned syncing off
+  PlainFileTest() { file_setup(".", false, true, 256); }
   ~PlainFileTest() override { fault_clear(); }
   std::string contents(const std::string &name) {
     std::ifstream in(directory_ / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  static std::span<const u8> bytes(const std::string &s) { return {reinterpret_cast<const u8 *>(s.data()), s.size()}; }
+  static std::span<const u8> bytes(const std::string &s) {
+    return {reinterpret_cast<const u8 *>(s.data()), s.size()};
+  }
   test::TempDirectory directory_;
 };
 
@@ -365,7 +376,8 @@ TEST_F(PlainFileTest, atomic_write_keeps_the_old_contents_when_it_fails) {
   ASSERT_TRUE(ok(file_write_atomically(path.c_str(), bytes("first"))));
   EXPECT_EQ(contents("control"), "first");
   for (FaultOp op : {FaultOp::kOpen, FaultOp::kWrite, FaultOp::kSync, FaultOp::kRename}) {
-    fault_add({.op = op, .path_part = "control", .outcome = FaultOutcome::kCrash, .first_bytes = 3});
+    fault_add(
+        {.op = op, .path_part = "control", .outcome = FaultOutcome::kCrash, .first_bytes = 3});
     EXPECT_EQ(code(file_write_atomically(path.c_str(), bytes("second"))), LS_IO_ERROR);
     fault_clear();
     EXPECT_EQ(contents("control"), "first") << "operation " << static_cast<int>(op);
@@ -378,7 +390,9 @@ TEST_F(PlainFileTest, atomic_write_keeps_the_old_contents_when_it_fails) {
 TEST_F(PlainFileTest, directories_are_listed_and_files_removed) {
   for (const char *name : {"a", "b", "c"}) std::ofstream(directory_ / name).flush();
   std::set<std::string> names;
-  auto collect = [](void *arg, const char *name) { return static_cast<std::set<std::string> *>(arg)->insert(name).second; };
+  auto collect = [](void *arg, const char *name) {
+    return static_cast<std::set<std::string> *>(arg)->insert(name).second;
+  };
   ASSERT_TRUE(ok(directory_list(directory_.path().c_str(), collect, &names)));
   EXPECT_EQ(names, (std::set<std::string>{"a", "b", "c"}));
   EXPECT_TRUE(ok(file_unlink((directory_ / "a").c_str())));

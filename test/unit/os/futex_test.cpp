@@ -48,7 +48,8 @@ TEST(Futex, wake_ends_the_wait) {
 
 void do_nothing(int) {}
 
-// How often the handler may run before the wait has begun is unknown, so signals are sent until the result is there.
+// How often the handler may run before the wait has begun is unknown, so signals are sent until the
+// result is there.
 template <class Wait>
 bool result_under_signals(Wait wait) {
   struct sigaction action {}, before {};
@@ -81,8 +82,10 @@ TEST(Futex, signals_end_an_interruptible_wait) {
   EXPECT_TRUE(result_under_signals([&] { return futex_wait_interruptible(&word, 0, 60'000'000); }));
 }
 
+using Mutex = FutexMutex<LockRank::kInnermost>;
+
 TEST(FutexMutex, excludes_threads) {
-  FutexMutex mutex;
+  Mutex mutex;
   u64 counter = 0;  // plain: a race is ThreadSanitizer's to find
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; t++) {
@@ -104,7 +107,8 @@ TEST(FutexMutex, wakes_who_sleeps) {
   std::atomic<u32> word{0};
   futex_lock(word);
   std::thread waiter([&] {
-    FutexGuard guard(word);
+    futex_lock(word);
+    futex_unlock(word);
   });
   while (word.load() != 2) usleep(100);  // "held and contended": the waiter sleeps or is about to
   futex_unlock(word);
@@ -114,15 +118,16 @@ TEST(FutexMutex, wakes_who_sleeps) {
 
 TEST(FutexMutex, works_across_processes) {
   struct Shared {
-    std::atomic<u32> mutex;
+    Mutex mutex;
     u64 counter;
   };
-  void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   Shared *shared = static_cast<Shared *>(memory);
   auto work = [shared] {
     for (int i = 0; i < 20000; i++) {
-      FutexGuard guard(shared->mutex);
+      std::lock_guard guard(shared->mutex);
       shared->counter++;
     }
   };
@@ -170,9 +175,11 @@ TEST(Thread, is_named_and_blocks_all_signals) {
   })));
   thread.join();
   EXPECT_STREQ(name, "ls test thread ");
-  for (int s : {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGHUP, SIGCHLD}) EXPECT_EQ(sigismember(&inside, s), 1) << s;
+  for (int s : {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGHUP, SIGCHLD})
+    EXPECT_EQ(sigismember(&inside, s), 1) << s;
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
-  for (int s : {SIGINT, SIGTERM, SIGQUIT}) EXPECT_EQ(sigismember(&after, s), sigismember(&before, s)) << s;
+  for (int s : {SIGINT, SIGTERM, SIGQUIT})
+    EXPECT_EQ(sigismember(&after, s), sigismember(&before, s)) << s;
 }
 
 }  // namespace

@@ -54,17 +54,20 @@ class PageReadsTest : public ::testing::Test {
 };
 
 TEST_F(PageReadsTest, each_buffer_gets_its_page_whatever_lies_between) {
-  const std::vector<PageNo> pages{30, 3, 4, 5, 8, 13, 19, 0, 39};   // gaps of two, four and five pages; out of order
+  // gaps of two, four and five pages; out of order
+  const std::vector<PageNo> pages{30, 3, 4, 5, 8, 13, 19, 0, 39};
   for (auto &[tag, whole] : read(pages)) {
     EXPECT_TRUE(whole) << "page " << pages[tag];
     EXPECT_TRUE(holds(tag, pages[tag])) << "page " << pages[tag];
   }
-  for (u32 tag = static_cast<u32>(pages.size()); tag < 64; tag++) EXPECT_EQ(*buffer(tag), 0) << "a buffer that nobody gave";
+  for (u32 tag = static_cast<u32>(pages.size()); tag < 64; tag++)
+    EXPECT_EQ(*buffer(tag), 0) << "a buffer that nobody gave";
 }
 
 TEST_F(PageReadsTest, what_lies_behind_the_end_is_not_whole) {
   const std::vector<PageNo> pages{38, 39, 40, 43, 1000};
-  for (auto &[tag, whole] : read(pages)) EXPECT_EQ(whole, pages[tag] < kPages) << "page " << pages[tag];
+  for (auto &[tag, whole] : read(pages))
+    EXPECT_EQ(whole, pages[tag] < kPages) << "page " << pages[tag];
 }
 
 TEST_F(PageReadsTest, a_process_has_a_bounded_number_of_rings) {

@@ -10,7 +10,8 @@ namespace ls::test {
 
 class TempDirectory {
  public:
-  explicit TempDirectory(const std::filesystem::path &parent = std::filesystem::temp_directory_path()) {
+  explicit TempDirectory(
+      const std::filesystem::path &parent = std::filesystem::temp_directory_path()) {
     std::string pattern = (parent / "leanstore.XXXXXX").string();
     if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;

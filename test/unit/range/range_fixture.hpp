@@ -12,7 +12,9 @@
 
 namespace ls::test {
 
-inline std::span<const u8> bytes_of_text(std::string_view s) { return {reinterpret_cast<const u8 *>(s.data()), s.size()}; }
+inline std::span<const u8> bytes_of_text(std::string_view s) {
+  return {reinterpret_cast<const u8 *>(s.data()), s.size()};
+}
 
 class RangeArena {
  public:
@@ -38,11 +40,15 @@ class RangeArena {
     for (const ls_range_info &info : list()) n += info.granted;
     return n;
   }
-  // Cells in use, after everybody has left, but for landmarks that slots have kept: everything that was retired can be had again.
+  // Cells in use, after all workers have left, but for index nodes that slots have kept: everything
+  // that was retired can be had again.
   u64 cells_in_use() {
     u64 live = shared_->memory.handed_out.load();
     auto *cells = shared_->memory.cells;
-    auto link = [&](u64 n) { return reinterpret_cast<RangeCell<HardwareAtomics> *>(cells + n * kRangeCellBytes)->link.load(); };
+    auto link = [&](u64 n) {
+      return reinterpret_cast<RangeCell<HardwareAtomics> *>(cells + n * kRangeCellBytes)
+          ->link.load();
+    };
     for (u32 i = 0; i <= slots_; i++) {
       live -= shared_->memory.slots[i].free_count;
       for (const auto &bin : shared_->memory.slots[i].bins) live -= bin.count;
@@ -57,9 +63,12 @@ class RangeArena {
 
  private:
   u64 cells_of_tower(u64 number) {
-    auto *node = reinterpret_cast<RangeNode<HardwareAtomics> *>(shared_->memory.cells + number * kRangeCellBytes);
+    auto *node = reinterpret_cast<RangeNode<HardwareAtomics> *>(shared_->memory.cells +
+                                                                number * kRangeCellBytes);
     u64 cells = 1;
-    for (u64 more = node->tower->next.load(); more; more = reinterpret_cast<RangeCover<HardwareAtomics> *>(more)->next.load()) cells++;
+    for (u64 more = node->tower->next.load(); more;
+         more = reinterpret_cast<RangeSpan<HardwareAtomics> *>(more)->next.load())
+      cells++;
     return cells;
   }
 
@@ -72,16 +81,29 @@ class RangeArena {
 // A worker that locks for transactions of its own, or for another's.
 class RangeWorker {
  public:
-  RangeWorker(RangeArena &arena, u32 slot) : slot_(slot), locks_(arena.shared(), slot), owner_{slot, 1} {}
+  RangeWorker(RangeArena &arena, u32 slot)
+      : slot_(slot), locks_(arena.shared(), slot), owner_{slot, 1} {}
 
   // to "$": no upper bound.
-  ls_status lock(std::string_view from, std::string_view to, RangeMode mode, u32 tree = 1) { return lock_for(owner_, from, to, mode, tree); }
-  ls_status lock_for(RangeOwner owner, std::string_view from, std::string_view to, RangeMode mode, u32 tree = 1) {
-    RangeRequest r{.tree = {1, tree}, .from = bytes_of_text(from), .to = bytes_of_text(to), .to_end = to == "$", .mode = mode, .owner = owner};
+  ls_status lock(std::string_view from, std::string_view to, RangeMode mode, u32 tree = 1) {
+    return lock_for(owner_, from, to, mode, tree);
+  }
+  ls_status lock_for(RangeOwner owner, std::string_view from, std::string_view to, RangeMode mode,
+                     u32 tree = 1) {
+    RangeRequest r{.tree = {1, tree},
+                   .from = bytes_of_text(from),
+                   .to = bytes_of_text(to),
+                   .to_end = to == "$",
+                   .mode = mode,
+                   .owner = owner};
     return code(locks_.lock(r, &holder));
   }
-  ls_status shared(std::string_view from, std::string_view to) { return lock(from, to, kRangeShared); }
-  ls_status exclusive(std::string_view from, std::string_view to) { return lock(from, to, kRangeExclusive); }
+  ls_status shared(std::string_view from, std::string_view to) {
+    return lock(from, to, kRangeShared);
+  }
+  ls_status exclusive(std::string_view from, std::string_view to) {
+    return lock(from, to, kRangeExclusive);
+  }
   void withdraw() { locks_.withdraw(); }
   // The next transaction is another owner.
   void end() {

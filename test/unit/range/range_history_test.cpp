@@ -1,7 +1,9 @@
-// Many threads; every call is noted with the times of its beginning and end on one clock, and the history is checked afterwards:
+// Many threads; every call is noted with the times of its beginning and end on one clock, and the
+// history is checked afterwards:
 //   - no two conflicting ranges were held at the same time
-//   - first come, first served: of two conflicting requests where the first had been told to wait before the second was made, the
-//     second was not granted as long as the first was neither granted nor given up (but for who holds what the first waits for)
+//   - first come, first served: of two conflicting requests where the first had been told to wait
+//     before the second was made, the second was not granted as long as the first was neither
+//     granted nor given up (but for an owner that holds what the first waits for)
 //   - everything is released: the list is empty at the end, and all cells can be had again
 #include <atomic>
 #include <random>
@@ -14,7 +16,8 @@ namespace ls::test {
 namespace {
 
 constexpr u64 kNever = ~u64{0};
-constexpr i64 kPatienceUs = 2000;   // how long a turn waits for the holder's end: there are deadlocks
+// how long a turn waits for the holder's end: there are deadlocks
+constexpr i64 kPatienceUs = 2000;
 
 struct Entry {
   u32 thread = 0, transaction = 0;
@@ -28,7 +31,8 @@ struct Entry {
 };
 
 bool conflict(const Entry &a, const Entry &b) {
-  return a.thread != b.thread && (a.mode == kRangeExclusive || b.mode == kRangeExclusive) && a.from < b.to && b.from < a.to;
+  return a.thread != b.thread && (a.mode == kRangeExclusive || b.mode == kRangeExclusive) &&
+         a.from < b.to && b.from < a.to;
 }
 
 std::string key_of(u32 n, u32 pad) {
@@ -49,7 +53,8 @@ struct Plan {
 
 class History {
  public:
-  explicit History(const Plan &plan) : plan_(plan), arena_(plan.threads, plan.bytes), seed_(std::random_device{}()) {
+  explicit History(const Plan &plan)
+      : plan_(plan), arena_(plan.threads, plan.bytes), seed_(std::random_device{}()) {
     std::printf("seed %u\n", seed_);
   }
 
@@ -88,14 +93,15 @@ class History {
         if (random() % 8 == 0) std::this_thread::yield();
       }
       u64 end = now();
-      for (size_t e = first; e < history.size(); e++) history[e].ending = std::min(history[e].ending, end);
+      for (size_t e = first; e < history.size(); e++)
+        history[e].ending = std::min(history[e].ending, end);
       worker.end();
       transaction_[t].store(worker.owner().number);
       futex_wake_all(&transaction_[t]);
     }
   }
 
-  // Ask until granted, or a while in vain: who waits for each other gives up.
+  // Ask until granted, or a while in vain: workers that wait for each other give up.
   bool ask(RangeWorker &worker, Entry &e, u32 patience) {
     const std::string from = key_of(e.from, plan_.pad), to = key_of(e.to, plan_.pad);
     e.asked = now();
@@ -122,7 +128,8 @@ class History {
   void check() {
     std::vector<Entry> all;
     for (auto &h : histories_) all.insert(all.end(), h.begin(), h.end());
-    std::sort(all.begin(), all.end(), [](const Entry &a, const Entry &b) { return a.asked < b.asked; });
+    std::sort(all.begin(), all.end(),
+              [](const Entry &a, const Entry &b) { return a.asked < b.asked; });
     u64 granted = 0, waited = 0, passed = 0;
     for (size_t i = 0; i < all.size(); i++) {
       const Entry &a = all[i];
@@ -132,7 +139,8 @@ class History {
         const Entry &b = all[j];
         if (!conflict(a, b)) continue;
         // Held for sure from `granted` to `ending`.
-        ASSERT_FALSE(a.granted != kNever && b.granted != kNever && a.granted < b.ending && b.granted < a.ending)
+        ASSERT_FALSE(a.granted != kNever && b.granted != kNever && a.granted < b.ending &&
+                     b.granted < a.ending)
             << "both held: " << text(a) << " and " << text(b);
         // a was in the queue before b was made, and b was granted for sure before a was.
         if (a.queued < b.asked && b.granted < std::min(a.granting, a.ending)) {
@@ -141,8 +149,9 @@ class History {
         }
       }
     }
-    std::printf("%zu requests, %llu granted, %llu waited, %llu passed who waited for them\n", all.size(), (unsigned long long)granted,
-                (unsigned long long)waited, (unsigned long long)passed);
+    std::printf("%zu requests, %llu granted, %llu waited, %llu passed who waited for them\n",
+                all.size(), (unsigned long long)granted, (unsigned long long)waited,
+                (unsigned long long)passed);
     EXPECT_GT(granted, plan_.transactions);
     EXPECT_EQ(arena_.list().size(), 0u);
     EXPECT_EQ(arena_.cells_in_use(), 0u) << "lost cells";
@@ -151,7 +160,8 @@ class History {
   // b's owner held something that a conflicts with when b was granted.
   bool holds_against(const Entry &b, const Entry &a) {
     const std::vector<Entry> &own = histories_[b.thread];
-    auto at = std::lower_bound(own.begin(), own.end(), b.asked, [](const Entry &e, u64 asked) { return e.asked < asked; });
+    auto at = std::lower_bound(own.begin(), own.end(), b.asked,
+                               [](const Entry &e, u64 asked) { return e.asked < asked; });
     while (at != own.begin() && (--at)->transaction == b.transaction)
       if (at->granted != kNever && conflict(*at, a)) return true;
     return false;
@@ -160,9 +170,10 @@ class History {
   static std::string text(const Entry &e) {
     char out[200];
     auto at = [](u64 t) { return t == kNever ? -1 : static_cast<long long>(t); };
-    std::snprintf(out, sizeof out, "thread %u %s [%u, %u) asked %lld queued %lld granted %lld..%lld ending %lld", e.thread,
-                  e.mode == kRangeShared ? "shared" : "exclusive", e.from, e.to, at(e.asked), at(e.queued), at(e.granting),
-                  at(e.granted), at(e.ending));
+    std::snprintf(out, sizeof out,
+                  "thread %u %s [%u, %u) asked %lld queued %lld granted %lld..%lld ending %lld",
+                  e.thread, e.mode == kRangeShared ? "shared" : "exclusive", e.from, e.to,
+                  at(e.asked), at(e.queued), at(e.granting), at(e.granted), at(e.ending));
     return out;
   }
 
@@ -175,9 +186,15 @@ class History {
 };
 
 TEST(RangeHistory, few_keys) { History({.keys = 12, .widest = 4}).run(); }
-TEST(RangeHistory, many_keys_and_wide_ranges) { History({.transactions = 300, .keys = 400, .widest = 200, .ranges = 12}).run(); }
-TEST(RangeHistory, points) { History({.transactions = 1000, .keys = 200, .widest = 1, .ranges = 8}).run(); }
-TEST(RangeHistory, long_keys) { History({.transactions = 300, .keys = 60, .widest = 20, .ranges = 6, .pad = 200}).run(); }
+TEST(RangeHistory, many_keys_and_wide_ranges) {
+  History({.transactions = 300, .keys = 400, .widest = 200, .ranges = 12}).run();
+}
+TEST(RangeHistory, points) {
+  History({.transactions = 1000, .keys = 200, .widest = 1, .ranges = 8}).run();
+}
+TEST(RangeHistory, long_keys) {
+  History({.transactions = 300, .keys = 60, .widest = 20, .ranges = 6, .pad = 200}).run();
+}
 
 }  // namespace
 }  // namespace ls::test

@@ -1,4 +1,4 @@
-// One thread, several workers: what is granted, who waits for whom, what is released.
+// One thread, several workers: what is granted, which worker waits for which, what is released.
 #include "unit/range/range_fixture.hpp"
 
 #include <random>
@@ -16,7 +16,13 @@ TEST_F(RangeLocksTest, exclusive_ranges_of_two_owners_do_not_overlap) {
   EXPECT_EQ(a_.exclusive("d", "h"), LS_OK);
   EXPECT_EQ(b_.exclusive("a", "d"), LS_OK) << "ends where the other begins";
   EXPECT_EQ(b_.exclusive("h", "k"), LS_OK);
-  for (auto [from, to] : {std::pair{"c", "e"}, {"e", "f"}, {"g", "z"}, {"a", "$"}, {"d", "h"}, {"", "$"}, {"gzzz", "h"}}) {
+  for (auto [from, to] : {std::pair{"c", "e"},
+                          {"e", "f"},
+                          {"g", "z"},
+                          {"a", "$"},
+                          {"d", "h"},
+                          {"", "$"},
+                          {"gzzz", "h"}}) {
     EXPECT_EQ(c_.exclusive(from, to), LS_LOCKED) << from << ".." << to;
     EXPECT_EQ(c_.shared(from, to), LS_LOCKED) << from << ".." << to;
   }
@@ -35,7 +41,8 @@ TEST_F(RangeLocksTest, shared_ranges_overlap) {
   EXPECT_EQ(c_.shared("", "d"), LS_OK);
   EXPECT_EQ(c_.exclusive("e", "f"), LS_LOCKED);
   a_.end();
-  EXPECT_EQ(c_.exclusive("e", "f"), LS_LOCKED) << "the other's range reaches far beyond what lies between";
+  EXPECT_EQ(c_.exclusive("e", "f"), LS_LOCKED)
+      << "the other's range reaches far beyond what lies between";
   EXPECT_EQ(c_.holder, b_.owner());
   b_.end();
   EXPECT_EQ(c_.exclusive("e", "f"), LS_OK);
@@ -69,7 +76,9 @@ TEST_F(RangeLocksTest, ranges_of_one_owner_that_touch_become_one) {
   EXPECT_EQ(a_.shared("c", "e"), LS_OK);
   ASSERT_EQ(arena_.list().size(), 1u);
   ls_range_info info = arena_.list()[0];
-  EXPECT_EQ(std::string(info.from, info.from + info.from_len) + std::string(info.to, info.to + info.to_len), "ag");
+  EXPECT_EQ(std::string(info.from, info.from + info.from_len) +
+                std::string(info.to, info.to + info.to_len),
+            "ag");
   EXPECT_EQ(a_.exclusive("b", "d"), LS_OK) << "another mode stays apart";
   EXPECT_EQ(arena_.list().size(), 2u);
   EXPECT_EQ(b_.shared("f", "g"), LS_OK);
@@ -90,6 +99,7 @@ TEST_F(RangeLocksTest, an_upgrade_waits_for_the_others_and_passes_those_who_wait
   EXPECT_EQ(c_.exclusive("b", "c"), LS_OK);
 }
 
+// LIST-4
 TEST_F(RangeLocksTest, conflicting_requests_are_served_in_order) {
   EXPECT_EQ(a_.shared("a", "m"), LS_OK);
   EXPECT_EQ(b_.exclusive("c", "e"), LS_LOCKED);
@@ -104,6 +114,7 @@ TEST_F(RangeLocksTest, conflicting_requests_are_served_in_order) {
   EXPECT_EQ(c_.shared("d", "f"), LS_OK);
 }
 
+// RANGE-2
 TEST_F(RangeLocksTest, a_request_that_is_withdrawn_stops_nobody) {
   EXPECT_EQ(a_.shared("a", "m"), LS_OK);
   EXPECT_EQ(b_.exclusive("c", "e"), LS_LOCKED);
@@ -116,6 +127,7 @@ TEST_F(RangeLocksTest, a_request_that_is_withdrawn_stops_nobody) {
   EXPECT_EQ(arena_.list().size(), 3u);
 }
 
+// RANGE-1
 TEST_F(RangeLocksTest, several_workers_lock_for_one_owner) {
   EXPECT_EQ(b_.lock_for(a_.owner(), "a", "c", kRangeShared), LS_OK);
   EXPECT_EQ(c_.lock_for(a_.owner(), "k", "m", kRangeExclusive), LS_OK);
@@ -161,14 +173,79 @@ TEST_F(RangeLocksTest, the_list_tells_what_there_is) {
   EXPECT_EQ(b_.exclusive("b", std::string(100, 'c')), LS_LOCKED);
   std::vector<ls_range_info> list = arena_.list();
   ASSERT_EQ(list.size(), 2u);
-  EXPECT_TRUE(list[0].granted && list[0].to_end && list[0].mode == LS_RANGE_SHARED && list[0].from_len == 3);
+  EXPECT_TRUE(list[0].granted && list[0].to_end && list[0].mode == LS_RANGE_SHARED &&
+              list[0].from_len == 3);
   EXPECT_FALSE(list[1].granted);
   EXPECT_EQ(list[1].mode, LS_RANGE_EXCLUSIVE);
   EXPECT_EQ(list[1].owner.slot, 1u);
   EXPECT_EQ(std::string(list[1].to, list[1].to + list[1].to_len), std::string(32, 'c'));
 }
 
-// Against the plainest model there is: a list of what is held and asked for, in order.
+// The plainest model there is: a list of what is held and asked for, in the order of the queue.
+struct PlainList {
+  struct Held {
+    u32 worker;
+    std::string from, to;
+    RangeMode mode;
+    bool granted;
+  };
+  std::vector<Held> all;
+
+  static bool conflict(const Held &x, const Held &y) {
+    return x.worker != y.worker && (x.mode == kRangeExclusive || y.mode == kRangeExclusive) &&
+           x.from < y.to && y.from < x.to;
+  }
+  void end(u32 worker) {
+    std::erase_if(all, [&](const Held &h) { return h.worker == worker; });
+  }
+  void withdraw(u32 worker) {
+    std::erase_if(all, [&](const Held &h) { return h.worker == worker && !h.granted; });
+  }
+  Held *waiting(u32 worker) {
+    auto found = std::find_if(all.begin(), all.end(),
+                              [&](const Held &h) { return h.worker == worker && !h.granted; });
+    return found == all.end() ? nullptr : &*found;
+  }
+  // Whether the request is granted.
+  bool ask(const Held &request) {
+    // The same again, also when it is so by chance, keeps its place.
+    Held *before = waiting(request.worker);
+    if (before && (request.from != before->from || request.to != before->to ||
+                   request.mode != before->mode)) {
+      withdraw(request.worker);
+      before = nullptr;
+    }
+    if (!before) all.push_back(request);
+    Held &own = before ? *before : all.back();
+    own.granted = std::none_of(all.begin(), all.end(),
+                               [&](const Held &other) { return in_the_way(other, own); });
+    return own.granted;
+  }
+
+ private:
+  // A holder is; so is one that came before, but for one that waits for this worker itself.
+  bool in_the_way(const Held &other, const Held &own) const {
+    if (!conflict(other, own)) return false;
+    if (other.granted) return true;
+    const bool waits_for_own = std::any_of(all.begin(), all.end(), [&](const Held &h) {
+      return h.worker == own.worker && h.granted && conflict(h, other);
+    });
+    return &other < &own && !waits_for_own;
+  }
+};
+
+PlainList::Held random_request(std::mt19937 &random, u32 worker) {
+  auto key = [&] {
+    return std::string(1 + random() % 2, static_cast<char>('a' + random() % 26)) +
+           std::string(random() % 40, 'm');
+  };
+  PlainList::Held ask{worker, key(), key(), random() % 3 ? kRangeShared : kRangeExclusive, false};
+  if (random() % 3 == 0) ask.to = ask.from + '\0';
+  if (ask.from >= ask.to) std::swap(ask.from, ask.to);
+  if (ask.from == ask.to) ask.to += "x";
+  return ask;
+}
+
 TEST(RangeModel, grants_what_a_plain_list_would_grant) {
   const u32 seed = std::random_device{}();
   std::printf("seed %u\n", seed);
@@ -177,55 +254,27 @@ TEST(RangeModel, grants_what_a_plain_list_would_grant) {
   RangeArena arena(kWorkers);
   std::vector<std::unique_ptr<RangeWorker>> workers;
   for (u32 i = 0; i < kWorkers; i++) workers.push_back(std::make_unique<RangeWorker>(arena, i));
-  struct Held {
-    u32 worker;
-    std::string from, to;
-    RangeMode mode;
-    bool granted;
-  };
-  std::vector<Held> model;   // in the order of the queue
-  auto conflict = [](const Held &x, const Held &y) {
-    return x.worker != y.worker && (x.mode == kRangeExclusive || y.mode == kRangeExclusive) && x.from < y.to && y.from < x.to;
-  };
+  PlainList model;
   u32 granted = 0, waited = 0;
   for (u32 step = 0; step < 60'000; step++) {
     const u32 w = random() % kWorkers;
     if (random() % 12 == 0) {
       workers[w]->end();
-      std::erase_if(model, [&](const Held &h) { return h.worker == w; });
-      ASSERT_EQ(arena.list().size() == 0, model.empty());
+      model.end(w);
+      ASSERT_EQ(arena.list().size() == 0, model.all.empty());
       continue;
     }
     if (random() % 20 == 0) {
       workers[w]->withdraw();
-      std::erase_if(model, [&](const Held &h) { return h.worker == w && !h.granted; });
+      model.withdraw(w);
       continue;
     }
-    auto key = [&] { return std::string(1 + random() % 2, static_cast<char>('a' + random() % 26)) + std::string(random() % 40, 'm'); };
-    Held ask{w, key(), key(), random() % 3 ? kRangeShared : kRangeExclusive, false};
-    if (random() % 3 == 0) ask.to = ask.from + '\0';
-    if (ask.from >= ask.to) std::swap(ask.from, ask.to);
-    if (ask.from == ask.to) ask.to += "x";
-    auto waiting = std::find_if(model.begin(), model.end(), [&](const Held &h) { return h.worker == w && !h.granted; });
-    if (waiting != model.end() && random() % 2) ask = *waiting;
-    // The same again, also when it is so by chance, keeps its place.
-    if (waiting != model.end() && (ask.from != waiting->from || ask.to != waiting->to || ask.mode != waiting->mode)) {
-      model.erase(waiting);
-      waiting = model.end();
-    }
-    if (waiting == model.end()) model.push_back(ask), waiting = model.end() - 1;
-    bool free = true;
-    for (auto h = model.begin(); h != model.end() && free; ++h) {
-      if (!conflict(*h, *waiting)) continue;
-      if (h->granted) free = false;
-      bool waits_for_us = std::any_of(model.begin(), model.end(), [&](const Held &own) {
-        return own.worker == w && own.granted && conflict(own, *h);
-      });
-      if (!h->granted && h < waiting && !waits_for_us) free = false;
-    }
+    PlainList::Held ask = random_request(random, w);
+    if (const PlainList::Held *waiting = model.waiting(w); waiting && random() % 2) ask = *waiting;
+    const bool free = model.ask(ask);
     ls_status status = workers[w]->lock(ask.from, ask.to, ask.mode);
-    ASSERT_EQ(status, free ? LS_OK : LS_LOCKED) << "step " << step << " worker " << w << " [" << ask.from << ", " << ask.to << ") " << ask.mode;
-    waiting->granted = free;
+    ASSERT_EQ(status, free ? LS_OK : LS_LOCKED) << "step " << step << " worker " << w << " ["
+                                                << ask.from << ", " << ask.to << ") " << ask.mode;
     (free ? granted : waited)++;
   }
   EXPECT_GT(granted, 1000u);

@@ -1,4 +1,5 @@
-// Short memory: ranges become fewer and wider, nothing is lost, and what is given back can be had again.
+// Short memory: ranges become fewer and wider, nothing is lost, and what is given back can be had
+// again.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -16,13 +17,16 @@ std::string number_key(u32 n) {
 
 constexpr u64 kSmall = 4096 * kRangeCellBytes;
 
+// RANGE-3
 TEST(RangeMemory, an_owner_with_very_many_ranges_trades_them_for_wider_ones) {
   RangeArena arena(4);
   RangeWorker a(arena, 0), b(arena, 1);
   constexpr u32 kRanges = 10'000;
-  for (u32 i = 0; i < kRanges; i++) ASSERT_EQ(a.exclusive(number_key(2 * i), number_key(2 * i + 1)), LS_OK);
+  for (u32 i = 0; i < kRanges; i++)
+    ASSERT_EQ(a.exclusive(number_key(2 * i), number_key(2 * i + 1)), LS_OK);
   EXPECT_LT(arena.held(), 8192u);
-  for (u32 i = 0; i < kRanges; i += 97) ASSERT_EQ(b.shared(number_key(2 * i), number_key(2 * i + 1)), LS_LOCKED) << i;
+  for (u32 i = 0; i < kRanges; i += 97)
+    ASSERT_EQ(b.shared(number_key(2 * i), number_key(2 * i + 1)), LS_LOCKED) << i;
   EXPECT_EQ(b.shared(number_key(2 * kRanges), number_key(2 * kRanges + 1)), LS_OK);
   a.end();
   EXPECT_EQ(b.exclusive("", "$"), LS_OK);
@@ -33,9 +37,11 @@ TEST(RangeMemory, a_full_arena_makes_ranges_wider_but_not_over_those_of_others) 
   RangeWorker a(arena, 0), b(arena, 1), c(arena, 2);
   ASSERT_EQ(b.exclusive(number_key(50'001), number_key(50'002)), LS_OK);
   constexpr u32 kRanges = 30'000;
-  for (u32 i = 0; i < kRanges; i++) ASSERT_EQ(a.shared(number_key(4 * i), number_key(4 * i + 1)), LS_OK) << i;
+  for (u32 i = 0; i < kRanges; i++)
+    ASSERT_EQ(a.shared(number_key(4 * i), number_key(4 * i + 1)), LS_OK) << i;
   EXPECT_LT(arena.held(), 4096u);
-  for (u32 i = 0; i < kRanges; i += 97) ASSERT_EQ(c.exclusive(number_key(4 * i), number_key(4 * i + 1)), LS_LOCKED) << i;
+  for (u32 i = 0; i < kRanges; i += 97)
+    ASSERT_EQ(c.exclusive(number_key(4 * i), number_key(4 * i + 1)), LS_LOCKED) << i;
   c.withdraw();
   EXPECT_EQ(b.exclusive(number_key(50'001), number_key(50'002)), LS_OK) << "still b's";
   EXPECT_EQ(a.exclusive(number_key(50'001), number_key(50'002)), LS_LOCKED);
@@ -50,14 +56,17 @@ TEST(RangeMemory, who_cannot_have_less_is_told_that_memory_is_out) {
   // Taking turns, so that nothing can be joined.
   ls_status status = LS_OK;
   u32 n = 0;
-  for (; n < 100'000 && status == LS_OK; n++) status = (n % 2 ? a : b).exclusive(number_key(n), number_key(n + 1));
+  for (; n < 100'000 && status == LS_OK; n++)
+    status = (n % 2 ? a : b).exclusive(number_key(n), number_key(n + 1));
   EXPECT_EQ(status, LS_RANGE_MEMORY);
   EXPECT_GT(n, 1500u);
   RangeWorker c(arena, 2);
-  for (u32 i = 0; i + 1 < n; i += 31) EXPECT_NE(c.exclusive(number_key(i), number_key(i + 1)), LS_OK) << i;
+  for (u32 i = 0; i + 1 < n; i += 31)
+    EXPECT_NE(c.exclusive(number_key(i), number_key(i + 1)), LS_OK) << i;
   c.end();
   a.end();
-  for (u32 i = 0; i + 1 < n; i += 2) ASSERT_EQ(c.exclusive(number_key(i) + "x", number_key(i) + "y"), LS_LOCKED) << i << " of " << n;
+  for (u32 i = 0; i + 1 < n; i += 2)
+    ASSERT_EQ(c.exclusive(number_key(i) + "x", number_key(i) + "y"), LS_LOCKED) << i << " of " << n;
   c.end();
   b.end();
   EXPECT_EQ(arena.list().size(), 0u);
@@ -70,7 +79,8 @@ TEST(RangeMemory, ranges_with_long_keys_come_and_go_for_ever) {
   RangeWorker a(arena, 0);
   const std::string pad(900, 'p');
   for (u32 i = 0; i < 20'000; i++) {
-    ASSERT_EQ(a.exclusive(number_key(i * 7919 % 10'000) + pad, number_key(20'000) + pad), LS_OK) << i;
+    ASSERT_EQ(a.exclusive(number_key(i * 7919 % 10'000) + pad, number_key(20'000) + pad), LS_OK)
+        << i;
     a.end();
   }
 }
@@ -80,12 +90,14 @@ TEST(RangeMemory, wide_ranges_over_many_points_are_seen_from_each) {
   std::mt19937 random(7);
   std::vector<std::unique_ptr<RangeWorker>> wide;
   RangeWorker points(arena, 0);
-  for (u32 i = 0; i < 2000; i++) ASSERT_EQ(points.lock(number_key(random() % 100'000), "", kRangeShared), LS_OK);   // empty: nothing
+  // empty: nothing
+  for (u32 i = 0; i < 2000; i++)
+    ASSERT_EQ(points.lock(number_key(random() % 100'000), "", kRangeShared), LS_OK);
   for (u32 i = 0; i < 2000; i++) {
     u32 at = random() % 100'000;
     ASSERT_EQ(points.shared(number_key(at), number_key(at) + '\0'), LS_OK);
   }
-  for (u32 i = 1; i < 12; i++) {   // more than a landmark has entries
+  for (u32 i = 1; i < 12; i++) {   // more than an index node has entries
     wide.push_back(std::make_unique<RangeWorker>(arena, i));
     ASSERT_EQ(wide.back()->shared(number_key(i), i % 2 ? "$" : number_key(100'000 - i)), LS_OK);
   }
@@ -93,7 +105,9 @@ TEST(RangeMemory, wide_ranges_over_many_points_are_seen_from_each) {
   for (u32 round = 0; round < 12; round++) {
     for (u32 i = 0; i < 300; i++) {
       u32 at = 20 + random() % 99'000;
-      ASSERT_EQ(c.exclusive(number_key(at) + "x", number_key(at) + "y"), wide.empty() ? LS_OK : LS_LOCKED) << at;
+      ASSERT_EQ(c.exclusive(number_key(at) + "x", number_key(at) + "y"),
+                wide.empty() ? LS_OK : LS_LOCKED)
+          << at;
       c.end();
     }
     if (wide.empty()) break;
@@ -102,7 +116,8 @@ TEST(RangeMemory, wide_ranges_over_many_points_are_seen_from_each) {
   }
 }
 
-// Threads in an arena that is always short: everything conflicts in the end, nobody is granted what another holds.
+// Threads in an arena that is always short: everything conflicts in the end, no thread is granted
+// what another holds.
 TEST(RangeMemory, threads_in_a_short_arena_keep_their_ranges) {
   constexpr u32 kThreads = 4, kKeys = 4000;
   RangeArena arena(kThreads, 1024 * kRangeCellBytes);
@@ -118,7 +133,9 @@ TEST(RangeMemory, threads_in_a_short_arena_keep_their_ranges) {
       for (u32 turn = 0; turn < 25; turn++) {
         std::vector<u32> mine;
         for (u32 i = 0; i < 500; i++) {
-          u32 key = (random() % (kKeys / kThreads)) + (random() % 20 ? t * (kKeys / kThreads) : random() % kThreads * (kKeys / kThreads));
+          u32 key =
+              (random() % (kKeys / kThreads)) +
+              (random() % 20 ? t * (kKeys / kThreads) : random() % kThreads * (kKeys / kThreads));
           ls_status status = worker.exclusive(number_key(key), number_key(key) + '\0');
           if (status == LS_LOCKED) {
             worker.withdraw();

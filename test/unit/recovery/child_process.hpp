@@ -15,7 +15,8 @@ namespace ls::test {
   for (;;) pause();
 }
 
-// True when the body came to its end without a failed expectation; it then dies by SIGKILL, like everything it started.
+// True when the body came to its end without a failed expectation; it then dies by SIGKILL, like
+// everything it started.
 inline bool in_child(const std::function<void()> &body) {
   fflush(nullptr);
   pid_t child = fork();

@@ -100,7 +100,8 @@ TEST_F(ControlFileTest, every_damaged_byte_is_noticed) {
 }
 
 TEST_F(ControlFileTest, every_wrong_length_is_noticed) {
-  for (size_t bytes : {size_t{0}, size_t{7}, size_t{20}, sizeof(ControlFile) - 1, sizeof(ControlFile) + 1}) {
+  for (size_t bytes :
+       {size_t{0}, size_t{7}, size_t{20}, sizeof(ControlFile) - 1, sizeof(ControlFile) + 1}) {
     ASSERT_EQ(control_write(dir(), sample()), kOk);
     edit([&](std::string &b) { b.resize(bytes); });
     ControlFile c;

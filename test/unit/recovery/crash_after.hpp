@@ -6,7 +6,8 @@
 namespace ls::test {
 
 // Start, do something, die.  True when nothing failed before.
-inline bool crash_after(const ls_config &config, u64 next_xid, const std::function<void(StoreLife &, Host &)> &work,
+inline bool crash_after(const ls_config &config, u64 next_xid,
+                        const std::function<void(StoreLife &, Host &)> &work,
                         const StoreLife::Decide &decide = {}) {
   return in_child([&] {
     ls_error err{};

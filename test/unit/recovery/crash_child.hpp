@@ -21,8 +21,10 @@ class CrashChild {
     if (plan_.before_recovery) plan_.before_recovery();
     StoreLife store(plan_.config);
     next_xid_ = plan_.next_xid ? plan_.next_xid : known_.next_xid;
-    check(store.recover(next_xid_, [this](const ls_in_doubt &d) { return known_.committed_xids.contains(d.full_xid); }), store.err,
-          "recovery");
+    check(store.recover(
+              next_xid_,
+              [this](const ls_in_doubt &d) { return known_.committed_xids.contains(d.full_xid); }),
+          store.err, "recovery");
     store_ = store.store();
     Host host(store.store(), next_xid_);
     look(store, host);
@@ -69,7 +71,8 @@ class CrashChild {
 
   void look(StoreLife &store, Host &host) {
     built_index_ = kFirstBuiltIndex + known_.life;
-    for (u32 relation : {kAccountTable, kMarkerTable, kJunkTable, kMarkerIndex, kJunkIndex, built_index_}) {
+    for (u32 relation :
+         {kAccountTable, kMarkerTable, kJunkTable, kMarkerIndex, kJunkIndex, built_index_}) {
       directory_.create_file(relation);
     }
     Session s(store.store(), &host, 0);
@@ -108,7 +111,8 @@ class CrashChild {
 
   void compare(const std::map<u32, i64> &balances, const std::map<MarkerId, Marker> &markers,
                const std::map<MarkerId, u32> &junk) {
-    if (!balances.empty() && balances.size() != kAccounts) give_up("the accounts were created in part");
+    if (!balances.empty() && balances.size() != kAccounts)
+      give_up("the accounts were created in part");
     std::map<u32, i64> expected;
     std::map<MarkerId, u32> expected_junk;
     for (u32 i = 0; i < kAccounts; i++) expected[i] = kInitialBalance;
@@ -123,8 +127,8 @@ class CrashChild {
     std::string wrong;
     for (auto &[number, balance] : balances) {
       if (balance == expected[number]) continue;
-      wrong += " account " + std::to_string(number) + " has " + std::to_string(balance) + ", the markers say " +
-               std::to_string(expected[number]) + ";";
+      wrong += " account " + std::to_string(number) + " has " + std::to_string(balance) +
+               ", the markers say " + std::to_string(expected[number]) + ";";
     }
     if (!wrong.empty()) give_up("a transaction is there in part:" + wrong);
     if (junk != expected_junk) give_up("a transaction is there in part: junk and markers differ");
@@ -141,7 +145,9 @@ class CrashChild {
     }
     return key;
   }
-  static ls_bytes as_bytes(const std::string &s) { return {reinterpret_cast<const u8 *>(s.data()), static_cast<u32>(s.size())}; }
+  static ls_bytes as_bytes(const std::string &s) {
+    return {reinterpret_cast<const u8 *>(s.data()), static_cast<u32>(s.size())};
+  }
 
   void compare_index(Session &s, u32 relation, Keys rows) {
     ls_rel *index = s.open(relation, true, LS_REL_INDEX);
@@ -150,21 +156,24 @@ class CrashChild {
     check(ls_rel_check(s.worker(), index, &result, &s.err), s.err, "ls_rel_check of an index");
     ls_index_scan *scan = nullptr;
     check(ls_index_scan_open(s.worker(), index, &scan, &s.err), s.err, "open an index scan");
-    check(ls_index_scan_range(scan, {nullptr, 0}, {nullptr, 0}, known_.life % 2, &s.err), s.err, "index scan");
+    check(ls_index_scan_range(scan, {nullptr, 0}, {nullptr, 0}, known_.life % 2, &s.err), s.err,
+          "index scan");
     const Keys all = rows;
     ls_index_entry entry;
     ls_status status;
     while ((status = ls_index_scan_next(scan, &entry, &s.err)) == LS_OK) {
       auto row = all.find(entry.row_id);
       if (row == all.end()) continue;
-      if (row->second != std::string(reinterpret_cast<const char *>(entry.key.data), entry.key.len)) {
+      if (row->second !=
+          std::string(reinterpret_cast<const char *>(entry.key.data), entry.key.len)) {
         give_up(name + "an entry has another key than its row");
       }
       if (rows.erase(entry.row_id) == 0) give_up(name + "a row has two entries");
     }
     if (status != LS_END) check(status, s.err, "index scan");
     ls_index_scan_close(scan);
-    if (!rows.empty()) give_up(name + "row " + std::to_string(rows.begin()->first) + " has no entry");
+    if (!rows.empty())
+      give_up(name + "row " + std::to_string(rows.begin()->first) + " has no entry");
   }
 
   // A new one, then the old one is dropped.
@@ -195,8 +204,9 @@ class CrashChild {
     for (;;) {
       u64 other = 0;
       ls_rel *index = s.open(relation, true, LS_REL_INDEX);
-      ls_status status = ls_index_insert_unique(s.worker(), index, s.open(kMarkerTable), as_bytes(key), row_id, {}, ignore.data(),
-                                                static_cast<u32>(ignore.size()), &other, &s.err);
+      ls_status status =
+          ls_index_insert_unique(s.worker(), index, s.open(kMarkerTable), as_bytes(key), row_id, {},
+                                 ignore.data(), static_cast<u32>(ignore.size()), &other, &s.err);
       if (status != LS_EXISTS) return check(status, s.err, "insert a unique entry");
       std::string data;
       status = s.fetch(s.open(kMarkerTable), other, &data);
@@ -209,7 +219,8 @@ class CrashChild {
   u64 insert_marker(Session &s, const Marker &m, size_t filler) {
     u64 row_id;
     check(s.insert(s.open(kMarkerTable), pack(m, filler), &row_id), s.err, "insert marker");
-    for (u32 relation : {kMarkerIndex, built_index_}) index_marker(s, relation, key_of(m.id), row_id);
+    for (u32 relation : {kMarkerIndex, built_index_})
+      index_marker(s, relation, key_of(m.id), row_id);
     return row_id;
   }
 
@@ -220,7 +231,8 @@ class CrashChild {
     std::memcpy(position.key, from.data(), from.size());
     u64 entries, removed;
     ls_rel *index = s.open(kJunkIndex, true, LS_REL_INDEX);
-    ls_status status = ls_index_sweep(s.worker(), index, s.open(kJunkTable), 2, &position, &entries, &removed, &s.err);
+    ls_status status = ls_index_sweep(s.worker(), index, s.open(kJunkTable), 2, &position, &entries,
+                                      &removed, &s.err);
     if (status != LS_END) check(status, s.err, "sweep");
   }
 
@@ -244,7 +256,8 @@ class CrashChild {
   };
   template <typename T>
   static std::string pack(const T &value, size_t filler) {
-    return std::string(reinterpret_cast<const char *>(&value), sizeof value) + std::string(filler, 'x');
+    return std::string(reinterpret_cast<const char *>(&value), sizeof value) +
+           std::string(filler, 'x');
   }
   template <typename T>
   static T parse(const std::string &data) {
@@ -265,7 +278,8 @@ class CrashChild {
   void work(StoreLife &store, Host &host) {
     if (plan_.before_work) plan_.before_work();
     std::vector<std::thread> threads;
-    for (u32 w = 0; w < plan_.workers; w++) threads.emplace_back([&, w] { work_in(store, host, w); });
+    for (u32 w = 0; w < plan_.workers; w++)
+      threads.emplace_back([&, w] { work_in(store, host, w); });
     if (plan_.checkpoint_every_ms) {
       threads.emplace_back([&] {
         ls_error err{};
@@ -298,7 +312,8 @@ class CrashChild {
         return pack(a, filler);
       });
       if (status == LS_OK) return true;
-      if (status != LS_UPDATED && status != LS_BEING_MODIFIED && status != LS_LOCKED && status != LS_INVISIBLE)
+      if (status != LS_UPDATED && status != LS_BEING_MODIFIED && status != LS_LOCKED &&
+          status != LS_INVISIBLE)
         check(status, s.err, "update");
       std::this_thread::yield();
     }
@@ -306,7 +321,8 @@ class CrashChild {
     return false;
   }
 
-  void insert_junk(Session &s, ls_rel *rel, const MarkerId &id, WorkerState &state, std::vector<u64> *rows) {
+  void insert_junk(Session &s, ls_rel *rel, const MarkerId &id, WorkerState &state,
+                   std::vector<u64> *rows) {
     u64 first = 0;
     const bool many = state.pick(2);
     if (many) {
@@ -318,7 +334,8 @@ class CrashChild {
       u64 row_id = first + i;
       if (!many) check(s.insert(rel, pack(id, state.pick(900)), &row_id), s.err, "insert junk");
       ls_rel *index = s.open(kJunkIndex, true, LS_REL_INDEX);
-      check(ls_index_insert(s.worker(), index, rel, as_bytes(key_of(id)), row_id, {}, &s.err), s.err, "insert an entry");
+      check(ls_index_insert(s.worker(), index, rel, as_bytes(key_of(id)), row_id, {}, &s.err),
+            s.err, "insert an entry");
       rows->push_back(row_id);
     }
   }
@@ -376,7 +393,8 @@ class CrashChild {
 
   void finish(Session &s, const Marker &m, WorkerState &state) {
     if (m.two_phase) {
-      check(s.commit_prepared([&](u64 xid) { report(ReportKind::kDecided, m, xid); }), s.err, "prepare");
+      check(s.commit_prepared([&](u64 xid) { report(ReportKind::kDecided, m, xid); }), s.err,
+            "prepare");
       return;
     }
     u64 gsn = s.commit_unhardened();

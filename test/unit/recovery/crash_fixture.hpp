@@ -12,7 +12,8 @@ inline u64 environment(const char *name, u64 otherwise) {
 // The seeds a test runs: others every time, each printed before it runs.
 inline std::vector<u64> seeds() {
   if (u64 one = environment("LS_CRASH_SEED", 0)) return {one};
-  u64 first = static_cast<u64>(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 % 1'000'000;
+  u64 first = static_cast<u64>(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 %
+              1'000'000;
   std::vector<u64> all;
   for (u64 i = 1; i <= environment("LS_CRASH_SEEDS", 1); i++) all.push_back(first + i);
   return all;
@@ -22,7 +23,7 @@ inline std::vector<u64> seeds() {
 inline ls_config crash_config(const std::string &root, std::mt19937_64 &random) {
   ls_config c = small_config(root);
   c.buffer_pool_bytes = (96 + random() % 200) * 4096;
-  c.packed_percent = random() % 4 == 0 ? 0 : 25;
+  c.compressed_cache_percent = random() % 4 == 0 ? 0 : 25;
   c.max_log_bytes = (1 + random() % 4) << 20;
   c.version_trees = 1u << random() % 3;
   c.page_providers = 1 + random() % 2;
@@ -30,7 +31,8 @@ inline ls_config crash_config(const std::string &root, std::mt19937_64 &random) 
   return c;
 }
 
-// What the host's id counter says at the next start: all ids, or only those that its own log knows of.
+// What the host's id counter says at the next start: all ids, or only those that its own log knows
+// of.
 inline u64 next_xid(const Knowledge &known, std::mt19937_64 &random) {
   u64 low = known.max_committed_xid + 1;
   switch (random() % 3) {

@@ -1,19 +1,24 @@
-// crash_harness.hpp - a store that lives through crashes in child processes, and the workload that tells whether it did.
+// crash_harness.hpp - a store that lives through crashes in child processes, and the workload that
+// tells whether it did.
 //
-// A life = one child process: recovers the store, checks it against what the parent knows, then works in several threads until
-// it is killed, dies at a chosen system call, or shuts down.  The parent only keeps what the children report through pipes,
-// so it knows what a client would know: which commits were acknowledged.
+// A life = one child process: recovers the store, checks it against what the parent knows, then
+// works in several threads until it is killed, dies at a chosen system call, or shuts down.  The
+// parent only keeps what the children report through pipes, so it knows what a client would know:
+// which commits were acknowledged.
 //
-// The workload (all in one transaction): move money between two accounts, insert a marker row that says what was moved, insert
-// three junk rows or delete the three of an earlier transaction.  Some transactions roll back, some roll back to a savepoint, some
-// commit in two phases with a record in the "host's log".  Markers have a unique index, junk another one, some sweep the entries of
-// rows that are gone; each life builds one more index on the markers and drops that of the life before.  So after any crash:
-//   - each balance is what the markers present say: no transaction is there in part, none without what it had seen
+// The workload (all in one transaction): move money between two accounts, insert a marker row that
+// says what was moved, insert three junk rows or delete the three of an earlier transaction.  Some
+// transactions roll back, some roll back to a savepoint, some commit in two phases with a record in
+// the "host's log".  Markers have a unique index, junk another one, some sweep the entries of rows
+// that are gone; each life builds one more index on the markers and drops that of the life before.
+// So after any crash:
+//   - each balance is what the markers present say: no transaction is there in part, none without
+//     what it had seen
 //   - every acknowledged marker is there; two-phase ones exactly when the host's log has them
 //   - the junk rows of a transaction are all there or all gone
 //   - what recovery has decided once stays: markers of earlier lives neither vanish nor come back
-//   - every row has its entry in each index, also in the one whose build was reported finished; entries of rows that are there
-//     have their key
+//   - every row has its entry in each index, also in the one that was reported as built; entries of
+//     rows that are there have their key
 //   - the checker finds nothing
 // LS_CRASH_KEEP=directory keeps the store as it was before each life there.
 #pragma once
@@ -48,7 +53,8 @@ struct Marker {
   i64 amount;
   u32 two_phase;
   u32 junk_inserted;   // 1: three rows
-  u32 junk_deleted;    // number of the transaction (same life, same worker) whose rows are gone; 0: none
+  // the transaction (same life, same worker) that has its rows deleted here; 0: none
+  u32 junk_deleted;
 };
 
 // What children report.

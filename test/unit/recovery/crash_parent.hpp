@@ -1,4 +1,5 @@
-// crash_parent.hpp - the parent's side: runs lives, remembers what a client knows, judges what recovery has kept.
+// crash_parent.hpp - the parent's side: runs lives, remembers what a client knows, judges what
+// recovery has kept.
 #pragma once
 #include <cstdlib>
 #include <filesystem>
@@ -8,14 +9,16 @@
 namespace ls::test {
 
 inline std::string describe(const MarkerId &id) {
-  return "life " + std::to_string(id.life) + " worker " + std::to_string(id.worker) + " number " + std::to_string(id.number);
+  return "life " + std::to_string(id.life) + " worker " + std::to_string(id.worker) + " number " +
+         std::to_string(id.number);
 }
 
 inline CrashHarness::CrashHarness(const std::string &root) : directory_(root) {}
 
 inline std::string CrashHarness::live(const LifePlan &plan) {
   if (const char *keep = std::getenv("LS_CRASH_KEEP")) {
-    std::filesystem::path copy = std::filesystem::path(keep) / ("life" + std::to_string(known_.life));
+    std::filesystem::path copy =
+        std::filesystem::path(keep) / ("life" + std::to_string(known_.life));
     std::filesystem::remove_all(copy);
     std::filesystem::copy(root(), copy, std::filesystem::copy_options::recursive);
   }
@@ -43,8 +46,10 @@ inline std::string CrashHarness::live(const LifePlan &plan) {
   known_.life++;
   bool shut_down = WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 0;
   bool killed = WIFSIGNALED(wait_status_) && WTERMSIG(wait_status_) == SIGKILL;
-  bool as_planned = plan.end == LifePlan::End::kShutdown && !plan.kill_after_us ? shut_down : shut_down || killed;
-  if (wrong.empty() && !as_planned) wrong = "the child ended with wait status " + std::to_string(wait_status_);
+  bool as_planned =
+      plan.end == LifePlan::End::kShutdown && !plan.kill_after_us ? shut_down : shut_down || killed;
+  if (wrong.empty() && !as_planned)
+    wrong = "the child ended with wait status " + std::to_string(wait_status_);
   return wrong;
 }
 
@@ -82,13 +87,15 @@ inline std::string CrashHarness::judge() {
     if (!present_.contains(id)) return "a commit that the host's log has is lost: " + describe(id);
   std::set<MarkerId> old;
   for (auto &[id, m] : present_) {
-    if (m.two_phase && !known_.decided.contains(id)) return "a commit that the host's log has not is there: " + describe(id);
+    if (m.two_phase && !known_.decided.contains(id))
+      return "a commit that the host's log has not is there: " + describe(id);
     if (id.life < known_.settled_lives) old.insert(id);
   }
   for (const MarkerId &id : known_.settled)
     if (!old.contains(id)) return "a transaction that survived a recovery is lost: " + describe(id);
   for (const MarkerId &id : old)
-    if (!known_.settled.contains(id)) return "a transaction that a recovery has dropped is back: " + describe(id);
+    if (!known_.settled.contains(id))
+      return "a transaction that a recovery has dropped is back: " + describe(id);
   known_.settled.clear();
   for (auto &[id, m] : present_) known_.settled.insert(id);
   known_.settled_lives = known_.life;

@@ -1,5 +1,6 @@
-// Crashes of a working store: killed at any instruction, in the middle of a system call, in the middle of recovery, again and
-// again.  LS_CRASH_SEED=n runs one seed, LS_CRASH_SEEDS=n so many; LS_CRASH_STEP=1 leaves no call out.
+// Crashes of a working store: killed at any instruction, in the middle of a system call, in the
+// middle of recovery, again and again.  LS_CRASH_SEED=n runs one seed, LS_CRASH_SEEDS=n so many;
+// LS_CRASH_STEP=1 leaves no call out.
 #include "os/fault.hpp"
 #include "unit/recovery/crash_fixture.hpp"
 
@@ -48,10 +49,12 @@ struct DeadlyCall {
   u64 within;       // the n-th call, n random up to this
 };
 constexpr DeadlyCall kDeadlyCalls[] = {
-    {FaultOp::kWrite, "/wal/", 200},      {FaultOp::kWrite, "base/5", 200},  {FaultOp::kWrite, "tear_guard", 30},
-    {FaultOp::kWrite, "control", 8},      {FaultOp::kRename, "control", 8},  {FaultOp::kRename, "/wal/", 3},
-    {FaultOp::kUnlink, "/wal/", 3},       {FaultOp::kSync, "base/5", 30},    {FaultOp::kExtend, "base/5", 20},
-    {FaultOp::kSync, "/wal/", 100},       {FaultOp::kWrite, "", 600},        {FaultOp::kOpen, "", 60},
+    {FaultOp::kWrite, "/wal/", 200},      {FaultOp::kWrite, "base/5", 200},
+    {FaultOp::kWrite, "doublewrite", 30}, {FaultOp::kWrite, "control", 8},
+    {FaultOp::kRename, "control", 8},     {FaultOp::kRename, "/wal/", 3},
+    {FaultOp::kUnlink, "/wal/", 3},       {FaultOp::kSync, "base/5", 30},
+    {FaultOp::kExtend, "base/5", 20},     {FaultOp::kSync, "/wal/", 100},
+    {FaultOp::kWrite, "", 600},           {FaultOp::kOpen, "", 60},
 };
 
 void arm(const DeadlyCall &call, u64 nth, u64 first_bytes) {
@@ -80,9 +83,10 @@ TEST_F(CrashTest, dies_in_the_middle_of_a_system_call) {
         auto deadly = [call, nth, first_bytes] { arm(call, nth, first_bytes); };
         bool in_recovery = random() % 2;
         (in_recovery ? plan.before_recovery : plan.before_work) = deadly;
-        ASSERT_EQ(harness.live(plan), "") << "life " << life << ": operation " << static_cast<int>(call.op) << " on \""
-                                          << call.path_part << "\", call " << nth << (in_recovery ? " of recovery" : "")
-                                          << ", " << first_bytes << " bytes written";
+        ASSERT_EQ(harness.live(plan), "")
+            << "life " << life << ": operation " << static_cast<int>(call.op) << " on \""
+            << call.path_part << "\", call " << nth << (in_recovery ? " of recovery" : "") << ", "
+            << first_bytes << " bytes written";
       }
       last_life(harness, random);
     });
@@ -99,7 +103,8 @@ class Snapshot {
   }
   // The store and what is known of it, as they were.
   CrashHarness restore() const {
-    for (auto &entry : std::filesystem::directory_iterator(root_)) std::filesystem::remove_all(entry.path());
+    for (auto &entry : std::filesystem::directory_iterator(root_))
+      std::filesystem::remove_all(entry.path());
     std::filesystem::copy(copy_.path(), root_, kRecursive);
     return saved_;
   }
@@ -112,8 +117,10 @@ class Snapshot {
   TempDirectory copy_;
 };
 
-// Crash at the first call of recovery, and at others in steps; recover again; look.  Ends when recovery makes fewer calls.
-void crash_at_each_call(const Snapshot &snapshot, const LifePlan &base, const DeadlyCall &call, u64 step, u64 seed) {
+// Crash at the first call of recovery, and at others in steps; recover again; look.  Ends when
+// recovery makes fewer calls.
+void crash_at_each_call(const Snapshot &snapshot, const LifePlan &base, const DeadlyCall &call,
+                        u64 step, u64 seed) {
   std::mt19937_64 random(seed);
   bool reached = true;
   u64 crashes = 0;
@@ -128,14 +135,17 @@ void crash_at_each_call(const Snapshot &snapshot, const LifePlan &base, const De
     reached = !harness.recovered();
     crashes += reached;
     plan.before_recovery = nullptr;
-    ASSERT_EQ(harness.live(plan), "") << "after a crash in call " << nth << ", " << first_bytes << " bytes written";
+    ASSERT_EQ(harness.live(plan), "")
+        << "after a crash in call " << nth << ", " << first_bytes << " bytes written";
     ASSERT_TRUE(harness.recovered());
   }
   EXPECT_GT(crashes, 0u);
 }
 
-constexpr DeadlyCall kAnyWrite{FaultOp::kWrite, "", 0}, kAnySync{FaultOp::kSync, "", 0}, kAnyOpen{FaultOp::kOpen, "", 0};
+constexpr DeadlyCall kAnyWrite{FaultOp::kWrite, "", 0}, kAnySync{FaultOp::kSync, "", 0},
+    kAnyOpen{FaultOp::kOpen, "", 0};
 
+// REDO-3
 TEST_F(CrashTest, recovery_survives_a_crash_at_each_of_its_calls) {
   for (u64 seed : seeds()) {
     run(seed, [&](CrashHarness &harness, std::mt19937_64 &random) {

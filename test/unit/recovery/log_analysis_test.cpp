@@ -18,7 +18,8 @@ class ImageBuilder {
   }
   ImageBuilder &add(u32 slot, RecordKind kind, const std::string &behind) {
     std::vector<u8> bytes(kMaxRecordHeadBytes);
-    bytes.resize(store_record_head(kind, static_cast<u32>(behind.size()), gsn_ + 1, gsn_, bytes.data()));
+    bytes.resize(
+        store_record_head(kind, static_cast<u32>(behind.size()), gsn_ + 1, gsn_, bytes.data()));
     gsn_++;
     bytes.insert(bytes.end(), behind.begin(), behind.end());
     bytes.reserve(kMaxRecordBytes);
@@ -26,20 +27,29 @@ class ImageBuilder {
     entries_.push_back({gsn_, storage_.back().data(), gsn_ * 100, slot, run_});
     return *this;
   }
-  ImageBuilder &begin(u32 slot, Tn tn) { return add(slot, RecordKind::kFirstRow, numbers({tn}) + op(1, 2, kOpRow + 1, "abc")); }
+  ImageBuilder &begin(u32 slot, Tn tn) {
+    return add(slot, RecordKind::kFirstRow, numbers({tn}) + op(1, 2, kOpRow + 1, "abc"));
+  }
   ImageBuilder &commit(u32 slot, Tn tn) { return add(slot, RecordKind::kCommit, numbers({tn})); }
   ImageBuilder &aborted(u32 slot, Tn tn) { return add(slot, RecordKind::kAborted, numbers({tn})); }
-  ImageBuilder &prepared(u32 slot, Tn tn, u64 xid) { return add(slot, RecordKind::kPrepared, numbers({tn, xid})); }
-  ImageBuilder &two_phase(u32 slot, Tn tn, u64 xid) { return add(slot, RecordKind::kTwoPhase, numbers({tn, xid})); }
+  ImageBuilder &prepared(u32 slot, Tn tn, u64 xid) {
+    return add(slot, RecordKind::kPrepared, numbers({tn, xid}));
+  }
+  ImageBuilder &two_phase(u32 slot, Tn tn, u64 xid) {
+    return add(slot, RecordKind::kTwoPhase, numbers({tn, xid}));
+  }
   ImageBuilder &two_phase_end(u32 slot, Tn tn, u64 xid, bool committed) {
     return add(slot, RecordKind::kTwoPhaseEnd, numbers({tn, xid, committed}));
   }
   ImageBuilder &row(u32 slot) { return add(slot, RecordKind::kRow, op(1, 2, kOpRow + 1, "abc")); }
-  ImageBuilder &system(u32 slot) { return add(slot, RecordKind::kSystem, op(1, 2, kOpRow + 5, "abc")); }
+  ImageBuilder &system(u32 slot) {
+    return add(slot, RecordKind::kSystem, op(1, 2, kOpRow + 5, "abc"));
+  }
   ImageBuilder &cut(FileNo file_no, PageNo pages) {
     const u32 operands[] = {pages, 0, 0};
-    return add(0, RecordKind::kCut,
-               op(file_no, 0, kOpSpace + 7, {reinterpret_cast<const char *>(operands), sizeof operands}));
+    return add(
+        0, RecordKind::kCut,
+        op(file_no, 0, kOpSpace + 7, {reinterpret_cast<const char *>(operands), sizeof operands}));
   }
   ImageBuilder &file(FileNo file_no, u32 relation) {
     std::string path = "base/5/" + std::to_string(relation);
@@ -87,7 +97,15 @@ bool has_ended(const LogAnalysis &a, Tn tn) { return a.ended.has(tn) && !a.txns.
 
 TEST(LogAnalysisTest, fates_follow_the_records) {
   ImageBuilder b;
-  b.begin(0, 10).row(0).begin(1, 11).row(1).commit(0, 10).begin(0, 12).row(0).prepared(1, 11, 77).aborted(0, 12);
+  b.begin(0, 10)
+      .row(0)
+      .begin(1, 11)
+      .row(1)
+      .commit(0, 10)
+      .begin(0, 12)
+      .row(0)
+      .prepared(1, 11, 77)
+      .aborted(0, 12);
   b.begin(0, 13).row(0).begin(2, 14).row(2).prepared(2, 14, 78).commit(2, 14);
   LogAnalysis a;
   ASSERT_EQ(analyse(b, &a), kOk);
@@ -107,7 +125,8 @@ TEST(LogAnalysisTest, ends_are_remembered_wherever_numbers_are) {
     set.add(tn);
     EXPECT_TRUE(set.has(tn));
   }
-  for (Tn tn : {Tn{0}, Tn{2}, Tn{510}, Tn{513}, Tn{1023}, Tn{kMaxTn - 1}}) EXPECT_FALSE(set.has(tn));
+  for (Tn tn : {Tn{0}, Tn{2}, Tn{510}, Tn{513}, Tn{1023}, Tn{kMaxTn - 1}})
+    EXPECT_FALSE(set.has(tn));
   for (const bool again : {false, true}) {   // an end and a beginning of what has ended
     ImageBuilder b;
     b.begin(0, 700).commit(0, 700).begin(0, 701).aborted(0, 701).begin(0, 702);
@@ -120,19 +139,24 @@ TEST(LogAnalysisTest, ends_are_remembered_wherever_numbers_are) {
 
 TEST(LogAnalysisTest, prepared_transactions_leave_their_slots_and_end_anywhere) {
   ImageBuilder b;
-  b.row(0).two_phase(0, 10, 70).begin(0, 20).row(0).commit(0, 20);               // 10 began before the log does
+  // 10 began before the log does
+  b.row(0).two_phase(0, 10, 70).begin(0, 20).row(0).commit(0, 20);
   b.begin(1, 11).row(1).two_phase(1, 11, 71);
-  b.row(2).two_phase_end(2, 11, 71, false).row(2).commit(2, 21);                 // in the middle of 21, which began before, too
-  b.two_phase(9, 10, 70).two_phase(9, 12, 72).begin(1, 13).two_phase(1, 13, 73).two_phase_end(3, 13, 73, true);
+  // in the middle of 21, which began before, too
+  b.row(2).two_phase_end(2, 11, 71, false).row(2).commit(2, 21);
+  b.two_phase(9, 10, 70).two_phase(9, 12, 72).begin(1, 13).two_phase(1, 13, 73).two_phase_end(
+      3, 13, 73, true);
   LogAnalysis a;
   ASSERT_EQ(analyse(b, &a), kOk);
-  EXPECT_EQ(owners(b, a), (std::vector<Tn>{10, 0, 20, 20, 0, 11, 11, 0, 21, 0, 21, 0, 0, 0, 13, 0, 0}));
+  EXPECT_EQ(owners(b, a),
+            (std::vector<Tn>{10, 0, 20, 20, 0, 11, 11, 0, 21, 0, 21, 0, 0, 0, 13, 0, 0}));
   EXPECT_EQ(a.two_phase, (std::unordered_map<u64, Tn>{{70, 10}, {72, 12}}));
   EXPECT_EQ(fate(a, 10), TxnFate::kTwoPhase);
   EXPECT_TRUE(has_ended(a, 11));
   EXPECT_TRUE(has_ended(a, 13));
 }
 
+// ANA-5, CUT-4
 TEST(LogAnalysisTest, pages_are_cut_off_for_what_was_logged_before) {
   ImageBuilder b;
   b.system(0).cut(1, 50).system(0).cut(2, 5).cut(1, 100).system(0).cut(1, 80);   // GSNs 1 to 7
@@ -159,7 +183,9 @@ TEST(LogAnalysisTest, pages_are_cut_off_for_what_was_logged_before) {
   }
 }
 
-// A start gives it another TN; a xid that the host hands out again, having lost the first, is another transaction.
+// A start gives it another TN; a xid that the host hands out again, having lost the first, is
+// another transaction.
+// ANA-4
 TEST(LogAnalysisTest, prepared_transactions_are_told_apart_by_xid_and_order) {
   ImageBuilder b;
   b.begin(0, 10).row(0).two_phase(0, 10, 70).run(2).two_phase(9, 100, 70);
@@ -177,6 +203,7 @@ TEST(LogAnalysisTest, prepared_transactions_are_told_apart_by_xid_and_order) {
   EXPECT_EQ(again.two_phase, (std::unordered_map<u64, Tn>{{70, 200}}));
 }
 
+// ANA-1
 TEST(LogAnalysisTest, row_records_belong_to_the_transaction_of_their_slot) {
   ImageBuilder b;
   b.begin(0, 10).begin(1, 11).row(1).row(0).system(0).commit(0, 10).begin(0, 12).row(0).row(1);
@@ -205,9 +232,11 @@ TEST(LogAnalysisTest, row_record_that_nothing_names_is_corruption) {
   }
 }
 
+// ANA-2
 TEST(LogAnalysisTest, a_run_ends_the_transactions_of_its_slots_but_not_their_fate) {
   ImageBuilder b;
-  // Run 1 leaves 10 (slot 0) and 11 (slot 1); run 2, recovering, ends 11 from its own slot and crashes.
+  // Run 1 leaves 10 (slot 0) and 11 (slot 1); run 2, recovering, ends 11 from its own slot and
+  // crashes.
   b.begin(0, 10).row(0).begin(1, 11).row(1).run(2).system(8).aborted(8, 11).begin(0, 12).row(0);
   LogAnalysis a;
   ASSERT_EQ(analyse(b, &a), kOk);
@@ -220,6 +249,7 @@ TEST(LogAnalysisTest, a_run_ends_the_transactions_of_its_slots_but_not_their_fat
   EXPECT_EQ(code(analyse(b, &again)), LS_CORRUPT) << "a slot of a new run has no transaction";
 }
 
+// ANA-3
 TEST(LogAnalysisTest, of_several_numbers_of_a_file_the_latest_counts) {
   ImageBuilder b;
   b.file(5, 100).file(6, 101).file(9, 100).file(6, 101);
@@ -238,7 +268,8 @@ TEST(LogAnalysisTest, impossible_records_are_corruption) {
     return code(analyse(b, &a));
   };
   EXPECT_EQ(verdict(ImageBuilder().begin(0, 10).begin(1, 10)), LS_CORRUPT) << "begins twice";
-  EXPECT_EQ(verdict(ImageBuilder().begin(0, 10).commit(0, 10).aborted(0, 10)), LS_CORRUPT) << "ends twice";
+  EXPECT_EQ(verdict(ImageBuilder().begin(0, 10).commit(0, 10).aborted(0, 10)), LS_CORRUPT)
+      << "ends twice";
   EXPECT_EQ(verdict(ImageBuilder().begin(0, 0)), LS_CORRUPT) << "no number";
   EXPECT_EQ(verdict(ImageBuilder().begin(0, Tn{1} << 48)), LS_CORRUPT) << "number too large";
   EXPECT_EQ(verdict(ImageBuilder().add(0, RecordKind::kFile, "short")), LS_CORRUPT) << "cut off";
@@ -247,7 +278,8 @@ TEST(LogAnalysisTest, impossible_records_are_corruption) {
 
 TEST(LogOpReaderTest, reads_each_operation_and_nothing_behind_the_record) {
   ImageBuilder b;
-  b.add(0, RecordKind::kSystem, ImageBuilder::op(1, 2, 0x21, "xyz") + ImageBuilder::op(3, 4, 0x32, ""));
+  b.add(0, RecordKind::kSystem,
+        ImageBuilder::op(1, 2, 0x21, "xyz") + ImageBuilder::op(3, 4, 0x32, ""));
   LogOpReader reader(b.entries()[0]);
   LogOp op;
   bool end = true;

@@ -1,5 +1,5 @@
-// Transactions that are older than a checkpoint: their undo lies in files, the log goes on without them, and a crash at any time undoes
-// all of them and nothing else.
+// Transactions that are older than a checkpoint: their undo lies in files, the log goes on without
+// them, and a crash at any time undoes all of them and nothing else.
 #include <filesystem>
 
 #include "os/fault.hpp"
@@ -25,7 +25,8 @@ class LongTransactionTest : public ::testing::Test {
   std::string undo_directory() const { return temp_ / "leanstore/undo"; }
   std::map<std::string, size_t> undo_files() const {
     std::map<std::string, size_t> files;
-    for (const auto &file : std::filesystem::directory_iterator(undo_directory())) files[file.path().filename()] = file.file_size();
+    for (const auto &file : std::filesystem::directory_iterator(undo_directory()))
+      files[file.path().filename()] = file.file_size();
     return files;
   }
   ControlFile control() const {
@@ -40,15 +41,20 @@ class LongTransactionTest : public ::testing::Test {
   std::vector<u64> fill(Session &s, u32 more = 0) {
     std::vector<u64> ids;
     EXPECT_EQ(s.begin(), LS_OK);
-    for (const char *text : {"one", "two", "three"}) ids.push_back(insert_row(s, s.open(kTable), text));
-    for (u32 i = 0; i < more; i++) ids.push_back(insert_row(s, s.open(kTable), std::string(500, 'a')));
+    for (const char *text : {"one", "two", "three"})
+      ids.push_back(insert_row(s, s.open(kTable), text));
+    for (u32 i = 0; i < more; i++)
+      ids.push_back(insert_row(s, s.open(kTable), std::string(500, 'a')));
     s.commit();
     return ids;
   }
   // Everything that a transaction does, about some rows.
   void change(Session &s, const std::vector<u64> &ids, char with) {
     ls_rel *rel = s.open(kTable);
-    for (u64 id : ids) ASSERT_EQ(s.update(rel, id, [&](const std::string &old) { return old + std::string(40, with); }), LS_OK);
+    for (u64 id : ids)
+      ASSERT_EQ(
+          s.update(rel, id, [&](const std::string &old) { return old + std::string(40, with); }),
+          LS_OK);
     for (u32 i = 0; i < 20; i++) insert_row(s, rel, "of the loser");
   }
   void other_work(Session &s, u32 kilobytes) {
@@ -73,7 +79,9 @@ class LongTransactionTest : public ::testing::Test {
     EXPECT_TRUE(undo_files().empty()) << "of transactions that have ended";
     return all;
   }
-  bool crash(const std::function<void(StoreLife &, Host &)> &work) { return crash_after(config_, 10, work); }
+  bool crash(const std::function<void(StoreLife &, Host &)> &work) {
+    return crash_after(config_, 10, work);
+  }
 
   TempDirectory temp_;
   HostDirectory directory_;
@@ -86,7 +94,8 @@ const std::set<std::string> kBefore{"one", "two", "three"};
 
 TEST_F(LongTransactionTest, the_log_goes_on_without_them) {
   ASSERT_TRUE(crash([&](StoreLife &store, Host &host) {
-    Session loser(store.store(), &host, 0), idle(store.store(), &host, 1), other(store.store(), &host, 2);
+    Session loser(store.store(), &host, 0), idle(store.store(), &host, 1),
+        other(store.store(), &host, 2);
     const auto ids = fill(other);
     ASSERT_EQ(loser.begin(), LS_OK);
     change(loser, ids, 'x');
@@ -99,7 +108,8 @@ TEST_F(LongTransactionTest, the_log_goes_on_without_them) {
       checkpoint(store);
       const ControlFile now = control();
       EXPECT_NE(now.undo_gsn, 0u);
-      EXPECT_LT(now.log_end + (1 << 20), now.redo_lsn + (3 << 20)) << "the log is kept from about the last checkpoint on";
+      EXPECT_LT(now.log_end + (1 << 20), now.redo_lsn + (3 << 20))
+          << "the log is kept from about the last checkpoint on";
       const auto files = undo_files();
       EXPECT_EQ(files.size(), 3u) << "a list, and a file each";
       const size_t bytes = files.at(undo_file_name(loser.tn()));
@@ -116,11 +126,42 @@ TEST_F(LongTransactionTest, the_log_goes_on_without_them) {
   EXPECT_EQ(losers_, 2u);
 }
 
+// The file was closed before the log that is left begins: nothing there names it.
+// ULIST-3
+TEST_F(LongTransactionTest, the_list_names_a_file_that_was_closed) {
+  constexpr u32 kIdle = 17000, kIdleFiles = 40;
+  config_.max_open_files = 8;
+  for (u32 i = 0; i < kIdleFiles; i++) directory_.create_file(kIdle + i);
+  ASSERT_TRUE(crash([&](StoreLife &store, Host &host) {
+    Session loser(store.store(), &host, 0), other(store.store(), &host, 1);
+    const auto ids = fill(other);
+    ASSERT_EQ(loser.begin(), LS_OK);
+    change(loser, ids, 'x');
+    const ls_rel handle = *other.open(kTable);
+    for (u32 i = 0; ls_rel_is_open(&handle) && i < 10 * kIdleFiles; i++)
+      (void)other.contents(other.open(kIdle + i % kIdleFiles));
+    ASSERT_FALSE(ls_rel_is_open(&handle));
+    ls_stats closed;
+    ls_store_stats(store.store(), &closed);
+    for (int round = 0; round < 2; round++) {
+      other_work(other, 1500);
+      checkpoint(store);
+    }
+    EXPECT_GT(control().redo_lsn, closed.log_position);
+    crash_now();
+  }));
+  EXPECT_EQ(texts(), kBefore);
+  EXPECT_EQ(losers_, 1u);
+}
+
+// ULIST-2
 TEST_F(LongTransactionTest, its_end_counts_wherever_it_is) {
   for (const bool commit : {true, false}) {
     for (const bool checkpoint_behind : {true, false}) {
-      SCOPED_TRACE(std::string(commit ? "committed" : "rolled back") + (checkpoint_behind ? ", checkpoint" : ""));
-      for (u32 table : {kTable, kOther}) std::filesystem::resize_file(temp_ / HostDirectory::relation_path(table), 0);
+      SCOPED_TRACE(std::string(commit ? "committed" : "rolled back") +
+                   (checkpoint_behind ? ", checkpoint" : ""));
+      for (u32 table : {kTable, kOther})
+        std::filesystem::resize_file(temp_ / HostDirectory::relation_path(table), 0);
       std::filesystem::remove_all(temp_ / "leanstore");
       std::filesystem::create_directory(temp_ / "leanstore");
       ASSERT_TRUE(crash([&](StoreLife &store, Host &host) {
@@ -130,7 +171,8 @@ TEST_F(LongTransactionTest, its_end_counts_wherever_it_is) {
         change(s, ids, 'x');
         checkpoint(store);
         checkpoint(store);
-        ASSERT_EQ(s.update(s.open(kTable), ids[0], [](const std::string &) { return "changed"; }), LS_OK);
+        ASSERT_EQ(s.update(s.open(kTable), ids[0], [](const std::string &) { return "changed"; }),
+                  LS_OK);
         commit ? s.commit() : s.abort();
         if (checkpoint_behind) {
           checkpoint(store);
@@ -149,8 +191,8 @@ TEST_F(LongTransactionTest, its_end_counts_wherever_it_is) {
   }
 }
 
-// What a rollback to a savepoint has undone is undone no second time, on whichever side of the checkpoint it lies; others have changed the
-// rows since.
+// What a rollback to a savepoint has undone is undone no second time, on whichever side of the
+// checkpoint it lies; others have changed the rows since.
 TEST_F(LongTransactionTest, savepoints_before_and_behind_a_checkpoint) {
   ASSERT_TRUE(crash([&](StoreLife &store, Host &host) {
     Session s(store.store(), &host, 0), other(store.store(), &host, 1);
@@ -166,7 +208,9 @@ TEST_F(LongTransactionTest, savepoints_before_and_behind_a_checkpoint) {
     ls_txn_rollback_to(s.worker(), two);
     for (u64 id : {ids[0], ids[1]}) {
       ASSERT_EQ(other.begin(), LS_OK);
-      ASSERT_EQ(other.update(other.open(kTable), id, [](const std::string &old) { return old + " of another"; }), LS_OK);
+      ASSERT_EQ(other.update(other.open(kTable), id,
+                             [](const std::string &old) { return old + " of another"; }),
+                LS_OK);
       other.commit();
     }
     checkpoint(store);
@@ -190,7 +234,8 @@ TEST_F(LongTransactionTest, a_recovery_that_crashes_is_made_again) {
     commit_row(other, other.open(kTable), "four");
     crash_now();
   }));
-  for (int round = 0; round < 2; round++) {   // behind its end, as a rule before its first checkpoint's
+  // behind its end, as a rule before its first checkpoint's
+  for (int round = 0; round < 2; round++) {
     ASSERT_TRUE(in_child([&] {
       StoreLife store(config_);
       ASSERT_EQ(store.recover(kNextXid), LS_OK) << "round " << round << ": " << store.err.message;
@@ -203,7 +248,8 @@ TEST_F(LongTransactionTest, a_recovery_that_crashes_is_made_again) {
   EXPECT_EQ(found, expected);
 }
 
-// No write of an undo file that fails stops anything: the log is kept until one succeeds.
+// No write of an undo file that fails stops anything: the log is kept until one succeeds, and the
+// control file names no list that is not durable (ULIST-1).
 TEST_F(LongTransactionTest, files_that_cannot_be_written_keep_the_log) {
   struct Case {
     FaultOp op;
@@ -211,15 +257,19 @@ TEST_F(LongTransactionTest, files_that_cannot_be_written_keep_the_log) {
     u64 first_bytes;
   };
   config_.fsync = true;
-  for (const Case &c : {Case{FaultOp::kWrite, 28, 0}, Case{FaultOp::kWrite, 5, 17}, Case{FaultOp::kSync, 5, 0},
-                        Case{FaultOp::kOpen, 13, 0}, Case{FaultOp::kRename, 28, 0}}) {
+  for (const Case &c :
+       {Case{FaultOp::kWrite, 28, 0}, Case{FaultOp::kWrite, 5, 17}, Case{FaultOp::kSync, 5, 0},
+        Case{FaultOp::kOpen, 13, 0}, Case{FaultOp::kRename, 28, 0}}) {
     for (const bool mended : {true, false}) {
-      SCOPED_TRACE(std::to_string(static_cast<int>(c.op)) + " fails with " + std::to_string(c.error) + (mended ? ", then not" : ""));
-      for (u32 table : {kTable, kOther}) std::filesystem::resize_file(temp_ / HostDirectory::relation_path(table), 0);
+      SCOPED_TRACE(std::to_string(static_cast<int>(c.op)) + " fails with " +
+                   std::to_string(c.error) + (mended ? ", then not" : ""));
+      for (u32 table : {kTable, kOther})
+        std::filesystem::resize_file(temp_ / HostDirectory::relation_path(table), 0);
       std::filesystem::remove_all(temp_ / "leanstore");
       std::filesystem::create_directory(temp_ / "leanstore");
       ASSERT_TRUE(crash([&](StoreLife &store, Host &host) {
-        Session s(store.store(), &host, 0), young(store.store(), &host, 1), other(store.store(), &host, 2);
+        Session s(store.store(), &host, 0), young(store.store(), &host, 1),
+            other(store.store(), &host, 2);
         const auto ids = fill(other);
         ASSERT_EQ(s.begin(), LS_OK);
         change(s, ids, 'x');
@@ -271,14 +321,16 @@ TEST_F(LongTransactionTest, damaged_files_are_named_and_not_used) {
   std::filesystem::copy(temp_ / "leanstore", whole, std::filesystem::copy_options::recursive);
   const auto restore = [&] {
     std::filesystem::copy(whole, temp_ / "leanstore",
-                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::overwrite_existing);
   };
   const auto refused = [&](const std::string &name) {
     EXPECT_TRUE(in_child([&] {
       StoreLife store(config_);
       EXPECT_EQ(store.recover(kNextXid), LS_CORRUPT);
       EXPECT_NE(std::strstr(store.err.path, name.c_str()), nullptr) << store.err.path;
-      EXPECT_NE(std::strstr(store.err.message, "restore it from a backup"), nullptr) << store.err.message;
+      EXPECT_NE(std::strstr(store.err.message, "restore it from a backup"), nullptr)
+          << store.err.message;
     })) << name;
     restore();
   };
@@ -304,14 +356,16 @@ TEST_F(LongTransactionTest, damaged_files_are_named_and_not_used) {
   EXPECT_EQ(texts(), expected);
 }
 
-// However much they have changed and however many they are: what is in memory is bounded, the rest is in the files.
+// However much they have changed and however many they are: what is in memory is bounded, the rest
+// is in the files.
 TEST(UndoSpoolTest, memory_is_bounded_and_the_order_kept) {
   TempDirectory temp;
   UndoSpool spool(temp.path(), 64 << 10);
   std::map<Tn, std::vector<std::pair<u64, std::string>>> all;
   const auto size = [&] {
     size_t bytes = 0;
-    for (const auto &file : std::filesystem::directory_iterator(temp.path())) bytes += file.file_size();
+    for (const auto &file : std::filesystem::directory_iterator(temp.path()))
+      bytes += file.file_size();
     return bytes;
   };
   size_t given = 0;
@@ -335,7 +389,8 @@ TEST(UndoSpoolTest, memory_is_bounded_and_the_order_kept) {
       }
       EXPECT_FALSE(changes.empty());
       EXPECT_EQ(undo.row_id, changes.back().first);
-      EXPECT_EQ(std::string(undo.patch.fresh.begin(), undo.patch.fresh.end()), changes.back().second);
+      EXPECT_EQ(std::string(undo.patch.fresh.begin(), undo.patch.fresh.end()),
+                changes.back().second);
       changes.pop_back();
       return kOk;
     }), kOk);

@@ -1,10 +1,11 @@
-// Recovery's decisions, one at a time: each test crashes a store in a known state (in a child process) and looks at what is
-// there after the next start.
+// Recovery's decisions, one at a time: each test crashes a store in a known state (in a child
+// process) and looks at what is there after the next start.
 #include <filesystem>
 #include <thread>
 
 #include "os/fault.hpp"
 #include "recovery/control_file.hpp"
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
@@ -66,7 +67,8 @@ TEST_F(RecoveryTest, committed_stays_and_running_goes) {
   }));
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(10));
-  EXPECT_EQ(texts(contents(store, kTable, 10)), (std::set<std::string>{"committed", "committed later"}));
+  EXPECT_EQ(texts(contents(store, kTable, 10)),
+            (std::set<std::string>{"committed", "committed later"}));
   EXPECT_EQ(store.store()->report.losers, 1u);
   EXPECT_GE(store.store()->report.undo_records, 1u);
   EXPECT_TRUE(store.doubts().empty());
@@ -77,10 +79,12 @@ TEST_F(RecoveryTest, losers_of_update_and_delete_get_the_old_row_back) {
     Session a(store.store(), &host, 0), b(store.store(), &host, 1);
     ls_rel *rel = a.open(kTable);
     ASSERT_EQ(a.begin(), LS_OK);
-    u64 one = insert_row(a, rel, "one"), two = insert_row(a, rel, "two"), three = insert_row(a, rel, "three");
+    u64 one = insert_row(a, rel, "one"), two = insert_row(a, rel, "two"),
+        three = insert_row(a, rel, "three");
     a.commit();
     ASSERT_EQ(a.begin(), LS_OK);
-    ASSERT_EQ(a.update(rel, one, [](const std::string &) { return std::string(1000, 'x'); }), LS_OK);
+    ASSERT_EQ(a.update(rel, one, [](const std::string &) { return std::string(1000, 'x'); }),
+              LS_OK);
     ASSERT_EQ(a.update(rel, one, [](const std::string &) { return std::string("y"); }), LS_OK);
     ASSERT_EQ(a.remove(rel, two), LS_OK);
     ASSERT_EQ(a.update(rel, three, [](const std::string &) { return std::string(); }), LS_OK);
@@ -90,11 +94,13 @@ TEST_F(RecoveryTest, losers_of_update_and_delete_get_the_old_row_back) {
   }));
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(100));
-  EXPECT_EQ(texts(contents(store, kTable, 100)), (std::set<std::string>{"one", "two", "three", "four"}));
+  EXPECT_EQ(texts(contents(store, kTable, 100)),
+            (std::set<std::string>{"one", "two", "three", "four"}));
 }
 
 TEST_F(RecoveryTest, prepared_transactions_go_as_the_host_says) {
-  u64 *ids = static_cast<u64 *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  u64 *ids = static_cast<u64 *>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
     Session a(store.store(), &host, 0), b(store.store(), &host, 1), c(store.store(), &host, 2);
     ls_rel *rel = a.open(kTable);
@@ -146,8 +152,8 @@ void lose_prepared_60(StoreLife &store, Host &host) {
   die_at_once();
 }
 
-// The host's log has lost its tail, so it hands the id of the prepared transaction out again, and commits.  The first start
-// after the crash knows that; if it crashes, the second must still know.
+// The host's log has lost its tail, so it hands the id of the prepared transaction out again, and
+// commits.  The first start after the crash knows that; if it crashes, the second must still know.
 TEST_F(RecoveryTest, prepared_transaction_unknown_to_the_host_stays_lost_when_its_id_comes_back) {
   ASSERT_TRUE(crash_after(50, lose_prepared_60));
   ASSERT_TRUE(in_child([&] {
@@ -224,7 +230,8 @@ TEST_F(RecoveryTest, undecided_doubt_is_refused) {
   }));
 }
 
-// Checkpoints must keep the log from the beginning of the oldest transaction that may have to be undone.
+// Checkpoints must keep the log from the beginning of the oldest transaction that may have to be
+// undone.
 TEST_F(RecoveryTest, old_transaction_is_undone_after_many_checkpoints) {
   ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
     Session a(store.store(), &host, 0), b(store.store(), &host, 1);
@@ -269,8 +276,8 @@ TEST_F(RecoveryTest, unlogged_rows_are_not_in_the_log) {
 
 // ---- files that the host has changed behind the log's back
 
-// Rows before and after a checkpoint, and so much log before it that recovery does not begin with an empty file (the log's
-// positions are known by the MiB).
+// Rows before and after a checkpoint, and so much log before it that recovery does not begin with
+// an empty file (the log's positions are known by the MiB).
 void fill_around_checkpoint(StoreLife &store, Session &s, u32 table) {
   ls_error err{};
   ls_rel *rel = s.open(table);
@@ -281,6 +288,7 @@ void fill_around_checkpoint(StoreLife &store, Session &s, u32 table) {
   for (int i = 0; i < 30; i++) commit_row(s, rel, std::string(500, 'b') + std::to_string(i));
 }
 
+// REDO-2
 TEST_F(RecoveryTest, removed_and_truncated_files_are_skipped_with_their_losers) {
   for (bool removed : {true, false}) {
     ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
@@ -325,7 +333,8 @@ TEST_F(RecoveryTest, file_made_anew_under_the_same_name_has_only_its_own_rows) {
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(1000));
   EXPECT_EQ(contents(store, kTable, 1000).size(), 5u);
-  EXPECT_EQ(texts(contents(store, kTable, 1000)), (std::set<std::string>{"new 0", "new 1", "new 2", "new 3", "new 4"}));
+  EXPECT_EQ(texts(contents(store, kTable, 1000)),
+            (std::set<std::string>{"new 0", "new 1", "new 2", "new 3", "new 4"}));
 }
 
 // ---- what cannot be recovered from is refused, with a reason
@@ -428,6 +437,26 @@ TEST_F(RecoveryTest, failed_log_write_fails_the_store_and_acknowledges_nothing) 
   LS_ASSERT_OK(store.recover(10));
   EXPECT_EQ(texts(contents(store, kTable, 10)), (std::set<std::string>{"acknowledged"}));
 }
+
+#if LS_FAILPOINTS
+// CKPT-1
+// Checkpointer: finds where redo would begin.  A worker commits.  Checkpointer: writes the control
+// file.  Crash.
+TEST_F(RecoveryTest, race_checkpoint_vs_commit_has_redo_begin_before_the_commit) {
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    ls_rel *rel = a.open(kTable);
+    commit_row(a, rel, "before");
+    LS_ASSERT_OK(ls_store_checkpoint(store.store(), &err));
+    OnceAt point(Failpoint::recovery_before_control, [&] { commit_row(a, rel, "meanwhile"); });
+    LS_ASSERT_OK(ls_store_checkpoint(store.store(), &err));
+    EXPECT_TRUE(point.reached());
+  }));
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(20));
+  EXPECT_EQ(texts(contents(store, kTable, 20)), (std::set<std::string>{"before", "meanwhile"}));
+}
+#endif
 
 }  // namespace
 }  // namespace ls::test

@@ -1,4 +1,5 @@
-// Redo by page: several threads, several portions, pages that stay in memory, and a crash before the first checkpoint has written them.
+// Redo by page: several threads, several portions, pages that stay in memory, and a crash before
+// the first checkpoint has written them.
 #include <string>
 
 #include "recovery/control_file.hpp"
@@ -10,7 +11,9 @@ namespace {
 constexpr u32 kTable = 16500;
 constexpr u32 kRows = 2300;   // one a page: enough for two threads
 
-std::string text(u64 i, const std::string &version) { return version + std::to_string(i) + std::string(2500, 'x'); }
+std::string text(u64 i, const std::string &version) {
+  return version + std::to_string(i) + std::string(2500, 'x');
+}
 
 class RedoTest : public ::testing::TestWithParam<u32> {
  protected:
@@ -21,19 +24,22 @@ class RedoTest : public ::testing::TestWithParam<u32> {
     config_.checkpoint_spread = 90;
   }
 
-  // In a child: rows in version "a" on disk, in version "b" in the log only; one transaction has not ended.
+  // In a child: rows in version "a" on disk, in version "b" in the log only; one transaction has
+  // not ended.
   void first_life() {
     ASSERT_TRUE(crash_after(config_, 10, [&](StoreLife &store, Host &host) {
       Session s(store.store(), &host, 0), other(store.store(), &host, 1);
       ls_rel *rel = s.open(kTable);
       std::vector<u64> ids(kRows);
       ASSERT_EQ(s.begin(), LS_OK);
-      for (u32 i = 0; i < kRows; i++) ASSERT_EQ(s.insert(rel, text(i, "a"), &ids[i]), LS_OK) << s.err.message;
+      for (u32 i = 0; i < kRows; i++)
+        ASSERT_EQ(s.insert(rel, text(i, "a"), &ids[i]), LS_OK) << s.err.message;
       s.commit();
       LS_ASSERT_OK(ls_store_checkpoint(store.store(), &err));
       ASSERT_EQ(s.begin(), LS_OK);
       for (u32 i = 0; i < kRows; i++) {
-        ASSERT_EQ(s.update(rel, ids[i], [&](const std::string &) { return text(i, "b"); }), LS_OK) << s.err.message;
+        ASSERT_EQ(s.update(rel, ids[i], [&](const std::string &) { return text(i, "b"); }), LS_OK)
+            << s.err.message;
       }
       ASSERT_EQ(other.begin(), LS_OK);
       u64 id;
@@ -66,6 +72,7 @@ class RedoTest : public ::testing::TestWithParam<u32> {
   ls_error err{};
 };
 
+// REDO-1
 TEST_P(RedoTest, every_page_is_what_the_log_says) {
   first_life();
   {

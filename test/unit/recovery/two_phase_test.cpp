@@ -1,9 +1,11 @@
-// Transactions prepared for two-phase commit: while the store runs, and over its ends of every kind.
+// Transactions prepared for two-phase commit: while the store runs, and over its ends of every
+// kind.
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "os/fault.hpp"
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
@@ -36,7 +38,8 @@ class TwoPhaseTest : public ::testing::Test {
   }
   ~TwoPhaseTest() override { fault_clear(); }
 
-  // Recovery with a host that says `fate` of every prepared transaction; asked: how many it was asked about.
+  // Recovery with a host that says `fate` of every prepared transaction; asked: how many it was
+  // asked about.
   ls_status start(StoreLife &store, Fate fate, u64 next_xid = kNextXid) {
     ls_in_doubt *doubts = nullptr;
     size_t n = 0;
@@ -84,14 +87,16 @@ auto to(const std::string &text) {
   return [text](const std::string &) { return text; };
 }
 
-ls_status lock_row(Session &s, Host &host, ls_rel *rel, u64 row_id, ls_lock_mode mode, ls_conflict *conflict) {
+ls_status lock_row(Session &s, Host &host, ls_rel *rel, u64 row_id, ls_lock_mode mode,
+                   ls_conflict *conflict) {
   HostSnapshot snapshot;
   host.take(&snapshot, s.xid(), 1000);
   alignas(8) u8 buffer[LS_ROW_BUFFER_BYTES];
   ls_row row{};
   bool newer = false;
   ls_change c{row_id, &snapshot.s, nullptr, 1000, mode};
-  const ls_status status = ls_row_lock(s.worker(), rel, &c, false, buffer, &row, &newer, conflict, &s.err);
+  const ls_status status =
+      ls_row_lock(s.worker(), rel, &c, false, buffer, &row, &newer, conflict, &s.err);
   host.release(snapshot);
   return status;
 }
@@ -101,8 +106,9 @@ void hand_over(Session &s) {
   EXPECT_EQ(ls_txn_active(s.worker()), 0u);
 }
 
-// Rows 1 to 4 ("one" to "four") committed under kXid + 1; then kXid changes all but the last and inserts rows, and is prepared.
-// Savepoints, rows changed twice, an update that moves a row: all shapes of undo entries.
+// Rows 1 to 4 ("one" to "four") committed under kXid + 1; then kXid changes all but the last and
+// inserts rows, and is prepared.  Savepoints, rows changed twice, an update that moves a row: all
+// shapes of undo entries.
 struct Work {
   Rows before, after;
   u64 one = 0, two = 0, three = 0, four = 0;
@@ -120,7 +126,8 @@ Work prepare_work(StoreLife &store, Host &host) {
   work.three = insert_row(b, rel, "three");
   work.four = insert_row(b, rel, "four");
   b.commit();
-  work.before = work.after = {{work.one, "one"}, {work.two, "two"}, {work.three, "three"}, {work.four, "four"}};
+  work.before = work.after = {
+      {work.one, "one"}, {work.two, "two"}, {work.three, "three"}, {work.four, "four"}};
 
   EXPECT_EQ(a.update(rel, work.one, to(std::string(900, 'x'))), LS_OK);
   const u32 savepoint = ls_txn_savepoint(a.worker());
@@ -161,24 +168,29 @@ void finish(StoreLife &store, Host &host, bool committed) {
   LS_EXPECT_OK(ls_prepared_finish(s.worker(), host.tn(kXid), committed, &err));
   if (!committed) host.end(kXid);
   EXPECT_FALSE(ls_tn_is_active(store.store(), host.tn(kXid)));
-  LS_EXPECT_OK(ls_prepared_finish(s.worker(), host.tn(kXid), committed, &err));  // again: nothing to do
+  // again: nothing to do
+  LS_EXPECT_OK(ls_prepared_finish(s.worker(), host.tn(kXid), committed, &err));
 }
 
 // What a crash in a child must tell its parent.
 struct SharedWork {
   u64 one, two, three, four, last;
 };
-Rows before_of(const SharedWork &w) { return {{w.one, "one"}, {w.two, "two"}, {w.three, "three"}, {w.four, "four"}}; }
+Rows before_of(const SharedWork &w) {
+  return {{w.one, "one"}, {w.two, "two"}, {w.three, "three"}, {w.four, "four"}};
+}
 
 template <typename T>
 T *shared() {
-  return static_cast<T *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return static_cast<T *>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
 void tell(SharedWork *shared, const Work &work) {
   *shared = {work.one, work.two, work.three, work.four, work.after.rbegin()->first};
 }
 
+// PREP-2
 TEST_F(TwoPhaseTest, holds_its_rows_until_it_ends) {
   for (const bool committed : {true, false}) {
     FreshStore fresh;
@@ -193,7 +205,8 @@ TEST_F(TwoPhaseTest, holds_its_rows_until_it_ends) {
     ls_rel *rel = b.open(kTable);
     ASSERT_EQ(b.begin(), LS_OK);
     ls_conflict conflict{};
-    EXPECT_EQ(lock_row(b, host, rel, work.one, LS_LOCK_NO_KEY_UPDATE, &conflict), LS_BEING_MODIFIED);
+    EXPECT_EQ(lock_row(b, host, rel, work.one, LS_LOCK_NO_KEY_UPDATE, &conflict),
+              LS_BEING_MODIFIED);
     EXPECT_EQ(conflict.tn, host.tn(kXid));
     EXPECT_EQ(b.remove(rel, work.four), LS_OK);
     EXPECT_EQ(ls_txn_prepare(b.worker(), b.xid(), &err), LS_MANY_PREPARED);
@@ -233,6 +246,7 @@ TEST_F(TwoPhaseTest, can_be_rolled_back_before_it_is_handed_over) {
   EXPECT_EQ(contents(store, after.host).size(), 1u);
 }
 
+// TWOPH-1
 TEST_F(TwoPhaseTest, is_there_after_crashes_and_clean_starts_until_it_ends) {
   auto *told = shared<SharedWork>();
   for (const bool committed : {true, false}) {
@@ -262,7 +276,8 @@ TEST_F(TwoPhaseTest, is_there_after_crashes_and_clean_starts_until_it_ends) {
           ls_rel *rel = b.open(kTable), *other = b.open(kOther);
           ls_conflict conflict{};
           ASSERT_EQ(b.begin(), LS_OK);
-          EXPECT_EQ(lock_row(b, after.host, rel, told->one, LS_LOCK_SHARE, &conflict), LS_BEING_MODIFIED);
+          EXPECT_EQ(lock_row(b, after.host, rel, told->one, LS_LOCK_SHARE, &conflict),
+                    LS_BEING_MODIFIED);
           EXPECT_EQ(conflict.tn, tn);
           for (int i = 0; i < 1000; i++) insert_row(b, other, std::string(3000, 'o'));
           b.commit();
@@ -270,7 +285,8 @@ TEST_F(TwoPhaseTest, is_there_after_crashes_and_clean_starts_until_it_ends) {
           LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
           ls_stats stats;
           ls_store_stats(store.store(), &stats);
-          EXPECT_LT(stats.log_position - stats.log_redo_position, 2u << 20) << "the log is kept for it";
+          EXPECT_LT(stats.log_position - stats.log_redo_position, 2u << 20)
+              << "the log is kept for it";
         })) << "life " << life;
       }
       StoreLife store(config_);
@@ -324,7 +340,8 @@ TEST_F(TwoPhaseTest, the_host_has_ended_it_meanwhile) {
 // The host's log has lost its tail, the preparation with it.
 TEST_F(TwoPhaseTest, unknown_to_the_host_it_is_undone) {
   auto *told = shared<SharedWork>();
-  ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) { tell(told, prepare_work(store, host)); }));
+  ASSERT_TRUE(
+      crash_after([&](StoreLife &store, Host &host) { tell(told, prepare_work(store, host)); }));
   StoreLife store(config_);
   LS_ASSERT_OK(start(store, Fate::kPrepared, kXid));
   EXPECT_EQ(asked_, 0u);
@@ -332,7 +349,9 @@ TEST_F(TwoPhaseTest, unknown_to_the_host_it_is_undone) {
   EXPECT_EQ(contents(store, host), before_of(*told));
 }
 
-// Killed at every system call of the start, one after the other, each time on what the one before has left.
+// Killed at every system call of the start, one after the other, each time on what the one before
+// has left.
+// TWOPH-2
 TEST_F(TwoPhaseTest, starts_can_be_killed_anywhere) {
   auto *told = shared<SharedWork>();
   auto *done = shared<bool>();
@@ -340,7 +359,8 @@ TEST_F(TwoPhaseTest, starts_can_be_killed_anywhere) {
     FreshStore fresh;
     config_ = fresh.config;
     config_.fsync = true;
-    ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) { tell(told, prepare_work(store, host)); }));
+    ASSERT_TRUE(
+        crash_after([&](StoreLife &store, Host &host) { tell(told, prepare_work(store, host)); }));
     u64 kills = 0;
     for (const FaultOp op : {FaultOp::kWrite, FaultOp::kSync, FaultOp::kRename, FaultOp::kUnlink}) {
       *done = false;
@@ -372,6 +392,7 @@ TEST_F(TwoPhaseTest, starts_can_be_killed_anywhere) {
 }
 
 // The same for the moments of PREPARE: it is there whole, or not at all.
+// PREP-1
 TEST_F(TwoPhaseTest, preparation_can_be_killed_anywhere) {
   auto *prepared = shared<bool>();
   auto *done = shared<bool>();
@@ -386,7 +407,10 @@ TEST_F(TwoPhaseTest, preparation_can_be_killed_anywhere) {
       ls_rel *rel = a.open(kTable);
       ASSERT_EQ(a.begin(), LS_OK);
       insert_row(a, rel, "row");
-      fault_add({.op = FaultOp::kWrite, .path_part = "leanstore/", .nth = nth, .outcome = FaultOutcome::kCrash,
+      fault_add({.op = FaultOp::kWrite,
+                 .path_part = "leanstore/",
+                 .nth = nth,
+                 .outcome = FaultOutcome::kCrash,
                  .on_crash = [] { die_at_once(); }});
       ASSERT_EQ(a.hand_over(), LS_OK) << a.err.message;
       *prepared = true;
@@ -409,6 +433,7 @@ TEST_F(TwoPhaseTest, preparation_can_be_killed_anywhere) {
   EXPECT_TRUE(seen[0] && seen[1]);
 }
 
+// TWOPH-3, PREP-3
 TEST_F(TwoPhaseTest, row_locks_survive_and_follow_rows_that_move) {
   struct Ids { u64 share, key_share, moved, released; };
   auto *ids = shared<Ids>();
@@ -417,7 +442,8 @@ TEST_F(TwoPhaseTest, row_locks_survive_and_follow_rows_that_move) {
     ls_rel *rel = a.open(kTable);
     ASSERT_EQ(a.begin(), LS_OK);
     ASSERT_EQ(b.begin(), LS_OK);
-    *ids = {insert_row(b, rel, "share"), insert_row(b, rel, "key share"), 0, insert_row(b, rel, "released")};
+    *ids = {insert_row(b, rel, "share"), insert_row(b, rel, "key share"), 0,
+            insert_row(b, rel, "released")};
     b.commit();
     ls_conflict conflict{};
     ASSERT_EQ(lock_row(a, host, rel, ids->share, LS_LOCK_SHARE, &conflict), LS_OK);
@@ -426,7 +452,8 @@ TEST_F(TwoPhaseTest, row_locks_survive_and_follow_rows_that_move) {
     ASSERT_EQ(lock_row(a, host, rel, ids->released, LS_LOCK_UPDATE, &conflict), LS_OK);
     ls_txn_rollback_to(a.worker(), savepoint);
     hand_over(a);  // it has changed nothing
-    // Moves the row with its key as it is, and everything that leads there may go as far as snapshots are concerned.
+    // Moves the row with its key as it is, and everything that leads there may go as far as
+    // snapshots are concerned.
     ASSERT_EQ(b.begin(), LS_OK);
     ids->moved = insert_row(b, rel, "key share, moved");
     HostSnapshot snapshot;
@@ -470,14 +497,17 @@ TEST_F(TwoPhaseTest, row_locks_survive_and_follow_rows_that_move) {
   b.commit();
 }
 
-// The host tells whoever asks, so several may come at once, some in transactions of their own.
+// The host tells each session that asks, so several may come at once, some in transactions of their
+// own.
+// PREP-4
 TEST_F(TwoPhaseTest, several_finish_it_at_once) {
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(kXid));
   Host host(store.store(), kXid);
   const Work work = prepare_work(store, host);
   std::vector<std::unique_ptr<Session>> sessions;
-  for (u32 i = 0; i < 4; i++) sessions.push_back(std::make_unique<Session>(store.store(), &host, i));
+  for (u32 i = 0; i < 4; i++)
+    sessions.push_back(std::make_unique<Session>(store.store(), &host, i));
   ls_rel *other = sessions[0]->open(kOther);
   for (u32 i = 1; i < 4; i++) {
     ASSERT_EQ(sessions[i]->begin(), LS_OK);
@@ -516,7 +546,8 @@ TEST_F(TwoPhaseTest, missing_or_damaged_file_is_told) {
     }
     StoreLife store(config_);
     EXPECT_EQ(start(store, Fate::kPrepared), LS_CORRUPT) << damage;
-    std::filesystem::copy_file(temp_ / "kept", path, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(temp_ / "kept", path,
+                               std::filesystem::copy_options::overwrite_existing);
   }
   std::filesystem::remove(path);
   {
@@ -533,6 +564,32 @@ TEST_F(TwoPhaseTest, missing_or_damaged_file_is_told) {
   StoreLife store(config_);
   LS_EXPECT_OK(start(store, Fate::kPrepared));
 }
+
+#if LS_FAILPOINTS
+// Worker: has made the file durable.  Crash, with all hardened that was logged so far.
+TEST_F(TwoPhaseTest, crash_between_its_file_and_its_record_undoes_it) {
+  ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+    ASSERT_EQ(a.begin(), LS_OK);
+    insert_row(a, a.open(kTable), "not prepared");
+    OnceAt point(Failpoint::txn_before_prepared_record, [&] {
+      EXPECT_EQ(prepared_files().size(), 1u);
+      commit_row(b, b.open(kOther));
+      crash_now();
+    });
+    (void)a.hand_over();
+    ADD_FAILURE() << "it is prepared";
+    crash_now();
+  }));
+  EXPECT_EQ(prepared_files().size(), 1u);
+  StoreLife store(config_);
+  LS_ASSERT_OK(start(store, Fate::kPrepared));
+  EXPECT_EQ(asked_, 0u);
+  EXPECT_TRUE(prepared_files().empty());
+  HostAfter after(store.store(), false);
+  EXPECT_TRUE(contents(store, after.host).empty());
+}
+#endif
 
 }  // namespace
 }  // namespace ls::test

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "os/fault.hpp"
+#include "store/store_process.hpp"
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/recovery/crash_after.hpp"
 #include "unit/recovery/crash_fixture.hpp"
 
@@ -81,7 +83,8 @@ class UndoCrashTest : public ::testing::Test {
     EXPECT_EQ(s.update(rel, row, change), LS_OK) << s.err.message;
   }
 
-  // A start of which undo dies in its nth call; true: it came to that.
+  // A start that dies in the nth call of its undo, or of the shutdown that comes next and writes
+  // what undo has left in memory; true: it came to that.
   bool dies_in_undo(const char *path_part, u64 nth, u64 first_bytes) {
     auto *finished = static_cast<std::atomic<u32> *>(
         mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -96,6 +99,7 @@ class UndoCrashTest : public ::testing::Test {
       rule.on_crash = die_at_once;
       fault_add(rule);
       LS_ASSERT_OK(ls_recovery_finish(store.store(), doubts, n, &store.err));
+      LS_ASSERT_OK(store.shutdown());
       *finished = 1;
       if (!HasFailure()) die_at_once();   // before anything else is written
     }));
@@ -130,6 +134,7 @@ class UndoCrashTest : public ::testing::Test {
   ls_error err{};
 };
 
+// UNDO-1, UNDO-2, UNDO-3
 TEST_F(UndoCrashTest, undo_survives_crashes_at_its_writes_and_once_more_in_the_next_one) {
   constexpr auto kRecursive =
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing;
@@ -160,6 +165,65 @@ TEST_F(UndoCrashTest, undo_survives_crashes_at_its_writes_and_once_more_in_the_n
     EXPECT_GT(again, 0u) << path_part;
   }
 }
+
+// A redo position lies in a round of the log, of which older changes are read again; by the start
+// behind one that has recovered and died before its first checkpoint, too.
+// LAST-1, LAST-3, REDO-4
+TEST_F(UndoCrashTest, pages_that_undo_gave_back_are_not_missed_behind_a_checkpoint) {
+  for (const u64 rows : {u64{100}, u64{500}, u64{5000}}) {
+    SCOPED_TRACE(rows);
+    ASSERT_TRUE(crash_after(config_, kNextXid, [&](StoreLife &store, Host &host) {
+      Session loser(store.store(), &host, 0), winner(store.store(), &host, 1);
+      ASSERT_EQ(loser.begin(), LS_OK);
+      insert_rows(loser, loser.open(kTables[0]), rows, 'n');
+      ASSERT_EQ(winner.begin(), LS_OK);
+      insert_rows(winner, winner.open(kTables[1]), 50, 'c');
+      winner.commit();   // hardens what came before, too
+      crash_now();
+    }));
+    for (int life = 0; life < 4; life++) {
+      ASSERT_TRUE(crash_after(config_, kNextXid, [&](StoreLife &store, Host &host) {
+        if (life == 2) {
+          Session s(store.store(), &host, 0);
+          ASSERT_EQ(s.begin(), LS_OK);
+          insert_rows(s, s.open(kTables[1]), 50, 'c');
+          s.commit();
+        }
+        if (life != 1) LS_ASSERT_OK(ls_store_checkpoint(store.store(), &store.err));
+      }));
+    }
+    StoreLife store(config_);
+    LS_ASSERT_OK(store.recover(kNextXid));
+    Host host(store.store(), kNextXid);
+    Session s(store.store(), &host, 0);
+    ls_rel *rel = s.open(kTables[0]);
+    ls_check_result check;
+    LS_EXPECT_OK(ls_rel_check(s.worker(), rel, &check, &err));
+    EXPECT_TRUE(s.contents(rel).empty());
+  }
+}
+
+#if LS_FAILPOINTS
+// Recovery: has undone the losers.  Crash, with all hardened that was logged so far.
+TEST_F(UndoCrashTest, crash_between_undo_and_the_ends_of_losers_undoes_them_once_more) {
+  make_losers();
+  ASSERT_TRUE(in_child([&] {
+    StoreLife store(config_);
+    ls_in_doubt *doubts = nullptr;
+    size_t n = 0;
+    LS_ASSERT_OK(ls_recovery_redo(store.store(), kNextXid, &doubts, &n, &store.err));
+    OnceAt point(Failpoint::recovery_before_fate, [&] {
+      Log &log = store_process(*store.store()).log;
+      EXPECT_TRUE(log.wait_hardened(log.last_gsn(), nullptr));
+      crash_now();
+    });
+    (void)ls_recovery_finish(store.store(), doubts, n, &store.err);
+    ADD_FAILURE() << "nothing was undone";
+    crash_now();
+  }));
+  expect_undone();
+}
+#endif
 
 }  // namespace
 }  // namespace ls::test

@@ -39,7 +39,7 @@ class UndoPortionTest : public ::testing::Test {
     portion_.divide();
     std::vector<Undone> all;
     for (size_t task = 0; task < portion_.tasks(); task++) {
-      const Status status = portion_.undo(task, [&](const UndoOp &op) {
+      const Status status = portion_.undo(task, [&](const UndoOp &op, const UndoPortion::Rest &) {
         all.push_back({task, op.file->number, op.change});
         return kOk;
       });
@@ -100,7 +100,9 @@ TEST_F(UndoPortionTest, what_it_has_no_room_for_is_left_to_the_next_one) {
   EXPECT_GT(added, 1000u);
   const auto all = undone();
   EXPECT_EQ(all.size(), added);
-  EXPECT_EQ(std::string(all[added / 2].change.patch.fresh.begin(), all[added / 2].change.patch.fresh.end()), old);
+  EXPECT_EQ(std::string(all[added / 2].change.patch.fresh.begin(),
+                        all[added / 2].change.patch.fresh.end()),
+            old);
   portion_.clear();
   EXPECT_TRUE(undone().empty());
   ASSERT_TRUE(portion_.add(*files_[0], 7, &undo)) << "there is room again";

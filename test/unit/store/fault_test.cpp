@@ -1,10 +1,10 @@
-// A store on a disk that fails: what happens to whom, what the error names, and that it is over when the disk is well again.
-// (What a crash leaves is tried in sim/ and recovery/.)
+// A store on a disk that fails: which sessions fail, what the error names, and that it is over when
+// the disk is well again.  (What a crash leaves is tried in sim/ and recovery/.)
 #include <cerrno>
 #include <filesystem>
 #include <thread>
 
-#include "buffer/waiting_changes.hpp"
+#include "buffer/change_buffer.hpp"
 #include "os/fault.hpp"
 #include "store/store_process.hpp"
 #include "unit/recovery/child_process.hpp"
@@ -27,7 +27,8 @@ class FaultTest : public ::testing::Test {
   std::string file_of(u32 relation) const { return temp_ / path(relation); }
 
   static std::string text(u64 n) { return std::to_string(n) + std::string(900, 'r'); }
-  // So many rows in one transaction, which is rolled back when one fails; those of kTable with an entry in the index.
+  // So many rows in one transaction, which is rolled back when one fails; those of kTable with an
+  // entry in the index.
   ls_status insert(Session &s, u32 table, u64 rows) {
     ls_status status = s.begin();
     for (u64 i = 0; i < rows && status == LS_OK; i++) {
@@ -35,10 +36,12 @@ class FaultTest : public ::testing::Test {
       status = s.insert(s.open(table), text(i), &row);
       if (status != LS_OK || table != kTable) continue;
       std::string key(8, '\0');
-      for (int b = 0; b < 8; b++) key[static_cast<size_t>(b)] = static_cast<char>(row >> (56 - 8 * b));
+      for (int b = 0; b < 8; b++)
+        key[static_cast<size_t>(b)] = static_cast<char>(row >> (56 - 8 * b));
       key += std::string(200, 'k');
       ls_bytes bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())};
-      status = ls_index_insert(s.worker(), s.open(kIndex, true, LS_REL_INDEX), s.open(kTable), bytes, row, {}, &s.err);
+      status = ls_index_insert(s.worker(), s.open(kIndex, true, LS_REL_INDEX), s.open(kTable),
+                               bytes, row, {}, &s.err);
     }
     if (status == LS_OK) {
       s.commit();
@@ -57,7 +60,8 @@ class FaultTest : public ::testing::Test {
   void check(Session &s) {
     ls_check_result result;
     ls_error &err = s.err;
-    for (u32 table : {kTable, kOther}) LS_EXPECT_OK(ls_rel_check(s.worker(), s.open(table), &result, &err));
+    for (u32 table : {kTable, kOther})
+      LS_EXPECT_OK(ls_rel_check(s.worker(), s.open(table), &result, &err));
     LS_EXPECT_OK(ls_rel_check(s.worker(), s.open(kIndex, true, LS_REL_INDEX), &result, &err));
   }
   // Out of the pool: what is read next comes from the disk.
@@ -126,7 +130,9 @@ TEST_F(FaultTest, no_space_for_old_versions_refuses_the_update) {
   ls_status status = LS_OK;
   for (int round = 0; round < 20 && status == LS_OK; round++) {
     for (auto &[row, data] : before) {
-      status = a.update(a.open(kTable), row, [&](const std::string &) { return std::string(900, static_cast<char>('a' + round)); });
+      status = a.update(a.open(kTable), row, [&](const std::string &) {
+        return std::string(900, static_cast<char>('a' + round));
+      });
       if (status != LS_OK) break;
     }
   }
@@ -137,7 +143,9 @@ TEST_F(FaultTest, no_space_for_old_versions_refuses_the_update) {
   fault_clear();
   ASSERT_EQ(a.begin(), LS_OK);
   for (auto &[row, data] : before) {
-    EXPECT_EQ(a.update(a.open(kTable), row, [](const std::string &) { return std::string("new"); }), LS_OK) << a.err.message;
+    EXPECT_EQ(a.update(a.open(kTable), row, [](const std::string &) { return std::string("new"); }),
+              LS_OK)
+        << a.err.message;
   }
   a.commit();
   check(a);
@@ -150,7 +158,7 @@ TEST_F(FaultTest, no_space_to_write_pages_refuses_the_checkpoint_only) {
   Host host(store.store(), kNextXid);
   Session a(store.store(), &host, 0);
   ASSERT_EQ(insert(a, kTable, 50), LS_OK);
-  for (const char *part : {"base/5/", "tear_guard"}) {
+  for (const char *part : {"base/5/", "doublewrite"}) {
     ASSERT_EQ(insert(a, kTable, 1), LS_OK);
     fail_calls(FaultOp::kWrite, part, ENOSPC);
     EXPECT_EQ(ls_store_checkpoint(store.store(), &store.err), LS_NO_SPACE) << part;
@@ -191,15 +199,18 @@ struct Final {
   FaultOp op;
   const char *part;
 };
-constexpr Final kFinal[] = {{FaultOp::kWrite, "/wal/"},   {FaultOp::kSync, "/wal/"},       {FaultOp::kSync, "base/5/"},
-                            {FaultOp::kWrite, "base/5/"}, {FaultOp::kSync, "tear_guard"},  {FaultOp::kWrite, "tear_guard"},
-                            {FaultOp::kSync, "control"},  {FaultOp::kRename, "control"}};
+constexpr Final kFinal[] = {{FaultOp::kWrite, "/wal/"},      {FaultOp::kSync, "/wal/"},
+                            {FaultOp::kSync, "base/5/"},     {FaultOp::kWrite, "base/5/"},
+                            {FaultOp::kSync, "doublewrite"}, {FaultOp::kWrite, "doublewrite"},
+                            {FaultOp::kSync, "control"},     {FaultOp::kRename, "control"}};
 
-TEST_F(FaultTest, a_failed_write_or_sync_fails_the_store_and_the_next_start_has_all_that_was_acknowledged) {
+TEST_F(FaultTest,
+       a_failed_write_or_sync_fails_the_store_and_the_next_start_has_all_that_was_acknowledged) {
   config_.fsync = true;
   u64 acknowledged = 0, next_xid = kNextXid;
   for (const Final &fault : kFinal) {
-    SCOPED_TRACE(std::string(fault.part) + ", operation " + std::to_string(static_cast<int>(fault.op)));
+    SCOPED_TRACE(std::string(fault.part) + ", operation " +
+                 std::to_string(static_cast<int>(fault.op)));
     ASSERT_TRUE(in_child([&] {
       StoreLife store(config_);
       ASSERT_EQ(store.recover(next_xid), LS_OK) << store.err.message;
@@ -248,7 +259,8 @@ TEST_F(FaultTest, a_failed_sync_of_unlogged_pages_is_not_tried_again) {
     s.commit();
     fault_add({.op = FaultOp::kSync, .path_part = path(kOther), .error = EIO});   // once
     ls_error err{};
-    EXPECT_EQ(ls_database_close(s.worker(), relation_key(kOther).database, &err), LS_IO_ERROR) << err.message;
+    EXPECT_EQ(ls_database_close(s.worker(), relation_key(kOther).database, &err), LS_IO_ERROR)
+        << err.message;
     EXPECT_EQ(fault_hits(), 1u);
     EXPECT_TRUE(ls_store_failed(store.store(), &err));
     EXPECT_EQ(err.sys_errno, EIO) << err.message;
@@ -277,10 +289,12 @@ TEST_F(FaultTest, a_flipped_bit_in_a_page_is_named_and_hurts_nobody_else) {
     u32 found = 0;
     for (u64 page = 0; page < std::min<u64>(pages, 6); page++) {
       for (u64 byte = page % kStride; byte < kPageSize; byte += kStride) {
-        ASSERT_NO_FATAL_FAILURE(flip(file_of(relation), page * kPageSize + byte, static_cast<u8>(1 << byte % 8)));
+        ASSERT_NO_FATAL_FAILURE(
+            flip(file_of(relation), page * kPageSize + byte, static_cast<u8>(1 << byte % 8)));
         ls_rel rel;
-        ls_status status = ls_rel_open(a.worker(), &key, path(relation).c_str(), relation == kIndex ? LS_REL_INDEX : LS_REL_TABLE, true,
-                                       &rel, &a.err);
+        ls_status status =
+            ls_rel_open(a.worker(), &key, path(relation).c_str(),
+                        relation == kIndex ? LS_REL_INDEX : LS_REL_TABLE, true, &rel, &a.err);
         ls_check_result result;
         if (status == LS_OK) status = ls_rel_check(a.worker(), &rel, &result, &a.err);
         if (status != LS_OK) {
@@ -290,47 +304,97 @@ TEST_F(FaultTest, a_flipped_bit_in_a_page_is_named_and_hurts_nobody_else) {
           found++;
         }
         ls_rel_forget(store.store(), &key);
-        ASSERT_NO_FATAL_FAILURE(flip(file_of(relation), page * kPageSize + byte, static_cast<u8>(1 << byte % 8)));
+        ASSERT_NO_FATAL_FAILURE(
+            flip(file_of(relation), page * kPageSize + byte, static_cast<u8>(1 << byte % 8)));
       }
     }
-    EXPECT_GT(found, 4 * kPageSize / kStride) << "all but those in pages that the tree does not use";
+    EXPECT_GT(found, 4 * kPageSize / kStride)
+        << "all but those in pages that the tree does not use";
     EXPECT_EQ(count(a, kOther), 20u);
   }
   EXPECT_EQ(count(a, kTable), 200u);
   check(a);
 }
 
-// An entry that went in without its leaf being read: nobody has noticed yet that the leaf is damaged.
-TEST_F(FaultTest, an_entry_waits_for_a_damaged_leaf_over_checkpoints_and_restarts) {
-  config_.buffer_pool_bytes = 128 * kPageSize;
-  config_.packed_percent = 0;   // what is in memory is not damaged
-  auto key_of = [](u64 n) {
+// An entry that went in without its leaf being read: no session has noticed yet that the leaf is
+// damaged.
+class BlindEntryFaultTest : public FaultTest {
+ protected:
+  static std::string key_of(u64 n) {
     std::string key(8, '\0');
     for (int b = 0; b < 8; b++) key[static_cast<size_t>(b)] = static_cast<char>(n >> (56 - 8 * b));
     return key + std::string(120, 'k');
-  };
-  auto bytes_of = [](const std::string &key) { return ls_bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())}; };
-  auto waiting = [](StoreLife &store) {
+  }
+  static ls_bytes bytes_of(const std::string &key) {
+    return ls_bytes{reinterpret_cast<const u8 *>(key.data()), static_cast<u32>(key.size())};
+  }
+  static u64 waiting(StoreLife &store) {
     ls_stats stats;
     ls_store_stats(store.store(), &stats);
-    return stats.changes_waiting;
-  };
-  u64 next_xid = kNextXid;
-  std::string key;      // of the entry
-  WaitingPage page{};   // its leaf
-  // What is found of it.
-  auto look = [&](Session &s, u64 *found) {
+    return stats.change_buffer_pending;
+  }
+  static ls_status add(Session &s, const std::string &key, u64 row) {
+    return ls_index_insert(s.worker(), s.open(kIndex, true, LS_REL_INDEX), s.open(kTable),
+                           bytes_of(key), row, {}, &s.err);
+  }
+  // More leaves than there is memory for; then the entry, for one that is not in memory.
+  void insert_blindly(StoreLife &store, Session &s) {
+    ls_error &err = store.err;
+    LS_ASSERT_OK(s.begin());
+    for (u64 i = 0; i < 6000; i++) LS_ASSERT_OK(add(s, key_of(i * 7919 % 6000 * 1000), i + 1));
+    s.commit();
+    LS_ASSERT_OK(ls_store_checkpoint(store.store(), &store.err));
+    LS_ASSERT_OK(s.begin());
+    for (u64 i = 1; waiting(store) == 0 && i < 6000; i++)
+      LS_ASSERT_OK(add(s, key_ = key_of(i * 31 % 6000 * 1000 + 1), kRow));
+    s.commit();
+    const std::vector<ChangeBufferPage> pages =
+        change_buffer_pages(*store_process(*store.store()).pool.shared(), ~Gsn{0});
+    ASSERT_EQ(pages.size(), 1u);
+    page_ = pages[0].page_no;
+  }
+  // Its leaf; the second time it is well again.
+  void flip_leaf() { flip(file_of(kIndex), u64{page_} * kPageSize + 1000, 4); }
+  // What is found of the entry.
+  ls_status look(Session &s, u64 *found) {
     ls_error &err = s.err;
     ls_index_scan *scan;
     LS_EXPECT_OK(ls_index_scan_open(s.worker(), s.open(kIndex, true, LS_REL_INDEX), &scan, &err));
-    LS_EXPECT_OK(ls_index_scan_range(scan, bytes_of(key), bytes_of(key + "\xff"), false, &err));
+    LS_EXPECT_OK(ls_index_scan_range(scan, bytes_of(key_), bytes_of(key_ + "\xff"), false, &err));
     ls_index_entry entry;
     ls_status status;
     *found = 0;
-    while ((status = ls_index_scan_next(scan, &entry, &s.err)) == LS_OK) *found += entry.row_id == 7;
+    while ((status = ls_index_scan_next(scan, &entry, &s.err)) == LS_OK)
+      *found += entry.row_id == kRow;
     ls_index_scan_close(scan);
     return status;
-  };
+  }
+  void expect_damage(StoreLife &store, Session &s) {
+    ls_error &err = s.err;
+    u64 found = 0;
+    EXPECT_EQ(waiting(store), 1u);
+    EXPECT_EQ(look(s, &found), LS_CORRUPT);
+    EXPECT_EQ(s.err.page_no, page_);
+    LS_EXPECT_OK(insert(s, kOther, 10));
+    EXPECT_EQ(waiting(store), 1u);
+  }
+  void expect_entry(StoreLife &store, Session &s) {
+    u64 found = 0;
+    EXPECT_EQ(look(s, &found), LS_END) << s.err.message;
+    EXPECT_EQ(found, 1u);
+    EXPECT_EQ(waiting(store), 0u);
+    check(s);
+  }
+
+  static constexpr u64 kRow = 7;
+  std::string key_;
+  PageNo page_ = 0;
+};
+
+TEST_F(BlindEntryFaultTest, it_waits_for_its_damaged_leaf_over_checkpoints_and_restarts) {
+  config_.buffer_pool_bytes = 128 * kPageSize;
+  config_.compressed_cache_percent = 0;   // what is in memory is not damaged
+  u64 next_xid = kNextXid;
   for (u32 life = 0; life < 4; life++) {
     StoreLife store(config_);
     ls_error &err = store.err;
@@ -338,36 +402,14 @@ TEST_F(FaultTest, an_entry_waits_for_a_damaged_leaf_over_checkpoints_and_restart
     Host host(store.store(), next_xid);
     {
       Session a(store.store(), &host, 0);
-      auto add = [&](const std::string &k, u64 row) {
-        return ls_index_insert(a.worker(), a.open(kIndex, true, LS_REL_INDEX), a.open(kTable), bytes_of(k), row, {}, &a.err);
-      };
-      u64 found = 0;
       if (life == 0) {
-        LS_ASSERT_OK(a.begin());
-        for (u64 i = 0; i < 6000; i++) LS_ASSERT_OK(add(key_of(i * 7919 % 6000 * 1000), i + 1));
-        a.commit();
-        LS_ASSERT_OK(ls_store_checkpoint(store.store(), &store.err));
-        LS_ASSERT_OK(a.begin());
-        for (u64 i = 1; waiting(store) == 0 && i < 6000; i++) LS_ASSERT_OK(add(key = key_of(i * 31 % 6000 * 1000 + 1), 7));
-        a.commit();
-        const std::vector<WaitingPage> pages = waiting_pages(*store_process(*store.store()).pool.shared(), ~Gsn{0});
-        ASSERT_EQ(pages.size(), 1u);
-        page = pages[0];
-        ASSERT_NO_FATAL_FAILURE(flip(file_of(kIndex), u64{page.page_no} * kPageSize + 1000, 4));
+        ASSERT_NO_FATAL_FAILURE(insert_blindly(store, a));
+        ASSERT_NO_FATAL_FAILURE(flip_leaf());
       } else if (life < 3) {
-        EXPECT_EQ(waiting(store), 1u);
-        EXPECT_EQ(look(a, &found), LS_CORRUPT);
-        EXPECT_EQ(a.err.page_no, page.page_no);
-        LS_EXPECT_OK(insert(a, kOther, 10));
-        EXPECT_EQ(waiting(store), 1u);
-        if (life == 2) ASSERT_NO_FATAL_FAILURE(flip(file_of(kIndex), u64{page.page_no} * kPageSize + 1000, 4));
+        expect_damage(store, a);
+        if (life == 2) flip_leaf();
       }
-      if (life >= 2) {
-        EXPECT_EQ(look(a, &found), LS_END) << a.err.message;
-        EXPECT_EQ(found, 1u);
-        EXPECT_EQ(waiting(store), 0u);
-        check(a);
-      }
+      if (life >= 2) expect_entry(store, a);
       LS_ASSERT_OK(ls_store_checkpoint(store.store(), &store.err));
     }
     next_xid = host.next_xid();
@@ -375,8 +417,8 @@ TEST_F(FaultTest, an_entry_waits_for_a_damaged_leaf_over_checkpoints_and_restart
   }
 }
 
-// Bits all over the log of a store that has crashed: either the start is refused, naming a file, or nothing acknowledged is missing but
-// what stood in the very last round.
+// Bits all over the log of a store that has crashed: either the start is refused, naming a file, or
+// nothing acknowledged is missing but what stood in the very last round.
 TEST_F(FaultTest, a_flipped_bit_in_the_log_is_refused_or_does_no_harm) {
   config_.fsync = true;
   constexpr u64 kCommits = 40;
@@ -400,7 +442,8 @@ TEST_F(FaultTest, a_flipped_bit_in_the_log_is_refused_or_does_no_harm) {
   std::filesystem::copy(temp_.path(), copy.path(), kRecursive);
   u64 refused = 0, harmless = 0;
   for (u64 at = 3; at < end; at += end / 60) {
-    for (auto &entry : std::filesystem::directory_iterator(temp_.path())) std::filesystem::remove_all(entry.path());
+    for (auto &entry : std::filesystem::directory_iterator(temp_.path()))
+      std::filesystem::remove_all(entry.path());
     std::filesystem::copy(copy.path(), temp_.path(), kRecursive);
     ASSERT_NO_FATAL_FAILURE(flip(segment, at, static_cast<u8>(1 << at % 8)));
     config_.fsync = false;

@@ -1,4 +1,5 @@
-// File numbers beyond 2^32: two files whose numbers differ by 2^32 have nothing in common, in memory, in the log, after a crash.
+// File numbers beyond 2^32: two files with numbers that differ by 2^32 have nothing in common, in
+// memory, in the log, after a crash.
 #include <filesystem>
 
 #include "recovery/control_file.hpp"
@@ -17,7 +18,8 @@ using Rows = std::map<u64, std::string>;
 class FileNumbersTest : public ::testing::Test {
  protected:
   FileNumbersTest() : directory_(temp_.path()), config_(small_config(temp_.path())) {
-    config_.buffer_pool_bytes = 128 * 4096;   // of each table about as many pages: some are packed
+    // of each table about as many pages: some are compressed
+    config_.buffer_pool_bytes = 128 * 4096;
     config_.prepared_slots = 4;
     directory_.create_file(kLow);
     directory_.create_file(kHigh);
@@ -25,7 +27,8 @@ class FileNumbersTest : public ::testing::Test {
 
   static FileNo number_of(ls_rel *rel) { return rel->number; }
   static std::string text_of(u32 relation, u64 i) {
-    return std::to_string(relation) + " " + std::to_string(i) + std::string(200, relation == kLow ? 'l' : 'h');
+    return std::to_string(relation) + " " + std::to_string(i) +
+           std::string(200, relation == kLow ? 'l' : 'h');
   }
 
   // The first open draws a number, the second one that is larger by 2^32.
@@ -47,7 +50,8 @@ class FileNumbersTest : public ::testing::Test {
   void change(Session &s, u64 from, u64 to, char with) {
     for (u64 id = from; id < to; id++) {
       for (ls_rel *rel : {low_, high_}) {
-        ASSERT_EQ(s.update(rel, id, [&](const std::string &old) { return old + with; }), LS_OK) << s.err.message;
+        ASSERT_EQ(s.update(rel, id, [&](const std::string &old) { return old + with; }), LS_OK)
+            << s.err.message;
       }
     }
   }
@@ -59,7 +63,8 @@ class FileNumbersTest : public ::testing::Test {
     bool newer = false;
     ls_conflict conflict{};
     ls_change c{row_id, &snapshot.s, nullptr, 1000, mode};
-    const ls_status status = ls_row_lock(s.worker(), rel, &c, false, buffer, &row, &newer, &conflict, &s.err);
+    const ls_status status =
+        ls_row_lock(s.worker(), rel, &c, false, buffer, &row, &newer, &conflict, &s.err);
     host.release(snapshot);
     return status;
   }
@@ -102,7 +107,7 @@ TEST_F(FileNumbersTest, pages_versions_and_locks_of_files_2_to_the_32_apart_are_
   a.abort();
   check(a);
 
-  // Both rows have locks; who holds that of one is not in the way of the other.
+  // Both rows have locks; the session that holds that of one is not in the way at the other.
   for (Session *s : {&a, &b, &c}) ASSERT_EQ(s->begin(), LS_OK);
   ASSERT_EQ(lock(host, a, low_, 7, LS_LOCK_KEY_SHARE), LS_OK);
   ASSERT_EQ(lock(host, b, high_, 7, LS_LOCK_KEY_SHARE), LS_OK);
@@ -118,7 +123,8 @@ TEST_F(FileNumbersTest, pages_versions_and_locks_of_files_2_to_the_32_apart_are_
 
 TEST_F(FileNumbersTest, redo_and_undo_know_files_2_to_the_32_apart) {
   ASSERT_TRUE(crash_after(config_, kNextXid, [&](StoreLife &store, Host &host) {
-    Session a(store.store(), &host, 0), loser(store.store(), &host, 1), prepared(store.store(), &host, 2), later(store.store(), &host, 3);
+    Session a(store.store(), &host, 0), loser(store.store(), &host, 1),
+        prepared(store.store(), &host, 2), later(store.store(), &host, 3);
     open(store, a);
     fill(a);
     ASSERT_EQ(a.begin(), LS_OK);

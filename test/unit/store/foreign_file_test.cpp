@@ -213,6 +213,7 @@ TEST_F(ForeignFileTest, a_file_that_was_only_claimed_has_none) {
       End::kClean);
 }
 
+// ADOPT-1
 TEST_F(ForeignFileTest, a_damaged_page_is_named) {
   live([&](Session &s) { fill_with_history(s, 600, kLong); }, End::kClean);
   lose_store();
@@ -259,6 +260,7 @@ TEST_F(ForeignFileTest, a_damaged_page_is_named) {
 }
 
 // Whatever a reference leads to, the walk ends there, or the page is the right one.
+// ADOPT-2
 TEST_F(ForeignFileTest, references_that_lead_back_are_damage) {
   live([&](Session &s) { fill_with_history(s, 600, kLong); }, End::kClean);
   lose_store();

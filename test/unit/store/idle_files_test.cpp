@@ -182,6 +182,7 @@ TEST_F(IdleFilesTest, unlogged_rows_and_what_is_counted_come_back) {
   s.commit();
 }
 
+// CLOSED-1
 TEST_F(IdleFilesTest, a_closed_relation_is_dropped_and_its_name_used_again) {
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(kNextXid));
@@ -352,8 +353,8 @@ TEST_F(IdleFilesTest, recovery_has_as_few_places) {
   check(s);
 }
 
-// The log is kept from the loser's first change on, behind where the file was named last but for its
-// closing.
+// The log is kept from the loser's first change on, behind where the file was named last but for
+// its closing.
 TEST_F(IdleFilesTest, undo_finds_a_file_that_was_closed_before_the_checkpoint) {
   config_.long_transaction_bytes = u64{1} << 30;
   ASSERT_TRUE(crash_after(config_, kNextXid, [&](StoreLife &store, Host &host) {
@@ -383,7 +384,7 @@ TEST_F(IdleFilesTest, undo_finds_a_file_that_was_closed_before_the_checkpoint) {
 
 // Wherever in the writes to relation files, the log, the names of closed files.
 TEST_F(IdleFilesTest, a_crash_while_files_are_being_closed) {
-  for (const char *part : {"base/5/", "leanstore/wal", "leanstore/tear_guard"}) {
+  for (const char *part : {"base/5/", "leanstore/wal", "leanstore/doublewrite"}) {
     for (u32 nth = 3; nth < 40; nth += 7) {
       SCOPED_TRACE(std::string(part) + " " + std::to_string(nth));
       for (u32 i = 0; i < kRelations; i++) {

@@ -1,4 +1,5 @@
-// store_fixture.hpp - a store in a directory of the test's own, and a host for it: transaction ids, snapshots, horizon.
+// store_fixture.hpp - a store in a directory of the test's own, and a host for it: transaction ids,
+// snapshots, horizon.
 #pragma once
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -24,7 +25,8 @@ namespace ls::test {
 
 // What the engine says, for assertion messages.
 inline std::string to_text(ls_status status, const ls_error &err) {
-  return "status " + std::to_string(status) + ": " + err.message + (err.path[0] ? " [" + std::string(err.path) + "]" : "");
+  return "status " + std::to_string(status) + ": " + err.message +
+         (err.path[0] ? " [" + std::string(err.path) + "]" : "");
 }
 
 #define LS_EXPECT_OK(call)                                                        \
@@ -49,8 +51,12 @@ class HostDirectory {
   const std::string &root() const { return root_; }
   static std::string relation_path(u32 relation) { return "base/5/" + std::to_string(relation); }
   // What the host's storage manager does at CREATE TABLE; harmless when it exists.
-  void create_file(u32 relation) const { std::ofstream(root_ + "/" + relation_path(relation), std::ios::app); }
-  void remove_file(u32 relation) const { std::remove((root_ + "/" + relation_path(relation)).c_str()); }
+  void create_file(u32 relation) const {
+    std::ofstream(root_ + "/" + relation_path(relation), std::ios::app);
+  }
+  void remove_file(u32 relation) const {
+    std::remove((root_ + "/" + relation_path(relation)).c_str());
+  }
 
  private:
   std::string root_;
@@ -61,7 +67,7 @@ inline ls_rel_key relation_key(u32 relation) { return {1663, 5, relation, -1}; }
 inline ls_config small_config(const std::string &root) {
   ls_config c{};
   c.buffer_pool_bytes = 512 * 4096;
-  c.packed_percent = 25;
+  c.compressed_cache_percent = 25;
   c.worker_slots = 8;
   c.max_open_files = 24;
   c.log_buffer_bytes = 64 * 1024;
@@ -137,7 +143,8 @@ struct HostSnapshot {
 // Names transactions, takes snapshots, publishes the horizon: what PostgreSQL's ProcArray does.
 class Host {
  public:
-  Host(ls_store *store, u64 next_xid) : store_(store), offset_(ls_store_tn_offset(store)), next_xid_(next_xid) {}
+  Host(ls_store *store, u64 next_xid)
+      : store_(store), offset_(ls_store_tn_offset(store)), next_xid_(next_xid) {}
 
   u64 begin() {
     std::lock_guard lock(mutex_);
@@ -195,7 +202,8 @@ class Host {
     std::vector<u64> running;
     for (u64 xid : running_) running.push_back(xid + offset_);
     u64 xmax = next_xid_ + offset_;
-    ls_plain_snapshot now{running.empty() ? xmax : running.front(), xmax, running.data(), static_cast<u32>(running.size())};
+    ls_plain_snapshot now{running.empty() ? xmax : running.front(), xmax, running.data(),
+                          static_cast<u32>(running.size())};
     u64 horizon = xmins_.empty() ? now.xmin : std::min(now.xmin, *xmins_.begin());
     std::multiset<u64> others = xmins_;
     std::vector<ls_plain_snapshot> pins;
@@ -204,7 +212,8 @@ class Host {
       pins.push_back({pin->s.xmin, pin->s.xmax, pin->s.running, pin->s.n_running});
     }
     u64 floor = others.empty() ? now.xmin : std::min(now.xmin, *others.begin());
-    ls_store_publish_horizon(store_, horizon, floor, &now, pins.data(), static_cast<u32>(pins.size()));
+    ls_store_publish_horizon(store_, horizon, floor, &now, pins.data(),
+                             static_cast<u32>(pins.size()));
   }
 
   ls_store *store_;
@@ -256,8 +265,10 @@ class Session {
     xid_ = 0;
     return ls_txn_commit(worker_, note.data(), note.size(), false);
   }
-  void commit(const std::string &note = {}) { ls_wait_hardened(worker_, commit_unhardened(note), 0); }
-  // The host counts a transaction as running until its changes are undone (visibility.hpp, V1).
+  void commit(const std::string &note = {}) {
+    ls_wait_hardened(worker_, commit_unhardened(note), 0);
+  }
+  // The host counts a transaction as running until its changes are undone (visibility.hpp, VIS-1).
   void abort() {
     ls_txn_abort(worker_);
     host_->end(xid_);
@@ -274,7 +285,8 @@ class Session {
     return LS_OK;
   }
 
-  // Two-phase commit: the transaction goes on without this session; the host has it as running.  prepare_record: the host's own log.
+  // Two-phase commit: the transaction goes on without this session; the host has it as running.
+  // prepare_record: the host's own log.
   ls_status hand_over(const std::function<void()> &prepare_record = {}) {
     ls_status status = ls_txn_prepare(worker_, xid_, &err);
     if (status != LS_OK) return status;
@@ -287,7 +299,8 @@ class Session {
   ls_status insert(ls_rel *rel, const std::string &data, u64 *row_id) {
     ls_status status = ls_row_ids(worker_, rel, 1, row_id, &err);
     if (status != LS_OK) return status;
-    return ls_row_insert(worker_, rel, *row_id, cid_++, 0, bytes(data), static_cast<u32>(data.size()), &err);
+    return ls_row_insert(worker_, rel, *row_id, cid_++, 0, bytes(data),
+                         static_cast<u32>(data.size()), &err);
   }
   // One behind the other, as COPY has them.
   ls_status insert_many(ls_rel *rel, const std::vector<std::string> &data, u64 *first) {
@@ -296,7 +309,8 @@ class Session {
     std::vector<ls_bytes> rows;
     for (const std::string &row : data) rows.push_back({bytes(row), static_cast<u32>(row.size())});
     u32 inserted = 0;
-    return ls_row_insert_many(worker_, rel, *first, static_cast<u32>(rows.size()), cid_++, rows.data(), &inserted, &err);
+    return ls_row_insert_many(worker_, rel, *first, static_cast<u32>(rows.size()), cid_++,
+                              rows.data(), &inserted, &err);
   }
   ls_status fetch(ls_rel *rel, u64 row_id, std::string *data) {
     HostSnapshot snapshot;
@@ -306,7 +320,8 @@ class Session {
     return status;
   }
   // Replace the row by what `change` makes of its visible version; waits are the caller's.
-  ls_status update(ls_rel *rel, u64 row_id, const std::function<std::string(const std::string &)> &change) {
+  ls_status update(ls_rel *rel, u64 row_id,
+                   const std::function<std::string(const std::string &)> &change) {
     HostSnapshot snapshot;
     host_->take(&snapshot, xid_, cid_);
     std::string data;
@@ -315,7 +330,8 @@ class Session {
       data = change(data);
       ls_change c{row_id, &snapshot.s, nullptr, cid_++, LS_LOCK_NO_KEY_UPDATE};
       ls_conflict conflict{};
-      status = ls_row_update(worker_, rel, &c, bytes(data), static_cast<u32>(data.size()), &conflict, &err);
+      status = ls_row_update(worker_, rel, &c, bytes(data), static_cast<u32>(data.size()),
+                             &conflict, &err);
     }
     host_->release(snapshot);
     return status;
@@ -334,7 +350,8 @@ class Session {
     HostSnapshot snapshot;
     host_->take(&snapshot, xid_, cid_);
     ls_scan *scan = nullptr;
-    ls_status status = ls_scan_open(worker_, rel, &snapshot.s, 0, LS_MAX_ROW_ID, false, &scan, &err);
+    ls_status status =
+        ls_scan_open(worker_, rel, &snapshot.s, 0, LS_MAX_ROW_ID, false, &scan, &err);
     while (status == LS_OK) {
       const ls_row *rows = nullptr;
       u32 count = 0;

@@ -14,7 +14,7 @@ TEST_F(StoreIdentityTest, a_file_of_another_store_is_refused_and_left_alone) {
         EXPECT_EQ(open(s, kTable), LS_FOREIGN);
         EXPECT_STREQ(s.err.path, HostDirectory::relation_path(kTable).c_str());
         EXPECT_EQ(open(s, kTable), LS_FOREIGN) << "the second time, too";
-        fill(s, kOther);   // an empty file is anybody's
+        fill(s, kOther);   // any store may take an empty file
       },
       End::kClean);
   put_store_back();

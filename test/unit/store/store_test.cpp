@@ -24,7 +24,9 @@ class StoreTest : public ::testing::Test {
   ls_error err{};
 };
 
-std::string row_text(int i) { return "row " + std::to_string(i) + std::string(static_cast<size_t>(i % 200), '.'); }
+std::string row_text(int i) {
+  return "row " + std::to_string(i) + std::string(static_cast<size_t>(i % 200), '.');
+}
 
 // Insert `n` rows in one transaction; returns their ids.
 std::vector<u64> fill(Session &s, ls_rel *rel, int n) {
@@ -210,8 +212,9 @@ TEST_F(StoreTest, log_volume_brings_checkpoints_and_the_log_is_truncated) {
   u64 first = stats.log_position, checkpoints = stats.checkpoints;
   for (int i = 0; stats.log_position - first < (6u << 20) && i < 100'000; i++) {
     LS_ASSERT_OK(s.begin());
-    LS_ASSERT_OK(s.update(rel, ids[static_cast<size_t>(i) % ids.size()],
-                          [&](const std::string &) { return std::string(1500, static_cast<char>('a' + i % 26)); }));
+    LS_ASSERT_OK(s.update(rel, ids[static_cast<size_t>(i) % ids.size()], [&](const std::string &) {
+      return std::string(1500, static_cast<char>('a' + i % 26));
+    }));
     s.commit();
     if (i % 50 == 0) ls_store_stats(store.store(), &stats);
   }
@@ -227,7 +230,8 @@ TEST_F(StoreTest, log_volume_brings_checkpoints_and_the_log_is_truncated) {
   EXPECT_FALSE(std::filesystem::exists(std::string(config_.data_dir) + "/wal/0000000000000000"));
 }
 
-// With hours for it, and far more log than comes, a checkpoint ends only when somebody asks for one.
+// With hours for it, and far more log than comes, a checkpoint ends only when a session asks for
+// one.
 TEST_F(StoreTest, a_checkpoint_takes_its_time_until_one_is_wanted) {
   config_.buffer_pool_bytes = 4096 * 4096;
   config_.max_log_bytes = 4 << 20;

@@ -14,6 +14,7 @@
 namespace ls {
 namespace {
 
+// LATCH-2
 TEST(HybridLatch, exclusive_excludes_everybody) {
   HybridLatch latch;
   u64 counter = 0;  // plain: a race is ThreadSanitizer's to find
@@ -98,6 +99,7 @@ TEST(HybridLatch, shared_holders_do_not_disturb_optimistic_ones) {
   EXPECT_TRUE(latch.validate(version));
 }
 
+// LATCH-4
 TEST(HybridLatch, release_unchanged_keeps_the_version) {
   HybridLatch latch;
   u64 version = latch.version_wait();
@@ -146,6 +148,7 @@ TEST(HybridLatch, one_of_many_upgrades_wins) {
   EXPECT_EQ(latch.version_wait(), 2 * value);
 }
 
+// LATCH-6
 TEST(HybridLatch, version_wait_sleeps_until_the_writer_has_gone) {
   HybridLatch latch;
   latch.lock_exclusive();
@@ -161,6 +164,7 @@ TEST(HybridLatch, version_wait_sleeps_until_the_writer_has_gone) {
   EXPECT_TRUE(through);
 }
 
+// LATCH-3, LATCH-5
 TEST(HybridLatch, a_stream_of_readers_does_not_starve_a_writer) {
   HybridLatch latch;
   std::atomic<bool> stop{false};
@@ -255,7 +259,8 @@ TEST(HybridLatch, works_across_processes) {
     HybridLatch latch;
     u64 counter;
   };
-  void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   Shared *shared = new (memory) Shared{};
   auto work = [shared] {

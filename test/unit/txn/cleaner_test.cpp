@@ -18,7 +18,8 @@ class Cleaner : public TxnTest {
   }
   u64 version_entries() {
     u64 entries = 0;
-    for (u32 i = 0; i < engine.txns().version_trees; i++) entries += engine.verify(engine.pool().file(engine.txns().version_file[i]));
+    for (u32 i = 0; i < engine.txns().version_trees; i++)
+      entries += engine.verify(engine.pool().file(engine.txns().version_file[i]));
     return entries;
   }
 };
@@ -30,7 +31,8 @@ TEST_F(Cleaner, keeps_what_an_old_snapshot_needs_and_then_removes_it) {
   auto old = b.snapshot();
   const auto before = b.scan(table, old->s);
   a.begin();
-  for (u64 i = 1; i <= 300; i++) TXN_ASSERT_OK(i % 2 ? a.update(table, i, "second") : a.remove(table, i, i));
+  for (u64 i = 1; i <= 300; i++)
+    TXN_ASSERT_OK(i % 2 ? a.update(table, i, "second") : a.remove(table, i, i));
   a.commit();
   EXPECT_EQ(clean(), 0u);
   EXPECT_EQ(b.scan(table, old->s), before);
@@ -42,7 +44,55 @@ TEST_F(Cleaner, keeps_what_an_old_snapshot_needs_and_then_removes_it) {
   EXPECT_EQ(b.contents(table).size(), 150u);
 }
 
-// Old readers make a hot row keep the versions that they see and a few more, however often it changes.
+// A transaction has made all rows of a table shorter, and the page providers name every leaf of it.
+// The cleaner merges leaves only when no rollback can make the rows long again.
+class CleanerOfSparseLeaves : public Cleaner {
+ protected:
+  static constexpr u64 kRows = 1000;
+
+  void SetUp() override {
+    Cleaner::SetUp();
+    a.begin();
+    for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.insert(table, i, std::string(300, 'l')));
+    a.commit();
+  }
+  void shorten() {
+    a.begin();
+    for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.update(table, i, "short"));
+  }
+  // Leaves given back by it.
+  u64 merge() {
+    BufferPool &pool = engine.pool();
+    const u64 before = pool.stats().merges;
+    for (u32 i = 0; i < EngineConfig().frames; i++) {
+      const Frame &frame = *pool.frame(i);
+      if (frame.file_slot.load() == table.index) pool.shared()->sparse_leaves.put(i);
+    }
+    u64 removed;
+    TXN_EXPECT_OK(clean_round(engine.own(), &removed));
+    return pool.stats().merges - before;
+  }
+};
+
+TEST_F(CleanerOfSparseLeaves, waits_for_a_commit) {
+  shorten();
+  EXPECT_EQ(merge(), 0u);
+  a.commit();
+  EXPECT_GT(merge(), 10u);
+  EXPECT_EQ(b.contents(table).size(), kRows);
+}
+
+TEST_F(CleanerOfSparseLeaves, leaves_their_room_to_a_rollback) {
+  shorten();
+  EXPECT_EQ(merge(), 0u);
+  const u64 splits = engine.pool().stats().splits;
+  a.abort();
+  EXPECT_EQ(engine.pool().stats().splits, splits);
+  EXPECT_EQ(b.contents(table).size(), kRows);
+}
+
+// Old readers make a hot row keep the versions that they see and a few more, however often it
+// changes.
 TEST_F(Cleaner, the_middle_of_a_hot_rows_chain_goes_while_readers_are_open) {
   a.begin();
   for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));
@@ -76,6 +126,7 @@ TEST_F(Cleaner, the_middle_of_a_hot_rows_chain_goes_while_readers_are_open) {
 }
 
 // A queue under old readers: what has come and gone between them leaves nothing behind.
+// GONE-3
 TEST_F(Cleaner, rows_born_and_deleted_while_readers_are_open_go) {
   constexpr u64 kLength = 40, kTurns = 400;
   u64 first = 1, next = 1;
@@ -105,7 +156,8 @@ TEST_F(Cleaner, rows_born_and_deleted_while_readers_are_open_go) {
     clean();
   }
   EXPECT_EQ(engine.verify(table), 3 * kLength) << "those of the readers, and the queue";
-  EXPECT_LE(version_entries(), 3 * kLength) << "a deletion for each that is seen, and updates of what is still there";
+  EXPECT_LE(version_entries(), 3 * kLength)
+      << "a deletion for each that is seen, and updates of what is still there";
   for (size_t i = 0; i < readers.size(); i++) {
     EXPECT_EQ(b.scan(table, readers[i]->s), seen[i]);
     EXPECT_EQ(b.scan(table, readers[i]->s, true), seen[i]);
@@ -262,7 +314,8 @@ TEST_F(Cleaner, empties_the_version_trees_over_many_transactions) {
   a.commit();
   for (int round = 0; round < 300; round++) {
     a.begin();
-    for (u64 i = 1; i <= 20; i++) TXN_ASSERT_OK(a.update(table, i, std::string(200, static_cast<char>('a' + round % 26))));
+    for (u64 i = 1; i <= 20; i++)
+      TXN_ASSERT_OK(a.update(table, i, std::string(200, static_cast<char>('a' + round % 26))));
     round % 3 == 0 ? a.abort() : a.commit();
     if (round % 10 == 0) clean();
   }

@@ -1,4 +1,4 @@
-// Whose log a commit would have to wait for, were each flushed alone.
+// The logs of which workers a commit would have to wait for, were each flushed alone.
 #include <optional>
 
 #include "unit/txn/txn_fixture.hpp"

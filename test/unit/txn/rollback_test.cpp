@@ -1,7 +1,7 @@
 // Rollback restores bytes exactly, to any savepoint, in tables that do not fit the pool.
 #include <random>
 
-#include "buffer/space.hpp"
+#include "buffer/page_allocator.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -43,7 +43,8 @@ TEST(Rollback, restores_bytes_exactly) {
   FileSlot &table = *engine.open("table");
   Session a(engine, host, 0);
   a.begin();
-  for (u64 i = 1; i <= 100; i++) TXN_ASSERT_OK(a.insert(table, i, std::string(i * 7 % 300, 'a') + std::to_string(i)));
+  for (u64 i = 1; i <= 100; i++)
+    TXN_ASSERT_OK(a.insert(table, i, std::string(i * 7 % 300, 'a') + std::to_string(i)));
   a.commit();
   a.begin();
   for (u64 i = 1; i <= 100; i += 5) TXN_ASSERT_OK(a.update(table, i, "second"));
@@ -97,18 +98,22 @@ TEST(Rollback, pool_much_smaller_than_the_transaction) {
   Session a(engine, host, 0), b(engine, host, 1);
   constexpr u64 kRows = 600;
   a.begin();
-  for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.insert(table, i, std::string(1000, 'a') + std::to_string(i)));
+  for (u64 i = 1; i <= kRows; i++)
+    TXN_ASSERT_OK(a.insert(table, i, std::string(1000, 'a') + std::to_string(i)));
   a.commit();
   const auto before = b.contents(table);
   a.begin();
-  for (u64 i = 1; i <= kRows; i++) TXN_ASSERT_OK(a.update(table, i, std::string(1100, 'b') + std::to_string(i)));
-  EXPECT_EQ(b.contents(table), before) << "older versions are read back from the version store's files";
+  for (u64 i = 1; i <= kRows; i++)
+    TXN_ASSERT_OK(a.update(table, i, std::string(1100, 'b') + std::to_string(i)));
+  EXPECT_EQ(b.contents(table), before)
+      << "older versions are read back from the version store's files";
   EXPECT_GT(engine.pool().stats().evictions, 100u) << "otherwise this test proves nothing";
   a.abort();
   EXPECT_EQ(b.contents(table), before);
   engine.verify(table);
 }
 
+// TXN-2
 TEST(Rollback, undo_entries_are_gone_and_seq_goes_on) {
   Engine engine;
   Host host(engine);
@@ -125,7 +130,8 @@ TEST(Rollback, undo_entries_are_gone_and_seq_goes_on) {
   EXPECT_EQ(a.worker().next_seq, used);
   alignas(8) u8 out[kPageSize];
   const VersionEntry *entry;
-  EXPECT_EQ(code(version_store(a.worker(), a.tn()).get({a.tn(), savepoint}, out, &entry)), LS_NOT_FOUND);
+  EXPECT_EQ(code(version_store(a.worker(), a.tn()).get({a.tn(), savepoint}, out, &entry)),
+            LS_NOT_FOUND);
   TXN_ASSERT_OK(a.update(table, 1, "three"));
   TXN_EXPECT_OK(version_store(a.worker(), a.tn()).get({a.tn(), used}, out, &entry));
   a.commit();

@@ -30,6 +30,7 @@ class RowConflict : public TxnTest {
   }
 };
 
+// RLOCK-2
 TEST_F(RowConflict, grant_after_the_decision_is_noticed) {
   b.begin();
   TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
@@ -84,7 +85,8 @@ TEST_F(RowConflict, row_that_is_locked_is_not_touched_by_grants_on_other_rows) {
   b.commit();
 }
 
-// A copy taken while the writer was running, judged after it has been undone: "not active" must not be taken for "committed".
+// A copy taken while the writer was running, judged after it has been undone: "not active" must not
+// be taken for "committed".
 TEST_F(RowConflict, copy_of_an_undone_version_is_stale) {
   for (const ls_snapshot_kind kind : {LS_SNAPSHOT_SELF, LS_SNAPSHOT_DIRTY}) {
     for (const bool deletes : {false, true}) {
@@ -100,7 +102,8 @@ TEST_F(RowConflict, copy_of_an_undone_version_is_stale) {
       a.abort();
       Found found;
       RowVersion version;
-      TXN_ASSERT_OK(find_version(b.worker(), viewer, table, 1, Bytes(copy, bytes), older, &found, &version));
+      TXN_ASSERT_OK(
+          find_version(b.worker(), viewer, table, 1, Bytes(copy, bytes), older, &found, &version));
       EXPECT_EQ(found, Found::kStale) << "kind " << kind << " deleted " << deletes;
     }
   }

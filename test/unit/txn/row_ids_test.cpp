@@ -34,16 +34,18 @@ TEST_F(RowIds, start_at_one_and_follow_each_other) {
   TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
   EXPECT_EQ(next, 16u);
   EXPECT_EQ(high(), 1 + kRowIdStep);
-  EXPECT_GE(engine.log().hardened(), table.row_id_reserved_gsn.load()) << "R1: the first draw waits";
+  EXPECT_GE(engine.log().hardened(), table.row_id_reserved_gsn.load())
+      << "RID-1: the first draw waits";
 }
 
+// RID-2
 TEST_F(RowIds, reservation_keeps_ahead) {
   u64 first = 0;
   for (int i = 0; i < 400; i++) {
     TXN_ASSERT_OK(row_ids(a.worker(), table, 1000, &first));
     ASSERT_EQ(first, 1u + static_cast<u64>(i) * 1000);
     ASSERT_GE(high(), first + 1000);
-    ASSERT_LE(first + 1000, table.row_id_durable.load() + kRowIdStep) << "R2";
+    ASSERT_LE(first + 1000, table.row_id_durable.load() + kRowIdStep) << "RID-2";
   }
   TXN_ASSERT_OK(row_ids(a.worker(), table, 10 * kRowIdStep, &first));
   EXPECT_EQ(first, 400001u);
@@ -70,6 +72,7 @@ TEST_F(RowIds, distinct_among_threads) {
   EXPECT_EQ(*all.rbegin() + 256, table.next_row_id.load());
 }
 
+// RID-3, GONE-1
 TEST_F(RowIds, continue_a_step_later_after_a_crash_and_exactly_after_a_shutdown) {
   u64 first = 0, next = 0;
   TXN_ASSERT_OK(row_ids(a.worker(), table, 100, &first));

@@ -69,7 +69,8 @@ TEST_F(RowInsert, changes_of_inserted_rows_are_undone_with_them) {
   a.begin();
   for (u64 i = 1; i <= 5; i++) TXN_ASSERT_OK(a.insert(table, i, "first"));
   TXN_ASSERT_OK(a.update(table, 2, "second, longer than the first"));
-  TXN_ASSERT_OK(a.insert(table, 6, "first"));  // joins the range although its seq is older than the update's
+  // joins the range although its seq is older than the update's
+  TXN_ASSERT_OK(a.insert(table, 6, "first"));
   TXN_ASSERT_OK(a.remove(table, 3));
   TXN_ASSERT_OK(a.update(table, 6, "second"));
   const u32 savepoint = txn_savepoint(a.worker());
@@ -113,19 +114,20 @@ TEST_F(RowInsert, refused_speculative_row_vanishes) {
   EXPECT_EQ(engine.verify(table), 0u);
 }
 
-TEST_F(RowInsert, raw_row_has_the_writer_given_and_no_undo) {
+TEST_F(RowInsert, copied_row_has_the_writer_given_and_no_undo) {
   a.begin();
   const Tn old_writer = a.tn();
   a.commit();
   a.begin();
-  TXN_ASSERT_OK(row_insert_raw(a.worker(), table, 9, raw_row(old_writer, "rewritten")));
+  TXN_ASSERT_OK(row_insert_copied(a.worker(), table, 9, copied_row(old_writer, "rewritten")));
   EXPECT_TRUE(a.worker().has_log) << "a commit must harden it";
   EXPECT_EQ(b.read(table, 9), "rewritten");
   a.abort();
   EXPECT_EQ(b.read(table, 9), "rewritten");
 }
 
-// What a rewrite into another file does, row by row; here the copy has the same file and another row id.
+// What a rewrite into another file does, row by row; here the copy has the same file and another
+// row id.
 class RowCopy : public RowInsert {
  protected:
   void copy(FileSlot &to, u64 row_id, u64 new_id) {
@@ -134,7 +136,7 @@ class RowCopy : public RowInsert {
     ls_snapshot any{};
     any.kind = LS_SNAPSHOT_ANY;
     TXN_ASSERT_OK(row_fetch(a.worker(), table, row_id, any, buffer, &row, nullptr));
-    TXN_ASSERT_OK(row_insert_raw(a.worker(), to, new_id, row));
+    TXN_ASSERT_OK(row_insert_copied(a.worker(), to, new_id, row));
   }
   FileSlot &other{*engine.open("other")};
 };
@@ -158,14 +160,17 @@ TEST_F(RowCopy, leads_old_snapshots_to_the_versions_of_its_original) {
   copy(other, 1, 11);
   copy(other, 2, 12);
   a.commit();
-  EXPECT_EQ(b.scan(other, old->s), (std::map<u64, std::string>{{11, "first"}, {12, "to be deleted"}}));
-  EXPECT_EQ(b.scan(other, middle->s), (std::map<u64, std::string>{{11, "second"}, {12, "to be deleted"}}));
+  EXPECT_EQ(b.scan(other, old->s),
+            (std::map<u64, std::string>{{11, "first"}, {12, "to be deleted"}}));
+  EXPECT_EQ(b.scan(other, middle->s),
+            (std::map<u64, std::string>{{11, "second"}, {12, "to be deleted"}}));
   EXPECT_EQ(b.contents(other), (std::map<u64, std::string>{{11, "third"}}));
 
   a.begin();
   TXN_ASSERT_OK(a.update(other, 11, "fourth"));
   a.commit();
-  EXPECT_EQ(b.read_with(other, 11, old->s), "first") << "also behind a version that the copy got later";
+  EXPECT_EQ(b.read_with(other, 11, old->s), "first")
+      << "also behind a version that the copy got later";
   EXPECT_EQ(b.read_with(other, 11, middle->s), "second");
   b.release(old);
   b.release(middle);
@@ -189,11 +194,13 @@ TEST_F(RowCopy, leads_there_also_when_the_version_that_was_copied_is_gone) {
     TXN_ASSERT_OK(a.update(other, 11, "later " + std::to_string(i)));
     a.commit();
   }
-  EXPECT_GT(engine.txns().versions_removed.load(), removed + 50) << "those between are needed by nobody";
+  EXPECT_GT(engine.txns().versions_removed.load(), removed + 50)
+      << "those between are needed by nobody";
   EXPECT_EQ(b.read_with(other, 11, old->s), "first");
   b.release(old);
 }
 
+// GONE-2
 TEST_F(RowCopy, ghost_goes_with_a_scan_once_nobody_needs_it) {
   a.begin();
   TXN_ASSERT_OK(a.insert(table, 1, "row"));
@@ -238,9 +245,11 @@ TEST_F(RowCopy, a_ghost_that_nobody_needed_when_its_original_went_is_none) {
 
 TEST_F(RowInsert, many_at_once_span_leaves_and_roll_back_as_one_range) {
   std::vector<std::string> data;
-  for (u32 i = 0; i < 500; i++) data.push_back(std::string(1 + i % 300, static_cast<char>('a' + i % 26)));
+  for (u32 i = 0; i < 500; i++)
+    data.push_back(std::string(1 + i % 300, static_cast<char>('a' + i % 26)));
   std::vector<ls_bytes> rows;
-  for (const std::string &d : data) rows.push_back({reinterpret_cast<const u8 *>(d.data()), static_cast<u32>(d.size())});
+  for (const std::string &d : data)
+    rows.push_back({reinterpret_cast<const u8 *>(d.data()), static_cast<u32>(d.size())});
   u32 inserted = 0;
   a.begin();
   TXN_ASSERT_OK(row_insert_many(a.worker(), table, 1000, 0, rows, &inserted));

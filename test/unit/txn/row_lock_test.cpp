@@ -5,7 +5,8 @@
 namespace ls::txn_test {
 namespace {
 
-constexpr ls_lock_mode kModes[] = {LS_LOCK_KEY_SHARE, LS_LOCK_SHARE, LS_LOCK_NO_KEY_UPDATE, LS_LOCK_UPDATE};
+constexpr ls_lock_mode kModes[] = {LS_LOCK_KEY_SHARE, LS_LOCK_SHARE, LS_LOCK_NO_KEY_UPDATE,
+                                   LS_LOCK_UPDATE};
 // [held][wanted], from PostgreSQL's documentation, table 13.3.
 constexpr bool kConflict[4][4] = {{0, 0, 0, 1}, {0, 0, 1, 1}, {0, 1, 1, 1}, {1, 1, 1, 1}};
 
@@ -29,7 +30,8 @@ TEST_F(RowLock, matrix) {
       TXN_ASSERT_OK(a.lock(table, 1, held, &data));
       EXPECT_EQ(data, "one");
       const Status s = b.lock(table, 1, wanted);
-      EXPECT_EQ(code(s), kConflict[held][wanted] ? LS_LOCKED : LS_OK) << held << " against " << wanted;
+      EXPECT_EQ(code(s), kConflict[held][wanted] ? LS_LOCKED : LS_OK)
+          << held << " against " << wanted;
       EXPECT_EQ(b.conflict.tn, ok(s) ? b.conflict.tn : a.tn());
       a.commit();
       TXN_EXPECT_OK(b.lock(table, 1, wanted));
@@ -48,7 +50,8 @@ TEST_F(RowLock, what_was_rolled_back_is_not_walked_through) {
   BTree tree(a.worker().ctx, engine.pool().file(engine.txns().lock_file));
   BTree::CheckResult full{}, emptied{};
   a.begin();
-  for (u64 row_id = 1; row_id <= kRows; row_id++) TXN_ASSERT_OK(a.lock(table, row_id, LS_LOCK_UPDATE));
+  for (u64 row_id = 1; row_id <= kRows; row_id++)
+    TXN_ASSERT_OK(a.lock(table, row_id, LS_LOCK_UPDATE));
   TXN_ASSERT_OK(tree.verify(&full, nullptr, nullptr));
   const u32 savepoint = txn_savepoint(a.worker());
   a.abort();
@@ -60,7 +63,8 @@ TEST_F(RowLock, what_was_rolled_back_is_not_walked_through) {
 
   // Where merging was not possible.
   b.begin();
-  for (u64 row_id = 1; row_id <= kRows; row_id++) TXN_ASSERT_OK(b.lock(table, row_id, LS_LOCK_UPDATE));
+  for (u64 row_id = 1; row_id <= kRows; row_id++)
+    TXN_ASSERT_OK(b.lock(table, row_id, LS_LOCK_UPDATE));
   u8 from[kMaxKeyBytes];
   u32 from_bytes = 0;
   for (bool more = true; more;) {
@@ -161,7 +165,8 @@ TEST_F(RowLock, key_share_waits_for_key_changes_and_insertions) {
   EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_BEING_MODIFIED);
   EXPECT_EQ(code(b.lock(table, 2, LS_LOCK_KEY_SHARE, nullptr, true)), LS_BEING_MODIFIED);
   TXN_ASSERT_OK(a.update(table, 1, "three"));
-  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_BEING_MODIFIED) << "the key change lies behind the newest version";
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_BEING_MODIFIED)
+      << "the key change lies behind the newest version";
   b.abort();
   a.commit();
 }
@@ -237,6 +242,7 @@ TEST_F(RowLock, a_conflict_tells_whether_we_hold_a_lock_ourselves) {
   c.abort();
 }
 
+// RLOCK-4
 TEST_F(RowLock, key_share_moves_along) {
   b.begin();
   TXN_ASSERT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
@@ -279,7 +285,8 @@ TEST_F(RowLock, key_share_follows_a_row_that_has_moved) {
   TXN_EXPECT_OK(c.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE, &data));
   EXPECT_EQ(data, "one");
   EXPECT_FALSE(c.newer);
-  EXPECT_EQ(code(c.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE, nullptr, true)), LS_UPDATED) << "any version is the row moved to";
+  EXPECT_EQ(code(c.lock_with(table, old->s, 1, LS_LOCK_KEY_SHARE, nullptr, true)), LS_UPDATED)
+      << "any version is the row moved to";
   EXPECT_EQ(c.conflict.moved_to, 2u);
   a.begin();
   EXPECT_EQ(code(a.remove(table, 3)), LS_LOCKED);
@@ -297,7 +304,8 @@ TEST_F(RowLock, key_share_meets_what_was_done_where_the_row_has_moved) {
   const u32 savepoint = txn_savepoint(a.worker());
   TXN_ASSERT_OK(a.lock(table, 2, LS_LOCK_UPDATE));
   b.begin();
-  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_LOCKED) << "a row inserted by the mover can be locked by it";
+  EXPECT_EQ(code(b.lock(table, 1, LS_LOCK_KEY_SHARE)), LS_LOCKED)
+      << "a row inserted by the mover can be locked by it";
   EXPECT_TRUE(b.conflict.holds_lock);
   txn_rollback_to(a.worker(), savepoint);
   TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_KEY_SHARE));
@@ -341,6 +349,7 @@ TEST_F(RowLock, savepoint_rollback_releases_what_moved_along) {
   b.commit();
 }
 
+// RLOCK-3
 TEST_F(RowLock, locks_of_ended_transactions_are_swept) {
   a.begin();
   for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK(a.insert(table, i, "x"));
@@ -380,10 +389,11 @@ TEST_F(RowLock, visitor_removes_stale_entries_and_the_flag_goes) {
   EXPECT_FALSE(c.row.flags & LS_ROW_LOCKED);
 }
 
+// RLOCK-1
 TEST_F(RowLock, tentative_entry_of_another_is_waited_out) {
   a.begin();
   TXN_ASSERT_OK(a.lock(table, 1, LS_LOCK_UPDATE));
-  RowLockTable locks(engine.own());
+  RowLockTable locks(a.worker());
   const FileNo file = table.file_no.load();
   LockValue value{LS_LOCK_UPDATE, LockState::kTentative, 0, 1};
   TXN_ASSERT_OK(locks.put(file, 1, a.tn(), value));

@@ -1,7 +1,8 @@
-// The log of row changes: redo from nothing gives the pages that the changes have made, undo of a loser gives back what was
-// before, both whatever was done at run time in between.
+// The log of row changes: redo from nothing gives the pages that the changes have made, undo of a
+// loser gives back what was before, both whatever was done at run time in between.
 #include <random>
 
+#include "btree/leaf_reads.hpp"
 #include "txn/row_undo.hpp"
 #include "unit/txn/txn_fixture.hpp"
 #include "unit/wal/log_image.hpp"
@@ -10,7 +11,8 @@ namespace ls::txn_test {
 namespace {
 
 TEST(RowLog, patch_is_the_middle_that_differs) {
-  const auto check = [](const std::string &before, const std::string &after, size_t offset, size_t cut, const std::string &fresh) {
+  const auto check = [](const std::string &before, const std::string &after, size_t offset,
+                        size_t cut, const std::string &fresh) {
     const Patch p = make_patch(bytes_of(before), bytes_of(after));
     EXPECT_EQ(p.offset, offset) << before << "/" << after;
     EXPECT_EQ(p.cut, cut) << before << "/" << after;
@@ -45,7 +47,9 @@ TEST(RowLog, damaged_operands_are_refused) {
   EXPECT_EQ(code(row_redo(kOpRow | 0xf, Bytes(operands, 5), page, 1)), LS_CORRUPT) << "unknown";
   ASSERT_TRUE(ok(row_redo(kRowInsert, Bytes(operands, 20), page, 1)));
   EXPECT_EQ(code(row_redo(kRowInsert, Bytes(operands, 20), page, 1)), LS_CORRUPT) << "twice";
-  const auto update = [&](std::initializer_list<u8> bytes) { return code(row_redo(kRowUpdate, Bytes(bytes.begin(), bytes.size()), page, 1)); };
+  const auto update = [&](std::initializer_list<u8> bytes) {
+    return code(row_redo(kRowUpdate, Bytes(bytes.begin(), bytes.size()), page, 1));
+  };
   EXPECT_EQ(update({9, 1, 0, 100, 0, 7}), LS_CORRUPT) << "beyond the row";
   EXPECT_EQ(update({9, 1, 0, 3, 2, 7}), LS_CORRUPT) << "less than was there before";
   EXPECT_EQ(update({9, 1, 8, 3, 0, 7}), LS_CORRUPT) << "a header field that is none";
@@ -59,7 +63,8 @@ TEST(RowLog, damaged_operands_are_refused) {
   }
   ASSERT_TRUE(ok(row_redo(kRowInsertMany, Bytes(many, sizeof many), page, 1)));
   EXPECT_EQ(node->count, 4);
-  EXPECT_EQ(code(row_redo(kRowInsertMany, Bytes(many, sizeof many), page, 1)), LS_CORRUPT) << "twice";
+  EXPECT_EQ(code(row_redo(kRowInsertMany, Bytes(many, sizeof many), page, 1)), LS_CORRUPT)
+      << "twice";
   std::vector<u8> rows{30, 1};
   rows.resize(2 + kMaxLeafRows + 1);   // empty ones
   EXPECT_EQ(code(row_redo(kRowInsertMany, Bytes(rows), page, 1)), LS_CORRUPT) << "too many";
@@ -84,7 +89,8 @@ TEST(RowLog, random_operands_do_no_harm) {
       operands.insert(operands.end(), length, length + put_varint(length, bytes));
       operands.resize(operands.size() + bytes, static_cast<u8>(rng()));
     }
-    for (u64 damage = rng() % 3; damage-- > 0;) operands[rng() % operands.size()] = static_cast<u8>(rng());
+    for (u64 damage = rng() % 3; damage-- > 0;)
+      operands[rng() % operands.size()] = static_cast<u8>(rng());
     if (rng() % 4 == 0) operands.resize(rng() % operands.size());
     const u8 op = rng() % 2 ? u8{kRowInsertMany} : static_cast<u8>(kOpRow | rng() % 16);
     if (op == kRowIdHigh) continue;   // of another page
@@ -104,7 +110,8 @@ struct Record {
 std::vector<Record> read_records(Engine &engine) {
   EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
   LogImage image;
-  EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, 0, image))) << last_error().message;
+  EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, 0, image)))
+      << last_error().message;
   std::map<u32, Tn> tns;
   std::vector<Record> records;
   for (const LogEntry &e : image.entries) {
@@ -112,7 +119,8 @@ std::vector<Record> read_records(Engine &engine) {
     if (record.kind == RecordKind::kFirstRow) tns[e.slot] = record.tn();
     const bool row = record.kind == RecordKind::kRow || record.kind == RecordKind::kFirstRow;
     Record r{row, row ? tns[e.slot] : 0, e.gsn, {}};
-    for (LogBytes left = has_page_operations(record.kind) ? record.body : LogBytes(); !left.empty();) {
+    for (LogBytes left = has_page_operations(record.kind) ? record.body : LogBytes();
+         !left.empty();) {
       LogOp op;
       EXPECT_EQ(load_op(&left, &op), nullptr);
       r.ops.emplace_back(op, std::vector<u8>(op.operands.begin(), op.operands.end()));
@@ -168,7 +176,8 @@ struct Pages {
         if (op.file != file) continue;
         const bool row = op_family(op.code) == kOpRow;
         const Bytes bytes(operands.data(), operands.size());
-        const Status s = row ? row_redo(op.code, bytes, page(op.page), r.tn) : BTree::redo(op.code, bytes, page(op.page), op.page);
+        const Status s = row ? row_redo(op.code, bytes, page(op.page), r.tn)
+                             : BTree::redo(op.code, bytes, page(op.page), op.page);
         ASSERT_TRUE(ok(s)) << "gsn " << r.gsn << ": " << last_error().message;
       }
     }
@@ -194,7 +203,8 @@ class RowLogTest : public TxnTest {
   u64 low_id = 800;   // rows are there from here up to 1000, inserted downwards
 
   std::string random_data() {
-    return std::string(rng() % 600, static_cast<char>('a' + rng() % 3)) + std::string(rng() % 20, static_cast<char>('a' + rng() % 26));
+    return std::string(rng() % 600, static_cast<char>('a' + rng() % 3)) +
+           std::string(rng() % 20, static_cast<char>('a' + rng() % 26));
   }
   void insert_many(Session &s, u64 first, u32 count) {
     std::vector<std::string> data(count);
@@ -252,9 +262,11 @@ TEST_F(RowLogTest, redo_repeats_history) {
     }
   }
   a.begin();
-  TXN_ASSERT_OK(row_insert_raw(a.worker(), table, 900, raw_row(kFirstTn, "raw")));
-  TXN_ASSERT_OK(row_insert_raw(a.worker(), table, 903, raw_row(kFirstTn, "deleted", LS_ROW_GHOST)));
-  TXN_ASSERT_OK(row_insert_raw(a.worker(), table, 904, raw_row(kFirstTn, "moved", LS_ROW_GHOST | LS_ROW_MOVED, 901)));
+  TXN_ASSERT_OK(row_insert_copied(a.worker(), table, 900, copied_row(kFirstTn, "raw")));
+  TXN_ASSERT_OK(
+      row_insert_copied(a.worker(), table, 903, copied_row(kFirstTn, "deleted", LS_ROW_GHOST)));
+  TXN_ASSERT_OK(row_insert_copied(a.worker(), table, 904,
+                                  copied_row(kFirstTn, "moved", LS_ROW_GHOST | LS_ROW_MOVED, 901)));
   TXN_ASSERT_OK(row_insert(a.worker(), table, 901, 1, LS_ROW_SPECULATIVE, bytes_of("kept")));
   TXN_ASSERT_OK(row_insert(a.worker(), table, 902, 2, LS_ROW_SPECULATIVE, bytes_of("refused")));
   TXN_ASSERT_OK(row_finish_speculative(a.worker(), table, 901, 3, true));
@@ -265,7 +277,8 @@ TEST_F(RowLogTest, redo_repeats_history) {
   Pages pages;
   pages.redo(read_records(engine), table.file_no.load());
   EXPECT_EQ(pages.rows(), table_rows(engine, table));
-  EXPECT_EQ(reinterpret_cast<const MetaPage *>(pages.page(0))->row_id_high, table.row_id_reserved.load());
+  EXPECT_EQ(reinterpret_cast<const MetaPage *>(pages.page(0))->row_id_high,
+            table.row_id_reserved.load());
 }
 
 TEST_F(RowLogTest, undo_of_a_loser_gives_back_what_was_before) {
@@ -282,20 +295,23 @@ TEST_F(RowLogTest, undo_of_a_loser_gives_back_what_was_before) {
       if (i == 15) savepoint = txn_savepoint(a.worker());
       change(a);
     }
-    if (round % 2) txn_rollback_to(a.worker(), savepoint);  // what is compensated already must be left alone
+    // what is compensated already must be left alone
+    if (round % 2) txn_rollback_to(a.worker(), savepoint);
     const auto records = read_records(engine);
     auto undoer = engine.worker(5);
+    LeafReads reads;
     for (int times = 0; times < 2; times++) {  // recovery may crash and begin again
       for (size_t i = records.size(); i-- > 0;) {
         if (records[i].tn != loser) continue;
         const auto &[op, operands] = records[i].ops[0];
         RowUndo undo, from_file;
-        TXN_ASSERT_OK(row_undo_of({op.file, op.page, op.code, Bytes(operands.data(), operands.size())}, &undo));
+        TXN_ASSERT_OK(row_undo_of(
+            {op.file, op.page, op.code, Bytes(operands.data(), operands.size())}, &undo));
         const LogPacker packed = pack_row_undo(undo);
         std::vector<u8> item(Bytes(packed).begin(), Bytes(packed).end());
         item.insert(item.end(), undo.patch.fresh.begin(), undo.patch.fresh.end());
         ASSERT_TRUE(parse_row_undo(item, &from_file));
-        TXN_ASSERT_OK(row_undo(*undoer, table, from_file, loser));
+        TXN_ASSERT_OK(row_undo(*undoer, table, from_file, loser, reads));
       }
     }
     EXPECT_EQ(b.contents(table), before) << "round " << round;

@@ -1,4 +1,5 @@
-// Threads on few rows: nothing is lost, no snapshot sees half a transaction, locks exclude each other.
+// Threads on few rows: nothing is lost, no snapshot sees half a transaction, locks exclude each
+// other.
 #include <random>
 
 #include "unit/txn/txn_fixture.hpp"
@@ -37,7 +38,9 @@ void clean_once(Engine &engine, Host &host) {
 
 int value_of(const std::string &s) { return std::atoi(s.c_str()); }
 // Of varying length, so that rows move within and between leaves.
-std::string account(int value, std::mt19937_64 &rng) { return std::to_string(value) + " " + std::string(rng() % 400, '.'); }
+std::string account(int value, std::mt19937_64 &rng) {
+  return std::to_string(value) + " " + std::string(rng() % 400, '.');
+}
 
 void transfers(Engine &engine, Host &host, FileSlot &table, u64 accounts, u32 slot, int n) {
   Session s(engine, host, slot);
@@ -91,7 +94,8 @@ void transfer_test(const EngineConfig &config, u64 accounts, int n) {
       scans++;
     });
     std::vector<std::thread> threads;
-    for (u32 t = 0; t < 4; t++) threads.emplace_back([&, t] { transfers(engine, host, table, accounts, t, n); });
+    for (u32 t = 0; t < 4; t++)
+      threads.emplace_back([&, t] { transfers(engine, host, table, accounts, t, n); });
     for (auto &t : threads) t.join();
   }
   EXPECT_GT(scans.load(), 0);
@@ -134,7 +138,8 @@ TEST(RowRace, no_increment_is_lost) {
   EXPECT_EQ(first.read(table, 1), std::to_string(kThreads * kEach));
 }
 
-// Who holds what, by the host's own count: raised after the engine's grant, lowered before the end of the transaction.
+// How many transactions hold the row in each mode, by the host's own count: raised after the
+// engine's grant, lowered before the end of the transaction.
 class Shadow {
  public:
   void enter(ls_lock_mode mode) {
@@ -142,7 +147,8 @@ class Shadow {
     for (int other = 0; other < 4; other++) {
       const bool conflict = kConflict[mode][other];
       const int allowed = other == mode ? 1 : 0;
-      EXPECT_TRUE(!conflict || counts_[other].load() <= allowed) << "holding " << mode << " beside " << other;
+      EXPECT_TRUE(!conflict || counts_[other].load() <= allowed)
+          << "holding " << mode << " beside " << other;
     }
   }
   void leave(ls_lock_mode mode) { counts_[mode]--; }
@@ -158,7 +164,8 @@ bool lock_once(Session &s, FileSlot &table, Shadow &shadow, std::mt19937_64 &rng
   const bool change = mode >= LS_LOCK_NO_KEY_UPDATE && rng() % 2;
   s.begin();
   const u32 savepoint = txn_savepoint(s.worker());
-  const Status status = change ? s.update(table, 1, std::string(rng() % 50, 'u'), mode) : s.lock(table, 1, mode);
+  const Status status =
+      change ? s.update(table, 1, std::string(rng() % 50, 'u'), mode) : s.lock(table, 1, mode);
   const bool granted = ok(status);
   if (granted) {
     shadow.enter(mode);
@@ -166,7 +173,8 @@ bool lock_once(Session &s, FileSlot &table, Shadow &shadow, std::mt19937_64 &rng
     shadow.leave(mode);
     if (rng() % 3 == 0) txn_rollback_to(s.worker(), savepoint);
   } else {
-    EXPECT_TRUE(code(status) == LS_LOCKED || code(status) == LS_BEING_MODIFIED || code(status) == LS_UPDATED)
+    EXPECT_TRUE(code(status) == LS_LOCKED || code(status) == LS_BEING_MODIFIED ||
+                code(status) == LS_UPDATED)
         << code(status) << last_error().message;
   }
   rng() % 4 == 0 ? s.abort() : s.commit();
@@ -216,7 +224,8 @@ TEST(RowRace, upgrades_from_key_share_exclude_each_other) {
       Session s(engine, host, t);
       for (int i = 0; i < 100 * kScale; i++) {
         s.begin();
-        if (ok(s.lock(table, 1, LS_LOCK_KEY_SHARE)) && ok(s.lock(table, 1, LS_LOCK_NO_KEY_UPDATE))) {
+        if (ok(s.lock(table, 1, LS_LOCK_KEY_SHARE)) &&
+            ok(s.lock(table, 1, LS_LOCK_NO_KEY_UPDATE))) {
           shadow.enter(LS_LOCK_NO_KEY_UPDATE);
           upgraded++;
           shadow.leave(LS_LOCK_NO_KEY_UPDATE);
@@ -302,7 +311,8 @@ TEST(RowRace, key_share_keeps_a_row_that_moves) {
       threads.emplace_back([&, t] {
         Session s(engine, host, t);
         std::mt19937_64 rng(200 + t);
-        for (int i = 0; i < 200 * kScale; i++) t == 0 ? move_once(m, s, rng) : share_once(m, s, rng);
+        for (int i = 0; i < 200 * kScale; i++)
+          t == 0 ? move_once(m, s, rng) : share_once(m, s, rng);
       });
     }
     for (auto &t : threads) t.join();
@@ -331,7 +341,8 @@ TEST(RowRace, inserters_of_one_table_with_rollbacks) {
           u64 id = 0;
           TXN_ASSERT_OK(row_ids(s.worker(), table, 20, &id));
           s.begin();
-          for (u64 r = id; r < id + 20; r++) TXN_ASSERT_OK(s.insert(table, r, std::string(60, 'i')));
+          for (u64 r = id; r < id + 20; r++)
+            TXN_ASSERT_OK(s.insert(table, r, std::string(60, 'i')));
           if (i % 3 == 0) {
             s.abort();
           } else {

@@ -15,7 +15,9 @@ class RowReadTest : public TxnTest {
     for (u64 i = 1; i <= 5; i++) TXN_ASSERT_OK(a.insert(table, i, "old"));
     a.commit();
   }
-  ls_status look(const ls_snapshot &s, u64 row_id) { return code(b.fetch(table, row_id, s, nullptr)); }
+  ls_status look(const ls_snapshot &s, u64 row_id) {
+    return code(b.fetch(table, row_id, s, nullptr));
+  }
   // How a scan of everything ends: LS_END or what is in the way; rows: seen before.
   ls_status scan(const ls_snapshot &s, int *rows) {
     RowScan *scan = nullptr;
@@ -87,8 +89,8 @@ TEST_F(RowReadTest, own_later_changes_are_not_newer) {
   b.commit();
 }
 
-// A look at the row by a snapshot that asks who is active; each time somebody does that, the row's writer takes its change back and makes
-// another one, `left` times.
+// A look at the row by a snapshot that asks which transactions are active; each time it does that,
+// the row's writer takes its change back and makes another one, `left` times.
 struct Restless {
   Session &writer;
   FileSlot &table;
@@ -112,7 +114,8 @@ struct Restless {
     RowVersion version;
     RowHeader newest{};
     bool absent = false;
-    const Status status = read_version(reader.worker(), table, viewer, 2, {copy, older}, &version, &newest, &absent);
+    const Status status =
+        read_version(reader.worker(), table, viewer, 2, {copy, older}, &version, &newest, &absent);
     if (ok(status)) found->assign(version.payload.begin(), version.payload.end());
     reader.release(s);
     return code(status);
@@ -154,7 +157,8 @@ TEST_F(RowReadTest, a_version_that_is_missing_while_the_row_stands_still_is) {
   Restless standing{a, table, 0};
   std::string found;
   EXPECT_EQ(standing.look(b, &found), LS_CORRUPT);
-  TXN_ASSERT_OK(versions.put({a.tn(), seq}, kept, Bytes(reinterpret_cast<const u8 *>(payload.data()), payload.size())));
+  TXN_ASSERT_OK(versions.put({a.tn(), seq}, kept,
+                             Bytes(reinterpret_cast<const u8 *>(payload.data()), payload.size())));
   EXPECT_EQ(standing.look(b, &found), LS_OK);
   EXPECT_EQ(found, "old");
 }

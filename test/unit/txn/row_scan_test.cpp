@@ -115,7 +115,8 @@ TEST_F(RowScanTest, older_versions_and_deleted_rows_come_from_the_version_store)
   b.release(old);
 }
 
-// Chains of every length in one leaf, small rows so that a leaf has more of them than are looked up together.
+// Chains of every length in one leaf, small rows so that a leaf has more of them than are looked up
+// together.
 TEST_F(RowScanTest, each_snapshot_finds_its_link_of_the_chain_whichever_way_it_goes) {
   constexpr u64 kRows = 700;
   constexpr u64 kChanges = 6;
@@ -160,7 +161,8 @@ TEST_F(RowScanTest, each_snapshot_finds_its_link_of_the_chain_whichever_way_it_g
   for (auto &snapshot : snapshots) b.release(snapshot);
 }
 
-// More than there is room for at a time, some in two pieces of a chain, and rows that the snapshot does not know in between.
+// More than there is room for at a time, some in two pieces of a chain, and rows that the snapshot
+// does not know in between.
 TEST_F(RowScanTest, older_versions_of_all_sizes_between_rows_that_came_later) {
   constexpr u64 kRows = 300;
   std::mt19937 random(5);
@@ -179,7 +181,8 @@ TEST_F(RowScanTest, older_versions_of_all_sizes_between_rows_that_came_later) {
       TXN_ASSERT_OK(a.update(table, 3 * i + 1, big('q')));
     }
     a.commit();
-    for (const bool backward : {false, true}) EXPECT_EQ(b.scan(table, old->s, backward), before) << round;
+    for (const bool backward : {false, true})
+      EXPECT_EQ(b.scan(table, old->s, backward), before) << round;
   }
   EXPECT_EQ(b.contents(table).size(), 2 * kRows);
   b.release(old);
@@ -204,7 +207,8 @@ TEST_F(RowScanTest, rows_rolled_back_under_a_scan_are_read_again) {
   b.release(s);
 }
 
-// What index scans do: rows by their ids, nearly in order, while others change and split what has been copied.
+// What index scans do: rows by their ids, nearly in order, while others change and split what has
+// been copied.
 TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_happens_meanwhile) {
   constexpr u64 kRows = 600;
   fill(kRows, 2);
@@ -229,7 +233,8 @@ TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_h
     for (size_t i = 0; found != expected.end() && i < rows.size(); i++) {
       ASSERT_EQ(rows[i].row_id, found->first) << at;
       ASSERT_EQ(text_of(rows[i]), found->second) << at;
-      found = backward ? (found == expected.begin() ? expected.end() : std::prev(found)) : std::next(found);
+      found = backward ? (found == expected.begin() ? expected.end() : std::prev(found))
+                       : std::next(found);
       ASSERT_TRUE(found != expected.end() || i + 1 == rows.size());
     }
     ASSERT_TRUE(!ok(s) || run || rows.size() == 1);
@@ -240,8 +245,10 @@ TEST_F(RowScanTest, rows_fetched_one_by_one_are_those_of_the_snapshot_whatever_h
     const u64 near = std::min(at + random() % 4, 2 * kRows);
     const u64 even = std::max<u64>(near / 2 * 2, 2);
     switch (random() % 8) {
-      case 0: (void)a.remove(table, even); break;                                           // perhaps gone already
-      case 1: (void)a.insert(table, near | 1, std::string(200 + random() % 1000, 'n')); break;  // splits
+      // perhaps gone already
+      case 0: (void)a.remove(table, even); break;
+      // splits
+      case 1: (void)a.insert(table, near | 1, std::string(200 + random() % 1000, 'n')); break;
       case 2: case 3: a.abort(); open = false; break;
       case 4: a.commit(); open = false; break;
       default: (void)a.update(table, even, "new");

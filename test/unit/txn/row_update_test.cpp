@@ -1,4 +1,5 @@
 // Changing rows in place: what each snapshot sees, what a conflict says, what rollback restores.
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -47,11 +48,13 @@ TEST_F(RowUpdate, long_chain_is_read_by_every_snapshot_on_it) {
   for (int i = 1; i <= 40; i++) {
     snapshots.push_back(c.snapshot());
     a.begin();
-    TXN_ASSERT_OK(a.update(table, 1, std::string(static_cast<size_t>(i) * 31 % 700, 'x') + std::to_string(i)));
+    TXN_ASSERT_OK(a.update(
+        table, 1, std::string(static_cast<size_t>(i) * 31 % 700, 'x') + std::to_string(i)));
     a.commit();
   }
   for (int i = 0; i < 40; i++) {
-    const std::string expected = i == 0 ? "0" : std::string(static_cast<size_t>(i) * 31 % 700, 'x') + std::to_string(i);
+    const std::string expected =
+        i == 0 ? "0" : std::string(static_cast<size_t>(i) * 31 % 700, 'x') + std::to_string(i);
     EXPECT_EQ(c.read_with(table, 1, snapshots[static_cast<size_t>(i)]->s), expected) << i;
   }
   for (auto &s : snapshots) c.release(s);
@@ -109,7 +112,8 @@ TEST_F(RowUpdate, own_change_of_this_command_is_self_modified) {
   auto s = a.snapshot();
   const ls_change change{1, &s->s, nullptr, 7, LS_LOCK_NO_KEY_UPDATE};
   TXN_ASSERT_OK(row_update(a.worker(), table, change, bytes_of("two"), &a.conflict));
-  EXPECT_EQ(code(row_update(a.worker(), table, change, bytes_of("three"), &a.conflict)), LS_SELF_MODIFIED);
+  EXPECT_EQ(code(row_update(a.worker(), table, change, bytes_of("three"), &a.conflict)),
+            LS_SELF_MODIFIED);
   EXPECT_EQ(a.conflict.cid, 7u);
   EXPECT_EQ(a.conflict.tn, a.tn());
   a.release(s);
@@ -185,6 +189,7 @@ TEST_F(RowUpdate, dirty_and_self_snapshots_report_running_writers) {
   EXPECT_EQ(code(b.fetch(table, 1, dirty, &data)), LS_NOT_FOUND);
 }
 
+// GONE-1, GONE-2
 TEST_F(RowUpdate, all_dead_only_when_no_snapshot_can_see_the_row) {
   insert_committed(1, "one");
   auto old = c.snapshot();
@@ -223,11 +228,33 @@ TEST_F(RowUpdate, limits_and_misuse_are_refused) {
 TEST_F(RowUpdate, growing_rows_split_their_leaf) {
   a.begin();
   for (u64 i = 1; i <= 60; i++) TXN_ASSERT_OK(a.insert(table, i, std::to_string(i)));
-  for (u64 i = 1; i <= 60; i++) TXN_ASSERT_OK(a.update(table, i, std::string(1000 + i, 'y') + std::to_string(i)));
+  for (u64 i = 1; i <= 60; i++)
+    TXN_ASSERT_OK(a.update(table, i, std::string(1000 + i, 'y') + std::to_string(i)));
   a.commit();
-  for (u64 i = 1; i <= 60; i++) EXPECT_EQ(b.read(table, i), std::string(1000 + i, 'y') + std::to_string(i));
+  for (u64 i = 1; i <= 60; i++)
+    EXPECT_EQ(b.read(table, i), std::string(1000 + i, 'y') + std::to_string(i));
   EXPECT_EQ(engine.verify(table), 60u);
 }
+
+#if LS_FAILPOINTS
+// First: copies the row, decides, keeps its undo entry.  Second: changes the row and commits.
+// First: latches the leaf.
+TEST_F(RowUpdate, race_update_vs_committed_update_is_decided_again) {
+  insert_committed(1, "one");
+  a.begin();
+  auto before = a.snapshot();
+  test::OnceAt point(Failpoint::txn_before_change, [&] {
+    b.begin();
+    TXN_EXPECT_OK(b.update(table, 1, "second's"));
+    b.commit();
+  });
+  EXPECT_EQ(code(a.update_with(table, before->s, 1, "first's")), LS_UPDATED);
+  EXPECT_TRUE(point.reached());
+  a.release(before);
+  a.abort();
+  EXPECT_EQ(c.read(table, 1), "second's");
+}
+#endif
 
 }  // namespace
 }  // namespace ls::txn_test

@@ -1,4 +1,4 @@
-// What a worker was shown of transactions whose commits a crash could still take back.
+// What a worker was shown of transactions with commits that a crash could still take back.
 #include "txn/shown.hpp"
 
 #include <optional>
@@ -76,9 +76,10 @@ TEST_F(ShownTest, that_a_row_is_gone) {
   const Gsn commit = end(writer, true);
   EXPECT_EQ(reader.read(table, 3), "-");
   EXPECT_EQ(shown(reader), commit);
-  // Nobody sees the row, but who finds nothing could not know why.
+  // No reader sees the row, but one that finds nothing could not know why.
   bool final = true;
-  const RowHeader ghost = RowHeader::make(writer.worker().txns->highest_tn.load(), LS_ROW_GHOST, 0, 0, 1);
+  const RowHeader ghost =
+      RowHeader::make(writer.worker().txns->highest_tn.load(), LS_ROW_GHOST, 0, 0, 1);
   TXN_EXPECT_OK(deletion_final(writer.worker(), ghost, &final));
   EXPECT_FALSE(final);
 }
@@ -105,7 +106,8 @@ TEST_F(ShownTest, transactions_in_turn_have_marks_of_their_own) {
   std::set<const void *> marks, lines;
   CommitMarks all{};
   for (Tn tn = 1000; tn < 1000 + CommitMarks::kMarks; tn++) marks.insert(&all.of(tn));
-  for (Tn tn = 1000; tn < 1000 + CommitMarks::kMarks / 8; tn++) lines.insert(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(&all.of(tn)) / kCacheLine));
+  for (Tn tn = 1000; tn < 1000 + CommitMarks::kMarks / 8; tn++)
+    lines.insert(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(&all.of(tn)) / kCacheLine));
   EXPECT_EQ(marks.size(), CommitMarks::kMarks);
   EXPECT_GE(lines.size(), CommitMarks::kMarks / 8 - 1) << "one may lie across a boundary";
   all.raise(7, 70);

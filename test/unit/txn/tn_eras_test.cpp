@@ -12,6 +12,7 @@
 namespace ls {
 namespace {
 
+// ERA-1
 TEST(TnEras, each_number_has_the_offset_of_its_start) {
   TnEras eras;
   EXPECT_EQ(eras.full_xid(700), 0u) << "nothing is known yet";
@@ -26,6 +27,7 @@ TEST(TnEras, each_number_has_the_offset_of_its_start) {
   EXPECT_EQ(eras.full_xid(699), 0u);
 }
 
+// ERA-2
 TEST(TnEras, what_a_failed_start_has_added_is_taken_back) {
   TnEras eras;
   eras.add(700, 0);
@@ -38,13 +40,15 @@ TEST(TnEras, what_a_failed_start_has_added_is_taken_back) {
   EXPECT_EQ(eras.count(), 1u);
 }
 
+// ERA-3
 TEST(TnEras, the_oldest_are_forgotten) {
   TnEras eras;
   for (u64 i = 0; i < kMaxTnEras + 10; i++) EXPECT_TRUE(eras.add(1000 * (i + 1), i));
   EXPECT_EQ(eras.count(), kMaxTnEras);
   EXPECT_EQ(eras.full_xid(10'500), 0u);
   EXPECT_EQ(eras.full_xid(11'500), 11'490u);
-  EXPECT_EQ(eras.full_xid(1000 * (kMaxTnEras + 10) + 7), 1000 * (kMaxTnEras + 10) + 7 - (kMaxTnEras + 9));
+  EXPECT_EQ(eras.full_xid(1000 * (kMaxTnEras + 10) + 7),
+            1000 * (kMaxTnEras + 10) + 7 - (kMaxTnEras + 9));
 }
 
 TEST(TnEras, file_is_read_back_or_refused) {

@@ -13,7 +13,8 @@ class Transaction : public TxnTest {
   LogImage log_image() {
     EXPECT_TRUE(engine.log().wait_hardened(engine.log().last_gsn(), nullptr));
     LogImage image;
-    EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, 0, image))) << last_error().message;
+    EXPECT_TRUE(ok(read_log((engine.path() + "/wal").c_str(), 4 << 20, 0, 0, image)))
+        << last_error().message;
     return image;
   }
   // Kinds of the records of slot 0, in order.
@@ -101,6 +102,7 @@ TEST_F(Transaction, numbers_end_with_an_error) {
   a.commit();
 }
 
+// TXN-1
 TEST_F(Transaction, is_active_until_it_has_ended) {
   a.begin();
   const Tn tn = a.tn();
@@ -109,7 +111,8 @@ TEST_F(Transaction, is_active_until_it_has_ended) {
   EXPECT_FALSE(tn_is_active(engine.txns(), 0));
   TXN_EXPECT_OK(txn_begin(a.worker(), tn));  // idempotent
   EXPECT_EQ(code(txn_begin(a.worker(), tn + 1)), LS_INVALID);
-  EXPECT_EQ(code(txn_begin(b.worker(), kFirstTn - 1)), LS_INVALID) << "below the base: committed by definition";
+  EXPECT_EQ(code(txn_begin(b.worker(), kFirstTn - 1)), LS_INVALID)
+      << "below the base: committed by definition";
   b.begin();
   Tn tns[4];
   EXPECT_EQ(active_tns(engine.txns(), tns, 4), 2u);
@@ -135,7 +138,8 @@ TEST_F(Transaction, each_change_knows_the_part_that_made_it) {
     return part;
   };
   a.begin();
-  for (u64 row_id = 1; row_id <= 3 * kParts; row_id++) TXN_ASSERT_OK(a.insert(table, row_id, "before"));
+  for (u64 row_id = 1; row_id <= 3 * kParts; row_id++)
+    TXN_ASSERT_OK(a.insert(table, row_id, "before"));
   a.commit();
   a.begin();
   u32 savepoint = 0;

@@ -1,5 +1,6 @@
-// txn_fixture.hpp - log, pool and transaction table without a store around them, with the threads that they need, and a
-// small host: it numbers transactions, takes snapshots and publishes the horizon.
+// txn_fixture.hpp - log, pool and transaction table without a store around them, with the threads
+// that they need, and a small host: it numbers transactions, takes snapshots and publishes the
+// horizon.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -30,17 +31,21 @@ inline constexpr u32 kPins = 16, kPinRunning = 128;
 #define TXN_EXPECT_OK(call)                                                                  \
   do {                                                                                       \
     ::ls::Status s_ = (call);                                                                \
-    EXPECT_TRUE(::ls::ok(s_)) << "status " << code(s_) << ": " << last_error().message << " in " << #call; \
+    EXPECT_TRUE(::ls::ok(s_)) << "status " << code(s_) << ": " << last_error().message       \
+                              << " in " << #call;                                            \
   } while (0)
 #define TXN_ASSERT_OK(call)                                                                  \
   do {                                                                                       \
     ::ls::Status s_ = (call);                                                                \
-    ASSERT_TRUE(::ls::ok(s_)) << "status " << code(s_) << ": " << last_error().message << " in " << #call; \
+    ASSERT_TRUE(::ls::ok(s_)) << "status " << code(s_) << ": " << last_error().message       \
+                              << " in " << #call;                                            \
   } while (0)
 
-inline Bytes bytes_of(const std::string &s) { return Bytes(reinterpret_cast<const u8 *>(s.data()), s.size()); }
-// A row as another file has it, for row_insert_raw.
-inline ls_row raw_row(Tn writer, const char *data, u32 flags = 0, u64 moved_to = 0) {
+inline Bytes bytes_of(const std::string &s) {
+  return Bytes(reinterpret_cast<const u8 *>(s.data()), s.size());
+}
+// A row as another file has it, for row_insert_copied.
+inline ls_row copied_row(Tn writer, const char *data, u32 flags = 0, u64 moved_to = 0) {
   ls_row row{};
   row.writer_tn = writer;
   row.seq = 1;
@@ -51,7 +56,9 @@ inline ls_row raw_row(Tn writer, const char *data, u32 flags = 0, u64 moved_to =
   return row;
 }
 
-inline std::string text_of(const ls_row &row) { return std::string(reinterpret_cast<const char *>(row.data), row.len); }
+inline std::string text_of(const ls_row &row) {
+  return std::string(reinterpret_cast<const char *>(row.data), row.len);
+}
 
 // The rows of a scan one by one, as a host takes them.
 class OneByOne {
@@ -123,7 +130,8 @@ class Engine {
     std::ofstream(directory_ / name, std::ios::app);
     FileSlot *slot = nullptr;
     const ls_rel_key key{1, 1, relation_of(name), -1};
-    const Status s = pool_->open_file(own_->ctx, key, name.c_str(), kind, logged, 0, BTree::format, &slot);
+    const Status s =
+        pool_->open_file(own_->ctx, key, name.c_str(), kind, logged, 0, BTree::format, &slot);
     EXPECT_TRUE(ok(s)) << last_error().message;
     return slot;
   }
@@ -173,7 +181,7 @@ class Engine {
     c.bytes = u64{config_.frames} * kPageSize;
     c.max_files = 32;
     c.io_partitions = 16;
-    c.packed_percent = 25;
+    c.compressed_cache_percent = 25;
     pool_arena_ = arena(BufferPool::arena_bytes(c));
     BufferPool::create(pool_arena_.get(), c);
     pool_ = std::make_unique<BufferPool>(BufferPool::attach(pool_arena_.get(), log()));
@@ -246,7 +254,8 @@ class Host {
     ls_snapshot &s = snapshot->s;
     s.kind = LS_SNAPSHOT_MVCC;
     s.xmax = next_;
-    s.xmin = std::min({next_, running_.empty() ? next_ : *running_.begin(), running.empty() ? next_ : *running.begin()});
+    s.xmin = std::min({next_, running_.empty() ? next_ : *running_.begin(),
+                       running.empty() ? next_ : *running.begin()});
     s.running = snapshot->running.data();
     s.n_running = static_cast<u32>(snapshot->running.size());
     s.curcid = curcid;
@@ -271,7 +280,8 @@ class Host {
     for (const Snapshot *s : held_) horizon = std::min(horizon, s->s.xmin);
     std::atomic<Tn> &word = engine_.txns().horizon;
     if (word.load() < horizon) word.store(horizon);
-    publish_exactly(PlainSnapshot{oldest_running, next_, running.data(), static_cast<u32>(running.size())});
+    publish_exactly(
+        PlainSnapshot{oldest_running, next_, running.data(), static_cast<u32>(running.size())});
   }
   // Before the engine undoes it: it is not running any more, but not undone either.
   void abort(Tn tn) {
@@ -289,10 +299,12 @@ class Host {
   }
 
  private:
-  // The oldest snapshots by name, the others by a bound.  A pin does not see its own transaction: of that it sees some.
+  // The oldest snapshots by name, the others by a bound.  A pin does not see its own transaction:
+  // of that it sees some.
   void publish_exactly(const PlainSnapshot &now) {
     std::vector<Snapshot *> held(held_.begin(), held_.end());
-    std::sort(held.begin(), held.end(), [](const Snapshot *a, const Snapshot *b) { return a->s.xmin < b->s.xmin; });
+    std::sort(held.begin(), held.end(),
+              [](const Snapshot *a, const Snapshot *b) { return a->s.xmin < b->s.xmin; });
     const size_t n = std::min<size_t>(held.size(), kPins / 2);
     std::vector<std::vector<Tn>> running(n);
     std::vector<PlainSnapshot> pins(n);
@@ -300,7 +312,8 @@ class Host {
       running[i] = held[i]->running;
       if (held[i]->s.own_tn != 0) running[i].push_back(held[i]->s.own_tn);
       std::sort(running[i].begin(), running[i].end());
-      pins[i] = {held[i]->s.xmin, held[i]->s.xmax, running[i].data(), static_cast<u32>(running[i].size())};
+      pins[i] = {held[i]->s.xmin, held[i]->s.xmax, running[i].data(),
+                 static_cast<u32>(running[i].size())};
     }
     const Tn floor = n < held.size() ? held[n]->s.xmin : next_;
     horizon_publish(engine_.txns().snapshots, floor, now, pins.data(), static_cast<u32>(n));
@@ -352,7 +365,8 @@ class Session {
     return row_insert(*worker_, file, row_id, cid++, 0, bytes_of(data));
   }
   // With a snapshot of now.
-  Status update(FileSlot &file, u64 row_id, const std::string &data, ls_lock_mode mode = LS_LOCK_NO_KEY_UPDATE) {
+  Status update(FileSlot &file, u64 row_id, const std::string &data,
+                ls_lock_mode mode = LS_LOCK_NO_KEY_UPDATE) {
     auto s = snapshot();
     const Status status = update_with(file, s->s, row_id, data, mode);
     release(s);
@@ -374,7 +388,8 @@ class Session {
     return status;
   }
   // An update to a new row id, as the host makes it.
-  Status move(FileSlot &file, u64 row_id, u64 to, const std::string &data, ls_lock_mode mode = LS_LOCK_NO_KEY_UPDATE) {
+  Status move(FileSlot &file, u64 row_id, u64 to, const std::string &data,
+              ls_lock_mode mode = LS_LOCK_NO_KEY_UPDATE) {
     const u32 savepoint = txn_savepoint(*worker_);
     LS_TRY(insert(file, to, data));
     cid--;
@@ -382,14 +397,15 @@ class Session {
     if (!ok(status)) txn_rollback_to(*worker_, savepoint);
     return status;
   }
-  Status lock(FileSlot &file, u64 row_id, ls_lock_mode mode, std::string *data = nullptr, bool any_version = false) {
+  Status lock(FileSlot &file, u64 row_id, ls_lock_mode mode, std::string *data = nullptr,
+              bool any_version = false) {
     auto s = snapshot();
     const Status status = lock_with(file, s->s, row_id, mode, data, any_version);
     release(s);
     return status;
   }
-  Status lock_with(FileSlot &file, const ls_snapshot &s, u64 row_id, ls_lock_mode mode, std::string *data = nullptr,
-                   bool any_version = false) {
+  Status lock_with(FileSlot &file, const ls_snapshot &s, u64 row_id, ls_lock_mode mode,
+                   std::string *data = nullptr, bool any_version = false) {
     const ls_change c{row_id, &s, nullptr, cid, mode};
     alignas(8) u8 buffer[LS_ROW_BUFFER_BYTES];
     ls_row row{};
@@ -397,7 +413,8 @@ class Session {
     if (ok(status) && data != nullptr) *data = text_of(row);
     return status;
   }
-  Status fetch(FileSlot &file, u64 row_id, const ls_snapshot &s, std::string *data, bool *all_dead = nullptr) {
+  Status fetch(FileSlot &file, u64 row_id, const ls_snapshot &s, std::string *data,
+               bool *all_dead = nullptr) {
     alignas(8) u8 buffer[LS_ROW_BUFFER_BYTES];
     row = ls_row{};
     const Status status = row_fetch(*worker_, file, row_id, s, buffer, &row, all_dead);
@@ -415,10 +432,11 @@ class Session {
     std::string data;
     const Status status = fetch(file, row_id, s, &data);
     if (code(status) == LS_NOT_FOUND) return "-";
-    return ok(status) ? data : "status " + std::to_string(code(status)) + ": " + last_error().message;
+    return ok(status) ? data
+                      : "status " + std::to_string(code(status)) + ": " + last_error().message;
   }
-  std::map<u64, std::string> scan(FileSlot &file, const ls_snapshot &s, bool backward = false, u64 lo = 0,
-                                  u64 hi = LS_MAX_ROW_ID + 1) {
+  std::map<u64, std::string> scan(FileSlot &file, const ls_snapshot &s, bool backward = false,
+                                  u64 lo = 0, u64 hi = LS_MAX_ROW_ID + 1) {
     std::map<u64, std::string> rows;
     RowScan *scan = nullptr;
     TXN_EXPECT_OK(scan_open(*worker_, file, s, lo, hi, backward, &scan));
@@ -427,7 +445,8 @@ class Session {
     u64 last = backward ? ~u64{0} : 0;
     OneByOne rows_of{scan};
     while (ok(status = rows_of.next(&r))) {
-      EXPECT_TRUE(rows.empty() || (backward ? r.row_id < last : r.row_id > last)) << "out of order at " << r.row_id;
+      EXPECT_TRUE(rows.empty() || (backward ? r.row_id < last : r.row_id > last))
+          << "out of order at " << r.row_id;
       last = r.row_id;
       rows[r.row_id] = text_of(r);
     }

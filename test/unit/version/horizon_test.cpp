@@ -20,7 +20,9 @@ struct Snapshot {
       if (r == tn) return false;
     return true;
   }
-  PlainSnapshot plain() const { return {xmin, xmax, running.data(), static_cast<u32>(running.size())}; }
+  PlainSnapshot plain() const {
+    return {xmin, xmax, running.data(), static_cast<u32>(running.size())};
+  }
 };
 
 Snapshot random_snapshot(std::mt19937_64 &rng, Tn lo, Tn hi) {
@@ -35,7 +37,8 @@ Snapshot random_snapshot(std::mt19937_64 &rng, Tn lo, Tn hi) {
 constexpr u32 kPins = 16, kRunning = 128;
 
 struct Published {
-  std::unique_ptr<u64[]> memory = std::make_unique<u64[]>(horizon_bytes(kPins, kRunning) / sizeof(u64) + 1);
+  std::unique_ptr<u64[]> memory =
+      std::make_unique<u64[]>(horizon_bytes(kPins, kRunning) / sizeof(u64) + 1);
   HorizonShared shared;
   Published() { horizon_init(shared, memory.get(), kPins, kRunning); }
 };
@@ -45,6 +48,7 @@ TEST(Horizon, nothing_published_means_everything_is_needed) {
   EXPECT_TRUE(version_needed(h.shared, 1, 2));
 }
 
+// HOR-2, HOR-3
 TEST(Horizon, keeps_exactly_what_pins_floor_and_running_transactions_need) {
   u64 seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -68,6 +72,7 @@ TEST(Horizon, keeps_exactly_what_pins_floor_and_running_transactions_need) {
   }
 }
 
+// HOR-1: nor does `now` see more than the host has said.
 TEST(Horizon, what_does_not_fit_makes_it_more_conservative) {
   Published h;
   Snapshot now{1000, 1000, {}};
@@ -79,7 +84,8 @@ TEST(Horizon, what_does_not_fit_makes_it_more_conservative) {
   std::vector<PlainSnapshot> plain;
   for (auto &p : pins) plain.push_back(p.plain());
   horizon_publish(h.shared, 1000, now.plain(), plain.data(), static_cast<u32>(plain.size()));
-  EXPECT_TRUE(version_needed(h.shared, 250, 310));   // only the wide one needs it, through the floor
+  // only the wide one needs it, through the floor
+  EXPECT_TRUE(version_needed(h.shared, 250, 310));
   EXPECT_FALSE(version_needed(h.shared, 250, 260));  // below everything
 
   // A transaction that runs for longer than 32 bits can tell counts as in the future, too.

@@ -29,16 +29,17 @@ class VersionStoreTest : public ::testing::Test {
   std::vector<u32> take_back(Tn tn, u32 from, u32 before) {
     std::vector<u32> seqs;
     alignas(8) u8 leaf[kPageSize];
-    TXN_EXPECT_OK(store.take_back(tn, from, before, leaf, &seqs, [](void *arg, u32 seq, const VersionEntry &entry, Bytes) {
-      EXPECT_EQ(entry.row_id, seq);
-      static_cast<std::vector<u32> *>(arg)->push_back(seq);
-      return kOk;
-    }));
+    TXN_EXPECT_OK(store.take_back(tn, from, before, leaf, &seqs,
+                                  [](void *arg, u32 seq, const VersionEntry &entry, Bytes) {
+                                    EXPECT_EQ(entry.row_id, seq);
+                                    static_cast<std::vector<u32> *>(arg)->push_back(seq);
+                                    return kOk;
+                                  }));
     return seqs;
   }
 };
 
-// Small transactions: whoever looks for their entries mostly comes to the leaf at once.
+// Small transactions: a reader that looks for their entries mostly comes to the leaf at once.
 TEST_F(VersionStoreTest, the_leaf_of_an_entry_is_remembered) {
   constexpr Tn kTransactions = 1500;
   u32 right = 0, all = 0;
@@ -54,8 +55,9 @@ TEST_F(VersionStoreTest, the_leaf_of_an_entry_is_remembered) {
   }
   for (const VersionLocator &at : entries) {
     VersionStore own = version_store(engine.own(), at.tn);
-    BTree::Seen seen;
-    TXN_ASSERT_OK(own.tree().read_leaf(VersionKey(at.tn, at.seq), BTree::Aim::kAt, [](const Node &) {}, &seen));
+    BTree::PageStamp seen;
+    TXN_ASSERT_OK(own.tree().read_leaf(
+        VersionKey(at.tn, at.seq), BTree::Aim::kAt, [](const Node &) {}, &seen));
     right += own.guess(at) == seen.frame;
     all++;
   }
@@ -65,7 +67,8 @@ TEST_F(VersionStoreTest, the_leaf_of_an_entry_is_remembered) {
 TEST_F(VersionStoreTest, keys_sort_by_transaction_and_sequence) {
   std::string last;
   for (Tn tn : {Tn{0}, Tn{255}, Tn{256}, Tn{1} << 40, (Tn{1} << 48) - 1}) {
-    for (u32 seq : {0u, 1u, 127u, 128u, 129u, 383u, 384u, 0x407fu, 0x4080u, 0x4081u, 0x10000u, 0x1000000u, UINT32_MAX}) {
+    for (u32 seq : {0u, 1u, 127u, 128u, 129u, 383u, 384u, 0x407fu, 0x4080u, 0x4081u, 0x10000u,
+                    0x1000000u, UINT32_MAX}) {
       const VersionKey key(tn, seq);
       const std::string bytes(key.bytes, key.bytes + key.length);
       if (!last.empty()) {
@@ -89,7 +92,8 @@ TEST_F(VersionStoreTest, damaged_keys_are_refused) {
       key.resize(kVersionTnBytes + 13);
       key[kVersionTnBytes] = first;
       const size_t right = first < 0x80 ? 1 : first < 0xc0 ? 2 : first == 0xc0 ? 5 : 99;
-      EXPECT_EQ(decode_version_key(Bytes(key.data(), kVersionTnBytes + bytes), &at), bytes == right);
+      EXPECT_EQ(decode_version_key(Bytes(key.data(), kVersionTnBytes + bytes), &at),
+                bytes == right);
     }
   }
   EXPECT_FALSE(decode_version_key(Bytes(), &at));
@@ -150,6 +154,7 @@ TEST_F(VersionStoreTest, damaged_values_are_recognised) {
   EXPECT_FALSE(parse_version(Bytes(value, sizeof value - 1), &entry, &payload));
 }
 
+// VER-3
 TEST_F(VersionStoreTest, chain_ends_where_everybody_sees_the_version) {
   const RowHeader with = RowHeader::make(50, LS_ROW_HAS_PREV, 0, 0, 3);
   EXPECT_EQ(older_needed(with, 50).tn, 50u);

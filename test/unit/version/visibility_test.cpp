@@ -25,12 +25,15 @@ ls_snapshot mvcc(Tn own, u32 curcid) {
 
 RowHeader header(Tn tn, u8 flags = 0, u32 cid = 0) { return RowHeader::make(tn, flags, 0, cid, 1); }
 
-bool contains(const void *arg, Tn tn) { return static_cast<const std::set<Tn> *>(arg)->contains(tn); }
+bool contains(const void *arg, Tn tn) {
+  return static_cast<const std::set<Tn> *>(arg)->contains(tn);
+}
 
 Viewer viewer(const ls_snapshot &s, const std::set<Tn> &active, Tn finished_below = kBase) {
   return {&s, kBase, finished_below, {&active, contains}};
 }
 
+// VIS-1
 TEST(Visibility, mvcc_sees_what_had_ended_when_it_was_taken) {
   const ls_snapshot s = mvcc(0, 0);
   EXPECT_TRUE(writer_visible(header(0), s, kBase)) << "undone to a version of an earlier run";
@@ -47,7 +50,8 @@ TEST(Visibility, mvcc_sees_own_changes_of_earlier_commands) {
   const ls_snapshot s = mvcc(117, 5);
   EXPECT_TRUE(writer_visible(header(117, 0, 4), s, kBase));
   EXPECT_FALSE(writer_visible(header(117, 0, 5), s, kBase));
-  EXPECT_FALSE(writer_visible(header(117, LS_ROW_SPECULATIVE, 4), s, kBase)) << "the cid is a token";
+  EXPECT_FALSE(writer_visible(header(117, LS_ROW_SPECULATIVE, 4), s, kBase))
+      << "the cid is a token";
 }
 
 TEST(Visibility, mvcc_verdicts) {
@@ -60,6 +64,7 @@ TEST(Visibility, mvcc_verdicts) {
   EXPECT_FALSE(judge(header(111), v, 0).recheck) << "a snapshot's answer does not change";
 }
 
+// VIS-2
 TEST(Visibility, self_asks_who_is_active_now) {
   ls_snapshot s = mvcc(117, 0);
   s.kind = LS_SNAPSHOT_SELF;
@@ -78,7 +83,8 @@ TEST(Visibility, self_asks_who_is_active_now) {
 TEST(Visibility, self_skips_every_version_of_the_running_writer) {
   ls_snapshot s = mvcc(0, 0);
   s.kind = LS_SNAPSHOT_SELF;
-  const std::set<Tn> active;  // it has ended meanwhile: its versions must not be mixed with the verdict on the newest
+  // it has ended meanwhile: its versions must not be mixed with the verdict on the newest
+  const std::set<Tn> active;
   const Viewer v = viewer(s, active);
   EXPECT_EQ(judge(header(115), v, 115).verdict, Verdict::kOlder);
   EXPECT_EQ(judge(header(112), v, 115).verdict, Verdict::kVisible);
@@ -93,7 +99,8 @@ TEST(Visibility, dirty_takes_the_newest_unless_surely_deleted) {
   EXPECT_EQ(judge(header(115, LS_ROW_GHOST), v, 0).verdict, Verdict::kVisible);
   EXPECT_EQ(judge(header(117, LS_ROW_GHOST), v, 0).verdict, Verdict::kGone);
   EXPECT_EQ(judge(header(116, LS_ROW_GHOST), v, 0).verdict, Verdict::kGone);
-  EXPECT_TRUE(judge(header(116, LS_ROW_GHOST), v, 0).recheck) << "the deletion may have been undone since";
+  EXPECT_TRUE(judge(header(116, LS_ROW_GHOST), v, 0).recheck)
+      << "the deletion may have been undone since";
   EXPECT_FALSE(judge(header(115), v, 0).recheck);
 }
 

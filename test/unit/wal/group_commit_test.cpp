@@ -1,4 +1,5 @@
-// The order of things: what is hardened when, seen from one thread; then with many and a committer, and with crashes.
+// The order of things: what is hardened when, seen from one thread; then with many and a committer,
+// and with crashes.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -7,6 +8,7 @@
 
 #include "os/clock.hpp"
 #include "os/thread.hpp"
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/wal/log_fixture.hpp"
 #include "wal/log_writer.hpp"
 
@@ -46,6 +48,7 @@ TEST_F(GroupCommitTest, one_round_takes_all_slots) {
   }
 }
 
+// WAL-2
 TEST_F(GroupCommitTest, nothing_behind_an_append_under_way_is_hardened) {
   LogAppender a(t_.log(), 0), b(t_.log(), 1);
   test::reserve_append(a, 1, 10);
@@ -59,7 +62,8 @@ TEST_F(GroupCommitTest, nothing_behind_an_append_under_way_is_hardened) {
   EXPECT_EQ(test::gsns(t_.read()), (std::vector<Gsn>{1})) << "a crash here loses both";
   // The record behind is written already.
   stalled.end();
-  EXPECT_EQ(t_.round(), kRoundHeaderBytes) << "the new complete_gsn has to be durable before it is acknowledged";
+  EXPECT_EQ(t_.round(), kRoundHeaderBytes)
+      << "the new complete_gsn has to be durable before it is acknowledged";
   EXPECT_EQ(t_.log().hardened(), 3u);
   LogImage image = t_.read();
   EXPECT_EQ(test::gsns(image), (std::vector<Gsn>{1, 3}));
@@ -69,10 +73,11 @@ TEST_F(GroupCommitTest, nothing_behind_an_append_under_way_is_hardened) {
   EXPECT_EQ(t_.round(), 0u);
 }
 
+// LOG-2
 TEST_F(GroupCommitTest, a_bound_in_a_slot_is_respected) {
   LogAppender a(t_.log(), 0);
   for (u64 i = 1; i <= 5; i++) test::reserve_append(a, i, 10);
-  // Another worker is between L1's first and last step, with GSN 4 as bound.
+  // Another worker is between LOG-1's first and last step, with GSN 4 as bound.
   LogSlot *slot = t_.log().slot(5);
   LogAppender b(t_.log(), 5);
   slot->appending.store(4);
@@ -110,10 +115,11 @@ TEST_F(GroupCommitTest, a_crash_between_the_rounds_of_one_collection_keeps_none_
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   // All segments are there already, so that writes to them are the rounds'.
   for (u64 s = 1; s <= 6; s++) std::filesystem::copy_file(t.segment_path(0), t.segment_path(s));
-  ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
+  ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 2)));
   append_much(t);
   // The first round is written whole, the second begins before this segment and ends behind it.
-  fault_add({.op = FaultOp::kWrite, .path_part = t.segment_path(4), .outcome = FaultOutcome::kCrash});
+  fault_add(
+      {.op = FaultOp::kWrite, .path_part = t.segment_path(4), .outcome = FaultOutcome::kCrash});
   u64 wrote;
   ASSERT_EQ(code(t.log().commit_round(&wrote)), LS_IO_ERROR);
   fault_clear();
@@ -122,6 +128,7 @@ TEST_F(GroupCommitTest, a_crash_between_the_rounds_of_one_collection_keeps_none_
   EXPECT_TRUE(image.entries.empty()) << "but does not hold everything before what it holds";
 }
 
+// WAL-3
 TEST_F(GroupCommitTest, a_large_collection_is_cut_into_rounds) {
   TestLog t(kManySlots, 512 << 10);
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
@@ -135,6 +142,7 @@ TEST_F(GroupCommitTest, a_large_collection_is_cut_into_rounds) {
   for (u64 i = 1; i < seed; i++) ASSERT_TRUE(test::holds(image.entries[i - 1], i, 8000));
 }
 
+// SLOT-4
 TEST_F(GroupCommitTest, position_of_is_never_too_late_and_not_much_too_early) {
   TestLog t(8, test::kBuffer, false);
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
@@ -202,7 +210,8 @@ TEST(PositionTable, thins_out_when_full) {
 class CommitterTest : public testing::Test {
  protected:
   void run(Log log, u32 idle_ms = 10) {
-    ASSERT_TRUE(ok(committer_.start("committer", [this, log, idle_ms]() mutable { result_ = log.run_committer(idle_ms); })));
+    ASSERT_TRUE(ok(committer_.start(
+        "committer", [this, log, idle_ms]() mutable { result_ = log.run_committer(idle_ms); })));
   }
   void stop(Log log) {
     log.stop();
@@ -250,7 +259,8 @@ TEST_F(CommitterTest, idle_rounds_harden_what_nobody_waits_for) {
   LogAppender a(t.log(), 0);
   Gsn gsn = test::reserve_append(a, 1, 10);
   u64 deadline = now_ms() + 20'000;
-  while (t.log().hardened() < gsn && now_ms() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (t.log().hardened() < gsn && now_ms() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(t.log().hardened(), gsn);
   stop(t.log());
 }
@@ -317,7 +327,8 @@ void work(Log log, u32 slot, u32 transactions, History &history) {
     Gsn commit = test::append_commit(appender, tn);
     history.items.push_back({commit, tn, 0, true});
     if (waits) {
-      ASSERT_TRUE(writes_itself ? appender.wait_hardened(commit, nullptr) : log.wait_hardened(commit, nullptr));
+      ASSERT_TRUE(writes_itself ? appender.wait_hardened(commit, nullptr)
+                                : log.wait_hardened(commit, nullptr));
       history.acknowledged.store(commit, std::memory_order_release);
     }
   }
@@ -346,7 +357,8 @@ void copy_backwards(const std::string &from, const std::string &to) {
   u64 size = std::filesystem::file_size(from);
   std::ofstream(to).flush();
   std::filesystem::resize_file(to, size);
-  std::fstream in(from, std::ios::binary | std::ios::in), out(to, std::ios::binary | std::ios::in | std::ios::out);
+  std::fstream in(from, std::ios::binary | std::ios::in),
+      out(to, std::ios::binary | std::ios::in | std::ios::out);
   char block[kBlock];
   for (u64 at = size; at > 0;) {
     u64 n = std::min(at, kBlock);
@@ -358,6 +370,7 @@ void copy_backwards(const std::string &from, const std::string &to) {
   }
 }
 
+// SLOT-3
 TEST_F(CommitterTest, every_crash_keeps_a_prefix_with_everything_acknowledged) {
   constexpr u32 kWorkers = 6, kTransactions = 150;
   TestLog t(kWorkers);
@@ -372,8 +385,9 @@ TEST_F(CommitterTest, every_crash_keeps_a_prefix_with_everything_acknowledged) {
       running--;
     });
   }
-  // A crash: the files as they are at some moment.  Copied while they are being written, so that writes are torn, too; and backwards,
-  // so that nothing is there that was written after something that is not.
+  // A crash: the files as they are at some moment.  Copied while they are being written, so that
+  // writes are torn, too; and backwards, so that nothing is there that was written after something
+  // that is not.
   struct Crash {
     std::string dir;
     Gsn acknowledged;
@@ -381,12 +395,14 @@ TEST_F(CommitterTest, every_crash_keeps_a_prefix_with_everything_acknowledged) {
   std::vector<Crash> crashes;
   while (running > 0 && crashes.size() < 20) {
     Gsn acknowledged = 0;
-    for (History &h : histories) acknowledged = std::max(acknowledged, h.acknowledged.load(std::memory_order_acquire));
+    for (History &h : histories)
+      acknowledged = std::max(acknowledged, h.acknowledged.load(std::memory_order_acquire));
     std::string dir = t.outer_dir() + "/crash" + std::to_string(crashes.size());
     std::filesystem::create_directory(dir);
     std::set<u64> segments;
     ASSERT_TRUE(ok(log_segments_present(t.dir(), segments)));
-    for (auto s = segments.rbegin(); s != segments.rend(); ++s) copy_backwards(t.segment_path(*s), log_segment_path(dir, *s));
+    for (auto s = segments.rbegin(); s != segments.rend(); ++s)
+      copy_backwards(t.segment_path(*s), log_segment_path(dir, *s));
     crashes.push_back({dir, acknowledged});
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -396,12 +412,14 @@ TEST_F(CommitterTest, every_crash_keeps_a_prefix_with_everything_acknowledged) {
   std::map<Gsn, History::Item> all;
   Gsn acknowledged = 0;
   for (History &h : histories) {
-    for (const History::Item &item : h.items) ASSERT_TRUE(all.emplace(item.gsn, item).second) << "drawn twice";
+    for (const History::Item &item : h.items)
+      ASSERT_TRUE(all.emplace(item.gsn, item).second) << "drawn twice";
     acknowledged = std::max(acknowledged, h.acknowledged.load());
   }
   for (const Crash &crash : crashes) {
     LogImage image;
-    ASSERT_TRUE(ok(read_log(crash.dir.c_str(), test::kSegment, 0, 0, image))) << last_error().message;
+    ASSERT_TRUE(ok(read_log(crash.dir.c_str(), test::kSegment, 0, 0, image)))
+        << last_error().message;
     ASSERT_GE(image.complete_gsn, crash.acknowledged);
     ASSERT_NO_FATAL_FAILURE(expect_prefix(image, all));
   }
@@ -411,6 +429,27 @@ TEST_F(CommitterTest, every_crash_keeps_a_prefix_with_everything_acknowledged) {
   EXPECT_EQ(image.entries.size(), all.size()) << "an orderly stop loses nothing";
   EXPECT_GE(crashes.size(), 2u);
 }
+
+#if LS_FAILPOINTS
+// LOG-1
+// First worker: draws a GSN.  Second: appends a commit behind it.  Committer: writes and syncs a
+// round.  First worker: publishes its record.
+TEST_F(GroupCommitTest, race_round_vs_append_hardens_nothing_behind_what_is_not_published) {
+  LogAppender a(t_.log(), 0), b(t_.log(), 1);
+  test::OnceAt point(Failpoint::log_before_publish, [&] {
+    ASSERT_TRUE(ok(b.reserve(64, nullptr)));
+    EXPECT_EQ(test::append_commit(b, 42), 2u);
+    t_.round();
+    EXPECT_EQ(t_.log().hardened(), 0u);
+    EXPECT_TRUE(t_.read().entries.empty()) << "a crash here loses both";
+  });
+  EXPECT_EQ(test::reserve_append(a, 1, 10), 1u);
+  EXPECT_TRUE(point.reached());
+  t_.round();
+  EXPECT_EQ(t_.log().hardened(), 2u);
+  EXPECT_EQ(test::gsns(t_.read()), (std::vector<Gsn>{1, 2}));
+}
+#endif
 
 }  // namespace
 }  // namespace ls

@@ -47,7 +47,8 @@ TEST(LogAppender, records_come_back_as_built) {
   EXPECT_EQ(ops[0].file, 7u);
   EXPECT_EQ(ops[0].page, 8u);
   EXPECT_EQ(ops[0].code, kOpRow);
-  EXPECT_EQ(std::vector<u8>(ops[0].operands.begin(), ops[0].operands.end()), (std::vector<u8>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(std::vector<u8>(ops[0].operands.begin(), ops[0].operands.end()),
+            (std::vector<u8>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(ops[1].file, 9u);
   EXPECT_TRUE(ops[1].operands.empty());
   const LogRecord second = image.entries[1].record();
@@ -58,6 +59,7 @@ TEST(LogAppender, records_come_back_as_built) {
   EXPECT_EQ(appender.counts().bytes, first.bytes + second.bytes);
 }
 
+// SLOT-1
 TEST(LogAppender, records_wrap_around_the_ring) {
   TestLog t;
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
@@ -72,7 +74,8 @@ TEST(LogAppender, records_wrap_around_the_ring) {
   t.round();
   LogImage image = t.read();
   ASSERT_EQ(image.entries.size(), sizes.size());
-  for (u64 i = 1; i <= sizes.size(); i++) ASSERT_TRUE(test::holds(image.entries[i - 1], i, sizes[i - 1]));
+  for (u64 i = 1; i <= sizes.size(); i++)
+    ASSERT_TRUE(test::holds(image.entries[i - 1], i, sizes[i - 1]));
 }
 
 TEST(LogAppender, an_abandoned_record_leaves_nothing) {
@@ -187,7 +190,8 @@ TEST(LogAppender, a_reservation_survives_those_of_callees) {
   }
   LogImage image = t.read();
   ASSERT_EQ(image.entries.size(), seed - 1);
-  for (u64 i = 1; i < seed; i++) ASSERT_TRUE(test::holds(image.entries[i - 1], i, kMaxRecordBytes - 28));
+  for (u64 i = 1; i < seed; i++)
+    ASSERT_TRUE(test::holds(image.entries[i - 1], i, kMaxRecordBytes - 28));
 }
 
 using LogAppenderDeathTest = testing::Test;
@@ -197,7 +201,8 @@ TEST(LogAppenderDeathTest, contract_is_checked) {
   TestLog t;
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   LogAppender appender(t.log(), 0);
-  // Fill the ring to the last record that fits; one more must not overwrite what nobody has drained.
+  // Fill the ring to the last record that fits; one more must not overwrite what no round has
+  // drained.
   ASSERT_TRUE(ok(appender.reserve(test::kBuffer / 2, nullptr)));
   for (int i = 0; i < 4; i++) test::append(appender, 1, kMaxRecordBytes - 28);
   EXPECT_DEATH(test::append(appender, 1, 100), "log space was not reserved");

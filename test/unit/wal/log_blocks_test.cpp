@@ -1,4 +1,5 @@
-// Rounds share the blocks at their seams: what is there already stays, whoever writes behind it, and when that is torn.
+// Rounds share the blocks at their seams: what is there already stays, whichever thread writes
+// behind it, and when that is torn.
 #include <random>
 
 #include "unit/wal/log_fixture.hpp"
@@ -22,7 +23,9 @@ class LogBlockTest : public testing::TestWithParam<bool> {
       std::vector<LogOp> ops = test::ops_of(image.entries[i]);
       ASSERT_EQ(ops.size(), 1u);
       const std::vector<u8> expected = test::payload_of(i + 1, sizes_[i]);
-      ASSERT_TRUE(std::equal(ops[0].operands.begin(), ops[0].operands.end(), expected.begin(), expected.end())) << "record " << i + 1;
+      ASSERT_TRUE(std::equal(ops[0].operands.begin(), ops[0].operands.end(), expected.begin(),
+                             expected.end()))
+          << "record " << i + 1;
     }
   }
   void append_one(LogAppender &a, size_t bytes) {
@@ -34,7 +37,8 @@ class LogBlockTest : public testing::TestWithParam<bool> {
   std::vector<size_t> sizes_;   // payload of each record, in order
 };
 
-// The committer and two workers, each with buffers and descriptors of its own, and now and then a restart.
+// WAL-5: the committer and two workers, each with buffers and descriptors of its own, and now and
+// then a restart.
 TEST_P(LogBlockTest, go_on_where_another_has_stopped) {
   const u32 seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -88,7 +92,8 @@ TEST_P(LogBlockTest, a_torn_round_leaves_what_is_before_it_in_its_block) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, LogBlockTest, testing::Bool(), [](const auto &info) { return info.param ? "direct" : "buffered"; });
+INSTANTIATE_TEST_SUITE_P(Files, LogBlockTest, testing::Bool(),
+                         [](const auto &info) { return info.param ? "direct" : "buffered"; });
 
 }  // namespace
 }  // namespace ls

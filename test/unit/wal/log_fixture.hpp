@@ -1,4 +1,5 @@
-// log_fixture.hpp - a log in private memory and a directory of its own; records whose contents can be checked.
+// log_fixture.hpp - a log in private memory and a directory of its own; records with contents that
+// can be checked.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -69,7 +70,8 @@ class TestLog {
     LogImage image;
     EXPECT_TRUE(ok(read_log(dir().c_str(), kSegment, from, 0, image))) << last_error().message;
     restart_memory();
-    EXPECT_TRUE(ok(log().open_for_append(image.end, image.max_gsn, image.run + 1))) << last_error().message;
+    EXPECT_TRUE(ok(log().open_for_append(image.end, image.max_gsn, image.run + 1)))
+        << last_error().message;
     return image;
   }
 
@@ -106,7 +108,8 @@ inline Gsn append(LogAppender &appender, u64 seed, size_t bytes) {
 }
 
 inline Gsn reserve_append(LogAppender &appender, u64 seed, size_t bytes) {
-  EXPECT_TRUE(ok(appender.reserve(static_cast<u32>(bytes + kMaxRecordHeadBytes + kMaxOpHeadBytes), nullptr)));
+  EXPECT_TRUE(ok(
+      appender.reserve(static_cast<u32>(bytes + kMaxRecordHeadBytes + kMaxOpHeadBytes), nullptr)));
   return append(appender, seed, bytes);
 }
 
@@ -117,7 +120,8 @@ inline Gsn append_commit(LogAppender &appender, Tn tn) {
   return appender.finish();
 }
 
-// A worker that stands still when it has drawn a GSN and not published its record (L1): nothing behind that is hardened.
+// A worker that stands still when it has drawn a GSN and not published its record (LOG-1): nothing
+// behind that is hardened.
 class StalledAppend {
  public:
   StalledAppend(Log log, u32 slot) : slot_(log.slot(slot)) {
@@ -151,9 +155,11 @@ inline std::vector<LogOp> ops_of(const LogEntry &entry) {
 
 // What the record of `append` looks like.
 inline ::testing::AssertionResult holds(const LogEntry &entry, u64 seed, size_t bytes) {
-  if (entry.record().kind != RecordKind::kSystem) return ::testing::AssertionFailure() << "kind of gsn " << entry.gsn;
+  if (entry.record().kind != RecordKind::kSystem)
+    return ::testing::AssertionFailure() << "kind of gsn " << entry.gsn;
   const std::vector<LogOp> ops = ops_of(entry);
-  if (ops.size() != 1 || ops[0].file != 1 || ops[0].page != static_cast<PageNo>(seed) || ops[0].code != kOpTree) {
+  if (ops.size() != 1 || ops[0].file != 1 || ops[0].page != static_cast<PageNo>(seed) ||
+      ops[0].code != kOpTree) {
     return ::testing::AssertionFailure() << "operation of gsn " << entry.gsn;
   }
   const std::vector<u8> payload = payload_of(seed, bytes);

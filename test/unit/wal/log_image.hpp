@@ -12,7 +12,8 @@ struct LogImage : LogExtent {
   std::shared_ptr<LogReader> reader;   // its memory
 };
 
-inline Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out, Lsn known_end = 0) {
+inline Status read_log(const char *dir, u64 segment_bytes, Lsn from, u64 first_run, LogImage &out,
+                       Lsn known_end = 0) {
   out = LogImage{};
   out.reader = std::make_shared<LogReader>(dir, segment_bytes, from, first_run);
   LS_TRY(log_begins(dir, segment_bytes, from));

@@ -50,8 +50,8 @@ class DamageTest : public testing::Test {
     LogImage image;
     return code(read_log(t_.dir().c_str(), test::kSegment, 0, 0, image, known_end));
   }
-  // Bytes [from, to) are not what they were.  Every round was synced before the next was written: so only if no whole one follows can
-  // that be what a crash has left.
+  // Bytes [from, to) are not what they were.  Every round was synced before the next was written:
+  // so only if no whole one follows can that be what a crash has left.
   void expect_damage(u64 from, u64 to) {
     const u64 n = whole_rounds(from);
     if (starts_[kRounds - 1] >= to) {
@@ -108,7 +108,8 @@ TEST_F(DamageTest, a_flipped_bit_at_every_byte) {
   }
 }
 
-// Of one collection that was too much for a round no part was synced before another was written: a later part alone proves nothing.
+// Of one collection that was too much for a round no part was synced before another was written: a
+// later part alone proves nothing.
 TEST_F(DamageTest, parts_of_one_collection_may_reach_the_disk_in_any_order) {
   t_.recover();
   const u32 slots = 40;
@@ -117,7 +118,8 @@ TEST_F(DamageTest, parts_of_one_collection_may_reach_the_disk_in_any_order) {
   std::vector<std::unique_ptr<LogAppender>> appenders;
   for (u32 i = 0; i < slots; i++) {
     appenders.push_back(std::make_unique<LogAppender>(t.log(), i));
-    for (int k = 0; k < 14; k++) test::reserve_append(*appenders.back(), 100 * i + static_cast<u64>(k), 12000);
+    for (int k = 0; k < 14; k++)
+      test::reserve_append(*appenders.back(), 100 * i + static_cast<u64>(k), 12000);
   }
   t.round();
   ASSERT_GE(t.log().stats().rounds, 2u);
@@ -129,7 +131,8 @@ TEST_F(DamageTest, parts_of_one_collection_may_reach_the_disk_in_any_order) {
   t.round();
   test::store(t.segment_path(0), 100, {static_cast<u8>(good[0] ^ 1)});
   LogImage image;
-  EXPECT_EQ(code(read_log(t.dir().c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT) << "the next collection does";
+  EXPECT_EQ(code(read_log(t.dir().c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT)
+      << "the next collection does";
 }
 
 TEST_F(DamageTest, sectors_that_are_lost) {
@@ -149,12 +152,14 @@ TEST_F(DamageTest, reading_begins_at_any_round) {
     EXPECT_EQ(image.end, starts_[kRounds]);
   }
   LogImage image;
-  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, starts_[3] + 1, 0, image)), LS_CORRUPT) << "no round begins here";
+  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, starts_[3] + 1, 0, image)), LS_CORRUPT)
+      << "no round begins here";
 }
 
 TEST_F(DamageTest, missing_segments_are_corruption) {
   LogImage image;
-  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 5 * test::kSegment, 0, image)), LS_CORRUPT);
+  EXPECT_EQ(code(read_log(t_.dir().c_str(), test::kSegment, 5 * test::kSegment, 0, image)),
+            LS_CORRUPT);
   EXPECT_EQ(code(read_log((t_.dir() + "/none").c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT);
   t_.recover();
   LogAppender a(t_.log(), 0);
@@ -188,7 +193,8 @@ struct Forge {
   }
   Forge &chunk(u32 bytes) {
     u8 head[kMaxChunkHeadBytes];
-    body.insert(body.end(), head, head + store_chunk_head({0, bytes, 0}, header.complete_gsn, head));
+    body.insert(body.end(), head,
+                head + store_chunk_head({0, bytes, 0}, header.complete_gsn, head));
     return *this;
   }
   // Three bytes, of which the first says how many follow.
@@ -239,14 +245,22 @@ TEST_F(ForgeTest, whole_rounds_that_make_no_sense_are_corruption) {
   EXPECT_EQ(read(Forge{}.chunk(2).record(2, 5)), LS_CORRUPT) << "chunk smaller than a record";
   EXPECT_EQ(read(Forge{}.chunk(4).record(2, 5)), LS_CORRUPT) << "chunk larger than the round";
   EXPECT_EQ(read(Forge{}.chunk(0xffffffff).record(2, 5)), LS_CORRUPT);
-  EXPECT_EQ(read(Forge{}.chunk(3).record(2, 5).add({1})), LS_CORRUPT) << "bytes behind the last chunk";
+  EXPECT_EQ(read(Forge{}.chunk(3).record(2, 5).add({1})), LS_CORRUPT)
+      << "bytes behind the last chunk";
   EXPECT_EQ(read(Forge{}.chunk(3).record(2, 0)), LS_CORRUPT) << "record without GSN";
   EXPECT_EQ(read(Forge{}.chunk(6).record(2, 5).record(2, 0)), LS_CORRUPT) << "one GSN twice";
-  EXPECT_EQ(read(Forge{}.chunk(3).record(2, 5, static_cast<RecordKind>(77))), LS_CORRUPT) << "unknown kind";
-  EXPECT_EQ(read(Forge{}.chunk(3).record(2, 5, RecordKind::kCommit)), LS_CORRUPT) << "no transaction number";
-  EXPECT_EQ(read(Forge{}.chunk(4).record(3, 5, RecordKind::kPrepared).add({9})), LS_CORRUPT) << "half of its numbers";
-  EXPECT_EQ(read(Forge{}.chunk(5).add({4, 1, 10, 0x80, 0x80}).chunk(3).record(2, 5, RecordKind::kCommit)), LS_CORRUPT);
-  EXPECT_EQ(read(Forge{}.chunk(12).add({11, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02})), LS_CORRUPT)
+  EXPECT_EQ(read(Forge{}.chunk(3).record(2, 5, static_cast<RecordKind>(77))), LS_CORRUPT)
+      << "unknown kind";
+  EXPECT_EQ(read(Forge{}.chunk(3).record(2, 5, RecordKind::kCommit)), LS_CORRUPT)
+      << "no transaction number";
+  EXPECT_EQ(read(Forge{}.chunk(4).record(3, 5, RecordKind::kPrepared).add({9})), LS_CORRUPT)
+      << "half of its numbers";
+  EXPECT_EQ(
+      read(Forge{}.chunk(5).add({4, 1, 10, 0x80, 0x80}).chunk(3).record(2, 5, RecordKind::kCommit)),
+      LS_CORRUPT);
+  EXPECT_EQ(read(Forge{}.chunk(12).add(
+                {11, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02})),
+            LS_CORRUPT)
       << "a number of more than 64 bits";
 }
 
@@ -312,12 +326,16 @@ TEST_F(ForgeTest, only_a_whole_later_round_that_followed_a_sync_proves_damage) {
   };
   EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 3; }), LS_CORRUPT);
   EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 2; }), LS_OK) << "left over of an earlier run";
-  EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 3, h.durable_lsn = 0; }), LS_OK) << "nothing was synced before";
-  EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 3, h.lsn = 5001; }), LS_OK) << "of another position";
+  EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 3, h.durable_lsn = 0; }), LS_OK)
+      << "nothing was synced before";
+  EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 3, h.lsn = 5001; }), LS_OK)
+      << "of another position";
   EXPECT_EQ(outcome([](RoundHeader &h) { h.run = 3; }, true), LS_OK);
   // Wherever the reader's windows have their seams.
   for (u64 at = 131'000; at < 131'200; at++) {
-    EXPECT_EQ(outcome([&](RoundHeader &h) { h.run = 3, h.lsn = later.header.lsn = at; }), LS_CORRUPT) << at;
+    EXPECT_EQ(outcome([&](RoundHeader &h) { h.run = 3, h.lsn = later.header.lsn = at; }),
+              LS_CORRUPT)
+        << at;
   }
 }
 
@@ -326,9 +344,15 @@ TEST_F(ForgeTest, random_mutations_with_a_right_checksum_never_crash) {
   std::cout << "seed 5\n";
   for (int i = 0; i < 1000; i++) {
     Forge forge;
-    forge.chunk(3 + 4 + 9).record(2, 5).record(3, 1, RecordKind::kCommit).add({9}).record(8, 1).add({1, 2, 0x31, 2, 7, 8});
+    forge.chunk(3 + 4 + 9)
+        .record(2, 5)
+        .record(3, 1, RecordKind::kCommit)
+        .add({9})
+        .record(8, 1)
+        .add({1, 2, 0x31, 2, 7, 8});
     forge.chunk(3).record(2, 8);
-    for (int k = 0; k < 3; k++) forge.body[random() % forge.body.size()] = static_cast<u8>(random());
+    for (int k = 0; k < 3; k++)
+      forge.body[random() % forge.body.size()] = static_cast<u8>(random());
     LogImage image;
     ls_status status = read(forge, image);
     ASSERT_TRUE(status == LS_OK || status == LS_CORRUPT);
@@ -438,7 +462,7 @@ TEST(LogRuns, a_whole_round_behind_a_torn_one_is_not_read_by_later_runs) {
     test::reserve_append(a, 3, 10);
     t.round();
   }
-  // The disk has the third round but not the second, which nobody had synced.
+  // The disk has the third round but not the second, which was not synced.
   test::store(t.segment_path(0), second, std::vector<u8>(third - second, 0));
   LogImage image = t.recover();
   EXPECT_EQ(image.end, second);

@@ -57,7 +57,9 @@ TEST(LogRecord, round_headers_come_back_and_belong_to_their_position) {
     for (u8 &byte : round) byte = static_cast<u8>(random());
     const Lsn lsn = number_of(random);
     const Lsn durable = random() % 4 == 0 ? 0 : lsn - std::min(lsn, number_of(random) >> 34);
-    store_round_header({lsn, static_cast<u32>(round.size()), 0, number_of(random), 1 + number_of(random) % 1'000'000, durable}, round.data());
+    store_round_header({lsn, static_cast<u32>(round.size()), 0, number_of(random),
+                        1 + number_of(random) % 1'000'000, durable},
+                       round.data());
     RoundHeader header;
     ASSERT_TRUE(load_round_header(round.data(), lsn, &header));
     EXPECT_TRUE(is_whole(header, round.data()));
@@ -69,7 +71,8 @@ TEST(LogRecord, round_headers_come_back_and_belong_to_their_position) {
     ASSERT_TRUE(load_round_header(round.data(), lsn, &header));
     const size_t at = random() % round.size();
     round[at] ^= static_cast<u8>(1u << random() % 8);
-    const bool plausible = load_round_header(round.data(), lsn, &header) && header.bytes <= round.size();
+    const bool plausible =
+        load_round_header(round.data(), lsn, &header) && header.bytes <= round.size();
     EXPECT_FALSE(plausible && is_whole(header, round.data())) << at;
   }
 }
@@ -107,12 +110,16 @@ u32 numbers_of(RecordKind kind) {
 }
 
 MadeRecord random_record(std::mt19937_64 &random, Gsn gsn) {
-  constexpr RecordKind kKinds[] = {RecordKind::kSystem,   RecordKind::kRow,     RecordKind::kFirstRow, RecordKind::kCommit,
-                                   RecordKind::kPrepared, RecordKind::kAborted, RecordKind::kTwoPhase, RecordKind::kTwoPhaseEnd};
+  constexpr RecordKind kKinds[] = {
+      RecordKind::kSystem,   RecordKind::kRow,     RecordKind::kFirstRow, RecordKind::kCommit,
+      RecordKind::kPrepared, RecordKind::kAborted, RecordKind::kTwoPhase, RecordKind::kTwoPhaseEnd};
   MadeRecord made{kKinds[random() % std::size(kKinds)], gsn, {}, {}};
   for (u32 i = 0; i < numbers_of(made.kind); i++) made.numbers.push_back(number_of(random));
   for (u64 i = has_page_operations(made.kind) ? random() % 4 : 0; i > 0; i--) {
-    MadeOp op{static_cast<FileNo>(number_of(random)), static_cast<PageNo>(number_of(random)), static_cast<u8>(random()), {}};
+    MadeOp op{static_cast<FileNo>(number_of(random)),
+              static_cast<PageNo>(number_of(random)),
+              static_cast<u8>(random()),
+              {}};
     op.operands.resize(random() % (i == 1 ? 4000 : 20));
     for (u8 &byte : op.operands) byte = static_cast<u8>(random());
     made.ops.push_back(op);
@@ -123,19 +130,25 @@ MadeRecord random_record(std::mt19937_64 &random, Gsn gsn) {
 void pack(const MadeRecord &made, Gsn before, std::vector<u8> *out) {
   std::vector<u8> behind;
   u8 bytes[std::max(kMaxRecordHeadBytes, kMaxOpHeadBytes)];
-  for (u64 number : made.numbers) behind.insert(behind.end(), bytes, bytes + put_varint(bytes, number));
+  for (u64 number : made.numbers)
+    behind.insert(behind.end(), bytes, bytes + put_varint(bytes, number));
   for (const MadeOp &op : made.ops) {
-    behind.insert(behind.end(), bytes, bytes + store_op_head(op.file, op.page, op.code, static_cast<u32>(op.operands.size()), bytes));
+    behind.insert(behind.end(), bytes,
+                  bytes + store_op_head(op.file, op.page, op.code,
+                                        static_cast<u32>(op.operands.size()), bytes));
     behind.insert(behind.end(), op.operands.begin(), op.operands.end());
   }
-  out->insert(out->end(), bytes, bytes + store_record_head(made.kind, static_cast<u32>(behind.size()), made.gsn, before, bytes));
+  out->insert(out->end(), bytes,
+              bytes + store_record_head(made.kind, static_cast<u32>(behind.size()), made.gsn,
+                                        before, bytes));
   out->insert(out->end(), behind.begin(), behind.end());
 }
 
 void expect_same(const LogRecord &record, const MadeRecord &made) {
   ASSERT_EQ(record.kind, made.kind);
   ASSERT_EQ(record.gsn, made.gsn);
-  for (size_t i = 0; i < kMaxRecordNumbers; i++) ASSERT_EQ(record.numbers[i], i < made.numbers.size() ? made.numbers[i] : 0);
+  for (size_t i = 0; i < kMaxRecordNumbers; i++)
+    ASSERT_EQ(record.numbers[i], i < made.numbers.size() ? made.numbers[i] : 0);
   LogBytes left = record.body;
   for (const MadeOp &op : made.ops) {
     LogOp read;
@@ -143,7 +156,8 @@ void expect_same(const LogRecord &record, const MadeRecord &made) {
     ASSERT_EQ(read.file, op.file);
     ASSERT_EQ(read.page, op.page);
     ASSERT_EQ(read.code, op.code);
-    ASSERT_TRUE(std::equal(read.operands.begin(), read.operands.end(), op.operands.begin(), op.operands.end()));
+    ASSERT_TRUE(std::equal(read.operands.begin(), read.operands.end(), op.operands.begin(),
+                           op.operands.end()));
   }
   ASSERT_TRUE(left.empty());
 }
@@ -163,7 +177,8 @@ TEST(LogRecord, chunks_of_records_come_back) {
       last = gsn;
     }
     u8 head[kMaxChunkHeadBytes];
-    const ChunkHeader chunk{static_cast<u32>(random() % 300'000), static_cast<u32>(records.size()), before};
+    const ChunkHeader chunk{static_cast<u32>(random() % 300'000), static_cast<u32>(records.size()),
+                            before};
     std::vector<u8> round(head, head + store_chunk_head(chunk, complete, head));
     round.insert(round.end(), records.begin(), records.end());
 
@@ -195,7 +210,8 @@ u64 read_all(LogBytes left) {
     LogBytes records;
     if (load_chunk(&left, 1000, &chunk, &records) != nullptr) return sum;
     LogRecord record{};
-    for (Gsn before = chunk.before; load_record(&records, before, &record) == nullptr; before = record.gsn) {
+    for (Gsn before = chunk.before; load_record(&records, before, &record) == nullptr;
+         before = record.gsn) {
       FileRecord file;
       LogBytes path, body = record.body;
       if (load_file_record(record, &file, &path) == nullptr) sum += path.size();
@@ -218,7 +234,8 @@ TEST(LogRecord, damaged_bytes_are_read_within_their_bounds) {
     Gsn last = 1000;
     for (int n = 0; n < 4; n++, last += 3) pack(random_record(random, last + 3), last, &records);
     u8 head[kMaxChunkHeadBytes];
-    std::vector<u8> round(head, head + store_chunk_head({3, static_cast<u32>(records.size()), 1000}, 1000, head));
+    std::vector<u8> round(
+        head, head + store_chunk_head({3, static_cast<u32>(records.size()), 1000}, 1000, head));
     round.insert(round.end(), records.begin(), records.end());
     for (int k = 0; k < 4; k++) round[random() % round.size()] = static_cast<u8>(random());
     if (i % 2) round.resize(random() % round.size());

@@ -6,6 +6,7 @@
 #include "os/clock.hpp"
 #include "os/thread.hpp"
 #include "unit/wal/log_fixture.hpp"
+#include "wal/log_writer.hpp"
 
 namespace ls {
 namespace {
@@ -35,14 +36,16 @@ class LogSegmentsTest : public testing::Test {
     t_.round();
     ASSERT_EQ(t_.log().end() - begin, bytes);
   }
-  // What a round of so many bytes has beside the payload of its only record.  Sizes are near it, so theirs take as many bytes.
+  // What a round of so many bytes has beside the payload of its only record.  Sizes are near it, so
+  // theirs take as many bytes.
   u64 overhead(u64 bytes) {
     u8 head[kMaxChunkHeadBytes];
     const Gsn next = seed_ + 1;
     const u32 payload = static_cast<u32>(bytes) - 60;
     const u32 op = store_op_head(1, static_cast<PageNo>(next), kOpTree, payload, head);
     const u32 record = store_record_head(RecordKind::kSystem, op + payload, next, seed_, head);
-    return kRoundHeaderBytes + store_chunk_head({0, record + op + payload, seed_}, next, head) + record + op;
+    return kRoundHeaderBytes + store_chunk_head({0, record + op + payload, seed_}, next, head) +
+           record + op;
   }
   // A round that ends exactly at lsn.
   void end_at(Lsn lsn) {
@@ -59,7 +62,8 @@ class LogSegmentsTest : public testing::Test {
     ASSERT_FALSE(image.entries.empty());
     ASSERT_LE(image.entries.front().gsn, from_seed);
     ASSERT_EQ(image.entries.back().gsn, seed_);
-    for (const LogEntry &entry : image.entries) ASSERT_TRUE(test::holds(entry, entry.gsn, sizes_[entry.gsn - 1]));
+    for (const LogEntry &entry : image.entries)
+      ASSERT_TRUE(test::holds(entry, entry.gsn, sizes_[entry.gsn - 1]));
   }
 
   TestLog t_{8, test::kBuffer, false};  // many rounds; what is synced has a test of its own
@@ -93,6 +97,26 @@ TEST_F(LogSegmentsTest, a_round_may_end_at_the_seam) {
   appender_ = std::make_unique<LogAppender>(t_.log(), 0);
   fill_to(test::kSegment + 1000);
   expect_all(t_.read());
+}
+
+// SEG-1: of two rounds of a worker that only carry complete_gsn the second would end at the seam.
+TEST_F(LogSegmentsTest, a_round_without_records_may_end_at_the_seam) {
+  fill_to(test::kSegment - 40'000);
+  const LogAppender other(t_.log(), 1);
+  std::atomic<Gsn> &bound = t_.log().slot(1)->appending;
+  bound.store(seed_ + 1);   // what comes now is written and not covered
+  fill_to(test::kSegment - 14'000);
+  exact_round(test::kSegment - 2 * kRoundHeaderBytes - t_.log().end());
+  ASSERT_FALSE(present().contains(1));
+  LogWriter worker(t_.log().shared(), nullptr);
+  for (const Gsn next : {seed_, Gsn{0}}) {
+    bound.store(next);
+    ASSERT_TRUE(worker.try_round(nullptr));
+  }
+  t_.round();
+  EXPECT_EQ(t_.log().end(), test::kSegment);
+  EXPECT_EQ(t_.log().hardened(), seed_);
+  EXPECT_TRUE(present().contains(1));
 }
 
 TEST_F(LogSegmentsTest, a_header_may_lie_across_the_seam) {
@@ -144,7 +168,8 @@ TEST_F(LogSegmentsTest, truncation_recycles_and_the_old_contents_are_not_read) {
 }
 
 TEST_F(LogSegmentsTest, whole_rounds_in_a_recycled_segment_are_of_another_position) {
-  // All rounds have one size that divides the segment: wherever the log ends, a whole old round follows.
+  // All rounds have one size that divides the segment: wherever the log ends, a whole old round
+  // follows.
   auto one_round = [&] { exact_round(8192); };
   while (t_.log().end() < 2 * test::kSegment) one_round();
   Lsn position = t_.log().end();
@@ -216,7 +241,7 @@ TEST_F(LogSegmentsTest, a_full_disk_is_no_failure_of_the_log) {
   EXPECT_EQ(code(t_.log().commit_round(&wrote)), LS_NO_SPACE);
   EXPECT_FALSE(t_.log().failed());
   EXPECT_EQ(t_.log().hardened(), hardened);
-  // A writer whose buffer is full is told.
+  // A writer with a full buffer is told.
   volatile int no_interrupt = 0;
   Status status = kOk;
   while (ok(status)) {
@@ -303,12 +328,14 @@ TEST_F(LogSegmentsTest, the_committer_outlives_a_full_disk) {
   expect_all(t_.read());
 }
 
+// SEG-2
 TEST_F(LogSegmentsTest, the_committer_makes_the_next_segment_ahead) {
   Status result{LS_INVALID};
   Thread committer;
   ASSERT_TRUE(ok(committer.start("committer", [&] { result = t_.log().run_committer(10); })));
   u64 deadline = now_ms() + 20'000;
-  while (!present().contains(1) && now_ms() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  while (!present().contains(1) && now_ms() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   EXPECT_TRUE(present().contains(1));
   t_.log().stop();
   committer.join();
@@ -391,7 +418,9 @@ TEST_F(LogSegmentsTest, a_torn_round_is_dropped_whatever_part_was_written) {
     ASSERT_EQ(test::gsns(image), test::gsns(before));
     LogAppender appender(t.log(), 0);
     test::reserve_append(appender, seed_ + 1, kPayload);
-    fault_add({.op = FaultOp::kWrite, .path_part = t.segment_path(0), .outcome = FaultOutcome::kCrash,
+    fault_add({.op = FaultOp::kWrite,
+               .path_part = t.segment_path(0),
+               .outcome = FaultOutcome::kCrash,
                .first_bytes = written});
     u64 wrote;
     ASSERT_EQ(code(t.log().commit_round(&wrote)), LS_IO_ERROR);
@@ -415,8 +444,10 @@ TEST_F(LogSegmentsTest, a_write_that_was_lost_silently_ends_the_log_there) {
   fill_to(20'000);
   Gsn last = seed_;
   Lsn end = t_.log().end();
-  fault_add({.op = FaultOp::kWrite, .path_part = t_.segment_path(0), .outcome = FaultOutcome::kSucceed});
-  test::reserve_append(*appender_, ++seed_, 2 * kLogBlockBytes);   // more than what the next round writes once more
+  fault_add(
+      {.op = FaultOp::kWrite, .path_part = t_.segment_path(0), .outcome = FaultOutcome::kSucceed});
+  // more than what the next round writes once more
+  test::reserve_append(*appender_, ++seed_, 2 * kLogBlockBytes);
   t_.round();
   fault_clear();
   test::reserve_append(*appender_, ++seed_, 100);
@@ -432,15 +463,18 @@ TEST(LogSync, a_disk_that_lies_is_found_out) {
   LogAppender appender(t.log(), 0);
   test::reserve_append(appender, 1, 100);
   t.round();
-  fault_add({.op = FaultOp::kWrite, .path_part = t.segment_path(0), .outcome = FaultOutcome::kSucceed});
-  test::reserve_append(appender, 2, 2 * kLogBlockBytes);   // more than what the next round writes once more
+  fault_add(
+      {.op = FaultOp::kWrite, .path_part = t.segment_path(0), .outcome = FaultOutcome::kSucceed});
+  // more than what the next round writes once more
+  test::reserve_append(appender, 2, 2 * kLogBlockBytes);
   t.round();
   fault_clear();
   test::reserve_append(appender, 3, 100);
   t.round();
   LogImage image;
   EXPECT_EQ(code(read_log(t.dir().c_str(), test::kSegment, 0, 0, image)), LS_CORRUPT);
-  EXPECT_NE(std::strstr(last_error().message, "damaged at position"), nullptr) << last_error().message;
+  EXPECT_NE(std::strstr(last_error().message, "damaged at position"), nullptr)
+      << last_error().message;
   EXPECT_EQ(last_error().path, t.segment_path(0));
 }
 

@@ -1,4 +1,5 @@
-// While one round is synced the next one is written, and synced: who is acknowledged when, who is woken by whom.
+// While one round is synced the next one is written, and synced: which commit is acknowledged when,
+// which worker wakes which.
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -86,10 +87,13 @@ class OverlappingRounds : public testing::Test {
   }
   void wait(u32 i, bool interruptible = false) {
     Worker &w = workers_[i];
-    w.thread = std::thread([&w, flag = interruptible ? &w.interrupt : nullptr] { w.hardened = w.log->wait_hardened(w.gsn, flag); });
+    w.thread = std::thread([&w, flag = interruptible ? &w.interrupt : nullptr] {
+      w.hardened = w.log->wait_hardened(w.gsn, flag);
+    });
   }
   bool comes_back(u32 i) {
-    for (const u64 end = now_ms() + 20'000; workers_[i].hardened < 0 && now_ms() < end;) std::this_thread::yield();
+    for (const u64 end = now_ms() + 20'000; workers_[i].hardened < 0 && now_ms() < end;)
+      std::this_thread::yield();
     return workers_[i].hardened >= 0;
   }
   void await_in_line(u32 i) {
@@ -116,7 +120,8 @@ TEST_F(OverlappingRounds, the_next_is_written_and_synced_while_one_is_synced) {
   syncs.release(1);
   ASSERT_TRUE(comes_back(0));
   EXPECT_EQ(workers_[0].hardened, 1);
-  EXPECT_GE(t_.log().hardened(), workers_[1].gsn) << "does not go back with the sync that ended last";
+  EXPECT_GE(t_.log().hardened(), workers_[1].gsn)
+      << "does not go back with the sync that ended last";
   EXPECT_EQ(t_.log().end(), t_.log().shared()->round.end.load());
   EXPECT_EQ(t_.log().shared()->in_line.load(), 0u);
 }
@@ -185,8 +190,8 @@ TEST_F(OverlappingRounds, wake_who_begins_to_wait_while_they_are_synced) {
   EXPECT_EQ(t_.log().shared()->in_line.load(), 0u);
 }
 
-// Who is in the round that is being synced cannot join the next: it is not waited for.
-TEST_F(OverlappingRounds, nobody_waits_for_the_company_of_who_is_under_way) {
+// A worker in the round that is being synced cannot join the next: it is not waited for.
+TEST_F(OverlappingRounds, who_is_under_way_is_in_no_commit_group) {
   for (u32 i = 0; i < 2; i++) {
     commit(i);
     wait(i);
@@ -205,7 +210,7 @@ TEST_F(OverlappingRounds, nobody_waits_for_the_company_of_who_is_under_way) {
   commit(1);
   wait(1);
   ASSERT_TRUE(comes_back(1));
-  EXPECT_EQ(round.joined, 1000u) << "it has waited for company";
+  EXPECT_EQ(round.joined, 1000u) << "it has waited for a commit group";
   syncs.release(1);
   ASSERT_TRUE(comes_back(0));
 }

@@ -1,4 +1,5 @@
-// Rounds that only make room in the log buffers: written, and synced with the next round that somebody waits for.
+// Rounds that only make room in the log buffers: written, and synced with the next round that a
+// worker waits for.
 #include <random>
 #include <thread>
 
@@ -37,6 +38,7 @@ class UnsyncedRounds : public testing::Test {
   u64 seed_ = 0;
 };
 
+// WAL-4
 TEST_F(UnsyncedRounds, are_durable_with_the_next_that_is_waited_for) {
   LogAppender a(t_.log(), 0), b(t_.log(), 1);
   while (t_.log().shared()->round.end.load() < 2 * test::kSegment) load(a);
@@ -45,7 +47,8 @@ TEST_F(UnsyncedRounds, are_durable_with_the_next_that_is_waited_for) {
   EXPECT_EQ(t_.log().hardened(), 0u);
   EXPECT_EQ(t_.log().end(), 0u);
   EXPECT_EQ(t_.log().position_of(seed_), 0u) << "what is not durable has no position yet";
-  EXPECT_EQ(t_.read().entries.size(), seed_) << "a crash of the process alone loses nothing of them";
+  EXPECT_EQ(t_.read().entries.size(), seed_)
+      << "a crash of the process alone loses nothing of them";
   // A worker syncs what the committer has written, in segments that it has never opened.
   const Gsn gsn = commit(b);
   ASSERT_TRUE(b.wait_hardened(gsn, nullptr));
@@ -98,7 +101,8 @@ TEST_F(UnsyncedRounds, a_crash_cuts_at_the_first_that_is_torn) {
     EXPECT_EQ(t_.read().end, begins[torn]);
     test::store(t_.segment_path(0), 0, good);
   }
-  // The next run overwrites the torn one with one of the same size; the whole ones behind it do not come back.
+  // The next run overwrites the torn one with one of the same size; the whole ones behind it do not
+  // come back.
   test::store(t_.segment_path(0), begins[2] + 500, std::vector<u8>(100, 0));
   EXPECT_EQ(t_.recover().end, begins[2]);
   LogAppender again(t_.log(), 0);
@@ -109,7 +113,8 @@ TEST_F(UnsyncedRounds, a_crash_cuts_at_the_first_that_is_torn) {
   t_.round();
   LogImage image = t_.read();
   ASSERT_EQ(image.entries.size(), 5u);
-  for (u64 i = 0; i < 4; i++) EXPECT_TRUE(test::holds(image.entries[i], i + 1, i == 0 ? 100 : 1000));
+  for (u64 i = 0; i < 4; i++)
+    EXPECT_TRUE(test::holds(image.entries[i], i + 1, i == 0 ? 100 : 1000));
   // Now that it was synced, a hole in what lies before is damage.
   load(again);
   t_.round();
@@ -141,7 +146,8 @@ TEST_F(UnsyncedRounds, are_synced_when_there_is_no_room_for_more) {
   EXPECT_EQ(t_.log().hardened(), seed_);
 }
 
-// Loads beside commits, that are waited for in both ways, with a committer that nothing but kicks can wake.
+// Loads beside commits, that are waited for in both ways, with a committer that nothing but kicks
+// can wake.
 TEST_F(UnsyncedRounds, keep_nobody_waiting) {
   constexpr u32 kLoaders = 2, kCommitters = 3, kCommits = 100, kLoads = 4000;
   const u64 begin = now_ms();
@@ -157,7 +163,8 @@ TEST_F(UnsyncedRounds, keep_nobody_waiting) {
       std::mt19937_64 random(slot);
       for (u32 i = 0; i < kLoads && left > 0; i++) {
         test::reserve_append(a, ++records, random() % 12'000);
-        if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
+        if (random() % 8 == 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
       }
     });
   }
@@ -167,7 +174,8 @@ TEST_F(UnsyncedRounds, keep_nobody_waiting) {
       for (u32 i = 0; i < kCommits; i++) {
         EXPECT_TRUE(ok(a.reserve(64, nullptr)));
         const Gsn gsn = test::append_commit(a, ++records);
-        EXPECT_TRUE(i % 2 == 0 ? a.wait_hardened(gsn, nullptr) : t_.log().wait_hardened(gsn, nullptr));
+        EXPECT_TRUE(i % 2 == 0 ? a.wait_hardened(gsn, nullptr)
+                               : t_.log().wait_hardened(gsn, nullptr));
         EXPECT_GE(t_.log().hardened(), gsn);
       }
       left--;

@@ -1,5 +1,5 @@
-// Rounds written by the workers that wait for them.  Without a committer thread, unless a test says so: then a wait that
-// nobody ends lasts kUninterruptedSleepUs.
+// Rounds written by the workers that wait for them.  Without a committer thread, unless a test says
+// so: then a wait that no other worker ends lasts kUninterruptedSleepUs.
 #include <thread>
 
 #include "os/clock.hpp"
@@ -22,9 +22,9 @@ class WorkerRoundTest : public testing::Test {
     return test::append_commit(a, seed);
   }
 
-  // Until somebody who is about to write a round waits for others.
+  // Until a worker that is about to write a round waits for others.
   void await_gathering() {
-    while (t_.log().shared()->company_wanted.load() == 0) std::this_thread::yield();
+    while (t_.log().shared()->commit_group_wanted.load() == 0) std::this_thread::yield();
   }
 
   TestLog t_;
@@ -97,7 +97,7 @@ TEST_F(WorkerRoundTest, who_comes_in_time_shares_the_round) {
   EXPECT_EQ(t_.log().shared()->in_line.load(), 0u);
 }
 
-TEST_F(WorkerRoundTest, the_committer_waits_for_nobodys_company) {
+TEST_F(WorkerRoundTest, the_committer_waits_for_no_commit_group) {
   LogAppender a(t_.log(), 0);
   const Gsn gsn = commit(a, 1);
   std::thread waiter([&] { EXPECT_TRUE(a.wait_hardened(gsn, nullptr, kVeryLongUs)); });
@@ -107,14 +107,16 @@ TEST_F(WorkerRoundTest, the_committer_waits_for_nobodys_company) {
   EXPECT_GE(t_.log().hardened(), gsn);
 }
 
-// Those who have committed lately are waited for; not for ever, when they have gone, and by nobody who commits alone.
-TEST(WorkerRoundCompany, is_who_has_waited_lately) {
+// Workers that have committed lately are waited for; not for ever, when they have gone, and not by
+// a worker that commits alone.
+TEST(WorkerRoundCommitGroup, is_who_has_waited_lately) {
   // So many that a quarter of them is more than one.
-  constexpr u32 kCompany = 8;
-  TestLog t(kCompany, test::kBuffer, false);
+  constexpr u32 kCommitGroup = 8;
+  TestLog t(kCommitGroup, test::kBuffer, false);
   ASSERT_TRUE(ok(t.log().open_for_append(0, 0, 1)));
   std::vector<std::unique_ptr<LogAppender>> workers;
-  for (u32 i = 0; i < kCompany; i++) workers.push_back(std::make_unique<LogAppender>(t.log(), i));
+  for (u32 i = 0; i < kCommitGroup; i++)
+    workers.push_back(std::make_unique<LogAppender>(t.log(), i));
   auto commit_ns = [&](LogAppender &a) {
     test::reserve_append(a, 1, 50);
     EXPECT_TRUE(ok(a.reserve(64, nullptr)));
@@ -137,7 +139,7 @@ TEST(WorkerRoundCompany, is_who_has_waited_lately) {
   EXPECT_EQ(joined, 1000u);
   joined = 0;
   least = ~u64{0};
-  for (u32 i = 0; i < 200; i++) least = std::min(least, commit_ns(*workers[i % kCompany]));
+  for (u32 i = 0; i < 200; i++) least = std::min(least, commit_ns(*workers[i % kCommitGroup]));
   EXPECT_LT(least, 1'000'000u) << "the others are there, but nobody joins";
 }
 

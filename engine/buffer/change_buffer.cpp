@@ -1,0 +1,253 @@
+// change_buffer.cpp - the table of buffered changes: added, made, dropped.
+#include "buffer/change_buffer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "base/check.hpp"
+#include "buffer/pool.hpp"
+
+namespace ls {
+
+// At the start of a frame that holds cells of one size.  Under the mutex of its partition.
+struct ChangeChunk {
+  ChangeChunk *next, *previous;   // of those with a free cell
+  BufferedChange *free;            // given back
+  u16 fresh;                      // where those begin that were never used
+  u16 used;                       // cells in use
+  u8 units;
+};
+
+namespace {
+
+// Of the pool's frames, one in so many may hold changes.
+constexpr u32 kShareOfFrames = 8;
+constexpr u32 kFirstCell = (sizeof(ChangeChunk) + kChangeUnit - 1) / kChangeUnit * kChangeUnit;
+
+u8 *page_in(PoolShared &pool, const Frame *frame) {
+  return pool.pages + static_cast<size_t>(frame - pool.frames) * kPageSize;
+}
+
+ChangeChunk *chunk_of(PoolShared &pool, const BufferedChange *change) {
+  const size_t at = static_cast<size_t>(reinterpret_cast<const u8 *>(change) - pool.pages);
+  LS_ASSERT(at / kPageSize < pool.frame_count && at % kPageSize >= kFirstCell);
+  return reinterpret_cast<ChangeChunk *>(pool.pages + at / kPageSize * kPageSize);
+}
+
+Frame *frame_of(PoolShared &pool, const ChangeChunk *chunk) {
+  return pool.frames +
+         static_cast<size_t>(reinterpret_cast<const u8 *>(chunk) - pool.pages) / kPageSize;
+}
+
+bool has_free_cell(const ChangeChunk &chunk) {
+  return chunk.free || chunk.fresh + chunk.units * kChangeUnit <= kPageSize;
+}
+
+void link(ChangeBufferPartition &partition, ChangeChunk *chunk) {
+  ChangeChunk *&first = partition.chunks[chunk->units - 1];
+  chunk->previous = nullptr;
+  chunk->next = first;
+  if (first) first->previous = chunk;
+  first = chunk;
+}
+
+void unlink(ChangeBufferPartition &partition, ChangeChunk *chunk) {
+  if (chunk->previous) chunk->previous->next = chunk->next;
+  else partition.chunks[chunk->units - 1] = chunk->next;
+  if (chunk->next) chunk->next->previous = chunk->previous;
+}
+
+ChangeChunk *new_chunk(PoolShared &pool, ChangeBufferPartition &partition, u32 units) {
+  Frame *frame = borrow_frame(pool, pool.change_buffer_frames, pool.frame_count / kShareOfFrames);
+  if (!frame) return nullptr;
+  auto *chunk = reinterpret_cast<ChangeChunk *>(page_in(pool, frame));
+  *chunk = {nullptr, nullptr, nullptr, kFirstCell, 0, static_cast<u8>(units)};
+  frame->latch.unlock_exclusive();
+  link(partition, chunk);
+  return chunk;
+}
+
+BufferedChange *take_cell(PoolShared &pool, ChangeBufferPartition &partition, u32 units) {
+  LS_ASSERT(units > 0 && units <= kMostChangeUnits);
+  ChangeChunk *chunk = partition.chunks[units - 1];
+  if (!chunk) chunk = new_chunk(pool, partition, units);
+  if (!chunk) return nullptr;
+  LS_ASSERT(chunk->units == units && has_free_cell(*chunk));
+  BufferedChange *cell = chunk->free;
+  if (cell) {
+    chunk->free = cell->next;
+  } else {
+    cell = reinterpret_cast<BufferedChange *>(reinterpret_cast<u8 *>(chunk) + chunk->fresh);
+    chunk->fresh = static_cast<u16>(chunk->fresh + units * kChangeUnit);
+  }
+  chunk->used++;
+  if (!has_free_cell(*chunk)) unlink(partition, chunk);
+  return cell;
+}
+
+void give_back(PoolShared &pool, ChangeBufferPartition &partition, BufferedChange *cell) {
+  ChangeChunk *chunk = chunk_of(pool, cell);
+  LS_ASSERT(chunk->used > 0);
+  if (!has_free_cell(*chunk)) link(partition, chunk);
+  cell->next = chunk->free;
+  chunk->free = cell;
+  if (--chunk->used > 0) return;
+  unlink(partition, chunk);
+  return_frame(pool, pool.change_buffer_frames, frame_of(pool, chunk));
+}
+
+// Take the first one that goes() out of a chain; false: there is none.
+template <typename Goes>
+bool remove_one(PoolShared &pool, ChangeBufferPartition &partition, BufferedChange **at,
+                const Goes &goes) {
+  while (*at && !goes(**at)) at = &(*at)->next;
+  BufferedChange *gone = *at;
+  if (!gone) return false;
+  *at = gone->next;
+  give_back(pool, partition, gone);
+  LS_ASSERT(pool.change_buffer_count.load(std::memory_order_relaxed) > 0);
+  pool.change_buffer_count.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// visit(partition, head) for each bucket, its partition's mutex being held.
+template <typename Visit>
+void each_bucket(PoolShared &pool, const Visit &visit) {
+  if (pool.change_buffer_count.load(std::memory_order_acquire) == 0) return;
+  for (u32 p = 0; p < kChangeBufferPartitions; p++) {
+    ChangeBufferPartition &partition = pool.change_buffer_partitions[p];
+    std::lock_guard lock(partition.mutex);
+    for (u32 i = p; i <= pool.change_buffer_mask; i += kChangeBufferPartitions)
+      visit(partition, &pool.change_buffer_heads[i]);
+  }
+}
+
+}  // namespace
+
+ChangeBufferLock::ChangeBufferLock(PoolShared &pool, const FileSlot &file, PageNo page_no)
+    : pool_(pool),
+      file_(file),
+      file_no_(file.file_no.load(std::memory_order_relaxed)),
+      page_no_(page_no) {
+  const u32 bucket = static_cast<u32>(hash_page(file_no_, page_no)) & pool.change_buffer_mask;
+  head_ = &pool.change_buffer_heads[bucket];
+  partition_ = &pool.change_buffer_partitions[bucket % kChangeBufferPartitions];
+  partition_->mutex.lock();
+}
+
+const BufferedChange *ChangeBufferLock::first() const {
+  const BufferedChange *change = *head_;
+  while (change && !is_of_page(*change)) change = change->next;
+  return change;
+}
+
+const BufferedChange *ChangeBufferLock::after(const BufferedChange *change) const {
+  do change = change->next;
+  while (change && !is_of_page(*change));
+  return change;
+}
+
+BufferedChange *ChangeBufferLock::make(u8 code, u32 operand_bytes) {
+  if (operand_bytes > kMostChangeBytes) return nullptr;
+  const u32 units =
+      (static_cast<u32>(sizeof(BufferedChange)) + operand_bytes + kChangeUnit - 1) / kChangeUnit;
+  BufferedChange *change = take_cell(pool_, *partition_, units);
+  if (change)
+    *change = {nullptr, 0, file_no_, page_no_, file_.index, static_cast<u16>(operand_bytes), code};
+  return change;
+}
+
+void ChangeBufferLock::add(BufferedChange *change, Gsn gsn) {
+  change->gsn = gsn;
+  BufferedChange **at = head_;
+  while (*at) {
+    LS_ASSERT(!is_of_page(**at) || (*at)->gsn <= gsn);
+    at = &(*at)->next;
+  }
+  *at = change;
+  pool_.change_buffer_count.fetch_add(1, std::memory_order_release);
+  pool_.change_buffer_inserts.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ChangeBufferLock::remove_all() {
+  while (remove_one(pool_, *partition_, head_,
+                    [this](const BufferedChange &change) { return is_of_page(change); })) {
+  }
+}
+
+bool has_buffered_changes(PoolShared &pool, const FileSlot &file, PageNo page_no) {
+  if (pool.change_buffer_count.load(std::memory_order_acquire) == 0) return false;
+  return ChangeBufferLock(pool, file, page_no).first() != nullptr;
+}
+
+Status apply_buffered_changes(PoolShared &pool, FileSlot &file, Frame *frame) {
+  if (pool.change_buffer_count.load(std::memory_order_acquire) == 0) return kOk;
+  const PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
+  ChangeBufferLock waiting(pool, file, page_no);
+  const BufferedChange *first = waiting.first();
+  if (!first) return kOk;
+  u8 *page = page_in(pool, frame);
+  alignas(kCacheLine) u8 copy[kPageSize];
+  std::memcpy(copy, page, kPageSize);
+  auto *header = reinterpret_cast<PageHeader *>(copy);
+  for (const BufferedChange *c = first; c; c = waiting.after(c)) {
+    // made before a crash, and the page was damaged when recovery came by
+    if (c->gsn <= header->gsn) continue;
+    if (!ok(tree_ops().redo(c->code, std::span<const u8>(c->operands, c->bytes), copy, page_no))) {
+      const ls_error cause = last_error();
+      return fail_page(file.path, page_no,
+                       "change of GSN %llu, made while the page was not in memory: %.200s",
+                       static_cast<unsigned long long>(c->gsn), cause.message);
+    }
+    header->gsn = c->gsn;
+  }
+  frame->latch.lock_exclusive();
+  std::memcpy(page, copy, kPageSize);
+  note_dirty(frame, first->gsn);   // before they leave
+  LS_ASSERT(frame->dirty_since.load(std::memory_order_relaxed) <= first->gsn);   // CHBUF-1
+  frame->latch.unlock_exclusive();
+  waiting.remove_all();
+  return kOk;
+}
+
+Gsn oldest_buffered_change(PoolShared &pool) {
+  Gsn oldest = ~Gsn{0};
+  each_bucket(pool, [&](ChangeBufferPartition &, BufferedChange **head) {
+    for (const BufferedChange *c = *head; c; c = c->next) {
+      if (c->gsn < oldest && is_in_use(pool, c->file_slot, c->file_no)) oldest = c->gsn;
+    }
+  });
+  return oldest;
+}
+
+std::vector<ChangeBufferPage> change_buffer_pages(PoolShared &pool, Gsn up_to) {
+  std::vector<ChangeBufferPage> pages;
+  each_bucket(pool, [&](ChangeBufferPartition &, BufferedChange **head) {
+    const size_t begin = pages.size();
+    for (const BufferedChange *c = *head; c; c = c->next) {
+      if (c->gsn > up_to || !is_in_use(pool, c->file_slot, c->file_no)) continue;
+      const bool known = std::any_of(pages.begin() + static_cast<std::ptrdiff_t>(begin),
+                                     pages.end(), [c](const ChangeBufferPage &p) {
+                                       return p.page_no == c->page_no && p.file_no == c->file_no;
+                                     });
+      if (!known)
+        pages.push_back(
+            {c->file_slot, c->file_no, c->page_no, {c->operands, c->operands + c->bytes}});
+    }
+  });
+  std::sort(pages.begin(), pages.end(), [](const ChangeBufferPage &a, const ChangeBufferPage &b) {
+    return a.file_slot != b.file_slot ? a.file_slot < b.file_slot : a.page_no < b.page_no;
+  });
+  return pages;
+}
+
+void drop_buffered_changes(PoolShared &pool, FileNo file_no) {
+  each_bucket(pool, [&](ChangeBufferPartition &partition, BufferedChange **head) {
+    while (remove_one(pool, partition, head,
+                      [file_no](const BufferedChange &c) { return c.file_no == file_no; })) {
+    }
+  });
+}
+
+}  // namespace ls
