@@ -12,7 +12,7 @@ from .cluster import Cluster
 from .errors import BenchError
 from .workload import setting_text
 
-DEFAULT = ('heap', 'leanstore')
+DEFAULT = ('heap', 'leanstore', 'leanstore+accel')
 TOP = Path(__file__).resolve().parent.parent.parent
 CACHE = Path(os.environ.get('LEANSTORE_CACHE', '/var/cache/leanstore_am'))
 
