@@ -5,6 +5,7 @@
 //            repeated: the log and the control file are as they were, but for the run number and
 //            xid_limit.
 //   finish   fresh or clean start: control file says "not clean" before anything else is written.
+//            A start that takes prepared transactions over announces their numbers there, too.
 //            Losers undone, fates logged (a new run in the log, behind the old one), control file
 //            without xid_limit: workers may come.  From the first checkpoint's control file on the
 //            old runs are not read any more.  A crash before it repeats recovery over both runs.
@@ -273,7 +274,7 @@ class Finisher {
     LS_TRY(decide(doubts, n_doubts, &committed));
     LS_TRY(read_prepared());
     LS_TRY(number_transactions());
-    LS_TRY(leave_clean_state());
+    LS_TRY(announce_numbers());
     process_.threads = std::make_unique<StoreThreads>(process_);
     w_.ctx.interrupt = process_.threads->interrupt();
     LS_TRY(process_.threads->start_writers());
@@ -403,17 +404,20 @@ class Finisher {
     return kOk;
   }
 
-  Status leave_clean_state() {
-    if (state_.replay_needed()) return kOk;
-    ControlFile control = state_.control;
-    control.clean = 0;
-    control.run = store_.run;
-    control.segment_bytes = store_.config.log_segment_bytes;
-    control.redo_lsn = state_.log.end;
-    control.redo_run = store_.run;
-    control.tn_floor = store_.txns->tn_base.load(std::memory_order_relaxed);
+  // TWOPH-4.  A start that finds nothing to replay leaves the clean state with it.
+  Status announce_numbers() {
+    ControlFile &control = state_.control;
+    if (state_.replay_needed() && keep_.empty()) return kOk;
+    control.tn_floor = store_.txns->highest_tn.load(std::memory_order_relaxed) + 1;
     control.tn_offset = store_.txns->tn_offset.load(std::memory_order_relaxed);
-    control.next_file_no = process_.pool.next_file_no();
+    if (!state_.replay_needed()) {
+      control.clean = 0;
+      control.run = store_.run;
+      control.segment_bytes = store_.config.log_segment_bytes;
+      control.redo_lsn = state_.log.end;
+      control.redo_run = store_.run;
+      control.next_file_no = process_.pool.next_file_no();
+    }
     return control_write(store_.config.data_dir, control);
   }
 

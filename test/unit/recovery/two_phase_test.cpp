@@ -391,6 +391,46 @@ TEST_F(TwoPhaseTest, starts_can_be_killed_anywhere) {
   }
 }
 
+// The host commits it while the start that takes it over is killed, at any system call: the next
+// start has no file to look at, and must not use that start's numbers for its own transactions.
+// TWOPH-4
+TEST_F(TwoPhaseTest, numbers_of_a_start_that_was_killed_are_not_used_again) {
+  auto *told = shared<SharedWork>();
+  auto *done = shared<bool>();
+  constexpr u64 kNext = kXid + 2;   // no transaction came behind
+  for (const FaultOp op : {FaultOp::kWrite, FaultOp::kSync, FaultOp::kRename}) {
+    *done = false;
+    for (u64 nth = 1; !*done && nth < 200; nth++) {
+      SCOPED_TRACE("call " + std::to_string(nth) + " of kind " +
+                   std::to_string(static_cast<int>(op)));
+      FreshStore fresh;
+      config_ = fresh.config;
+      config_.fsync = true;
+      ASSERT_TRUE(crash_after(
+          [&](StoreLife &store, Host &host) { tell(told, prepare_work(store, host)); }));
+      ASSERT_TRUE(in_child([&] {
+        fault_add({.op = op, .path_part = "", .nth = nth, .outcome = FaultOutcome::kCrash,
+                   .on_crash = [] { die_at_once(); }});
+        StoreLife store(config_);
+        LS_ASSERT_OK(start(store, Fate::kPrepared, kNext));
+        *done = true;
+        die_at_once();
+      }));
+      StoreLife store(config_);
+      LS_ASSERT_OK(start(store, Fate::kCommitted, kNext));
+      Host host(store.store(), kNext);
+      ASSERT_EQ(contents(store, host).size(), 102u);
+      Session s(store.store(), &host, 0);
+      commit_row(s, s.open(kTable));
+      ASSERT_EQ(s.begin(), LS_OK);
+      ASSERT_EQ(s.update(s.open(kTable), told->one, to("eins")), LS_OK) << s.err.message;
+      s.commit();
+      EXPECT_EQ(contents(store, host).size(), 103u);
+    }
+    EXPECT_TRUE(*done);
+  }
+}
+
 // The same for the moments of PREPARE: it is there whole, or not at all.
 // PREP-1
 TEST_F(TwoPhaseTest, preparation_can_be_killed_anywhere) {
