@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "buffer/change_buffer.hpp"
 #include "buffer/closed_file.hpp"
@@ -598,6 +599,7 @@ void BufferPool::forget_file(const ls_rel_key &key) {
       continue;
     }
     remove_closed_name(*this, key);
+    LS_FAILPOINT(buffer_before_forget);
     FileNo file_no = 0;
     {
       std::lock_guard lock(shared_->table_mutex);

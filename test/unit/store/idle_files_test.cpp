@@ -7,6 +7,7 @@
 
 #include "os/fault.hpp"
 #include "store/store_process.hpp"
+#include "unit/base/failpoint_actions.hpp"
 #include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
@@ -210,6 +211,28 @@ TEST_F(IdleFilesTest, a_closed_relation_is_dropped_and_its_name_used_again) {
   writer.abort();   // skips the one, finds the other
   expected_[1] = {{1, "first"}};
   check(s);
+}
+
+// A backend with an old handle comes by in the middle of the drop.
+// CLOSED-2
+TEST_F(IdleFilesTest, a_drop_takes_the_name_before_the_slot) {
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(kNextXid));
+  Host host(store.store(), kNextXid);
+  Session s(store.store(), &host, 0), late(store.store(), &host, 1);
+  fill(s);
+  ls_rel handle = *rel(late, 1);
+  push_out(s, handle);
+  const ls_rel_key key = relation_key(kFirst + 1);
+  std::string found;
+  {
+    OnceAt opener(Failpoint::buffer_before_forget, [&] {
+      EXPECT_EQ(late.fetch(&handle, 1, &found), LS_NOT_FOUND) << "opened it as it was dropped";
+    });
+    ls_rel_forget(store.store(), &key);
+    EXPECT_TRUE(opener.reached());
+  }
+  EXPECT_EQ(late.fetch(&handle, 1, &found), LS_NOT_FOUND);
 }
 
 TEST_F(IdleFilesTest, who_finds_all_in_use_is_told_so) {
