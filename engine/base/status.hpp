@@ -5,6 +5,7 @@
 // details to the caller's ls_error.
 #pragma once
 #include <new>
+#include <source_location>
 
 #include "base/types.hpp"
 #include "leanstore/engine.h"
@@ -18,17 +19,28 @@ constexpr Status make_status(ls_status s) { return Status{static_cast<int>(s)}; 
 constexpr bool ok(Status s) { return s == kOk; }
 constexpr ls_status code(Status s) { return static_cast<ls_status>(s); }
 
+// The first argument of fail() and its kin, with the line of the code that it stands on.
+template <typename T>
+struct Located {
+  T value;
+  std::source_location at;
+  // NOLINTNEXTLINE(google-explicit-constructor): the caller writes the value alone.
+  constexpr Located(T v, std::source_location here = std::source_location::current())
+      : value(v), at(here) {}
+};
+
 // Record details for the calling thread and return the status.  printf-like.
-Status fail(ls_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Status fail(Located<ls_status> status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 // The same with errno (ENOSPC/EDQUOT become LS_NO_SPACE, all else LS_IO_ERROR) and the path
 // concerned.
-Status fail_errno(int sys_errno, const char *path, const char *format, ...)
+Status fail_errno(Located<int> sys_errno, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 // The same about a page of a file (LS_CORRUPT).
-Status fail_page(const char *path, PageNo page_no, const char *format, ...)
+Status fail_page(Located<const char *> path, PageNo page_no, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 // The same about a file as a whole.
-Status fail_path(ls_status status, const char *path, const char *format, ...)
+Status fail_path(Located<ls_status> status, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 // The last failure again, as one of another kind.
 Status fail_as(ls_status status);

@@ -114,14 +114,23 @@ ls_raise(const ls_error *error, Relation rel)
 				 errmsg("canceling statement while waiting for the leanstore engine")));
 	}
 
-	ereport(ERROR, (errcode(sqlstate_of(error)),
-					rel ? errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel),
-								 ls_error_text(error))
-						: errmsg("leanstore: %s", ls_error_text(error)),
-					error->path[0] == '\0' ? 0
-					: error->page_no != UINT32_MAX
-						? errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").", error->path,
-									error->page_no, (uint64) error->page_no * 4096)
-						: errdetail("File \"%s\".", error->path),
-					hint ? errhint("%s", hint) : 0));
+	if (errstart(ERROR, TEXTDOMAIN))
+	{
+		errcode(sqlstate_of(error));
+		if (rel)
+			errmsg("leanstore relation \"%s\": %s", RelationGetRelationName(rel),
+				   ls_error_text(error));
+		else
+			errmsg("leanstore: %s", ls_error_text(error));
+		if (error->path[0] != '\0' && error->page_no != UINT32_MAX)
+			errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").", error->path,
+					  error->page_no, (uint64) error->page_no * 4096);
+		else if (error->path[0] != '\0')
+			errdetail("File \"%s\".", error->path);
+		if (hint)
+			errhint("%s", hint);
+		/* VERBOSITY verbose shows which line of the engine has told it */
+		errfinish(MemoryContextStrdup(ErrorContext, error->source), (int) error->line, NULL);
+	}
+	pg_unreachable();
 }

@@ -84,6 +84,7 @@ foreach my $damage (@DAMAGES)
 	like($text, qr/leanstore relation "$name"/, "$name, $way: which names the relation");
 	my $place = qr/File "\Q$file{$name}\E", page $damaged \(offset @{[ $damaged * $PAGE ]}\)/;
 	like($text, $place, "$name, $way: and file, page and offset");
+	like($text, qr/^LOCATION:  \w+\.[ch]pp:\d+$/m, "$name, $way: and the engine's line");
 	($state, $text) = outcome('SELECT leanstore_check($$t$$)');
 	is($state, 'XX001', "$name, $way: leanstore_check finds it") || diag($text);
 	like($text, qr/page $damaged/, "$name, $way: and names the page");

@@ -71,6 +71,8 @@ typedef struct ls_error {
   ls_status status;
   int sys_errno;       /* 0 when no system call failed */
   uint32_t page_no;    /* UINT32_MAX when not about a page */
+  uint32_t line;       /* of the engine's source that has told it; 0: none has */
+  char source[48];     /* the end of that file's name */
   char path[160];      /* file concerned, "" when none */
   char message[320];   /* plain sentence fragment, no newline */
 } ls_error;

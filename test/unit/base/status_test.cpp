@@ -43,6 +43,23 @@ TEST(Status, long_texts_are_cut_and_long_paths_keep_their_end) {
   EXPECT_EQ(std::string(last_error().message).size(), sizeof(ls_error::message) - 1);
 }
 
+TEST(Status, failure_names_its_line) {
+  (void)fail(LS_LIMIT, "here");
+  const u32 line = last_error().line;
+  EXPECT_EQ(line, static_cast<u32>(__LINE__ - 2));
+  EXPECT_TRUE(std::string(last_error().source).ends_with("unit/base/status_test.cpp"));
+  (void)fail_errno(EIO, "a/b", "here");
+  EXPECT_EQ(last_error().line, static_cast<u32>(__LINE__ - 1));
+  (void)fail_page("a/b", 1, "here");
+  EXPECT_EQ(last_error().line, static_cast<u32>(__LINE__ - 1));
+  (void)fail_path(LS_FOREIGN, "a/b", "here");
+  EXPECT_EQ(last_error().line, static_cast<u32>(__LINE__ - 1));
+  // Passed on as of another kind, it is told by the same line.
+  const u32 told = last_error().line;
+  (void)fail_as(LS_LIMIT);
+  EXPECT_EQ(last_error().line, told);
+}
+
 TEST(Status, each_thread_has_its_own_last_error) {
   (void)fail(LS_EXISTS, "here");
   ls_error carried{};
