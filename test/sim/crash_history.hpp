@@ -88,10 +88,15 @@ class CrashHistory {
   // host had noted, at most, when so many calls had been made.
   const std::map<u64, size_t> &own_commits() const { return own_commits_; }
   size_t noted(size_t position) const { return last_before(noted_, position); }
-  static constexpr u64 kFirstXid = 10, kNextXid = 10'000;
+  static constexpr u64 kFirstXid = 10;
+  // The id that the host hands out next after a crash: no gap behind those it has handed out.
+  u64 next_xid(size_t position) const {
+    return std::max<u64>(kFirstXid, last_before(next_xid_, position));
+  }
 
  private:
-  using Marks = std::vector<std::pair<size_t, size_t>>;  // position, number of the state; ascending
+  // position, number of the state or the transaction; ascending
+  using Marks = std::vector<std::pair<size_t, size_t>>;
   static size_t last_before(const Marks &marks, size_t position) {
     size_t last = 0;
     for (auto &[at, state] : marks) {
@@ -127,7 +132,11 @@ class CrashHistory {
   void rekey(Client &c, u64 row, const std::string &data);
   void remove_stale(Client &c, u64 row, const std::string &key);
   void remove(Client &c, u32 table, u64 row);
-  void begin(Client &c) { ASSERT_EQ(c.session.begin(), LS_OK); }
+  void begin(Client &c) {
+    const size_t position = disk_.position();
+    ASSERT_EQ(c.session.begin(), LS_OK);
+    next_xid_.emplace_back(position, c.session.xid() + 1);
+  }
   void commit(Client &c, bool wait = true);
   void commit_two_phase(Client &c, const std::function<void()> &while_in_doubt);
   void abort(Client &c);
@@ -167,7 +176,7 @@ class CrashHistory {
   const std::string root_;
   DiskRecorder &disk_;
   std::vector<TableRows> states_;
-  Marks acknowledged_, begun_, noted_;
+  Marks acknowledged_, begun_, noted_, next_xid_;
   std::map<u64, size_t> own_commits_;
   std::map<u64, size_t> host_commits_;
   std::vector<PreparedInHistory> prepared_;

@@ -50,6 +50,7 @@ class CrashPointsTest : public ::testing::Test {
   struct Moment {
     size_t position;
     const char *how;
+    bool ended = false;   // since then the host has committed all that it had prepared
     bool torn() const { return how == kTorn; }
     std::string describe() const {
       return "crash before change " + std::to_string(position) + ", " + how;
@@ -65,21 +66,23 @@ class CrashPointsTest : public ::testing::Test {
     config.fsync = recorder != nullptr;
     StoreLife store(config);
     if (recorder) recorder->start();
-    ls_status status = store.recover(CrashHistory::kNextXid, [&](ls_in_doubt &d) {
+    ls_status status = store.recover(history_->next_xid(moment.position), [&](ls_in_doubt &d) {
+      bool held = false;
       for (const PreparedInHistory &p : history_->prepared())
-        d.prepared |= p.xid == d.full_xid && p.held(moment.position);
-      return history_->host_committed(d.full_xid, moment.position);
+        held |= p.xid == d.full_xid && p.held(moment.position);
+      d.prepared = held && !moment.ended;
+      return held ? moment.ended : history_->host_committed(d.full_xid, moment.position);
     });
     if (recorder) recorder->stop();
     ASSERT_EQ(status, LS_OK) << to_text(status, store.err);
-    Host host(store.store(), CrashHistory::kNextXid);
+    Host host(store.store(), history_->next_xid(moment.position));
     for (const PreparedInHistory &p : history_->prepared()) {
-      if (p.held(moment.position)) host.resume(p.xid);
+      if (p.held(moment.position) && !moment.ended) host.resume(p.xid);
     }
     {
       Session s(store.store(), &host, 0);
       compare(s, moment, state);
-      if (*state) finish_prepared(store, s, host, moment, **state);
+      if (*state && !moment.ended) finish_prepared(store, s, host, moment, **state);
     }
     ls_error err{};
     LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
@@ -125,6 +128,9 @@ class CrashPointsTest : public ::testing::Test {
     state->reset();
     for (size_t n = first; n <= last && !*state; n++) {
       TableRows expected = history_->state(n);
+      for (const PreparedInHistory &p : history_->prepared()) {
+        if (moment.ended && p.held(moment.position)) apply_changes(p.changes, &expected);
+      }
       std::erase_if(expected, [&](auto &entry) { return !found.contains(entry.first); });
       if (found == expected) *state = n;
     }
@@ -179,10 +185,12 @@ class CrashPointsTest : public ::testing::Test {
     for (size_t i = 0, next = 0; i <= n; i++) {
       if (i == next || i == n) {
         for (Keep kept : {Keep::kAll, Keep::kSynced}) {
-          during.make(root(), kept);
           SCOPED_TRACE("recovery crashed before its change " + std::to_string(i) + " of " +
                        std::to_string(n));
-          ASSERT_NO_FATAL_FAILURE(recover(moment, &again));
+          for (const bool ended : {true, false}) {
+            during.make(root(), kept);
+            ASSERT_NO_FATAL_FAILURE(recover({moment.position, moment.how, ended}, &again));
+          }
         }
         next += std::max<size_t>(1, n / kCrashesInRecovery);
       }
