@@ -13,7 +13,7 @@ namespace {
 // point; fewer where the pool is small, for memory is, too.
 constexpr size_t kMostOps = 2048 << 10;
 constexpr size_t kMostOperandBytes = 64 << 20;
-constexpr size_t kFrameOps = 4;
+constexpr size_t kFrameOps = 4, kFrameOperandBytes = kPageSize / 8;
 
 }  // namespace
 
@@ -28,14 +28,16 @@ RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis,
       redo_gsn_(redo_gsn),
       undo_(undo),
       owners_(analysis),
-      most_ops_(std::min(kMostOps, kFrameOps * ctx.pool->shared()->frame_count)) {}
+      most_ops_(std::min(kMostOps, kFrameOps * ctx.pool->shared()->frame_count)),
+      most_operand_bytes_(
+          std::min(kMostOperandBytes, kFrameOperandBytes * ctx.pool->shared()->frame_count)) {}
 
 Status RedoPortion::collect(bool *no_room, bool *end) {
   ops_.clear();
   operand_bytes_ = 0;
   log_.forget();
   *no_room = *end = files_full_ = false;
-  while (ops_.size() < most_ops_ && operand_bytes_ < kMostOperandBytes) {
+  while (ops_.size() < most_ops_ && operand_bytes_ < most_operand_bytes_) {
     const LogEntry *entry;
     LS_TRY(log_.peek(&entry));
     *end = !entry;

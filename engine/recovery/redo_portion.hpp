@@ -60,7 +60,7 @@ class RedoPortion {
   UndoSpool &undo_;
   LogRowOwners owners_;
   std::optional<Tn> owner_;   // of the record that comes next, once it has been asked for
-  const size_t most_ops_;
+  const size_t most_ops_, most_operand_bytes_;
   size_t operand_bytes_ = 0;
   std::vector<RedoOp> ops_, sorted_;
   std::vector<u32> first_;   // by page: its place in sorted_
