@@ -35,8 +35,9 @@ class OtherVictims : public Policy {
 }  // namespace
 
 std::vector<std::string> policy_names() {
-  return {"age",          "greedy",      "cost-benefit", "cost-benefit-apart", "sepbit",
-          "dumpkv-paper", "dumpkv-text", "dumpkv-code",  "dumpkv-long",        "oracle"};
+  return {"age",          "greedy",       "cost-benefit", "cost-benefit-apart",
+          "sepbit",       "dumpkv-paper", "dumpkv-text",  "dumpkv-code",
+          "dumpkv-apart", "dumpkv-long",  "oracle"};
 }
 
 std::unique_ptr<Policy> make_policy(const std::string &name, const PolicyOptions &options,

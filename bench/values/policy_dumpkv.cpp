@@ -17,6 +17,9 @@
 // training all that is moved goes to the short class, as in the code.  In the code the counts of a
 // key's first rewrite are decayed by the lifetime that is to be learnt; that leak is kept.
 //
+// "apart" is no reading but what SepBIT teaches: the text's reading, with new values apart by their
+// key's last interval.
+//
 // Without a budget of space a segment is collected when its end has come, as in the paper.  With
 // one the victim is chosen by cost and benefit.  The earliest end is no choice then: it takes
 // short-lived segments again and again, though they are full of live values, while the garbage lies
@@ -32,7 +35,7 @@
 namespace ls::values {
 namespace {
 
-constexpr u32 kDefault = 0, kShort = 1, kLong = 2, kClasses = 3;
+constexpr u32 kDefault = 0, kShort = 1, kLong = 2, kNewShort = 3, kClasses = 4;
 constexpr u64 kLifetimesForThresholds = 1000;
 
 struct Reading {
@@ -43,11 +46,13 @@ struct Reading {
   bool as_code;                                   // the last two lines of the table, and the leak
   double start_short, start_default, start_long;  // shares of all writes
   bool model = true;                              // false: all that is moved is long-lived
+  bool apart = false;  // new values of keys that were rewritten within l_s have their own class
 };
 
 constexpr Reading kPaper = {true, Reading::Label::kPrinted, true, false, 0.2, 0.2, 0.2};
 constexpr Reading kText = {true, Reading::Label::kText, true, false, 0.2, 0.2, 0.2};
 constexpr Reading kCode = {false, Reading::Label::kNeverRewritten, false, true, 0.04, 0.04, 0.2};
+constexpr Reading kApart = {true, Reading::Label::kText, true, false, 0.2, 0.2, 0.2, true, true};
 constexpr Reading kAllLong = {
     .refresh = true, .start_short = 0.2, .start_default = 0.2, .start_long = 0.2, .model = false};
 
@@ -102,7 +107,11 @@ class DumpKv : public Policy {
   }
 
   u32 classes() const override { return kClasses; }
-  u32 place_new(const ValueLog &, u32) override { return kDefault; }
+  u32 place_new(const ValueLog &log, u32 value) override {
+    const KeyHistory &history = histories_[log.value(value).key];
+    const bool is_short = reading_.apart && history.count > 0 && history.deltas[0] < short_;
+    return is_short ? kNewShort : kDefault;
+  }
 
   u32 place_moved(const ValueLog &log, u32 value, const Segment &) override {
     const Value &v = log.value(value);
@@ -133,9 +142,8 @@ class DumpKv : public Policy {
 
   // What lies in a segment of shared values is expected to live long.
   u64 end_of(const ValueLog &log, const Segment &segment) override {
-    const u64 lifetime = segment.place_class == kDefault ? default_
-                         : segment.place_class == kShort ? short_
-                                                         : long_;
+    const u32 c = segment.place_class;
+    const u64 lifetime = c == kDefault ? default_ : c == kShort || c == kNewShort ? short_ : long_;
     const double factored = options_.lifetime_factor * static_cast<double>(lifetime);
     return log.now() + std::max<u64>(1, static_cast<u64>(factored));
   }
@@ -231,11 +239,12 @@ class DumpKv : public Policy {
 
 std::unique_ptr<Policy> make_dumpkv(const std::string &name, const PolicyOptions &options,
                                     std::string *why) {
-  const Reading *reading = name == "paper"  ? &kPaper
-                           : name == "text" ? &kText
-                           : name == "code" ? &kCode
-                           : name == "long" ? &kAllLong
-                                            : nullptr;
+  const Reading *reading = name == "paper"   ? &kPaper
+                           : name == "text"  ? &kText
+                           : name == "code"  ? &kCode
+                           : name == "apart" ? &kApart
+                           : name == "long"  ? &kAllLong
+                                             : nullptr;
   if (!reading) {
     *why = "no reading of DumpKV: " + name;
     return nullptr;
