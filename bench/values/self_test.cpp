@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "generators.hpp"
+#include "key_history.hpp"
 #include "simulate.hpp"
 #include "trees_test.hpp"
 #include "xgboost.hpp"
@@ -302,6 +303,54 @@ std::string a_log_without_garbage_is_left_alone() {
   return {};
 }
 
+// Without a budget nothing is collected before its end, and nothing long after it; the ends are
+// those of the thresholds, times the factor.
+std::string segments_are_collected_when_due() {
+  const Trace trace = make(recipe_of("zipf:0.9", 0));
+  double last = 0;
+  for (const double factor : {0.25, 0.5, 1.0, 4.0}) {
+    PolicyOptions options;
+    options.writes = trace.writes.size();
+    options.lifetime_factor = factor;
+    std::string why;
+    const auto policy = make_policy("dumpkv-long", options, &why);
+    ValueLog log({kSegmentBytes, 0}, trace.keys, policy.get());
+    for (const Write &write : trace.writes) {
+      log.apply(write);
+      const bool early = static_cast<double>(log.now()) < factor * 0.2 * 20'000;
+      if (early && log.totals().collections != 0) return "collected before its end";
+    }
+    for (const Segment &segment : log.segments())
+      if (segment.sealed != 0 && segment.end + 64 < log.now()) return "forgotten";
+    if (!log.find_fault(log.totals()).empty()) return log.find_fault(log.totals());
+    const double space = static_cast<double>(log.totals().space);
+    if (space <= last) return "a longer life does not take more space";
+    last = space;
+  }
+  return {};
+}
+
+// With 50 million writes the windows are the paper's: 2^20, 2^21 and so on.
+std::string histories_are_as_calculated() {
+  const Windows exact(50'000'000, false), whole(50'000'000, true);
+  const u64 window = 1 << 20;
+  if (exact.class_of(1'000'000) != 0 || exact.class_of(3'000'000) != 2) return "classes";
+  if (exact.class_of(kNever) != kCounters) return "the last class";
+  KeyHistory history;
+  history.begin(100);
+  history.add(100 + window, exact);
+  history.add(100 + 4 * window, exact);  // intervals of one and three windows
+  const double counter = 1 + 1.5 / 8;
+  if (std::abs(history.counters[0] - counter) > 1e-6) return "count";
+  const Features f = history.features(window / 2, 77, exact);
+  if (f[0] != 0 || f[1] != 2 || f[2] != 0 || !std::isnan(f[3])) return "intervals";
+  if (f[1 + kDeltas] != 77 || f[2 + kDeltas] != 2) return "size, or intervals in memory";
+  if (std::abs(f[3 + kDeltas] - counter * std::sqrt(0.5)) > 1e-6) return "exact decay";
+  if (history.features(window / 2, 77, whole)[3 + kDeltas] != history.counters[0])
+    return "decay by whole windows";
+  return {};
+}
+
 bool report(const char *name, const Test &test) {
   const std::string wrong = test();
   printf("%sok - value log: %s\n", wrong.empty() ? "" : "not ", name);
@@ -326,6 +375,8 @@ int self_test() {
   good &= report("policies are repeated by seed", policies_are_repeated_by_seed);
   good &= report("duplicates count only with sharing", duplicates_count_only_with_sharing);
   good &= report("a log without garbage is left alone", a_log_without_garbage_is_left_alone);
+  good &= report("segments are collected when due", segments_are_collected_when_due);
+  good &= report("histories are as calculated", histories_are_as_calculated);
   good &= report("trees are walked", trees_are_walked);
   good &= report("damaged trees are refused", damaged_trees_are_refused);
   std::string why;
