@@ -607,9 +607,10 @@ sub _crash
 	{
 		my $pid =
 			$kind eq 'engine_worker' ? $node->engine_worker_pid
+		  # A parallel worker of a client may have ended by itself when it would be killed.
 		  : $kind eq 'backend' ? $node->safe_psql('postgres',
 			"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'client %'
-				ORDER BY random() LIMIT 1")
+				AND backend_type = 'client backend' ORDER BY random() LIMIT 1")
 		  : $kind eq 'auxiliary'
 			? $node->child_pid((qw(checkpointer walwriter), 'background writer')[ rand 3 ])
 		  : croak "unknown kind of crash: $kind";

@@ -160,6 +160,8 @@ sub kill9_process
 	my $checkpointer = $self->child_pid('checkpointer')
 	  // croak 'no checkpointer: is the server up?';
 
+	# A signal to a process that has ended and is not reaped yet is no error, and does nothing.
+	croak "process $pid has ended by itself" unless process_runs($pid);
 	kill('KILL', $pid) == 1 or croak "cannot kill process $pid: $!";
 	_wait_gone($pid);
 	$self->wait_for_restart($checkpointer);
