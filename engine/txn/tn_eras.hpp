@@ -7,8 +7,9 @@
 //
 // ERA-1  Eras ascend, and every TN that was ever used lies in the last one that begins at or below
 //        it.
-// ERA-2  The file is on disk before the first TN of its last era is used.  What a start that failed
-//        has added is taken back by the next one, which begins at or below it.
+// ERA-2  The file is on disk before the first TN of its last era is used.  What a start has added
+//        that failed before it announced its TNs (TWOPH-4 in recovery/two_phase.hpp) is taken back
+//        by the next one, which begins at or below it.
 // ERA-3  No more than kMaxTnEras: of those before nothing is known.  (That many starts with a
 //        transaction prepared before each.)
 #pragma once
