@@ -143,7 +143,11 @@ SELECT on_both(
 	'CREATE TABLE ?_lines (a int, b int, c int, d int, PRIMARY KEY (a, b, c, d)) USING ?am'),
 	on_both('INSERT INTO ?_lines SELECT i / 50000, i / 5000 % 10, i / 10 % 500, i % 10 '
 		'FROM generate_series(0, 99999) i'),
-	on_both('REINDEX TABLE ?_lines'), on_both('ANALYZE ?_lines');
+	on_both('REINDEX TABLE ?_lines');
+-- ANALYZE takes all rows into its sample: both tables get the same numbers of distinct values
+SET default_statistics_target = 1000;
+SELECT on_both('ANALYZE ?_lines');
+RESET default_statistics_target;
 SELECT l.relpages < h.relpages * 0.7 AS fewer FROM pg_class l, pg_class h
 WHERE l.oid = 'l_lines_pkey'::regclass AND h.oid = 'h_lines_pkey'::regclass;
 CREATE FUNCTION index_cost(of text) RETURNS float8 LANGUAGE plpgsql AS $$
