@@ -12,7 +12,7 @@ WAYS = {
     "insert": ("INSERT", ("PostgreSQL", "src/", "engine/"), [
         (0, "ExecInsert()", "nodeModifyTable.c", "calls the table access method"),
         (1, "insert_slot()", "ls_table_modify.c", "a heap tuple of the slot"),
-        (1, "ls_toast_tuple()", "ls_table_toast.c", "large values go to the heap TOAST table"),
+        (1, "ls_toast_tuple()", "ls_table_toast.c", "large values go to the TOAST table"),
         (1, "ls_row_encode()", "ls_row.c", "the bytes of the row"),
         (1, "ls_next_row_id()", "ls_table_ids.c", "a row id, drawn from a range"),
         (1, "ls_writer()", "ls_xact.c", "the first write begins the transaction"),

@@ -61,7 +61,7 @@ const char *meta_fault(const MetaPage &meta) {
   if (!are_pages_of(meta.free_pages, meta.free_count, page_count))
     return "a free page is not one of the file";
   // The first bit tells the form of the reservation (txn/row_ids.hpp).
-  if (meta.row_id_high << 1 >> 1 > kMostRowIdHigh) return "row id beyond the last one";
+  if (meta.row_id_high << 1 >> 1 > most_row_id_high(meta.kind)) return "row id beyond the last one";
   if (meta.stale_entries > 1) return "flag is neither 0 nor 1";
   return nullptr;
 }

@@ -36,7 +36,7 @@ struct MetaPage {
   // pages ever handed out, this one included: numbers below are in use or free
   PageNo page_count;
   u32 height;           // 1: the root is a leaf; kMaxTreeHeight at most
-  u64 row_id_high;      // table: row ids below may be in use (the page allocator reserves ahead)
+  u64 row_id_high;      // rows: ids below may be in use (the page allocator reserves ahead)
   u64 trunk;            // Swip of the first trunk page (more free page numbers), 0: none
   u32 free_total;       // free pages including those in trunks and trunks themselves
   u32 free_count;       // entries of free_pages
@@ -53,9 +53,15 @@ inline constexpr u32 kMetaMagic = 0x4c534d32;  // "LSM2"
 // within the first sector, so it does not tear.
 inline constexpr u32 kClaimMagic = 0x4c53434c;  // "LSCL"
 
-// Of MetaPage::row_id_high: reservations go less than two steps beyond LS_ROW_IDS_END
+// Files with rows, of tables and of values; the others are trees of entries.
+constexpr bool has_rows(u32 kind) { return kind == LS_REL_TABLE || kind == LS_REL_VALUES; }
+
+// Of MetaPage::row_id_high: reservations go less than two steps beyond the last id
 // (txn/row_ids.hpp).
-inline constexpr u64 kMostRowIdHigh = LS_MAX_ROW_ID;
+inline constexpr u64 kMostRowIdHigh = LS_MAX_ROW_ID, kMostPlaceHigh = u64{1} << 62;
+constexpr u64 most_row_id_high(u32 kind) {
+  return kind == LS_REL_VALUES ? kMostPlaceHigh : kMostRowIdHigh;
+}
 
 // A free page that lists free pages.
 struct TrunkPage {

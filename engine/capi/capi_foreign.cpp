@@ -12,11 +12,11 @@ ForeignFile &foreign_file(ls_foreign *foreign) { return *reinterpret_cast<Foreig
 
 extern "C" {
 
-ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_foreign **foreign,
-                          ls_error *err) noexcept {
+ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_rel_kind kind,
+                          ls_foreign **foreign, ls_error *err) noexcept {
   return api::call(err, [&]() -> Status {
     std::unique_ptr<ForeignFile> file;
-    LS_TRY(ForeignFile::open(api::worker(worker).ctx, path, &file));
+    LS_TRY(ForeignFile::open(api::worker(worker).ctx, path, kind, &file));
     *foreign = reinterpret_cast<ls_foreign *>(file.release());
     return kOk;
   });

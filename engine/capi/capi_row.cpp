@@ -37,6 +37,33 @@ ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count, uint64_t *f
   });
 }
 
+ls_status ls_row_ids_skip(ls_worker *worker, ls_rel *rel, uint64_t to, ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_ids_skip(w, file, to);
+  });
+}
+
+ls_status ls_value_ids(ls_worker *worker, ls_rel *rel, uint32_t count, ls_value_range *values,
+                       ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_ids(w, file, count, values);
+  });
+}
+
+ls_status ls_value_fetch_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id, ls_piece *piece,
+                               ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_fetch(w, file, row_id, piece);
+  });
+}
+
+ls_status ls_value_delete_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid,
+                                ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_delete(w, file, row_id, cid);
+  });
+}
+
 ls_status ls_row_fetch(ls_worker *worker, ls_rel *rel, uint64_t row_id, const ls_snapshot *snapshot,
                        uint8_t *buffer, ls_row *row, bool *all_dead, ls_error *err) noexcept {
   return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {

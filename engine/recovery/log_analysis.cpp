@@ -163,7 +163,7 @@ Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
   if (const char *wrong = load_file_record(record, &file.record, &path))
     return fail_record(entry, wrong);
   const FileRecord &r = file.record;
-  const bool good_kind = r.kind >= LS_REL_TABLE && r.kind <= LS_REL_INDEX && r.logged == 1;
+  const bool good_kind = (has_rows(r.kind) || r.kind == LS_REL_INDEX) && r.logged == 1;
   const bool good_number = r.file != 0 && r.file <= kMaxFileNo;
   if (!good_number || !good_kind || path.empty() || path.size() > kMaxPathBytes)
     return fail_record(entry, "bad file record");

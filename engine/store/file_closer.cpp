@@ -38,7 +38,7 @@ class Closing {
 Status seal(Worker &w, Closing &closing) {
   const std::vector<FileSlot *> files = closing.files();
   for (FileSlot *file : files) {
-    if (file->kind == LS_REL_TABLE) LS_TRY(row_ids_seal(w, *file));
+    if (has_rows(file->kind)) LS_TRY(row_ids_seal(w, *file));
   }
   return kOk;
 }

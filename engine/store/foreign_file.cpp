@@ -14,17 +14,21 @@ ForeignFile::ForeignFile(Ctx &ctx, const char *path)
 
 ForeignFile::~ForeignFile() { file_forget(file_.file_no); }
 
-Status ForeignFile::open(Ctx &ctx, const char *path, std::unique_ptr<ForeignFile> *file) {
+Status ForeignFile::open(Ctx &ctx, const char *path, ls_rel_kind kind,
+                         std::unique_ptr<ForeignFile> *file) {
   *file = std::make_unique<ForeignFile>(ctx, path);
-  return (*file)->open_meta();
+  return (*file)->open_meta(kind);
 }
 
-Status ForeignFile::open_meta() {
+Status ForeignFile::open_meta(ls_rel_kind kind) {
   const Status status = read(kMetaPageNo);
   if (code(status) == LS_END)
     return fail_path(LS_NOT_ADOPTABLE, file_.path, "its file is empty: there is nothing to adopt");
   LS_TRY(status);
-  if (!is_meta(page_, LS_REL_TABLE)) return damaged(kMetaPageNo, "not the meta page of a table");
+  if (!has_rows(kind)) return fail(LS_INVALID, "only files with rows are adopted");
+  if (!is_meta(page_, kind))
+    return damaged(kMetaPageNo, kind == LS_REL_TABLE ? "not the meta page of a table"
+                                                     : "not the meta page of a file of values");
   const MetaPage &meta = *reinterpret_cast<const MetaPage *>(page_);
   if (meta.store == ctx_.pool->shared()->store) {
     return fail_path(LS_NOT_ADOPTABLE, file_.path,

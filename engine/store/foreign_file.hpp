@@ -23,7 +23,8 @@ namespace ls {
 class ForeignFile {
  public:
   // LS_NOT_ADOPTABLE: the file is this store's, or has none of its pages.
-  static Status open(Ctx &ctx, const char *path, std::unique_ptr<ForeignFile> *file);
+  static Status open(Ctx &ctx, const char *path, ls_rel_kind kind,
+                     std::unique_ptr<ForeignFile> *file);
   ForeignFile(Ctx &ctx, const char *path);
   ~ForeignFile();
   ForeignFile(const ForeignFile &) = delete;
@@ -40,7 +41,7 @@ class ForeignFile {
     u32 child;
   };
 
-  Status open_meta();
+  Status open_meta(ls_rel_kind kind);
   Status read(PageNo page_no);
   Status damaged(PageNo page_no, const char *fault) const;
   static const Swip *next_child(Place &place);

@@ -8,6 +8,7 @@
 #include "buffer/file_cut.hpp"
 #include "index/index_entry.hpp"
 #include "txn/row.hpp"
+#include "txn/row_ids.hpp"
 #include "txn/row_leaf.hpp"
 #include "txn/row_purge.hpp"
 #include "txn/row_read.hpp"
@@ -63,6 +64,7 @@ class RowChecker {
     if (const char *fault = row_fault(value, &parts)) return damaged(page_no, fault);
     const RowHeader &header = parts.header;
     if (row_id >= next_row_id_) LS_TRY(row_ids_next(w_, file_, &next_row_id_));  // it grows
+    next_row_id_ = row_ids_below(next_row_id_);
     if (row_id >= next_row_id_) return damaged(page_no, "a row id was never handed out");
     (header.has(LS_ROW_GHOST) ? result_.ghosts : result_.rows)++;
     if (header.has(LS_ROW_HAS_PREV) && header.tn() >= txn_horizon(*w_.txns))
@@ -122,7 +124,7 @@ Status check_entries(void *arg, const Node *leaf, u16 from) {
 
 Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind,
                      bool logged, FileHandle *file) {
-  if (kind != LS_REL_TABLE && kind != LS_REL_INDEX)
+  if (!has_rows(kind) && kind != LS_REL_INDEX)
     return fail(LS_INVALID, "unknown kind of relation");
   if (key.tablespace == 0) return fail(LS_INVALID, "tablespace 0 is the engine's own");
   return w.pool->open_handle(w.ctx, key, path, kind, logged, BTree::format, file);
@@ -146,8 +148,11 @@ Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {
     info->height = head.height;
     break;
   }
-  info->next_row_id = 0;
-  return file.kind == LS_REL_TABLE ? row_ids_next(w, file, &info->next_row_id) : kOk;
+  info->next_row_id = info->next_place = 0;
+  if (!has_rows(file.kind)) return kOk;
+  LS_TRY(row_ids_next(w, file, &info->next_place));
+  info->next_row_id = row_ids_below(info->next_place);
+  return kOk;
 }
 
 Status relation_purge(Worker &w, FileSlot &file, u64 row_id, u64 *end_row) {
@@ -172,7 +177,7 @@ Status relation_check(Worker &w, FileSlot &file, ls_check_result *result) {
   BTree tree(w.ctx, file);
   BTree::CheckResult pages{};
   RowChecker rows(w, file, pages, result);
-  bool table = file.kind == LS_REL_TABLE;
+  bool table = has_rows(file.kind);
   void *arg = table ? static_cast<void *>(&rows) : &file;
   LS_TRY(tree.verify(&pages, arg, table ? RowChecker::leaf : check_entries));
   LS_TRY(rows.check_versions());

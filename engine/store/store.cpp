@@ -243,7 +243,7 @@ Status store_close_database(Worker &w, u32 database) {
     // The closer seals what it closes.
     const FileHandle open{file, file->file_no.load(std::memory_order_acquire)};
     if (!use.begin_open(w.ctx, open)) continue;
-    if (use.file().kind == LS_REL_TABLE) LS_TRY(row_ids_seal(w, use.file()));
+    if (has_rows(use.file().kind)) LS_TRY(row_ids_seal(w, use.file()));
   }
   if (!pool.log().wait_hardened(pool.log().last_gsn(), w.ctx.interrupt))
     return fail(LS_INTERRUPTED, "interrupted while a flush waited for the log");

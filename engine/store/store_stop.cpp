@@ -28,7 +28,7 @@ Status seal_row_ids(Worker &w) {
   for (u32 i = 0; i < w.pool->shared()->max_files; i++) {
     FileSlot &file = w.pool->file(i);
     if (file.state.load(std::memory_order_acquire) != FileState::kActive ||
-        file.kind != LS_REL_TABLE)
+        !has_rows(file.kind))
       continue;
     Status status = row_ids_seal(w, file);
     if (code(status) != LS_NOT_FOUND) LS_TRY(status);  // forgotten meanwhile: nothing to seal

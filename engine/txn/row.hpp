@@ -35,6 +35,10 @@ Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data
 Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_to,
                   ls_conflict *conflict);
 
+// ---- value.cpp: pieces of values, in files of them (ls_value_fetch_piece and so on)
+Status value_fetch(Worker &w, FileSlot &file, u64 row_id, ls_piece *piece);
+Status value_delete(Worker &w, FileSlot &file, u64 row_id, u32 cid);
+
 // ---- row_lock.cpp
 Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_version, u8 *buffer,
                 ls_row *row, bool *newer, ls_conflict *conflict);
@@ -47,7 +51,12 @@ Status row_locker(Worker &w, FileSlot &file, u64 row_id, Tn *tn, u32 *seq);
 // Draw `count` consecutive row ids.  No row id is ever drawn twice, not after a crash either.
 Status row_ids(Worker &w, FileSlot &file, u32 count, u64 *first);
 void row_ids_return(FileSlot &file, u64 first, u64 end);
-// Row ids below were drawn or may have been (LS_OK also before the first draw in this run).
+// Consecutive value ids, see ls_value_ids.
+Status value_ids(Worker &w, FileSlot &file, u32 count, ls_value_range *values);
+// None below is drawn from now on; for values a place.
+Status row_ids_skip(Worker &w, FileSlot &file, u64 to);
+// Row ids, of values places, below were drawn or may have been (LS_OK also before the first draw in
+// this run).
 Status row_ids_next(Worker &w, FileSlot &file, u64 *next);
 // Clean shutdown, no other worker: store the exact next row id in the meta page.  Also for unlogged
 // tables.

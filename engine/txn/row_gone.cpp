@@ -49,6 +49,7 @@ Status deletion_final(Worker &w, const RowHeader &ghost, bool *final) {
 
 Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
   LS_ASSERT(settled <= txn_horizon(*w.txns));  // GONE-2
+  LS_ASSERT(file.kind != LS_REL_VALUES);  // GONE-4: no index leads there
   u8 value[sizeof(RowHeader)];
   u32 bytes = 0;
   // The sweep of an index often asks for neighbours.

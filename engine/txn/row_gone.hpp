@@ -9,6 +9,9 @@
 //         that does not see I sees no version of the row.  This is version_needed(I, D)
 //         (version/horizon.hpp): one version from I to D.  It is asked about a copied header.  If
 //         the row is found with that header afterwards D has not been undone (TXN-1).
+// GONE-4  A ghost in a file of values goes by GONE-2 alone.  A transaction finds it by a pointer
+//         that it read under a snapshot which is closed since; the snapshot that is open, and keeps
+//         the horizon, may see neither the insertion nor the deletion.
 #pragma once
 #include "txn/worker.hpp"
 

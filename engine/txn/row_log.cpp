@@ -323,9 +323,10 @@ Status row_redo(u8 code, Bytes operands, u8 *page, Tn tn) {
     }
     case kRowIdHigh: {
       const u64 row_id_high = in.number();
-      if (!in.done() || (row_id_high & ~kRowIdExact) > kMostRowIdHigh)
+      MetaPage &meta = *reinterpret_cast<MetaPage *>(page);
+      if (!in.done() || (row_id_high & ~kRowIdExact) > most_row_id_high(meta.kind))
         return bad(code, "no row id");
-      reinterpret_cast<MetaPage *>(page)->row_id_high = row_id_high;
+      meta.row_id_high = row_id_high;
       return kOk;
     }
     default:

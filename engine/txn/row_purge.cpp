@@ -103,6 +103,7 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
 
 Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result) {
   *result = PurgeResult{};
+  if (file.kind == LS_REL_VALUES) return kOk;  // GONE-4
   alignas(64) u8 page[kPageSize];
   const Node &copy = *reinterpret_cast<const Node *>(page);
   LS_TRY(BTree(w.ctx, file).leaf_copy(RowKey(row_id), page));

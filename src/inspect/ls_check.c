@@ -1,6 +1,6 @@
 /*
- * ls_check.c - leanstore_check(regclass): the table's tree, and each index against its rows,
- * both ways.
+ * ls_check.c - leanstore_check(regclass): the table's tree, its large values
+ * (ls_check_values.c), and each index against its rows, both ways.
  *
  * Entries are read by ls_check_leanstore.c and ls_check_other.c; BRIN has none.  Rows and indexes
  * may change meanwhile, so each difference is decided on the row again under the newest state.
@@ -233,8 +233,11 @@ leanstore_check(PG_FUNCTION_ARGS)
 	SetUserIdAndSecContext(rel->rd_rel->relowner, context | SECURITY_RESTRICTED_OPERATION);
 	guc_level = NewGUCNestLevel();
 	RestrictSearchPath();
-	foreach_oid(index_oid, RelationGetIndexList(rel))
-		check_index(rel, index_oid);
+	ls_check_values(rel);
+	/* the index that the server gives a TOAST table is empty */
+	if (!ls_holds_values(rel))
+		foreach_oid(index_oid, RelationGetIndexList(rel))
+			check_index(rel, index_oid);
 	AtEOXact_GUC(false, guc_level);
 	SetUserIdAndSecContext(user, context);
 	relation_close(rel, AccessShareLock);

@@ -60,4 +60,7 @@ extern bool ls_check_other_entries(LsIndexCheck *check);
 extern LsEntryFound ls_check_leanstore_entry(LsIndexCheck *check, ItemPointer tid);
 extern LsEntryFound ls_check_other_entry(LsIndexCheck *check, ItemPointer tid, uint64 noted);
 
+/* ---- ls_check_values.c: the values of a table, and the pointers to them */
+extern void ls_check_values(Relation table);
+
 #endif							/* LS_INSPECT_INTERNAL_H */

@@ -8,6 +8,7 @@
 
 #include "ls_planner.h"
 #include "index/ls_index.h"
+#include "relation/ls_relation.h"
 
 #include <math.h>
 
@@ -15,9 +16,11 @@
 #include "access/nbtree.h"
 #include "access/xact.h"
 #include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_opfamily_d.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 
 get_relation_info_hook_type ls_planner_below_info = NULL;
@@ -94,6 +97,11 @@ ls_planner_relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOpt
 
 	if (ls_planner_below_info != NULL)
 		ls_planner_below_info(root, relation, inhparent, rel);
+
+	/* the index of a TOAST table of ours is empty (row/ls_value.c) */
+	if (unlikely(planner_rt_fetch(rel->relid, root)->relkind == RELKIND_TOASTVALUE) &&
+		get_rel_relam(relation) == ls_table_am_oid())
+		rel->indexlist = NIL;
 
 	foreach(cell, rel->indexlist)
 	{

@@ -199,7 +199,7 @@ open_file(Relation rel, const ls_rel_key *key)
 	worker = ls_reader();
 	interrupt = *ls_interrupt;
 	LS_CALL_ON(rel, status,
-			   ls_rel_open(worker, key, path.str, is_index ? LS_REL_INDEX : LS_REL_TABLE,
+			   ls_rel_open(worker, key, path.str, ls_relation_kind(rel),
 						   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle,
 						   &error));
 	ls_check(status, error, rel);

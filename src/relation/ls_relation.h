@@ -9,6 +9,7 @@
 
 #include "access/amapi.h"
 #include "access/tableam.h"
+#include "catalog/catalog.h"
 #include "catalog/objectaccess.h"
 #include "storage/relfilelocator.h"
 
@@ -26,6 +27,26 @@ typedef struct LsRelCache
 extern LsRelCache *ls_relation_cache(Relation rel);
 
 extern ls_rel *ls_open(Relation rel);
+
+/*
+ * A TOAST table: what is found in it, by their numbers, has no index.  The table that VACUUM FULL
+ * makes to take its place is an ordinary one in the same namespace, where no user has tables.
+ */
+static inline bool
+ls_holds_values(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_TOASTVALUE ||
+		(rel->rd_rel->relkind == RELKIND_RELATION && IsToastNamespace(rel->rd_rel->relnamespace));
+}
+
+/* What the relation's file is to the engine. */
+static inline ls_rel_kind
+ls_relation_kind(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_INDEX)
+		return LS_REL_INDEX;
+	return ls_holds_values(rel) ? LS_REL_VALUES : LS_REL_TABLE;
+}
 
 /* A hook, and what it calls. */
 extern void ls_relation_object_access(ObjectAccessType access, Oid class_id, Oid object_id,

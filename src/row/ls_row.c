@@ -7,7 +7,6 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
-#include "access/toast_internals.h"
 #include "access/transam.h"
 
 static union
@@ -72,6 +71,7 @@ move_out(Relation rel, HeapTuple tuple, uint16 head, Size size)
 {
 	struct varlena *value = palloc(VARHDRSZ + size);
 	struct varlena *pointer;
+	bool		stored;
 	uint16		wide_head = head | LS_HEAD_WIDE;
 	uint8	   *out = (uint8 *) VARDATA(value);
 	uint32		bitmap_len = bitmap_bytes(head);
@@ -79,8 +79,7 @@ move_out(Relation rel, HeapTuple tuple, uint16 head, Size size)
 
 	SET_VARSIZE(value, VARHDRSZ + size);
 	put_payload(out, tuple, head, bitmap_len);
-	pointer = (struct varlena *) DatumGetPointer(
-		toast_save_datum(rel, PointerGetDatum(value), NULL, 0));
+	pointer = ls_value_save(rel, value, NULL, &stored);
 
 	len = VARSIZE_EXTERNAL(pointer);
 	memcpy(payload_buffer.bytes, &wide_head, LS_HEAD_BYTES);

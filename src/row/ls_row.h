@@ -253,6 +253,49 @@ extern bool ls_row_has_external(const ls_row *row);
 extern struct varlena *ls_row_wide_pointer(const ls_row *row);
 
 /*
+ * ---- ls_value.c: values out of line
+ *
+ * Store a value, which is in memory, in the TOAST table of `rel`, and return the pointer to it.
+ * old_pointer: where it was stored before, or NULL: a table that is written anew keeps the numbers
+ * of its values, and *stored is false for one that is there already.
+ */
+extern struct varlena *ls_value_save(Relation rel, const struct varlena *value,
+									 const struct varlena *old_pointer, bool *stored);
+
+/*
+ * Delete the value that a pointer leads to; of other values, nothing.  is_own: this command has
+ * stored it.
+ */
+extern void ls_value_delete(const struct varlena *pointer, bool is_own);
+
+/* The same, of one just stored in a table that is written anew: nothing leads to that yet. */
+extern void ls_value_delete_copy(Relation rel, const struct varlena *pointer);
+
+/* Bytes of a value, as it is stored. */
+typedef struct LsSlice
+{
+	uint32		value_bytes;	/* of all of it */
+	uint32		offset;
+	uint32		bytes;
+} LsSlice;
+
+extern void ls_value_read(Relation toast, Oid value_id, const LsSlice *slice, char *out);
+
+/* Bytes of a value in one row of the TOAST table: three of these fill a leaf. */
+#define LS_VALUE_PIECE_BYTES 1264
+
+/* A row of a TOAST table; false: it is damaged. */
+typedef struct LsPiece
+{
+	Oid			value_id;
+	int32		seq;
+	const uint8 *data;
+	uint32		bytes;
+} LsPiece;
+
+extern bool ls_value_parse_piece(const uint8 *data, uint32 len, LsPiece *piece);
+
+/*
  * ---- ls_slot.c: the slot of leanstore tables
  *
  * A HeapTupleTableSlot with its tuple in a buffer that the slot owns and

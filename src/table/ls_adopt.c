@@ -13,6 +13,7 @@
 #include "txn/ls_txn.h"
 
 #include "access/relation.h"
+#include "access/table.h"
 #include "catalog/index.h"
 #include "commands/tablecmds.h"
 #include "common/relpath.h"
@@ -46,26 +47,16 @@ open_old_file(Relation rel)
 	ls_foreign *old;
 	ls_error	error = {0};
 
-	ls_check(ls_foreign_open(ls_reader(), path.str, &old, &error), error, rel);
+	ls_check(ls_foreign_open(ls_reader(), path.str, ls_relation_kind(rel), &old, &error), error,
+			 rel);
 	return old;
 }
 
-/* The rows of one leaf.  What a row says of its attributes is looked at before it is taken over. */
 static void
-insert_rows(Relation rel, const ls_row *rows, uint32 count, CommandId cid)
+insert_payloads(Relation rel, uint64 first, const ls_bytes *payloads, uint32 count, CommandId cid)
 {
-	ls_bytes   *payloads = palloc_array(ls_bytes, count);
-	uint64		first = ls_row_id_range(rel, count);
 	uint32		done = 0;
 
-	for (uint32 i = 0; i < count; i++)
-	{
-		(void) ls_row_tuple_len(&rows[i], rel);
-		payloads[i] = (ls_bytes)
-		{
-			.data = rows[i].data, .len = rows[i].len
-		};
-	}
 	while (done < count)
 	{
 		uint32		inserted = 0;
@@ -84,6 +75,45 @@ insert_rows(Relation rel, const ls_row *rows, uint32 count, CommandId cid)
 		else
 			ls_check(status, error, rel);
 	}
+}
+
+/* Pointers lead to the row ids of values, so these stay. */
+static void
+insert_values(Relation rel, const ls_row *rows, const ls_bytes *payloads, uint32 count,
+			  CommandId cid)
+{
+	ls_error	error;
+	ls_status	status;
+
+	for (uint32 i = 0, n; i < count; i += n)
+	{
+		for (n = 1; i + n < count && rows[i + n].row_id == rows[i].row_id + n; n++)
+			 /* to the end of the run */ ;
+		insert_payloads(rel, rows[i].row_id, payloads + i, n, cid);
+	}
+	LS_CALL(status,
+			ls_row_ids_skip(ls_writer(), ls_open(rel), rows[count - 1].row_id + 1, &error));
+	ls_check(status, error, rel);
+}
+
+/* The rows of one leaf.  What a row says of its attributes is looked at before it is taken over. */
+static void
+insert_rows(Relation rel, const ls_row *rows, uint32 count, CommandId cid)
+{
+	ls_bytes   *payloads = palloc_array(ls_bytes, count);
+
+	for (uint32 i = 0; i < count; i++)
+	{
+		(void) ls_row_tuple_len(&rows[i], rel);
+		payloads[i] = (ls_bytes)
+		{
+			.data = rows[i].data, .len = rows[i].len
+		};
+	}
+	if (ls_holds_values(rel))
+		insert_values(rel, rows, payloads, count, cid);
+	else
+		insert_payloads(rel, ls_row_id_range(rel, count), payloads, count, cid);
 	pfree(payloads);
 }
 
@@ -110,6 +140,50 @@ copy_rows(Relation rel, ls_foreign *old)
 	}
 }
 
+/* The relation's rows into a new file; returns how many there are. */
+static int64
+adopt(Relation rel, ls_foreign *old)
+{
+	int64		rows = 0;
+
+	PG_TRY();
+	{
+		RelationSetNewRelfilenumber(rel, rel->rd_rel->relpersistence);
+		rows = copy_rows(rel, old);
+	}
+	PG_FINALLY();
+	{
+		ls_foreign_close(old);
+	}
+	PG_END_TRY();
+	return rows;
+}
+
+/* Large values: if nothing is to be had of them, they are missing.  A file of this store stays. */
+static void
+adopt_values(Oid toast_oid)
+{
+	Relation	toast;
+	RelPathStr	path;
+	ls_foreign *old;
+	ls_rel		tree;
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (!OidIsValid(toast_oid))
+		return;
+	toast = table_open(toast_oid, AccessExclusiveLock);
+	path = relpathbackend(toast->rd_locator, toast->rd_backend, MAIN_FORKNUM);
+	status = ls_foreign_open(ls_reader(), path.str, LS_REL_VALUES, &old, &error);
+	if (status == LS_OK)
+		(void) adopt(toast, old);
+	else if (status != LS_NOT_ADOPTABLE)
+		ls_raise(&error, toast);
+	else if (ls_try_open(toast, &tree, &error) == LS_FOREIGN)
+		RelationSetNewRelfilenumber(toast, toast->rd_rel->relpersistence);
+	table_close(toast, NoLock);
+}
+
 Datum
 leanstore_adopt(PG_FUNCTION_ARGS)
 {
@@ -117,7 +191,7 @@ leanstore_adopt(PG_FUNCTION_ARGS)
 	ReindexParams params = {0};
 	Relation	rel;
 	ls_foreign *old;
-	int64		rows = 0;
+	int64		rows;
 
 	PreventCommandIfReadOnly("leanstore_adopt()");
 	PreventCommandIfParallelMode("leanstore_adopt()");
@@ -131,16 +205,8 @@ leanstore_adopt(PG_FUNCTION_ARGS)
 	rel = relation_open(relid, AccessExclusiveLock);
 	check_adoptable(rel);
 	old = open_old_file(rel);
-	PG_TRY();
-	{
-		RelationSetNewRelfilenumber(rel, rel->rd_rel->relpersistence);
-		rows = copy_rows(rel, old);
-	}
-	PG_FINALLY();
-	{
-		ls_foreign_close(old);
-	}
-	PG_END_TRY();
+	rows = adopt(rel, old);
+	adopt_values(rel->rd_rel->reltoastrelid);
 	relation_close(rel, NoLock);
 
 	/* the rows satisfied every constraint when they were written, but not all may be here */

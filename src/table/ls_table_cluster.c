@@ -21,10 +21,9 @@
 
 #include "access/detoast.h"
 #include "access/genam.h"
-#include "access/heapam.h"
 #include "access/multixact.h"
 #include "access/relscan.h"
-#include "access/toast_internals.h"
+#include "access/table.h"
 #include "commands/progress.h"
 #include "utils/backend_progress.h"
 #include "utils/hsearch.h"
@@ -33,8 +32,6 @@
 
 /* Row ids to draw at a time from a table that no other session can see. */
 #define LS_REWRITE_DRAW 1024
-
-#define TOAST_OPTIONS (HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL)
 
 /* The new id of a row that a ghost leads to. */
 typedef struct MovedRow
@@ -140,14 +137,20 @@ note_new_id(Rewrite *r, uint64 old_id, uint64 new_id)
 /*
  * Copy a version's out-of-line values to the new TOAST table, which takes over
  * the old one's name: pointers in versions that are not written anew stay right.
+ * A value that the newest version has is there by now.  Another one is deleted at once, by
+ * this transaction: so it stays for the snapshots that there are, and no longer.
  */
 static void
 copy_external_value(Rewrite *r, struct varlena *pointer)
 {
 	struct varlena *value = detoast_external_attr(pointer);
+	struct varlena *copy;
+	bool		stored;
 
-	pfree(DatumGetPointer(
-		toast_save_datum(r->new_table, PointerGetDatum(value), pointer, TOAST_OPTIONS)));
+	copy = ls_value_save(r->new_table, value, pointer, &stored);
+	if (stored)
+		ls_value_delete_copy(r->new_table, copy);
+	pfree(copy);
 	pfree(value);
 }
 
@@ -274,7 +277,7 @@ write_row(Rewrite *r, HeapTuple tuple, uint64 writer)
 			r->isnull[i] = true;
 
 	formed = heap_form_tuple(desc, r->values, r->isnull);
-	stored = ls_toast_tuple(r->new_table, formed, NULL, TOAST_OPTIONS);
+	stored = ls_toast_tuple(r->new_table, formed, NULL);
 
 	/* what it takes to find older versions is not in the tuple */
 	if (writer >= r->horizon && ls_fetch_newest(r->old_table, old_id, ls_fetch_buffer(), &origin))
@@ -404,6 +407,37 @@ scan_index(Rewrite *r, Relation index, TupleTableSlot *slot)
 	return rows;
 }
 
+/* A TOAST table: pointers lead to its row ids, so these stay, and there is no other order. */
+static void
+copy_values(Relation old_table, Relation new_table, double *rows, double *dead, double *ghosts)
+{
+	LsCopied	copied;
+
+	ls_twophase_settle_all();
+	copied = ls_copy_rows_as_they_are(old_table, ls_open(new_table));
+	*rows = copied.rows;
+	*dead = copied.dead;
+	*ghosts = copied.ghosts;
+}
+
+/* Values that are new have other numbers than those in pointers that are not written anew. */
+static void
+continue_value_ids(Rewrite *r)
+{
+	Oid			old_oid = r->old_table->rd_rel->reltoastrelid;
+	Oid			new_oid = r->new_table->rd_rel->reltoastrelid;
+	Relation	old_toast;
+	Relation	new_toast;
+
+	if (!OidIsValid(old_oid) || !OidIsValid(new_oid))
+		return;
+	old_toast = table_open(old_oid, AccessShareLock);
+	new_toast = table_open(new_oid, RowExclusiveLock);
+	ls_continue_ids(old_toast, ls_open(new_toast));
+	table_close(new_toast, NoLock);
+	table_close(old_toast, NoLock);
+}
+
 void
 ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldIndex, bool use_sort,
 							 TransactionId OldestXmin, TransactionId *xid_cutoff,
@@ -411,18 +445,28 @@ ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldI
 							 double *tups_recently_dead)
 {
 	int			natts = RelationGetDescr(NewTable)->natts;
-	TupleTableSlot *slot = table_slot_create(OldTable, NULL);
+	TupleTableSlot *slot;
 	Tuplesortstate *sort = NULL;
 	Rewrite		r = {
 		.old_table = OldTable,
 		.new_table = NewTable,
-		.values = palloc_array(Datum, natts),
-		.isnull = palloc_array(bool, natts),
-		.horizon = ls_tn_from_xid(OldestXmin),
-		.version_slot = table_slot_create(OldTable, NULL),
 	};
 
 	(void) ls_reader();
+	/* there is nothing to freeze, here or in the TOAST table */
+	*xid_cutoff = InvalidTransactionId;
+	*multi_cutoff = InvalidMultiXactId;
+	if (ls_holds_values(OldTable))
+	{
+		copy_values(OldTable, NewTable, num_tuples, tups_vacuumed, tups_recently_dead);
+		return;
+	}
+	r.values = palloc_array(Datum, natts);
+	r.isnull = palloc_array(bool, natts);
+	r.horizon = ls_tn_from_xid(OldestXmin);
+	r.version_slot = table_slot_create(OldTable, NULL);
+	slot = table_slot_create(OldTable, NULL);
+	continue_value_ids(&r);
 	/* one that was rolled back may have its rows in here still, though its lock is gone */
 	ls_twophase_settle_all();
 	find_ghosts(&r);
@@ -448,16 +492,6 @@ ls_relation_copy_for_cluster(Relation OldTable, Relation NewTable, Relation OldI
 
 	pfree(r.values);
 	pfree(r.isnull);
-
-	/*
-	 * The cutoffs are for the TOAST table, too, which is a heap table and has its files
-	 * swapped along: it has to keep them.  A leanstore table alone needs none.
-	 */
-	if (!OidIsValid(NewTable->rd_rel->reltoastrelid))
-	{
-		*xid_cutoff = InvalidTransactionId;
-		*multi_cutoff = InvalidMultiXactId;
-	}
 	*tups_vacuumed = r.dead;
 	*tups_recently_dead = (double) r.n_ghosts;
 }

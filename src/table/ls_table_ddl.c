@@ -58,6 +58,103 @@ create_files(const RelFileLocator *locator, char persistence)
 							 false);
 }
 
+/* The tree in a file that no relcache entry names yet. */
+static ls_rel
+open_file(Relation rel, const RelFileLocator *locator, char persistence)
+{
+	ls_rel_key	key = {
+		.tablespace = locator->spcOid,
+		.database = locator->dbOid,
+		.relation = locator->relNumber,
+		.owner = rel->rd_backend
+	};
+	RelPathStr	path = relpathbackend(*locator, rel->rd_backend, MAIN_FORKNUM);
+	ls_rel		tree;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status,
+			ls_rel_open(ls_reader(), &key, path.str, ls_relation_kind(rel),
+						persistence == RELPERSISTENCE_PERMANENT, &tree, &error));
+	ls_check(status, error, rel);
+	return tree;
+}
+
+/* The next row id, or place, to be drawn. */
+static uint64
+place_of(Relation rel)
+{
+	ls_rel_info info;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(rel), &info, &error));
+	ls_check(status, error, rel);
+	return info.next_place;
+}
+
+static void
+skip_ids_of(Relation rel, ls_rel *tree, uint64 place)
+{
+	ls_error	error;
+	ls_status	status;
+
+	/* the server empties temporary tables at commit, when nothing is written any more */
+	LS_CALL(status, ls_row_ids_skip(ls_reader(), tree, place, &error));
+	ls_check(status, error, rel);
+}
+
+ls_status
+ls_try_open(Relation rel, ls_rel *tree, ls_error *error)
+{
+	RelPathStr	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
+	ls_rel_key	key = {
+		.tablespace = rel->rd_locator.spcOid,
+		.database = rel->rd_locator.dbOid,
+		.relation = rel->rd_locator.relNumber,
+		.owner = rel->rd_backend
+	};
+	ls_status	status;
+
+	LS_CALL(status,
+			ls_rel_open(ls_reader(), &key, path.str, ls_relation_kind(rel),
+						rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, tree, error));
+	return status;
+}
+
+/*
+ * A TOAST table that is emptied keeps its name, and this transaction may have a pointer to one of
+ * its values still, in a variable: that must not lead to another one.  So in the new file numbers
+ * go on.  0: the old one is not to be read, for it is another store's, or damaged.
+ */
+static uint64
+place_of_values(Relation rel)
+{
+	ls_rel		tree;
+	ls_rel_info info;
+	ls_error	error;
+	ls_status	status = ls_try_open(rel, &tree, &error);
+
+	if (status == LS_FOREIGN || status == LS_CORRUPT)
+		return 0;
+	ls_check(status, error, rel);
+	LS_CALL(status, ls_rel_get_info(ls_reader(), &tree, &info, &error));
+	ls_check(status, error, rel);
+	return info.next_place;
+}
+
+/* Of a file that was just made.  One that never had a value stays as it is. */
+static void
+skip_ids(Relation rel, const RelFileLocator *locator, char persistence, uint64 place)
+{
+	ls_rel		tree;
+
+	if (place <= LS_ROWS_PER_VALUE)
+		return;
+	tree = open_file(rel, locator, persistence);
+	skip_ids_of(rel, &tree, place);
+}
+
 void
 ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator, char persistence,
 								TransactionId *freezeXid, MultiXactId *minmulti)
@@ -73,7 +170,11 @@ ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 	/* a file that is replaced goes when the transaction commits */
 	if (RelFileNumberIsValid(rel->rd_locator.relNumber) &&
 		!RelFileLocatorEquals(rel->rd_locator, *newrlocator))
+	{
+		if (ls_holds_values(rel))
+			skip_ids(rel, newrlocator, persistence, place_of_values(rel));
 		ls_relation_note_dropped(&rel->rd_locator, rel->rd_backend, true);
+	}
 }
 
 void
@@ -86,95 +187,75 @@ ls_relation_nontransactional_truncate(Relation rel)
 		.owner = rel->rd_backend
 	};
 
+	uint64		place = ls_holds_values(rel) ? place_of_values(rel) : 0;
+
 	/* forget first: no page of the old tree may be written to the emptied file */
 	(void) ls_reader();
 	ls_rel_forget(ls_shared->store, &key);
 	ls_forget_row_ids(rel);
 	RelationTruncate(rel, 0);
+	if (ls_holds_values(rel))
+		skip_ids(rel, &rel->rd_locator, rel->rd_rel->relpersistence, place);
 }
 
-/* The tree in a file that no relcache entry names yet. */
-static ls_rel
-open_file(Relation rel, const RelFileLocator *locator)
+void
+ls_continue_ids(Relation rel, ls_rel *tree)
 {
-	ls_rel_key	key = {
-		.tablespace = locator->spcOid,
-		.database = locator->dbOid,
-		.relation = locator->relNumber,
-		.owner = rel->rd_backend
-	};
-	RelPathStr	path = relpathbackend(*locator, rel->rd_backend, MAIN_FORKNUM);
-	ls_rel		tree;
-	ls_error	error;
-	ls_status	status;
-
-	LS_CALL(status,
-			ls_rel_open(ls_writer(), &key, path.str, LS_REL_TABLE,
-						rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &tree, &error));
-	ls_check(status, error, rel);
-	return tree;
-}
-
-/* Draw row ids until `end` is the next one, so that a copy goes on where its original stopped. */
-static void
-draw_row_ids(Relation rel, ls_rel *tree, uint64 end)
-{
-	uint64		next = 0;
-
-	while (next < end)
-	{
-		uint32		count = (uint32) Min(end - next, (uint64) 1 << 30);
-		uint64		first;
-		ls_error	error;
-		ls_status	status;
-
-		/* the first id of a new tree is the engine's choice: ask for one to learn it */
-		LS_CALL(status, ls_row_ids(ls_writer(), tree, next == 0 ? 1 : count, &first, &error));
-		ls_check(status, error, rel);
-		next = first + (next == 0 ? 1 : count);
-		CHECK_FOR_INTERRUPTS();
-	}
+	skip_ids_of(rel, tree, place_of(rel));
 }
 
 /*
- * ALTER TABLE SET TABLESPACE.  The rows are copied one by one under their row ids
- * (indexes stay as they are): the pages themselves cannot be copied, the engine's
- * cleaner may be at work on them.  Deleted rows that a snapshot may still see go
- * along, older versions stay where they are.
+ * Deleted rows that a snapshot may still see go along, older versions stay where they are.  The
+ * pages themselves cannot be copied, the engine's cleaner may be at work on them.
  */
-void
-ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
+LsCopied
+ls_copy_rows_as_they_are(Relation rel, ls_rel *tree)
 {
 	LsScanDesc *scan;
-	ls_rel		tree;
+	LsCopied	copied = {0};
 	uint64		horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(rel));
 	ls_row		row;
 
-	/* as before every copy of a whole table */
-	ls_twophase_settle_all();
-	create_files(newrlocator, rel->rd_rel->relpersistence);
-
-	tree = open_file(rel, newrlocator);
-	draw_row_ids(rel, &tree, ls_end_row(rel));
-
+	ls_continue_ids(rel, tree);
 	scan = ls_scan_create(rel, SnapshotAny, 0);
 	while (ls_scan_row(scan, false, &row))
 	{
+		bool		is_ghost = (row.flags & LS_ROW_GHOST) != 0;
 		ls_error	error;
 		ls_status	status;
 
 		CHECK_FOR_INTERRUPTS();
 		if (row.writer_tn < horizon)
 		{
-			if (row.flags & LS_ROW_GHOST)
+			if (is_ghost)
+			{
+				copied.dead += 1;
 				continue;
+			}
 			row.flags = 0;
 		}
-		LS_CALL(status, ls_row_insert_copied(ls_writer(), &tree, row.row_id, &row, &error));
+		LS_CALL(status, ls_row_insert_copied(ls_writer(), tree, row.row_id, &row, &error));
 		ls_check(status, error, rel);
+		if (is_ghost)
+			copied.ghosts += 1;
+		else
+			copied.rows += 1;
 	}
 	ls_scan_end(&scan->base);
+	return copied;
+}
 
+/* ALTER TABLE SET TABLESPACE.  Row ids stay, and so do indexes. */
+void
+ls_relation_copy_data(Relation rel, const RelFileLocator *newrlocator)
+{
+	ls_rel		tree;
+
+	/* as before every copy of a whole table */
+	ls_twophase_settle_all();
+	create_files(newrlocator, rel->rd_rel->relpersistence);
+	tree = open_file(rel, newrlocator, rel->rd_rel->relpersistence);
+	(void) ls_copy_rows_as_they_are(rel, &tree);
 	ls_relation_note_dropped(&rel->rd_locator, rel->rd_backend, true);
 	RelationDropStorage(rel);
 }

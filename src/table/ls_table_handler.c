@@ -5,7 +5,6 @@
 
 #include "ls_table_internal.h"
 
-#include "access/heaptoast.h"
 #include "fmgr.h"
 
 PG_FUNCTION_INFO_V1(leanstore_tableam_handler);
@@ -61,8 +60,7 @@ const TableAmRoutine ls_table_routine = {
 	.relation_size = ls_relation_size,
 	.relation_needs_toast_table = ls_relation_needs_toast_table,
 	.relation_toast_am = ls_relation_toast_am,
-	/* TOAST tables are heap tables; the server asks their own routine */
-	.relation_fetch_toast_slice = heap_fetch_toast_slice,
+	.relation_fetch_toast_slice = ls_relation_fetch_toast_slice,
 
 	.relation_estimate_size = ls_relation_estimate_size,
 

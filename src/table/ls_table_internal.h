@@ -145,16 +145,37 @@ extern uint64 ls_insert_payload(Relation rel, const uint8 *payload, uint32 len, 
 extern bool ls_relation_needs_toast_table(Relation rel);
 extern Oid	ls_relation_toast_am(Relation rel);
 
+extern void ls_relation_fetch_toast_slice(Relation toast, Oid value_id, int32 attrsize,
+										  int32 offset, int32 length, struct varlena *result);
+
 /* Would storing the tuple need toasting? */
 extern bool ls_toast_wanted(Relation rel, HeapTuple tuple);
 
 /* Delete what the TOAST table has of a row that is there as a whole; of others, nothing. */
-extern void ls_toast_delete_wide(Relation rel, const ls_row *row, bool is_speculative);
+extern void ls_toast_delete_wide(const ls_row *row, bool is_speculative);
+
+/* All values of a version that goes away for good. */
+extern void ls_toast_delete(Relation rel, const ls_row *row, bool is_speculative);
 
 /* The tuple to store in place of newtup (newtup itself when nothing had to be done). */
-extern HeapTuple ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, int options);
+extern HeapTuple ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup);
 
 /* ---- ls_table_ddl.c */
+
+/* Copy all rows, under their ids, into a tree that is empty. */
+typedef struct LsCopied
+{
+	double		rows;
+	double		ghosts;			/* deleted, but a snapshot may see them */
+	double		dead;			/* and such as none sees: left out */
+} LsCopied;
+
+/* The relation's tree, if it is to be had. */
+extern ls_status ls_try_open(Relation rel, ls_rel *tree, ls_error *error);
+
+/* A new tree goes on with the row ids, or values, of this relation. */
+extern void ls_continue_ids(Relation rel, ls_rel *tree);
+extern LsCopied ls_copy_rows_as_they_are(Relation rel, ls_rel *tree);
 extern void ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 											char persistence, TransactionId *freezeXid,
 											MultiXactId *minmulti);

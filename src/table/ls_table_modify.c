@@ -2,7 +2,7 @@
  * ls_table_modify.c - insert and delete.
  *
  * A row goes to the engine as the payload of row/ls_row.c; large values have gone to
- * the heap TOAST table before (ls_table_toast.c).  Conflicts come back from the
+ * the TOAST table before (ls_table_toast.c).  Conflicts come back from the
  * engine as a status and are turned into TM_Result here, for update and lock too.
  */
 #include "postgres.h"
@@ -11,7 +11,6 @@
 #include "session/ls_session.h"
 #include "txn/ls_txn.h"
 
-#include "access/heaptoast.h"
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "pgstat.h"
@@ -108,8 +107,7 @@ set_stored(TupleTableSlot *slot, Relation rel, uint64 row_id, CommandId cid, uin
 }
 
 static uint64
-insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, int options, uint32 flags,
-			uint32 token)
+insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uint32 token)
 {
 	bool		should_free;
 	HeapTuple	tuple;
@@ -125,7 +123,7 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, int options, uint
 	slot->tts_tableOid = RelationGetRelid(rel);
 	tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
 	tuple->t_tableOid = RelationGetRelid(rel);
-	stored = ls_toast_tuple(rel, tuple, NULL, options);
+	stored = ls_toast_tuple(rel, tuple, NULL);
 
 	payload = ls_row_encode(rel, stored, &len);
 	row_id = insert_payload(rel, payload, len,
@@ -145,14 +143,14 @@ void
 ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 				struct BulkInsertStateData *bistate)
 {
-	(void) insert_slot(rel, slot, cid, options, 0, 0);
+	(void) insert_slot(rel, slot, cid, 0, 0);
 }
 
 void
 ls_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 							struct BulkInsertStateData *bistate, uint32 token)
 {
-	uint64		row_id = insert_slot(rel, slot, cid, options, LS_ROW_SPECULATIVE, token);
+	uint64		row_id = insert_slot(rel, slot, cid, LS_ROW_SPECULATIVE, token);
 
 	speculative[next_speculative] = (Speculative)
 	{
@@ -176,19 +174,6 @@ speculative_command(Relation rel, uint64 row_id)
 	return GetCurrentCommandId(true);
 }
 
-/* Remove the TOAST values of a version that goes away for good. */
-static void
-delete_toast_values(Relation rel, const ls_row *row, bool is_speculative)
-{
-	HeapTupleData tuple;
-	char	   *space = palloc(ls_row_tuple_len(row, rel));
-
-	ls_row_decode(row, rel, &tuple, space);
-	heap_toast_delete(rel, &tuple, is_speculative);
-	ls_toast_delete_wide(rel, row, is_speculative);
-	pfree(space);
-}
-
 void
 ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, bool succeeded)
 {
@@ -202,7 +187,7 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 		ls_row		row;
 
 		if (ls_fetch_newest(rel, row_id, ls_old_row_buffer(), &row) && ls_row_has_external(&row))
-			delete_toast_values(rel, &row, true);
+			ls_toast_delete(rel, &row, true);
 	}
 
 	LS_CALL(status,
@@ -220,7 +205,7 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 
 /* The rows as they are stored; their bytes go to `payloads`. */
 static ls_bytes *
-encode_slots(Relation rel, TupleTableSlot **slots, int nslots, int options, StringInfo payloads)
+encode_slots(Relation rel, TupleTableSlot **slots, int nslots, StringInfo payloads)
 {
 	ls_bytes   *rows = palloc_array(ls_bytes, nslots);
 	Size		begin = 0;
@@ -236,7 +221,7 @@ encode_slots(Relation rel, TupleTableSlot **slots, int nslots, int options, Stri
 		slot->tts_tableOid = RelationGetRelid(rel);
 		tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
 		tuple->t_tableOid = RelationGetRelid(rel);
-		stored = ls_toast_tuple(rel, tuple, NULL, options);
+		stored = ls_toast_tuple(rel, tuple, NULL);
 
 		/* the encoder's buffer is used again for the next row */
 		payload = ls_row_encode(rel, stored, &rows[i].len);
@@ -297,7 +282,7 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	ls_forget_recent();
 
 	initStringInfoExt(&payloads, nslots * 128);
-	rows = encode_slots(rel, slots, nslots, options, &payloads);
+	rows = encode_slots(rel, slots, nslots, &payloads);
 	first = ls_row_id_range(rel, nslots);
 	if (ls_locks(rel))
 		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
@@ -469,7 +454,7 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		return result;
 
 	if (may_have_toast && ls_row_has_external(&old))
-		delete_toast_values(rel, &old, false);
+		ls_toast_delete(rel, &old, false);
 	pgstat_count_heap_delete(rel);
 	return TM_Ok;
 }

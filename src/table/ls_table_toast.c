@@ -1,5 +1,5 @@
 /*
- * ls_table_toast.c - large values go to a heap TOAST table.
+ * ls_table_toast.c - large values go to the TOAST table (row/ls_value.c).
  *
  * The same four rounds as heap's toaster, with PostgreSQL's helpers.  Heap's own
  * function cannot be used: it leaves columns with storage MAIN in the row as long as
@@ -11,8 +11,6 @@
 
 #include "access/heaptoast.h"
 #include "access/toast_helper.h"
-#include "access/toast_internals.h"
-#include "catalog/pg_am_d.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
@@ -53,18 +51,49 @@ ls_relation_needs_toast_table(Relation rel)
 }
 
 void
-ls_toast_delete_wide(Relation rel, const ls_row *row, bool is_speculative)
+ls_toast_delete_wide(const ls_row *row, bool is_speculative)
 {
 	struct varlena *pointer = ls_row_wide_pointer(row);
 
 	if (pointer != NULL)
-		toast_delete_datum(rel, PointerGetDatum(pointer), is_speculative);
+		ls_value_delete(pointer, is_speculative);
+}
+
+void
+ls_toast_delete(Relation rel, const ls_row *row, bool is_speculative)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Datum		values[MaxHeapAttributeNumber];
+	bool		isnull[MaxHeapAttributeNumber];
+	HeapTupleData tuple;
+	char	   *space = palloc(ls_row_tuple_len(row, rel));
+
+	ls_row_decode(row, rel, &tuple, space);
+	heap_deform_tuple(&tuple, desc, values, isnull);
+	for (int i = 0; i < desc->natts; i++)
+		if (TupleDescCompactAttr(desc, i)->attlen == -1 && !isnull[i])
+			ls_value_delete((struct varlena *) DatumGetPointer(values[i]), is_speculative);
+	ls_toast_delete_wide(row, is_speculative);
+	pfree(space);
 }
 
 Oid
 ls_relation_toast_am(Relation rel)
 {
-	return HEAP_TABLE_AM_OID;
+	return rel->rd_rel->relam;
+}
+
+void
+ls_relation_fetch_toast_slice(Relation toast, Oid value_id, int32 attrsize, int32 offset,
+							  int32 length, struct varlena *result)
+{
+	LsSlice		slice = {
+		.value_bytes = (uint32) attrsize,
+		.offset = (uint32) offset,
+		.bytes = (uint32) length
+	};
+
+	ls_value_read(toast, value_id, &slice, VARDATA(result));
 }
 
 static bool
@@ -93,13 +122,41 @@ typedef struct Toaster
 	Relation	rel;
 	TupleDesc	desc;
 	ToastTupleContext *ttc;
-	int			options;
 } Toaster;
 
 static Size
 data_size(Toaster *t)
 {
 	return heap_compute_data_size(t->desc, t->ttc->ttc_values, t->ttc->ttc_isnull);
+}
+
+/* toast_tuple_externalize(), to a table of ours */
+static void
+move_out(Toaster *t, int attno)
+{
+	ToastAttrInfo *attr = &t->ttc->ttc_attr[attno];
+	struct varlena *value = (struct varlena *) DatumGetPointer(t->ttc->ttc_values[attno]);
+	bool		stored;
+
+	t->ttc->ttc_values[attno] =
+		PointerGetDatum(ls_value_save(t->rel, value, attr->tai_oldexternal, &stored));
+	if (attr->tai_colflags & TOASTCOL_NEEDS_FREE)
+		pfree(value);
+	attr->tai_colflags |= TOASTCOL_NEEDS_FREE | TOASTCOL_IGNORE;
+	t->ttc->ttc_flags |= TOAST_NEEDS_CHANGE | TOAST_NEEDS_FREE;
+}
+
+/* toast_tuple_cleanup(), the same */
+static void
+clean_up(Toaster *t)
+{
+	ToastTupleContext *ttc = t->ttc;
+
+	for (int i = 0; i < t->desc->natts && (ttc->ttc_flags & TOAST_NEEDS_DELETE_OLD); i++)
+		if (ttc->ttc_attr[i].tai_colflags & TOASTCOL_NEEDS_DELETE_OLD)
+			ls_value_delete((struct varlena *) DatumGetPointer(ttc->ttc_oldvalues[i]), false);
+	ttc->ttc_flags &= ~TOAST_NEEDS_DELETE_OLD;
+	toast_tuple_cleanup(ttc);
 }
 
 /* Work on the biggest column that qualifies until the data fits or none is left. */
@@ -122,7 +179,7 @@ toast_round(Toaster *t, ToastAction action, bool main_columns, Size target)
 
 		if (action == TOAST_MOVE)
 		{
-			toast_tuple_externalize(t->ttc, attno, t->options);
+			move_out(t, attno);
 			continue;
 		}
 
@@ -132,7 +189,7 @@ toast_round(Toaster *t, ToastAction action, bool main_columns, Size target)
 			attr->tai_colflags |= TOASTCOL_INCOMPRESSIBLE;	/* storage EXTERNAL */
 
 		if (action == TOAST_COMPRESS_OR_MOVE && has_table && attr->tai_size > target)
-			toast_tuple_externalize(t->ttc, attno, t->options);
+			move_out(t, attno);
 	}
 }
 
@@ -170,7 +227,7 @@ form_toasted(Toaster *t, HeapTuple original)
  * those of oldtup that it no longer uses.  Neither argument is changed.
  */
 HeapTuple
-ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, int options)
+ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	Datum		values[MaxHeapAttributeNumber];
@@ -179,7 +236,7 @@ ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, int options)
 	bool		old_isnull[MaxHeapAttributeNumber];
 	ToastAttrInfo attrs[MaxHeapAttributeNumber];
 	ToastTupleContext ttc;
-	Toaster		t = {.rel = rel, .desc = desc, .ttc = &ttc, .options = options};
+	Toaster		t = {.rel = rel, .desc = desc, .ttc = &ttc};
 	HeapTuple	result = newtup;
 	Size		hoff = SizeofHeapTupleHeader;
 	Size		target;
@@ -215,6 +272,6 @@ ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, int options)
 
 	if (ttc.ttc_flags & TOAST_NEEDS_CHANGE)
 		result = form_toasted(&t, newtup);
-	toast_tuple_cleanup(&ttc);
+	clean_up(&t);
 	return result;
 }

@@ -315,9 +315,9 @@ try_update(Update *u, bool *again)
 			if (status != LS_OK || *again)
 				return status;
 		}
-		stored = ls_toast_tuple(rel, u->new, have_old ? &u->old : NULL, 0);
+		stored = ls_toast_tuple(rel, u->new, have_old ? &u->old : NULL);
 		if (have_old)
-			ls_toast_delete_wide(rel, &old_row, false);
+			ls_toast_delete_wide(&old_row, false);
 	}
 
 	foreach_ptr(RelationData, index, u->plan.rekeyed)

@@ -8,9 +8,8 @@
  * twice, so the entry of a row that is not there can go at any time, and there is no order to keep
  * between index and table.
  *
- * A leanstore table needs no relfrozenxid, but rewriting commands give it one (the
- * TOAST table gets its own from the same place).  Nothing in our rows depends on it,
- * so VACUUM just moves it on.
+ * A leanstore table needs no relfrozenxid, but one may have been given to it.  Nothing in our rows
+ * depends on it, so VACUUM just moves it on.
  */
 #include "postgres.h"
 
@@ -256,11 +255,18 @@ dead_below(Relation rel)
 	return horizon;
 }
 
+/* The index that the server gives a TOAST table stays empty. */
+static bool
+cleans_indexes(Relation rel, const VacuumParams *params)
+{
+	return params->index_cleanup != VACOPTVALUE_DISABLED && !ls_holds_values(rel);
+}
+
 void
 ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrategy bstrategy)
 {
 	TimestampTz start = GetCurrentTimestamp();
-	bool		clean_indexes = params->index_cleanup != VACOPTVALUE_DISABLED;
+	bool		clean_indexes = cleans_indexes(rel, params);
 	TransactionId frozen_xid = InvalidTransactionId;
 	MultiXactId min_multi = InvalidMultiXactId;
 	Relation   *indexes;

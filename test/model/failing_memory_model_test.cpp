@@ -528,7 +528,7 @@ class FailingMemoryRestModelTest : public FailingMemoryModelTest {
   ls_status read_foreign() {
     ls_foreign *foreign = nullptr;
     const std::string path = HostDirectory::relation_path(kForeign);
-    LS_STEP(ls_foreign_open(worker_, path.c_str(), &foreign, &err_));
+    LS_STEP(ls_foreign_open(worker_, path.c_str(), LS_REL_TABLE, &foreign, &err_));
     ls_status status = LS_OK;
     const ls_row *rows = nullptr;
     u32 count = 0;

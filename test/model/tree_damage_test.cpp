@@ -103,7 +103,7 @@ class TreeDamage : public ::testing::Test {
   void adopt(const std::string &path, size_t pages) {
     EngineFixture::Worker worker(engine_, 0);
     std::unique_ptr<ForeignFile> file;
-    Status status = ForeignFile::open(worker.ctx, path.c_str(), &file);
+    Status status = ForeignFile::open(worker.ctx, path.c_str(), LS_REL_TABLE, &file);
     judge(status);
     std::span<const ls_row> rows;
     size_t leaves = 0;

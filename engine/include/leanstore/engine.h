@@ -369,7 +369,12 @@ typedef struct ls_rel_key {
   int32_t owner; /* temporary: backend number; else -1 */
 } ls_rel_key;
 
-typedef enum ls_rel_kind { LS_REL_TABLE = 1, LS_REL_INDEX = 2, LS_REL_VERSIONS = 3 } ls_rel_kind;
+typedef enum ls_rel_kind {
+  LS_REL_TABLE = 1,
+  LS_REL_INDEX = 2,
+  LS_REL_VERSIONS = 3,
+  LS_REL_VALUES = 4 /* rows that are pieces of values, see there */
+} ls_rel_kind;
 
 /* Find or open the relation file (path: first segment, relative to root_dir).  The handle stays
  * valid until the file is forgotten; a forgotten handle gives LS_NOT_FOUND.  An idle file may be
@@ -391,6 +396,7 @@ LS_NODISCARD ls_status ls_database_close(ls_worker *worker, uint32_t database,
 
 typedef struct ls_rel_info {
   uint64_t next_row_id; /* every row id in use is below */
+  uint64_t next_place;  /* the next to draw: the same, but for values it goes on over all laps */
   uint64_t pages;       /* 4 KiB pages in use, meta page included */
   uint64_t free_pages;
   uint32_t height;      /* levels, 1 = root is a leaf */
@@ -410,6 +416,10 @@ LS_NODISCARD ls_status ls_row_ids(ls_worker *worker, ls_rel *rel, uint32_t count
                                   ls_error *err) LS_NOEXCEPT;
 /* Of those [first, end) were never used: they will be drawn again, if none has been drawn since. */
 void ls_row_ids_return(ls_worker *worker, ls_rel *rel, uint64_t first, uint64_t end) LS_NOEXCEPT;
+
+/* No row id below `to` is drawn from now on; of a file of values, no place (ls_rel_info). */
+LS_NODISCARD ls_status ls_row_ids_skip(ls_worker *worker, ls_rel *rel, uint64_t to,
+                                       ls_error *err) LS_NOEXCEPT;
 
 typedef enum ls_row_flag {
   LS_ROW_GHOST = 1,        /* deleted (by writer_tn) */
@@ -515,6 +525,39 @@ LS_NODISCARD ls_status ls_row_lock(ls_worker *worker, ls_rel *rel, const ls_chan
 LS_NODISCARD ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t *tn,
                                      uint32_t *seq, ls_error *err) LS_NOEXCEPT;
 
+/* ---------------------------------------------------------------- values -- */
+
+/*
+ * Values too large for a row lie in a file of their own (LS_REL_VALUES), in pieces.  A piece is a
+ * row there; value v has the rows from v * LS_ROWS_PER_VALUE on, and where so many do not do, those
+ * of the values behind it.  Pieces are inserted by ls_row_insert_many and deleted by
+ * ls_value_delete_piece,
+ * in the transaction that changes the row with the pointer, and undone with it.
+ *
+ * A pointer is followed without a snapshot, also where the row that had it is deleted: as long as
+ * any snapshot does not see the deletion, the piece is there.
+ */
+#define LS_ROWS_PER_VALUE 256u
+/* Draw `count` consecutive values.  They come round. */
+typedef struct ls_value_range {
+  uint64_t first;
+  bool used; /* drawn before: some may be in use */
+} ls_value_range;
+LS_NODISCARD ls_status ls_value_ids(ls_worker *worker, ls_rel *rel, uint32_t count,
+                                    ls_value_range *values, ls_error *err) LS_NOEXCEPT;
+/* LS_OK, LS_NOT_FOUND. */
+typedef struct ls_piece {
+  uint8_t buffer[LS_ROW_BUFFER_BYTES];
+  ls_bytes data; /* in the buffer */
+} ls_piece;
+LS_NODISCARD ls_status ls_value_fetch_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                            ls_piece *piece, ls_error *err) LS_NOEXCEPT;
+/* The transaction has locked, or changed, the row with the pointer.  LS_OK, LS_NOT_FOUND; any
+ * outcome of ls_row_delete that tells of another transaction, or of a deletion before, means that
+ * two rows have had the same pointer. */
+LS_NODISCARD ls_status ls_value_delete_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                             uint32_t cid, ls_error *err) LS_NOEXCEPT;
+
 /* ----------------------------------------------------------------- scans -- */
 
 /* Rows with lo <= row id < hi in order.  A scan survives splits, merges and changes by any worker;
@@ -549,9 +592,9 @@ void ls_scan_close(ls_scan *scan) LS_NOEXCEPT;
  * no other process may do so meanwhile.  Memory is malloc'ed: close it, before the worker detaches.
  */
 typedef struct ls_foreign ls_foreign;
-/* path: as for ls_rel_open.  LS_NOT_ADOPTABLE. */
-LS_NODISCARD ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_foreign **foreign,
-                                       ls_error *err) LS_NOEXCEPT;
+/* path, kind: as for ls_rel_open, of a file with rows.  LS_NOT_ADOPTABLE. */
+LS_NODISCARD ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_rel_kind kind,
+                                       ls_foreign **foreign, ls_error *err) LS_NOEXCEPT;
 /* The rows of the next leaf, in order of their ids, perhaps none; row_id, data and len are set.
  * Valid until the next call.  LS_END; LS_CORRUPT names the page, again if called again. */
 LS_NODISCARD ls_status ls_foreign_next(ls_foreign *foreign, const ls_row **rows,

@@ -66,7 +66,7 @@ class ForeignFileTest : public StoreLives {
   ls_status read(Session &s, u32 relation, Rows *found) {
     const std::string path = HostDirectory::relation_path(relation);
     ls_foreign *foreign = nullptr;
-    ls_status status = ls_foreign_open(s.worker(), path.c_str(), &foreign, &err);
+    ls_status status = ls_foreign_open(s.worker(), path.c_str(), LS_REL_TABLE, &foreign, &err);
     if (status != LS_OK) return status;
     const ls_row *rows = nullptr;
     u32 count = 0;
