@@ -26,6 +26,7 @@ my $rounds = $ENV{VALUES_ROUNDS} // ($seconds ? 1 : 3);
 my $largest = $ENV{VALUES_LARGEST} // ($seconds ? 64 * 1024 * 1024 : 2_000_000);
 my $clients = $ENV{VALUES_CLIENTS} // 3;
 my $seed = $ENV{VALUES_SEED} // int(rand 2**31);
+my $TRANSACTIONS = 50;    # of a client in a round
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
 # How a round ends.  A clean restart keeps unlogged tables, all others empty them.
@@ -142,15 +143,16 @@ sub reshaped
 
 # --- Clients and a crash ----------------------------------------------------
 
+# Client 0 only looks.
 sub start_client
 {
 	my ($client, $round) = @_;
-	my $transactions = 40;
-	my $script = keep("client_$client", $operations->client_script(client => $client,
-		round => $round, transactions => $transactions));
+	my $script = keep("client_$client", $client == 0 ? ValueOperations::reader_script(40)
+		: $operations->client_script(client => $client, round => $round,
+			transactions => $TRANSACTIONS));
 	local %ENV = $node->_get_env();
 	local $ENV{PGAPPNAME} = "client $client";
-	my $self = { client => $client, script => $script, transactions => $transactions };
+	my $self = { client => $client };
 
 	($self->{out}, $self->{errors}) = map { "$directory/client_$client.$_" } qw(out err);
 	$self->{run} = IPC::Run::start([ $node->installed_command('psql'), '-X', '-A', '-t',
@@ -235,8 +237,8 @@ sub end_prepared
 sub crashed
 {
 	my ($round, $kind) = @_;
-	my @clients = map { start_client($_, $round) } 1 .. $clients;
-	my $wanted = rand(0.6) * $clients * 40;
+	my @clients = map { start_client($_, $round) } 0 .. $clients;
+	my $wanted = rand(0.6) * $clients * $TRANSACTIONS;
 	my $pause = rand 50_000;
 	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
 	my $ended = 0;

@@ -557,7 +557,7 @@ sub script
 		$self->{number}++;
 		$text .= "\\echo transaction $self->{number}\n" . $self->_transaction($options{reshape});
 	}
-	return $text . ValueTwins::comparison('temp');
+	return $text . ValueTwins::comparison('temp') . "SELECT leanstore_check('temp_l');\n";
 }
 
 # Both twins in one statement.
@@ -605,6 +605,16 @@ sub client_script
 		  : _pick("COMMIT;\n", "COMMIT;\n", "COMMIT;\n", "ROLLBACK;\n"));
 	}
 	return $text;
+}
+
+# A client that only looks: every snapshot has the same rows in both twins, once and again.
+sub reader_script
+{
+	my ($times) = @_;
+	my $look = ValueTwins::comparisons_of_values();
+
+	return "SET deadlock_timeout = '50ms';\nSET statement_timeout = '180s';\n"
+	  . "BEGIN ISOLATION LEVEL REPEATABLE READ;\n$look${look}COMMIT;\n$look" x $times;
 }
 
 1;

@@ -121,28 +121,30 @@ my $DIGESTS = q{
 				left(leanstore, 1000);
 		END IF;
 	END $$;
-	-- An expression for all that is compared of a row.
-	CREATE FUNCTION digest_expression(rel regclass, sizes bool) RETURNS text
+	-- An expression for what is compared of a row; detail 0: its values, 1: and how each is
+	-- compressed, 2: and what each takes.
+	CREATE FUNCTION digest_expression(rel regclass, detail int) RETURNS text
 		LANGUAGE sql STABLE AS $$
 		SELECT 'concat_ws(''|'', coalesce(n::text, ''null'')' || string_agg(format(', %1$L, '
 			|| CASE WHEN atttypid IN ('bytea'::regtype, 'text'::regtype)
 				THEN 'coalesce(md5(%1$I), ''null''), octet_length(%1$I)'
 				ELSE 'coalesce(md5(%1$I::text), ''null'')' END
-			|| ', coalesce(pg_column_compression(%1$I), ''none'')'
-			|| CASE WHEN sizes THEN ', pg_column_size(%1$I)' ELSE '' END, attname), ''
+			|| CASE WHEN detail >= 1 THEN ', coalesce(pg_column_compression(%1$I), ''none'')'
+				ELSE '' END
+			|| CASE WHEN detail >= 2 THEN ', pg_column_size(%1$I)' ELSE '' END, attname), ''
 			ORDER BY attname) || ')'
 		FROM pg_attribute WHERE attrelid = rel AND attnum > 0 AND NOT attisdropped
 			AND attlen = -1 $$;
-	-- All rows of a table, in one line.
+	-- All rows of a table, in one line.  Not how they are compressed: VACUUM FULL may change that.
 	CREATE FUNCTION table_digest(rel regclass) RETURNS text LANGUAGE plpgsql STABLE AS $$
 	DECLARE
 		result text;
 	BEGIN
 		EXECUTE format('SELECT count(*) || md5(coalesce(string_agg(id || %s, E''\n'' ORDER BY id),
-			'''')) FROM %s', digest_expression(rel, false), rel) INTO result;
+			'''')) FROM %s', digest_expression(rel, 0), rel) INTO result;
 		RETURN result;
 	END $$;
-	CREATE FUNCTION compare_twins(name text, sizes bool) RETURNS bigint LANGUAGE plpgsql AS $$
+	CREATE FUNCTION compare_twins(name text, detail int) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE
 		differs record;
 		result bigint;
@@ -151,8 +153,8 @@ my $DIGESTS = q{
 			SELECT id, h.d AS h, l.d AS l FROM (SELECT id, %s AS d FROM %I) h
 			FULL JOIN (SELECT id, %s AS d FROM %I) l USING (id)
 			WHERE h.d IS DISTINCT FROM l.d ORDER BY id LIMIT 1) bad',
-			digest_expression((name || '_h')::regclass, sizes), name || '_h',
-			digest_expression((name || '_l')::regclass, sizes), name || '_l') INTO differs;
+			digest_expression((name || '_h')::regclass, detail), name || '_h',
+			digest_expression((name || '_l')::regclass, detail), name || '_l') INTO differs;
 		IF differs.count > 0 THEN
 			RAISE 'twins differ, table %, first at key %: heap %, leanstore %', name, differs.id,
 				differs.h, differs.l;
@@ -254,10 +256,16 @@ sub _with_methods
 # SQL that fails where the twins differ.
 sub comparison
 {
-	my (@names) = @_;
+	my ($name) = @_;
 
-	return join '', map { "SELECT compare_twins('$_', "
-		. ($TABLES{$_}{sizes} ? 'true' : 'false') . ");\n" } @names;
+	return "SELECT compare_twins('$name', " . ($TABLES{$name}{sizes} ? 2 : 1) . ");\n";
+}
+
+# The same for all tables and in any snapshot: only their values, for the twins change shape one
+# after the other.
+sub comparisons_of_values
+{
+	return join '', map { "SELECT compare_twins('$_', 0);\n" } @PERMANENT;
 }
 
 # Compares all twins but the temporary ones, read by scans and by keys; returns complaints.
