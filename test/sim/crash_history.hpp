@@ -17,8 +17,11 @@
 namespace ls::test {
 
 inline constexpr u32 kRows = 16600, kWide = 16601, kDropped = 16602, kRowIndex = 16603,
-                     kBuiltIndex = 16604;
-inline constexpr u32 kTables[] = {kRows, kWide, kDropped};
+                     kBuiltIndex = 16604, kValues = 16605;
+inline constexpr u32 kTables[] = {kRows, kWide, kDropped, kValues};
+inline ls_rel *open_table(Session &s, u32 table) {
+  return s.open(table, true, table == kValues ? LS_REL_VALUES : LS_REL_TABLE);
+}
 
 inline ls_config history_config(const std::string &root) {
   ls_config c = small_config(root);
@@ -132,6 +135,15 @@ class CrashHistory {
   void rekey(Client &c, u64 row, const std::string &data);
   void remove_stale(Client &c, u64 row, const std::string &key);
   void remove(Client &c, u32 table, u64 row);
+  // A value in so many pieces, and its end.
+  u64 insert_value(Client &c, u32 number, u32 pieces);
+  void remove_value(Client &c, u64 value);
+  // The new value first, as an update of the row does it.
+  void replace_value(Client &c, size_t which, u32 number, u32 pieces) {
+    const u64 fresh = insert_value(c, number, pieces);
+    remove_value(c, values_[which]);
+    values_[which] = fresh;
+  }
   void begin(Client &c) {
     const size_t position = disk_.position();
     ASSERT_EQ(c.session.begin(), LS_OK);
@@ -183,14 +195,14 @@ class CrashHistory {
   u64 position_ = 0;
   size_t noted_state_ = 0;
   size_t dropped_ = ~size_t{0}, built_ = ~size_t{0}, built_state_ = 0;
-  std::vector<u64> rows_, wide_;
+  std::vector<u64> rows_, wide_, values_;
 };
 
 // ---- operations
 
 inline u64 CrashHistory::insert(Client &c, u32 table, const std::string &data) {
   u64 row = 0;
-  EXPECT_EQ(c.session.insert(c.session.open(table), data, &row), LS_OK) << c.session.err.message;
+  EXPECT_EQ(c.session.insert(open_table(c.session, table), data, &row), LS_OK) << c.session.err.message;
   c.changes[{table, row}] = data;
   if (table == kRows) add_entry(c, row, data);
   return row;
@@ -243,6 +255,26 @@ inline void CrashHistory::update(Client &c, u32 table, u64 row, const std::strin
 inline void CrashHistory::remove(Client &c, u32 table, u64 row) {
   EXPECT_EQ(c.session.remove(c.session.open(table), row), LS_OK) << c.session.err.message;
   c.changes[{table, row}].reset();
+}
+
+inline u64 CrashHistory::insert_value(Client &c, u32 number, u32 pieces) {
+  std::vector<std::string> data;
+  for (u32 i = 0; i < pieces; i++) data.push_back(text(number + i, 1264));
+  u64 first = 0;
+  EXPECT_EQ(c.session.insert_value(open_table(c.session, kValues), data, &first), LS_OK)
+      << c.session.err.message;
+  for (u32 i = 0; i < pieces; i++) c.changes[{kValues, first + i}] = data[i];
+  return first / LS_ROWS_PER_VALUE;
+}
+
+inline void CrashHistory::remove_value(Client &c, u64 value) {
+  ls_rel *rel = open_table(c.session, kValues);
+  for (u64 row = value * LS_ROWS_PER_VALUE;; row++) {
+    const ls_status status = c.session.remove_piece(rel, row);
+    if (status == LS_NOT_FOUND) return;
+    EXPECT_EQ(status, LS_OK) << c.session.err.message;
+    c.changes[{kValues, row}].reset();
+  }
 }
 
 inline size_t CrashHistory::add_state(Client &c) {
@@ -313,6 +345,7 @@ inline void CrashHistory::fill(Client &c) {
     for (u32 i = 0; i < 9; i++)
       rows_.push_back(insert(c, kRows, text(t * 9 + i, 80 + (t * i * 37) % 500)));
     if (t % 3 == 0) insert(c, kDropped, text(t, 200));
+    values_.push_back(insert_value(c, 100 * t, 1 + 3 * t));
     commit(c, t % 3 != 1);
   }
 }
@@ -327,22 +360,30 @@ inline void CrashHistory::change(Client &c, Client &other) {
   remove(c, kRows, rows_[2]);
   commit(other);
   update(c, kRows, rows_[3], text(3, 10));
+  replace_value(c, 0, 1100, 5);
   auto before = c.changes;
+  auto values = values_;
   u32 savepoint = ls_txn_savepoint(c.session.worker());
   for (u32 i = 4; i < 12; i++) update(c, kRows, rows_[i], text(i, 700));
   insert(c, kRows, text(900, 300));
   remove(c, kRows, rows_[0]);
+  replace_value(c, 0, 1200, 2);
+  replace_value(c, 1, 1300, 4);
   ls_txn_rollback_to(c.session.worker(), savepoint);
   c.changes = before;
+  values_ = values;
   insert(c, kRows, text(901, 50));
   commit(c);
   begin(other);
   for (u32 i = 12; i < 20; i++) update(other, kRows, rows_[i], text(i, 20 + 90 * (i - 12)));
   remove(other, kRows, rows_[21]);
+  replace_value(other, 2, 1400, 9);
   abort(other);
+  values_ = values;
   begin(c);
   update(c, kRows, rows_[22], text(22, 333));
   insert(c, kWide, text(22, 100));
+  replace_value(c, 2, 1500, 3);
   commit_two_phase(c, [&] {
     begin(other);
     update(other, kRows, rows_[23], text(23, 444));
@@ -387,8 +428,11 @@ inline void CrashHistory::wide_rows(Client &c, StoreLife &store) {
     begin(c);
     for (u32 i = 0; i < 30; i++)
       update(c, kWide, wide_[i], text(3000 + 100 * round + i, 3000 - round));
+    const auto values = values_;
+    replace_value(c, 3, 1600 + 100 * round, 12);
     if (round == 3) {
       abort(c);
+      values_ = values;
     } else {
       commit(c, round != 1);
     }
@@ -478,10 +522,12 @@ inline void CrashHistory::prepare_two(Client &c) {
   remove(c, kRows, rows_[51]);
   insert(c, kRows, text(902, 120));
   update(c, kRows, rows_[50], text(50, 30));
+  replace_value(c, 4, 2200, 7);
   prepare(c);
   begin(c);
   update(c, kRows, rows_[20], text(20, 250));
   insert(c, kWide, text(7000, 2000));
+  remove_value(c, values_[5]);
   prepare(c);
 }
 
@@ -497,10 +543,12 @@ inline void CrashHistory::leave_unfinished(Client &loser, Client &other, StoreLi
   update(loser, kRows, rows_[1], text(1, 77));
   insert(loser, kWide, text(6000, 1000));
   load(loser, 7300, 40);
+  replace_value(loser, 0, 2300, 20);
   checkpoint(store);
   update(loser, kRows, rows_[1], text(1, 99));
   rekey(loser, rows_[9], text(809, 60));
   insert(other, kRows, text(950, 70));
+  replace_value(other, 1, 2400, 2);
   rekey(other, rows_[10], text(810, 60));
   commit(other, false);
   insert(loser, kRows, text(951, 70));

@@ -305,12 +305,17 @@ class Session {
   // One behind the other, as COPY has them.
   ls_status insert_many(ls_rel *rel, const std::vector<std::string> &data, u64 *first) {
     ls_status status = ls_row_ids(worker_, rel, static_cast<u32>(data.size()), first, &err);
-    if (status != LS_OK) return status;
-    std::vector<ls_bytes> rows;
-    for (const std::string &row : data) rows.push_back({bytes(row), static_cast<u32>(row.size())});
-    u32 inserted = 0;
-    return ls_row_insert_many(worker_, rel, *first, static_cast<u32>(rows.size()), cid_++,
-                              rows.data(), &inserted, &err);
+    return status == LS_OK ? insert_at(rel, *first, data) : status;
+  }
+  // Pieces of a value, in a file of them.
+  ls_status insert_value(ls_rel *rel, const std::vector<std::string> &pieces, u64 *first_row) {
+    ls_value_range values{};
+    ls_status status = ls_value_ids(worker_, rel, 1, &values, &err);
+    *first_row = values.first * LS_ROWS_PER_VALUE;
+    return status == LS_OK ? insert_at(rel, *first_row, pieces) : status;
+  }
+  ls_status remove_piece(ls_rel *rel, u64 row_id) {
+    return ls_value_delete_piece(worker_, rel, row_id, cid_++, &err);
   }
   ls_status fetch(ls_rel *rel, u64 row_id, std::string *data) {
     HostSnapshot snapshot;
@@ -375,6 +380,13 @@ class Session {
  private:
   static const u8 *bytes(const std::string &s) { return reinterpret_cast<const u8 *>(s.data()); }
 
+  ls_status insert_at(ls_rel *rel, u64 first, const std::vector<std::string> &data) {
+    std::vector<ls_bytes> rows;
+    for (const std::string &row : data) rows.push_back({bytes(row), static_cast<u32>(row.size())});
+    u32 inserted = 0;
+    return ls_row_insert_many(worker_, rel, first, static_cast<u32>(rows.size()), cid_++,
+                              rows.data(), &inserted, &err);
+  }
   ls_status fetch_with(ls_rel *rel, u64 row_id, const ls_snapshot &snapshot, std::string *data) {
     alignas(8) u8 buffer[LS_ROW_BUFFER_BYTES];
     ls_row row{};
