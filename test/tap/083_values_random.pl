@@ -8,7 +8,8 @@
 #
 # Environment: VALUES_SEED (random; the one to repeat is printed), VALUES_ROUNDS (3), VALUES_SECONDS
 # (0; for a longer run: rounds until then, with values of up to 64 MB), VALUES_LARGEST (bytes),
-# VALUES_CLIENTS (3).  The scripts of the last round are kept beside the log of the test.
+# VALUES_CLIENTS (3), VALUES_PLAIN (0; 1: clients change rows of PLAIN columns).  The scripts of the
+# last round are kept beside the log of the test.
 use strict;
 use warnings FATAL => 'all';
 
@@ -259,6 +260,15 @@ sub crashed
 	return compared_ok("round $round: $ended transactions of clients, then $kind", @complaints);
 }
 
+# The largest value that is there.
+sub largest_value
+{
+	return $node->safe_psql('postgres', q{SELECT greatest(
+		(SELECT max(greatest(octet_length(b), octet_length(e), octet_length(t))) FROM many_l),
+		(SELECT max(octet_length(m)) FROM main_l),
+		(SELECT max(greatest(octet_length(b), octet_length(t))) FROM parted_l), 0)});
+}
+
 # --- Rounds -----------------------------------------------------------------
 
 # The comparison finds a byte that differs, and a row.
@@ -280,6 +290,7 @@ sub canary_ok
 my $end = time + $seconds;
 my $good = 1;
 my $round = 0;
+my $largest_seen = 0;
 while ($good && (++$round <= $rounds || time < $end))
 {
 	# Each round repeats from its own number: how long another one took does not matter.
@@ -287,8 +298,11 @@ while ($good && (++$round <= $rounds || time < $end))
 	my $kind = $KINDS[ $round <= @KINDS ? ($round - 1 + $seed) % @KINDS : rand @KINDS ];
 	$twins->create_tables if $round % 6 == 1;
 	$good = under_reader($round) && reshaped($round) && crashed($round, $kind);
+	my $size = largest_value();
+	$largest_seen = $size if $size > $largest_seen;
 }
 note($operations->done);
+cmp_ok($largest_seen, '>', 20_000, 'values were large') if $good;
 canary_ok() if $good;
 $node->stop('fast');
 done_testing();
