@@ -64,6 +64,11 @@ def disk_bytes(path):
     return sectors and tuple(SECTOR * n for n in sectors)
 
 
+def sync(path):
+    """Everything of the file system below a path is on the device."""
+    subprocess.run(['sync', '-f', str(path)], check=True)
+
+
 class Gauge:
     """Counters of a server and of the machine, read at both ends of a measurement."""
 

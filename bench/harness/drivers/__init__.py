@@ -11,6 +11,7 @@ from .session_memory import SessionMemory
 from .statements import Statements
 from .sysbench import Sysbench
 from .tpcc import Tpcc
+from .values import Values
 
 DRIVERS = {
     'engine': Engine,
@@ -24,5 +25,6 @@ DRIVERS = {
     'session_memory': SessionMemory,
     'statements': Statements,
     'sysbench': Sysbench,
-    'tpcc': Tpcc
+    'tpcc': Tpcc,
+    'values': Values
 }
