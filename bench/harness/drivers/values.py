@@ -47,7 +47,7 @@ class Values(Driver):
     MEASURE = {'figure': 'written', 'unit': 'bytes for each byte put', 'better': 'lower'}
 
     def run(self, record):
-        sides = self.options.sides_of(self.workload)
+        sides = self.options.sides_of(self.workload) if self.parameters['servers'] else []
         settings = {**self.workload.settings, **self.options.settings}
         install = self.options.install
         call(['make', '-s', '-C', 'bench/blobdb', f'PG_CONFIG={install.bindir}/pg_config'])
@@ -55,7 +55,8 @@ class Values(Driver):
             with Field(install, sides, settings, place.path) as field:
                 players = [Server(field, cluster, self.workload) for cluster in field.clusters]
                 if self.has_blobdb():
-                    players.append(BlobDb(field, self.parameters))
+                    cutoffs = str(self.parameters['blob_cutoff']).split(',')
+                    players += [BlobDb(field, self.parameters, cutoff) for cutoff in cutoffs]
                 for player in players:
                     player.setup()
                 for round_number in range(1, self.workload.rounds + 1):
@@ -98,7 +99,7 @@ class Values(Driver):
         if reader:
             client.do('snapshot')
         done = client.do('run')
-        figures = {}
+        figures = {'mean_bytes': meter.mean()}
         if reader:
             figures['open_bytes'] = player.space()
             client.do('release')
@@ -144,13 +145,15 @@ def written(figures):
         'wal': figures['wal'] / put,
         'log': figures['log'] / put
     }
-    return {**result, 'space': space(figures)['space'], 'put_mib': put / MIB}
+    beside = {name: space(figures)[name] for name in ('space', 'space_mean')}
+    return {**result, **beside, 'put_mib': put / MIB}
 
 
 def space(figures):
     live = figures['live_bytes']
     result = {
         'space': figures['end_bytes'] / live,
+        'space_mean': figures['mean_bytes'] / live,
         'space_peak': figures['peak_bytes'] / live,
         'live_mib': live / MIB
     }
@@ -213,7 +216,11 @@ class Server:
 
     def begin(self):
         self.field.turn(self.cluster)
-        self.cluster.sql('DROP TABLE IF EXISTS v;\n' + self.workload.content['table'])
+        self.cluster.sql('DROP TABLE IF EXISTS v')
+        # Files that outlive a table, as those of old versions, are not the next case's.
+        self.cluster.stop()
+        self.cluster.start()
+        self.cluster.sql(self.workload.content['table'])
         self.cluster.checkpoint()
 
     def end(self):
@@ -240,22 +247,22 @@ class Server:
 
 class BlobDb:
     """RocksDB in the client's process; its space is without the log, as a server's is."""
-    name = BLOBDB
 
-    def __init__(self, field, parameters):
+    def __init__(self, field, parameters, cutoff):
+        self.name = f'{BLOBDB} {cutoff}'
         self.field = field
         self.data = field.work / BLOBDB
         memory = parameters['memory']
         self.settings = {
             'memory': f'{memory}MiB',
-            'cutoff': parameters['blob_cutoff'],
+            'cutoff': cutoff,
             'force': parameters['blob_force']
         }
         self.store = {
             'store': 'rocksdb',
             'place': self.data,
             'memory_mib': memory,
-            'cutoff': parameters['blob_cutoff'],
+            'cutoff': cutoff,
             'force': parameters['blob_force']
         }
 
@@ -333,7 +340,7 @@ class Meter:
 
     def __init__(self, player, client):
         self.player, self.client = player, client
-        self.peak = 0
+        self.samples = []
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.sample)
         self.start = self.read()
@@ -348,7 +355,11 @@ class Meter:
 
     def sample(self):
         while not self.ended.wait(SAMPLE_SECONDS):
-            self.peak = max(self.peak, self.player.space())
+            self.samples.append(self.player.space())
+
+    def mean(self):
+        """Of the space up to now."""
+        return summary.mean(self.samples or [self.player.space()])
 
     def read(self):
         disk = machine.disk_bytes(self.player.data)
@@ -376,7 +387,7 @@ class Meter:
             'wal': used['wal'],
             'log': used['log'],
             'end_bytes': size,
-            'peak_bytes': max(self.peak, size),
+            'peak_bytes': max([*self.samples, size]),
             'ops': operations / done['seconds'],
             'cpu_us': server * 1e6 / operations,
             'client_us': used['client'] * 1e6 / operations,
