@@ -202,7 +202,8 @@ class CrashHistory {
 
 inline u64 CrashHistory::insert(Client &c, u32 table, const std::string &data) {
   u64 row = 0;
-  EXPECT_EQ(c.session.insert(open_table(c.session, table), data, &row), LS_OK) << c.session.err.message;
+  EXPECT_EQ(c.session.insert(open_table(c.session, table), data, &row), LS_OK)
+      << c.session.err.message;
   c.changes[{table, row}] = data;
   if (table == kRows) add_entry(c, row, data);
   return row;

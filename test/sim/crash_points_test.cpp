@@ -93,7 +93,8 @@ class CrashPointsTest : public ::testing::Test {
   void follow_pointers(Session &s, const std::map<u64, std::string> &pieces) {
     for (auto &[row, data] : pieces) {
       ls_piece piece;
-      ASSERT_EQ(ls_value_fetch_piece(s.worker(), open_table(s, kValues), row, &piece, &s.err), LS_OK)
+      ASSERT_EQ(ls_value_fetch_piece(s.worker(), open_table(s, kValues), row, &piece, &s.err),
+                LS_OK)
           << "piece " << row << ": " << s.err.message;
       ASSERT_EQ(std::string(reinterpret_cast<const char *>(piece.data.data), piece.data.len), data);
     }
