@@ -73,6 +73,59 @@ Status undo_entry(Worker &w, EntryFile &at, u32 seq, const VersionEntry &entry, 
   return undo_change(w, UndoTarget{*file, entry.row_id, w.tn, seq}, entry, payload);
 }
 
+// For the cleaner: a ghost lies there that no snapshot needs once the horizon has passed the
+// transaction.  It stands behind what is walked back; if that is rolled back, too, it is made anew.
+Status note_ghost(Worker &w, const UndoTarget &target, u64 row_id) {
+  u32 seq;
+  LS_TRY(draw_seq(w, &seq));
+  VersionEntry entry{};
+  entry.op = VersionOp::kDelete;
+  entry.file_slot = target.file.index;
+  entry.file_no = target.file.file_no.load(std::memory_order_relaxed);
+  entry.row_id = row_id;
+  entry.previous = RowHeader::make(w.tn, 0, 0, 0, target.seq);
+  LS_TRY(version_store(w, w.tn).put({w.tn, seq}, entry, {}));
+  w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
+  return kOk;
+}
+
+// Pieces of values stay as ghosts: a reader may have met the pointer, in a version that it took for
+// what it was, one not committed.
+Status ghost_inserted(Worker &w, const UndoTarget &target, u64 count) {
+  PageNo noted = kInvalidPageNo;
+  for (u64 row_id = target.row_id; row_id < target.row_id + count; row_id++) {
+    PageNo page_no;
+    LS_TRY(ghost_one(w, target, row_id, &page_no));
+    if (page_no == kInvalidPageNo || page_no == noted) continue;
+    LS_TRY(note_ghost(w, target, row_id));
+    noted = page_no;
+  }
+  return kOk;
+}
+
+// Such a note: the ghost carries the number of its insertion, not the note's.
+Status is_note(Worker &w, const UndoTarget &target, const VersionEntry &entry, bool *note) {
+  *note = false;
+  if (target.file.kind != LS_REL_VALUES || w.tn != target.tn || entry.previous.tn() != w.tn)
+    return kOk;
+  alignas(8) u8 copy[kPageSize];
+  RowParts row;
+  u32 bytes;
+  const Status s = copy_row(w, target.file, target.row_id, copy, &row, &bytes);
+  if (code(s) == LS_NOT_FOUND) return kOk;
+  LS_TRY(s);
+  *note = row.header.has(LS_ROW_GHOST) && row.header.tn() == w.tn &&
+          row.header.seq == entry.previous.seq;
+  return kOk;
+}
+
+Status undo_delete(Worker &w, const UndoTarget &target, const VersionEntry &entry) {
+  bool note;
+  LS_TRY(is_note(w, target, entry, &note));
+  if (!note) return put_back(w, target, entry.previous, PayloadBefore{});
+  return note_ghost(w, {target.file, target.row_id, target.tn, entry.previous.seq}, target.row_id);
+}
+
 struct Walk {
   Worker &w;
   u32 savepoint;
@@ -153,6 +206,9 @@ Status successor_of(Worker &w, FileSlot &file, u64 row_id, u64 *successor) {
 Status undo_change(Worker &w, const UndoTarget &target, const VersionEntry &entry, Bytes payload) {
   switch (entry.op) {
     case VersionOp::kInsert:
+      // After a start there is no reader.
+      if (target.file.kind == LS_REL_VALUES && w.tn == target.tn)
+        return ghost_inserted(w, target, entry.count);
       // Cannot be refused: it does without the memory.
       return remove_inserted(w, target, entry.count, nullptr);
     case VersionOp::kUpdate: {
@@ -162,7 +218,7 @@ Status undo_change(Worker &w, const UndoTarget &target, const VersionEntry &entr
       return put_back(w, target, entry.previous, before);
     }
     case VersionOp::kDelete:
-      return put_back(w, target, entry.previous, PayloadBefore{});
+      return undo_delete(w, target, entry);
     case VersionOp::kLock:
       break;
   }

@@ -144,6 +144,22 @@ Status remove_inserted(Worker &w, const UndoTarget &target, u64 count, LeafReads
   return kOk;
 }
 
+Status ghost_one(Worker &w, const UndoTarget &target, u64 row_id, PageNo *page_no) {
+  *page_no = kInvalidPageNo;
+  LS_TRY(w.log.reserve(row_record_room(0), w.ctx.interrupt));
+  RowLeaf leaf;
+  LS_TRY(leaf.open(w, target.file, row_id, 0));
+  if (!leaf.found() || !carries(leaf.header(), target)) return kOk;
+  *page_no = leaf.page_no();
+  const RowHeader now = leaf.header();
+  if (now.has(LS_ROW_GHOST)) return kOk;
+  const u8 flags = static_cast<u8>(now.flags() | LS_ROW_GHOST);
+  const RowHeader ghost = RowHeader::make(now.tn(), flags, now.generation(), now.cid, now.seq);
+  leaf.set_header(ghost);
+  leaf.changed(log_restore({w, target.file, leaf.page_no(), row_id}, ghost, Patch{}));
+  return kOk;
+}
+
 bool RowUndo::extend(const RowUndo &later) {
   if (code != kRowInsert || later.code != kRowInsert || file != later.file || seq != later.seq ||
       row_id + count != later.row_id)

@@ -30,6 +30,10 @@ Status put_back(Worker &w, const UndoTarget &target, const RowHeader &previous,
 // reads: with these, leaves that are not in memory are read many together; null: one by one.
 Status remove_inserted(Worker &w, const UndoTarget &target, u64 count, LeafReads *reads);
 
+// The same of a row that a reader may come to by a pointer: it becomes a ghost.  *page_no: where,
+// also if it was one already; kInvalidPageNo: the row does not carry (tn, seq).
+Status ghost_one(Worker &w, const UndoTarget &target, u64 row_id, PageNo *page_no);
+
 // What undoes a change, taken from its log record: of an insertion the range of row ids, of an
 // update what the new bytes have replaced.
 struct RowUndo {

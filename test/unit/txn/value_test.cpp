@@ -1,6 +1,7 @@
 // Values: ids that come round, pieces read whatever a snapshot sees, ghosts that stay for pointers.
 #include "txn/row_ids.hpp"
 #include "txn/row_read.hpp"
+#include "txn/row_undo.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -27,6 +28,13 @@ class Values : public TxnTest {
   }
   Status remove(Session &s, u64 value) {
     return value_delete(s.worker(), values, row_of(value), s.cid++);
+  }
+  u32 values_seq(u64 row_id) {
+    alignas(8) u8 copy[kPageSize];
+    RowParts parts;
+    u32 bytes;
+    TXN_EXPECT_OK(copy_row(a.worker(), values, row_id, copy, &parts, &bytes));
+    return parts.header.seq;
   }
   // The horizon passes all that has ended, and the cleaner comes.
   void clean() {
@@ -110,11 +118,40 @@ TEST_F(Values, a_piece_is_read_whatever_a_snapshot_sees) {
   EXPECT_EQ(read(a, 1), "-");
 }
 
-TEST_F(Values, one_that_was_inserted_and_is_rolled_back_goes) {
+// By a transaction that has met the pointer in a version that was not committed.
+TEST_F(Values, one_that_was_inserted_and_is_rolled_back_is_read_by_those_before) {
+  auto old = b.snapshot();
   a.begin();
   TXN_ASSERT_OK(a.insert(values, row_of(1), "bytes"));
+  const u32 savepoint = txn_savepoint(a.worker());
+  for (u64 piece = 0; piece < 200; piece++)
+    TXN_ASSERT_OK(a.insert(values, row_of(2, piece), std::string(1264, 'x')));
+  txn_rollback_to(a.worker(), savepoint);
+  EXPECT_EQ(a.contents(values).size(), 1u) << "a query sees what is left";
+  EXPECT_EQ(read(b, 2), std::string(1264, 'x'));
+  TXN_ASSERT_OK(a.insert(values, row_of(3), "more"));
   a.abort();
-  EXPECT_EQ(read(a, 1), "-");
+  EXPECT_EQ(read(b, 1), "bytes");
+  EXPECT_TRUE(a.contents(values).empty());
+  clean();
+  EXPECT_EQ(read(b, 2), std::string(1264, 'x'));
+  b.release(old);
+  clean();
+  EXPECT_EQ(engine.verify(values), 0u) << "all of them have gone";
+}
+
+TEST_F(Values, a_rollback_that_is_made_again_changes_nothing) {
+  a.begin();
+  TXN_ASSERT_OK(a.insert(values, row_of(1), "bytes"));
+  const UndoTarget target{values, row_of(1), a.tn(), values_seq(row_of(1))};
+  PageNo first, again;
+  TXN_ASSERT_OK(ghost_one(a.worker(), target, row_of(1), &first));
+  TXN_ASSERT_OK(ghost_one(a.worker(), target, row_of(1), &again));
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first, kInvalidPageNo);
+  TXN_ASSERT_OK(ghost_one(a.worker(), target, row_of(2), &again));
+  EXPECT_EQ(again, kInvalidPageNo);
+  a.abort();
 }
 
 // GONE-4: a snapshot that sees neither the insertion nor the deletion keeps the piece.
