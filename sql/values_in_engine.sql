@@ -138,6 +138,40 @@ SELECT follow('TRUNCATE emptied');
 COMMIT;
 SELECT leanstore_check('emptied');
 
+-- ... and to one whose insertion is rolled back.
+CREATE FUNCTION follow_back() RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+	BEGIN
+		INSERT INTO emptied VALUES (noise(3, 9000)) RETURNING t INTO r;
+		RAISE EXCEPTION 'back';
+	EXCEPTION WHEN raise_exception THEN
+		RETURN r.t = noise(3, 9000);
+	END;
+END $$;
+SELECT follow_back(), follow_back();
+SELECT count(*) FROM emptied WHERE t = noise(3, 9000);
+SELECT leanstore_check('emptied');
+
+-- Rows that heap keeps on a page need a TOAST table here.
+CREATE TABLE wide (id int PRIMARY KEY, a varchar(1500) STORAGE PLAIN, b varchar(1500) STORAGE PLAIN,
+	c varchar(1500) STORAGE PLAIN) USING heap;
+INSERT INTO wide VALUES (1, noise(1, 1500), noise(2, 1500), noise(3, 1500));
+SELECT reltoastrelid = 0 AS none FROM pg_class WHERE oid = 'wide'::regclass;
+ALTER TABLE wide SET ACCESS METHOD leanstore;
+SELECT id, a = noise(1, 1500) AND b = noise(2, 1500) AND c = noise(3, 1500) AS same FROM wide;
+SELECT leanstore_check('wide');
+DELETE FROM wide;
+ALTER TABLE wide SET ACCESS METHOD heap;
+SELECT reltoastrelid = 0 AS none FROM pg_class WHERE oid = 'wide'::regclass;
+ALTER TABLE wide SET ACCESS METHOD leanstore;
+INSERT INTO wide VALUES (1, noise(1, 1500), noise(2, 1500), noise(3, 1500));
+SELECT id, a = noise(1, 1500) AND b = noise(2, 1500) AND c = noise(3, 1500) AS same FROM wide;
+SELECT leanstore_check('wide');
+CREATE TABLE narrow (id int) USING heap;
+ALTER TABLE narrow SET ACCESS METHOD leanstore;
+SELECT reltoastrelid = 0 AS none FROM pg_class WHERE oid = 'narrow'::regclass;
+
 -- Temporary tables, and those that are emptied at commit.
 CREATE TEMP TABLE temporary (t text STORAGE external) ON COMMIT DELETE ROWS;
 BEGIN;

@@ -15,14 +15,17 @@
 
 #include "ls_ddl_internal.h"
 #include "session/ls_session.h"
+#include "relation/ls_relation.h"
 #include "txn/ls_txn.h"
 #include "index/ls_index.h"
 #include "table/ls_table.h"
 
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_subscription.h"
+#include "catalog/toasting.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
@@ -34,6 +37,7 @@
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/injection_point.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 ProcessUtility_hook_type ls_utility_below_process = NULL;
@@ -157,6 +161,30 @@ ends_prepared(const TransactionStmt *statement)
 		   statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
 }
 
+/*
+ * A table that has become one of ours may need a TOAST table that it did not need before.  The
+ * server asks before it changes the access method.
+ */
+static void
+finish_alter_table(AlterTableStmt *statement)
+{
+	bool		changes_am = false;
+	Oid			relid;
+	char		relkind;
+
+	foreach_node(AlterTableCmd, command, statement->cmds)
+		changes_am |= command->subtype == AT_SetAccessMethod;
+	if (!changes_am)
+		return;
+	relid = RangeVarGetRelid(statement->relation, NoLock, true);
+	relkind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
+	if ((relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW) ||
+		get_rel_relam(relid) != ls_table_am_oid())
+		return;
+	AlterTableCreateToastTable(relid, (Datum) 0, AccessExclusiveLock);
+	CommandCounterIncrement();
+}
+
 static void
 run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
@@ -221,6 +249,8 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		ls_twophase_settle_all();
 		RESUME_INTERRUPTS();
 	}
+	if (IsA(parsetree, AlterTableStmt))
+		finish_alter_table((AlterTableStmt *) parsetree);
 	ls_index_finish_statement(&after, query);
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);

@@ -8,6 +8,7 @@
 #include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/toasting.h"
 
 static union
 {
@@ -89,6 +90,18 @@ move_out(Relation rel, HeapTuple tuple, uint16 head, Size size)
 	return LS_HEAD_BYTES + len;
 }
 
+/*
+ * SET ACCESS METHOD copies rows into a table that has a TOAST table only if the one before had:
+ * heap's rows are larger.  Of a table that nothing but this transaction knows.
+ */
+static bool
+has_toast_table(Relation rel)
+{
+	if (!OidIsValid(rel->rd_rel->reltoastrelid) && rel->rd_createSubid != InvalidSubTransactionId)
+		NewHeapCreateToastTable(RelationGetRelid(rel), (Datum) 0, AccessExclusiveLock, InvalidOid);
+	return OidIsValid(rel->rd_rel->reltoastrelid);
+}
+
 const uint8 *
 ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 {
@@ -108,7 +121,7 @@ ls_row_encode(Relation rel, HeapTuple tuple, uint32 *len)
 		put_payload(payload_buffer.bytes, tuple, head, bitmap_bytes(head));
 		*len = (uint32) size;
 	}
-	else if (!OidIsValid(rel->rd_rel->reltoastrelid))
+	else if (!has_toast_table(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("row is too big: size %zu, maximum size %zu",

@@ -8,8 +8,7 @@
 #
 # Environment: VALUES_SEED (random; the one to repeat is printed), VALUES_ROUNDS (3), VALUES_SECONDS
 # (0; for a longer run: rounds until then, with values of up to 64 MB), VALUES_LARGEST (bytes),
-# VALUES_CLIENTS (3), VALUES_PLAIN (0; 1: clients change rows of PLAIN columns).  The scripts of the
-# last round are kept beside the log of the test.
+# VALUES_CLIENTS (3).  The scripts of the last round are kept beside the log of the test.
 use strict;
 use warnings FATAL => 'all';
 

@@ -25,14 +25,6 @@ my $KEYS = 40;           # of each table; keys up to twice as many are free plac
 my $SHARED_KEYS = 5;    # of these, what all clients change
 my $CLIENT_KEYS = 30;
 
-# To do (#32): clients change `plain` as well, once none is told "missing chunk number 0 for toast
-# value" by an update of wide rows that another client changes.  VALUES_PLAIN=1 shows it, in about
-# one of ten runs.
-my @SHUNNED = $ENV{VALUES_PLAIN} ? () : ('plain');
-my ($of_clients, $of_prepared) = map { my @names = @$_;
-	[ grep { my $name = $_; !grep { $_ eq $name } @SHUNNED } @names ] }
-	\@ValueTwins::PERMANENT, \@ValueTwins::LOGGED;
-
 # new(largest => BYTES, directory => where the server may write)
 sub new
 {
@@ -602,7 +594,7 @@ sub client_script
 		my $prepared = rand() < 0.15;
 		foreach (1 .. _between(1, 3))
 		{
-			my $table = _pick($prepared ? @$of_prepared : @$of_clients);
+			my $table = _pick($prepared ? @ValueTwins::LOGGED : @ValueTwins::PERMANENT);
 			my $step = $repeatable ? ValueTwins::both($self->_change($table) . ";\n")
 			  : $self->_at_once($table);
 			$text .= rand() < 0.2 ? "SAVEPOINT s;\n${step}ROLLBACK TO s;\n" : $step;
