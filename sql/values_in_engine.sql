@@ -18,13 +18,13 @@ SELECT t.relkind, a.amname, t.relfrozenxid, t.relminmxid FROM pg_class c
 	JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am a ON a.oid = t.relam
 	WHERE c.oid = 'docs'::regclass;
 INSERT INTO docs SELECT i, 0, noise(i, i * 1264) FROM generate_series(2, 6) i;
-INSERT INTO docs VALUES (7, 0, noise(7, 1264 * 300 + 1));
+INSERT INTO docs VALUES (7, 0, noise(7, 3784 * 300 + 1));
 SELECT * FROM pieces('docs');
 -- What PostgreSQL says of a value it asks the pointer.
 SELECT id, pg_column_size(t), pg_column_toast_chunk_id(t) IS NOT NULL AS out_of_line,
 	substr(t, 1260, 10) = substr(noise(id, 2600), 1260, 10) AS slice FROM docs ORDER BY id;
-SELECT substr(t, 1264 * 256 - 3, 8) = substr(noise(7, 1264 * 300 + 1), 1264 * 256 - 3, 8) AS slice,
-	right(t, 1) = right(noise(7, 1264 * 300 + 1), 1) AS "end" FROM docs WHERE id = 7;
+SELECT substr(t, 3784 * 256 - 3, 8) = substr(noise(7, 3784 * 300 + 1), 3784 * 256 - 3, 8) AS slice,
+	right(t, 1) = right(noise(7, 3784 * 300 + 1), 1) AS "end" FROM docs WHERE id = 7;
 
 -- An update beside a value leaves it alone, one of the value replaces it, a rollback neither.
 UPDATE docs SET v = 1;
@@ -80,7 +80,7 @@ VACUUM FULL :toast;
 CLUSTER :toast USING :toast_index;
 SELECT count(*) AS rows,
 	count(*) FILTER (WHERE t = CASE WHEN id <= 4 THEN noise(-id, 2600) WHEN id < 7
-		THEN noise(id, id * 1264) ELSE noise(id, 1264 * 300 + 1) END) AS same FROM docs;
+		THEN noise(id, id * 1264) ELSE noise(id, 3784 * 300 + 1) END) AS same FROM docs;
 INSERT INTO docs VALUES (8, 0, noise(8, 3000));
 SELECT leanstore_check('docs');
 SELECT leanstore_check(:'toast');
@@ -138,7 +138,7 @@ SELECT follow('TRUNCATE emptied');
 COMMIT;
 SELECT leanstore_check('emptied');
 
--- ... and to one whose insertion is rolled back.
+-- ... and to one that is rolled back.
 CREATE FUNCTION follow_back() RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE r record;
 BEGIN
@@ -191,9 +191,13 @@ SELECT pg_stat_force_next_flush();
 SELECT n_tup_ins, n_tup_del FROM pg_stat_all_tables s JOIN pg_class c ON c.reltoastrelid = s.relid
 	WHERE c.oid = 'one_value'::regclass;
 
--- Three full pieces fill a page.
+-- Three full pieces fill a page, of a large value one does.
 CREATE TABLE pages (t text STORAGE external);
 INSERT INTO pages SELECT noise(i, 1264 * 30) FROM generate_series(1, 30) i;
+SELECT (leanstore_relation_info(reltoastrelid)).pages BETWEEN 300 AND 310 AS dense FROM pg_class
+	WHERE oid = 'pages'::regclass;
+TRUNCATE pages;
+INSERT INTO pages SELECT noise(i, 3784 * 30) FROM generate_series(1, 10) i;
 SELECT (leanstore_relation_info(reltoastrelid)).pages BETWEEN 300 AND 310 AS dense FROM pg_class
 	WHERE oid = 'pages'::regclass;
 

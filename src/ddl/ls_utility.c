@@ -166,12 +166,15 @@ ends_prepared(const TransactionStmt *statement)
  * server asks before it changes the access method.
  */
 static void
-finish_alter_table(AlterTableStmt *statement)
+finish_alter_table(Node *parsetree)
 {
+	AlterTableStmt *statement = (AlterTableStmt *) parsetree;
 	bool		changes_am = false;
 	Oid			relid;
 	char		relkind;
 
+	if (!IsA(parsetree, AlterTableStmt))
+		return;
 	foreach_node(AlterTableCmd, command, statement->cmds)
 		changes_am |= command->subtype == AT_SetAccessMethod;
 	if (!changes_am)
@@ -249,8 +252,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		ls_twophase_settle_all();
 		RESUME_INTERRUPTS();
 	}
-	if (IsA(parsetree, AlterTableStmt))
-		finish_alter_table((AlterTableStmt *) parsetree);
+	finish_alter_table(parsetree);
 	ls_index_finish_statement(&after, query);
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);

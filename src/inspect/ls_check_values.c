@@ -104,21 +104,6 @@ note_pointers_of(ValueCheck *check, const ls_row *row)
 	pfree(space);
 }
 
-/* All pieces of a value were met. */
-static void
-check_value(ValueCheck *check, Oid value_id, uint32 bytes)
-{
-	if (check->at_end || check->wanted > value_id)
-		raise_value(check, value_id, "belongs to no row");
-	if (check->wanted < value_id)
-		raise_value(check, check->wanted, "is missing");
-	if (check->wanted_bytes != bytes)
-		raise_value(check, value_id, "has another size than the pointer to it says");
-	next_pointer(check);
-	if (!check->at_end && check->wanted == value_id)
-		raise_value(check, value_id, "belongs to two rows");
-}
-
 /* The value that the next pieces are of. */
 typedef struct Current
 {
@@ -126,6 +111,33 @@ typedef struct Current
 	uint32		pieces;
 	uint32		bytes;
 } Current;
+
+/* A value begins: the next pointer has to lead to it. */
+static void
+begin_value(ValueCheck *check, Current *current, Oid value_id)
+{
+	if (check->at_end || check->wanted > value_id)
+		raise_value(check, value_id, "belongs to no row");
+	if (check->wanted < value_id)
+		raise_value(check, check->wanted, "is missing");
+	*current = (Current)
+	{
+		.value_id = value_id
+	};
+}
+
+/* All pieces of a value were met. */
+static void
+end_value(ValueCheck *check, const Current *current)
+{
+	if (!OidIsValid(current->value_id))
+		return;
+	if (check->wanted_bytes != current->bytes)
+		raise_value(check, current->value_id, "has another size than the pointer to it says");
+	next_pointer(check);
+	if (!check->at_end && check->wanted == current->value_id)
+		raise_value(check, current->value_id, "belongs to two rows");
+}
 
 static void
 check_piece(ValueCheck *check, Current *current, const ls_row *row)
@@ -137,15 +149,11 @@ check_piece(ValueCheck *check, Current *current, const ls_row *row)
 		raise_value(check, (Oid) (row->row_id / LS_ROWS_PER_VALUE), "is damaged");
 	if (piece.seq == 0)
 	{
-		if (OidIsValid(current->value_id))
-			check_value(check, current->value_id, current->bytes);
-		*current = (Current)
-		{
-			.value_id = piece.value_id
-		};
+		end_value(check, current);
+		begin_value(check, current, piece.value_id);
 	}
 	if (piece.value_id != current->value_id || piece.seq != current->pieces ||
-		current->bytes != current->pieces * LS_VALUE_PIECE_BYTES)
+		current->bytes != current->pieces * ls_value_piece_bytes(check->wanted_bytes))
 		raise_value(check, piece.value_id, "lacks a piece");
 	current->pieces++;
 	current->bytes += piece.bytes;
@@ -204,8 +212,7 @@ ls_check_values(Relation table)
 	tuplesort_performsort(check.pointers);
 	next_pointer(&check);
 	scan_rows(&check, check.toast, snapshot, &current);
-	if (OidIsValid(current.value_id))
-		check_value(&check, current.value_id, current.bytes);
+	end_value(&check, &current);
 	if (!check.at_end)
 		raise_value(&check, check.wanted, "is missing");
 	tuplesort_end(check.pointers);

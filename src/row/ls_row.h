@@ -281,8 +281,18 @@ typedef struct LsSlice
 
 extern void ls_value_read(Relation toast, Oid value_id, const LsSlice *slice, char *out);
 
-/* Bytes of a value in one row of the TOAST table: three of these fill a leaf. */
-#define LS_VALUE_PIECE_BYTES 1264
+/*
+ * Bytes of a value in one row of the TOAST table, but for the last.  Three pieces fill a leaf, or
+ * one: of a value of many pieces the last leaf, which is not full then, does not matter.
+ */
+#define LS_SMALL_PIECE_BYTES 1264
+#define LS_LARGE_PIECE_BYTES 3784
+
+static inline uint32
+ls_value_piece_bytes(uint32 value_bytes)
+{
+	return value_bytes > 16 * LS_LARGE_PIECE_BYTES ? LS_LARGE_PIECE_BYTES : LS_SMALL_PIECE_BYTES;
+}
 
 /* A row of a TOAST table; false: it is damaged. */
 typedef struct LsPiece

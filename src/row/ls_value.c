@@ -36,8 +36,11 @@ typedef struct PieceHead
 {
 	Oid			value_id;
 	int32		seq;
-	struct varlena data;
+	char		length[VARHDRSZ];
 } PieceHead;
+
+#define PIECE_HEAD_BYTES (LS_HEAD_BYTES + sizeof(PieceHead))
+#define PIECE_ATTRIBUTES 3
 
 /* A value to be stored. */
 typedef struct NewValue
@@ -47,10 +50,7 @@ typedef struct NewValue
 	uint32		bytes;
 } NewValue;
 
-#define PIECE_HEAD_BYTES (LS_HEAD_BYTES + offsetof(PieceHead, data) + VARHDRSZ)
-#define PIECE_ATTRIBUTES 3
-
-StaticAssertDecl(PIECE_HEAD_BYTES + LS_VALUE_PIECE_BYTES <= LS_MAX_ROW_BYTES,
+StaticAssertDecl(PIECE_HEAD_BYTES + LS_LARGE_PIECE_BYTES <= LS_MAX_ROW_BYTES,
 				 "a piece is larger than a row");
 
 static inline uint64
@@ -62,13 +62,17 @@ row_of(Oid value_id, uint32 piece)
 static inline uint32
 pieces_of(uint32 bytes)
 {
-	return (bytes + LS_VALUE_PIECE_BYTES - 1) / LS_VALUE_PIECE_BYTES;
+	const uint32 piece = ls_value_piece_bytes(bytes);
+
+	return (bytes + piece - 1) / piece;
 }
 
 static inline uint32
 bytes_of_piece(uint32 bytes, uint32 piece)
 {
-	return Min((uint32) LS_VALUE_PIECE_BYTES, bytes - piece * LS_VALUE_PIECE_BYTES);
+	const uint32 most = ls_value_piece_bytes(bytes);
+
+	return Min(most, bytes - piece * most);
 }
 
 /* ----------------------------------------------------------------
@@ -90,18 +94,20 @@ bool
 ls_value_parse_piece(const uint8 *data, uint32 len, LsPiece *piece)
 {
 	PieceHead	head;
+	varattrib_4b length;
 	uint16		row_head;
 
 	if (len < PIECE_HEAD_BYTES)
 		return false;
 	memcpy(&row_head, data, LS_HEAD_BYTES);
-	memcpy(&head, data + LS_HEAD_BYTES, PIECE_HEAD_BYTES - LS_HEAD_BYTES);
+	memcpy(&head, data + LS_HEAD_BYTES, sizeof(head));
+	memcpy(&length, head.length, VARHDRSZ);
 	piece->value_id = head.value_id;
 	piece->seq = head.seq;
 	piece->data = data + PIECE_HEAD_BYTES;
 	piece->bytes = len - PIECE_HEAD_BYTES;
 	return row_head == (PIECE_ATTRIBUTES | LS_HEAD_VARWIDTH) &&
-		VARSIZE(&head.data) == VARHDRSZ + piece->bytes;
+		VARSIZE(&length) == VARHDRSZ + piece->bytes;
 }
 
 /* False: there is none. */
@@ -126,10 +132,11 @@ fetch_piece(Relation toast, Oid value_id, uint32 seq, ls_piece *row, LsPiece *pi
 void
 ls_value_read(Relation toast, Oid value_id, const LsSlice *slice, char *out)
 {
+	const uint32 step = ls_value_piece_bytes(slice->value_bytes);
 	uint32		end = slice->offset + slice->bytes;
-	uint32		seq = slice->offset / LS_VALUE_PIECE_BYTES;
+	uint32		seq = slice->offset / step;
 
-	for (uint32 at = seq * LS_VALUE_PIECE_BYTES; at < end; at += LS_VALUE_PIECE_BYTES, seq++)
+	for (uint32 at = seq * step; at < end; at += step, seq++)
 	{
 		uint32		from = Max(at, slice->offset) - at;
 		uint32		to;
@@ -271,12 +278,14 @@ lay_out_pieces(ls_bytes *rows, uint8 *space, const NewValue *value, uint32 first
 	{
 		uint32		len = bytes_of_piece(value->bytes, first + i);
 		PieceHead	head = {.value_id = value->value_id, .seq = (int32) (first + i)};
+		varattrib_4b length;
 
-		SET_VARSIZE(&head.data, VARHDRSZ + len);
+		SET_VARSIZE(&length, VARHDRSZ + len);
+		memcpy(head.length, &length, VARHDRSZ);
 		memcpy(space, &row_head, LS_HEAD_BYTES);
-		memcpy(space + LS_HEAD_BYTES, &head, PIECE_HEAD_BYTES - LS_HEAD_BYTES);
+		memcpy(space + LS_HEAD_BYTES, &head, sizeof(head));
 		memcpy(space + PIECE_HEAD_BYTES,
-			   value->data + (Size) (first + i) * LS_VALUE_PIECE_BYTES, len);
+			   value->data + (Size) (first + i) * ls_value_piece_bytes(value->bytes), len);
 		rows[i] = (ls_bytes)
 		{
 			.data = space, .len = PIECE_HEAD_BYTES + len
@@ -317,7 +326,7 @@ insert_pieces(Relation toast, const NewValue *value)
 {
 	uint32		pieces = pieces_of(value->bytes);
 	uint8	   *space = palloc(Min(pieces, PIECES_AT_ONCE) *
-							   (PIECE_HEAD_BYTES + LS_VALUE_PIECE_BYTES));
+							   (PIECE_HEAD_BYTES + ls_value_piece_bytes(value->bytes)));
 
 	for (uint32 first = 0; first < pieces; first += PIECES_AT_ONCE)
 	{
