@@ -104,7 +104,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   auto *header = reinterpret_cast<const PageHeader *>(page);
   Gsn gsn = 0;
   bool unhardened = false;
-  const bool guarded = file.logged && !frame->is(Frame::kNeverWritten);   // FRAME-6
+  bool guarded = true;
   Added result = Added::kNothing;
   if (since == 0 || since > up_to || !has_pages(file)) {
     // nothing to write
@@ -113,6 +113,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
     // without the latch.
     LS_ASSERT(header->page_no == page_no);
     gsn = header->gsn;
+    guarded = file.logged && !frame->is(Frame::kNeverWritten);   // FRAME-6
     unhardened = patience == Patience::kTry && gsn > pool_.log().hardened();
     result = unhardened ? Added::kBusy : Added::kYes;
     if (!unhardened) {
