@@ -39,7 +39,9 @@ Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   const RowKey key(row_id);
   BTree::LeafFinger *near = w.last_leaves.of(file, row_id);
   LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
-  near->leaf.frame = guard_.frame();
+  // A version noted before is another frame's: that of this one may come to be the same number when
+  // it holds a page of another table.
+  near->leaf = {guard_.frame(), BTree::kNoVersion};
   pos_ = node()->lower_bound(key, &found_);
   if (found_ && value().size() < sizeof(RowHeader)) {
     const PageNo page = page_no();

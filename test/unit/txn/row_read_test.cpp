@@ -31,6 +31,33 @@ class RowReadTest : public TxnTest {
   }
 };
 
+// A worker has changed a row; then the leaf's frame got a page of another table, with the version
+// that a leaf had which the worker has read before.
+TEST_F(RowReadTest, the_frame_of_a_leaf_that_was_changed_is_a_guess_only) {
+  FileSlot &other = *engine.open("other");
+  a.begin();
+  TXN_ASSERT_OK(a.insert(other, 100, "another table's"));
+  a.commit();
+  EXPECT_EQ(a.read(other, 100), "another table's");
+  Frame *frame = a.worker().last_leaves.of(other, 100)->leaf.frame;
+  ASSERT_NE(frame, nullptr);
+  b.begin();
+  for (int i = 0; i < 50; i++) TXN_ASSERT_OK(b.update(table, 1, "changed"));
+  EXPECT_EQ(b.read(table, 2), "old");
+  TXN_ASSERT_OK(b.update(table, 3, "changed"));
+  BTree::LeafFinger *near = b.worker().last_leaves.of(table, 3);
+  near->leaf.frame = frame;
+  while (frame->latch.version_wait() < near->leaf.version) {
+    frame->latch.lock_exclusive();
+    frame->latch.unlock_exclusive();
+  }
+  alignas(8) u8 copy[kPageSize];
+  RowParts parts;
+  u32 bytes;
+  TXN_EXPECT_OK(copy_row(b.worker(), table, 3, copy, &parts, &bytes));
+  b.commit();
+}
+
 TEST_F(RowReadTest, what_was_committed_after_the_snapshot_is_told) {
   auto s = b.snapshot();
   s->s.newest_only = true;
