@@ -269,7 +269,6 @@ class BTree {
   void divide(const Cut &cut, Frame *left, Node *right);
   template <typename Decide, typename Divide>
   Status split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide);
-  void name_new(Frame *frame, ExclusiveGuard &meta);
   template <typename Divide>
   void apply_split(LatchedPath &path, NewFrames &frames, Bytes separator, const Divide &divide);
 

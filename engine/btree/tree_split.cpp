@@ -176,16 +176,6 @@ Status BTree::fill_last_leaf(const Node &leaf) {
   return kOk;
 }
 
-// The frame gets a page number; the caller logs the page's image.
-void BTree::name_new(Frame *frame, ExclusiveGuard &meta) {
-  const PageNo end = meta_of(meta)->page_count;
-  const PageNo page_no = allocate_page(ctx_, file_, meta);
-  pool().name_frame(frame, page_no);
-  // A number that was cut off and comes again may have a last image that is being written.
-  const bool clean = frame->dirty_since.load(std::memory_order_relaxed) == 0;
-  frame->set(Frame::kNeverWritten, logged() && page_no >= end && clean);   // FRAME-6
-}
-
 // All latched, all reserved.
 template <typename Divide>
 void BTree::apply_split(LatchedPath &path, NewFrames &frames, Bytes separator,
@@ -199,7 +189,7 @@ void BTree::apply_split(LatchedPath &path, NewFrames &frames, Bytes separator,
   frames.right = nullptr;
 
   if (logged()) ctx_.log->start(RecordKind::kSystem);
-  name_new(right_frame, path.meta);
+  pool().name_frame(right_frame, allocate_page(ctx_, file_, path.meta));
   divide(left_frame, right);
   LS_ASSERT(compare_keys(left->upper_fence(), separator) == 0);    // STORED-2
   LS_ASSERT(compare_keys(right->lower_fence(), separator) == 0);   // STORED-2
@@ -214,7 +204,7 @@ void BTree::apply_split(LatchedPath &path, NewFrames &frames, Bytes separator,
     Frame *root_frame = frames.root;
     root_guard = ExclusiveGuard::adopt(pool(), root_frame);
     frames.root = nullptr;
-    name_new(root_frame, path.meta);
+    pool().name_frame(root_frame, allocate_page(ctx_, file_, path.meta));
     Node *root = node_of(root_frame);
     root->init(false, static_cast<u8>(left->level + 1), {}, {}, false);
     root->insert(separator, operand(meta->root));

@@ -17,8 +17,7 @@
 //           which that is not known stays taken until the next start, and no page is written any
 //           more: the store has failed.
 // A page of zeros, or beyond the end of its file, was never touched by the write; redo makes it
-// anew from the log.  A page that was never written before does not come here at all (FRAME-6):
-// redo makes it anew as well, torn or not.
+// anew from the log.
 #pragma once
 #include <span>
 

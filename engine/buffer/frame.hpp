@@ -27,9 +27,6 @@
 //          first of them on disk, whether or not the page was freed later (but last_images.hpp).
 // FRAME-5  `writing` is set with the frame shared and its I/O partition's mutex held, and at most
 //          one frame of a page has it.
-// FRAME-6  kNeverWritten: the page has the number of none that the file ever had, the first thing
-//          that the log knows of it is its image, and no write of it has ended.  So a write that
-//          is torn loses nothing: redo begins before the image, and makes the page from that.
 #pragma once
 #include <atomic>
 
@@ -44,7 +41,8 @@ struct alignas(kCacheLine) Frame {
   HybridLatch latch;
   std::atomic<FrameState> state{FrameState::kFree};
   std::atomic<u8> writing{0};        // a batch holds a copy of it that is on its way to the file
-  std::atomic<u8> marks{0};
+  // kLoaded: freed page, its number is in use again; goes when `writing` ends
+  std::atomic<u8> superseded{0};
   // Of page providers, in vain: orphaned loads, frames of forgotten files, and since it was cooled,
   // that one included; hot: not 0 means it was wanted since.
   std::atomic<u8> visits{0};
@@ -59,19 +57,6 @@ struct alignas(kCacheLine) Frame {
   std::atomic<Gsn> dirty_next{0};
   // of workers that change the page (btree/contention.hpp); a hint, of the page's last life perhaps
   std::atomic<u64> contention{0};
-
-  // Of `marks`.  kLoaded: freed page, its number is in use again; goes when `writing` ends.
-  static constexpr u8 kSuperseded = 1;
-  // FRAME-6
-  static constexpr u8 kNeverWritten = 2;
-  bool is(u8 mark) const { return (marks.load(std::memory_order_relaxed) & mark) != 0; }
-  void set(u8 mark, bool value) {
-    if (value) {
-      marks.fetch_or(mark, std::memory_order_relaxed);
-    } else {
-      marks.fetch_and(static_cast<u8>(~mark), std::memory_order_relaxed);
-    }
-  }
 
   // futex: changes when a load has ended
   std::atomic<u32> &io_event() { return latch.guarded_word; }

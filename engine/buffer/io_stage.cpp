@@ -21,7 +21,7 @@ bool IoStageLock::is_page(const Frame *frame) const {
 Frame *IoStageLock::find() const {
   for (u32 link = head_->load(std::memory_order_relaxed); link;) {
     Frame *frame = pool_.frames + (link - 1);
-    if (is_page(frame) && !frame->is(Frame::kSuperseded)) return frame;
+    if (is_page(frame) && !frame->superseded.load(std::memory_order_relaxed)) return frame;
     link = frame->next_free.load(std::memory_order_relaxed);
   }
   return nullptr;
@@ -47,7 +47,7 @@ bool IoStageLock::being_written() const {
 
 void IoStageLock::insert(Frame *frame) {
   LS_ASSERT(is_page(frame) && !holds(frame));
-  LS_ASSERT(frame->is(Frame::kSuperseded) || !find());   // STAGE-2
+  LS_ASSERT(frame->superseded.load(std::memory_order_relaxed) || !find());   // STAGE-2
   frame->next_free.store(head_->load(std::memory_order_relaxed), std::memory_order_relaxed);
   head_->store(static_cast<u32>(frame - pool_.frames) + 1, std::memory_order_relaxed);
 }

@@ -249,7 +249,7 @@ void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
     }
     if (!forgotten && frame->dirty_since.load(std::memory_order_relaxed) != 0) return;
     // Of a superseded one the end of its write is the end.
-    LS_ASSERT(!frame->is(Frame::kSuperseded));
+    LS_ASSERT(!frame->superseded.load(std::memory_order_relaxed));
     stage.remove(frame);
   }
   release_frame(*pool.shared(), frame);

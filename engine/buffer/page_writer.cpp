@@ -37,7 +37,7 @@ bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
   // while a clean page is written would be in dirty_next alone, where oldest_dirty() does not look.
   if (frame->dirty_since.load(std::memory_order_relaxed) == 0) return false;
   if (state == FrameState::kLoaded &&
-      (!stage.holds(frame) || frame->is(Frame::kSuperseded)))
+      (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed)))
     return false;
   *why = PageWriter::Added::kBusy;
   // Soon it is in a tree, with the mark that came with it (compressed_cache.hpp).
@@ -72,20 +72,20 @@ PageWriter::PageWriter(BufferPool &pool)
       ring_(io_ring_create(kTearPages)),
       block_(allocate_pages(kTearHeaderPages + kTearPages)) {
   if (!block_) throw std::bad_alloc();
-  guarded_.reserve(kTearPages);
-  unguarded_.reserve(kTearPages);
+  logged_.reserve(kTearPages);
+  unlogged_.reserve(kTearPages);
   writes_.reserve(kTearPages);
   files_.reserve(kTearPages);
 }
 
 PageWriter::~PageWriter() {
-  for (const Entry &entry : guarded_) finish(entry, false);
-  for (const Entry &entry : unguarded_) finish(entry, false);
+  for (const Entry &entry : logged_) finish(entry, false);
+  for (const Entry &entry : unlogged_) finish(entry, false);
 }
 
 // Where the next page of that sort goes.
-u8 *PageWriter::slot_buffer(bool guarded) const {
-  size_t index = guarded ? guarded_.size() : kTearPages - 1 - unguarded_.size();
+u8 *PageWriter::slot_buffer(bool logged) const {
+  size_t index = logged ? logged_.size() : kTearPages - 1 - unlogged_.size();
   return block_.get() + (kTearHeaderPages + index) * kPageSize;
 }
 
@@ -104,7 +104,6 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
   auto *header = reinterpret_cast<const PageHeader *>(page);
   Gsn gsn = 0;
   bool unhardened = false;
-  bool guarded = true;
   Added result = Added::kNothing;
   if (since == 0 || since > up_to || !has_pages(file)) {
     // nothing to write
@@ -113,11 +112,10 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
     // without the latch.
     LS_ASSERT(header->page_no == page_no);
     gsn = header->gsn;
-    guarded = file.logged && !frame->is(Frame::kNeverWritten);   // FRAME-6
     unhardened = patience == Patience::kTry && gsn > pool_.log().hardened();
     result = unhardened ? Added::kBusy : Added::kYes;
     if (!unhardened) {
-      u8 *copy = slot_buffer(guarded);
+      u8 *copy = slot_buffer(file.logged);
       std::memcpy(copy, page, kPageSize);
       if (header->kind != PageKind::kLeaf) tree_ops().each_swip(copy, nullptr, unswizzle);
     }
@@ -128,8 +126,8 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
     finish({frame, &file, file_no, page_no, gsn, false}, false);
   }
   if (result == Added::kYes) {
-    page_seal(slot_buffer(guarded));
-    (guarded ? guarded_ : unguarded_).push_back({frame, &file, file_no, page_no, gsn, false});
+    page_seal(slot_buffer(file.logged));
+    (file.logged ? logged_ : unlogged_).push_back({frame, &file, file_no, page_no, gsn, false});
   }
   return result;
 }
@@ -151,7 +149,7 @@ PageWriter::Added PageWriter::add(const CompressedPage &page, Gsn up_to) {
     return Added::kBusy;
   }
   page_seal(copy);
-  (logged ? guarded_ : unguarded_).push_back(entry);
+  (logged ? logged_ : unlogged_).push_back(entry);
   return Added::kYes;
 }
 
@@ -165,8 +163,8 @@ Status PageWriter::harden(Gsn gsn, const volatile int *interrupt) {
 // Not before the log was waited for: a backend that forgets a file waits for the pins, and the log
 // may be waiting for that backend.
 void PageWriter::pin_files() {
-  for (Entry &entry : guarded_) entry.pinned = pin_file(*entry.file, entry.file_no);
-  for (Entry &entry : unguarded_) entry.pinned = pin_file(*entry.file, entry.file_no);
+  for (Entry &entry : logged_) entry.pinned = pin_file(*entry.file, entry.file_no);
+  for (Entry &entry : unlogged_) entry.pinned = pin_file(*entry.file, entry.file_no);
 }
 
 Status PageWriter::put_in_place(const volatile int *interrupt) {
@@ -174,26 +172,24 @@ Status PageWriter::put_in_place(const volatile int *interrupt) {
   u8 *buffers = block_.get() + kTearHeaderPages * kPageSize;
   // The doublewrite buffer wants the images close together: close the gaps of what was forgotten.
   u32 kept = 0;
-  for (u32 i = 0; i < guarded_.size(); i++) {
-    if (!guarded_[i].pinned) continue;
-    LS_ASSERT(guarded_[i].gsn <= pool_.log().hardened());   // WRITE-2
+  for (u32 i = 0; i < logged_.size(); i++) {
+    if (!logged_[i].pinned) continue;
+    LS_ASSERT(logged_[i].gsn <= pool_.log().hardened());   // WRITE-2
     if (kept != i)
       std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
     writes_.push_back(
-        {guarded_[i].file->ref(), guarded_[i].page_no, buffers + size_t{kept++} * kPageSize});
+        {logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
   }
   // Before the first of them: ReadAhead.
-  for (const std::vector<Entry> *entries : {&guarded_, &unguarded_}) {
+  for (const std::vector<Entry> *entries : {&logged_, &unlogged_}) {
     for (const Entry &entry : *entries)
       entry.file->page_writes.fetch_add(1, std::memory_order_seq_cst);
   }
   const bool guarded = kept > 0 && guard_.enabled();
   if (guarded) LS_TRY(guard_.begin(block_.get(), writes_, interrupt));
-  for (u32 i = 0; i < unguarded_.size(); i++) {
-    if (!unguarded_[i].pinned) continue;
-    LS_ASSERT(!unguarded_[i].file->logged ||
-              unguarded_[i].gsn <= pool_.log().hardened());   // WRITE-2
-    writes_.push_back({unguarded_[i].file->ref(), unguarded_[i].page_no,
+  for (u32 i = 0; i < unlogged_.size(); i++) {
+    if (!unlogged_[i].pinned) continue;
+    writes_.push_back({unlogged_[i].file->ref(), unlogged_[i].page_no,
                        buffers + size_t{kTearPages - 1 - i} * kPageSize});
   }
   const Status status = write_and_sync(kept);
@@ -203,13 +199,13 @@ Status PageWriter::put_in_place(const volatile int *interrupt) {
 
 // Pages are being changed in their files: it succeeds, or all is as it was, or the store has
 // failed.  To open a descriptor that has left the cache is all that needs memory here.
-Status PageWriter::write_and_sync(u32 guarded) noexcept {
-  LS_ASSERT(guarded <= writes_.size());
+Status PageWriter::write_and_sync(u32 logged) noexcept {
+  LS_ASSERT(logged <= writes_.size());
   const Status status =
       writes_.empty() ? kOk : until_memory([&] { return io_write_pages(ring_.get(), writes_); });
   pool_.shared()->writes.fetch_add(writes_.size(), std::memory_order_relaxed);
   const ls_error error = last_error();
-  if (ok(status) || left_whole(guarded)) {
+  if (ok(status) || left_whole(logged)) {
     LS_FAILPOINT(buffer_before_sync);
     if (const Status synced = until_memory([&] { return sync_files(); }); !ok(synced)) {
       pool_.shared()->failure.note(synced);
@@ -224,14 +220,14 @@ Status PageWriter::write_and_sync(u32 guarded) noexcept {
 }
 
 // After a failure: was it space only, and has each file a whole page, the old or the new one, in
-// every place of a guarded one?  One that was never written is made anew by redo; of a file that is
-// not logged a crash leaves nothing anyway.
-bool PageWriter::left_whole(u32 guarded) {
+// every place?  One that was never written is made anew by redo; of a file that is not logged a
+// crash leaves nothing anyway.
+bool PageWriter::left_whole(u32 logged) {
   for (const PageWrite &write : writes_) {
     if (!ok(write.status) && code(write.status) != LS_NO_SPACE) return false;
   }
   alignas(kPageSize) u8 page[kPageSize];
-  for (const PageWrite &write : std::span(writes_).first(guarded)) {
+  for (const PageWrite &write : std::span(writes_).first(logged)) {
     const Status status =
         until_memory([&] { return file_read_page(write.file, write.page, page); });
     if (code(status) == LS_END) continue;
@@ -243,10 +239,8 @@ bool PageWriter::left_whole(u32 guarded) {
 // Logged files only: what they have lost the log may not have any more.
 Status PageWriter::sync_files() {
   files_.clear();
-  for (const std::vector<Entry> *entries : {&guarded_, &unguarded_}) {
-    for (const Entry &entry : *entries) {
-      if (entry.pinned && entry.file->logged) files_.push_back(&entry);
-    }
+  for (const Entry &entry : logged_) {
+    if (entry.pinned) files_.push_back(&entry);
   }
   auto by_file = [](const Entry *a, const Entry *b) { return a->file_no < b->file_no; };
   auto same_file = [](const Entry *a, const Entry *b) { return a->file_no == b->file_no; };
@@ -261,11 +255,7 @@ Status PageWriter::write(const volatile int *interrupt) {
   if (empty()) return kOk;
   LS_ASSERT(latches_held() == 0);   // WRITE-1
   Gsn newest = 0;
-  for (const std::vector<Entry> *entries : {&guarded_, &unguarded_}) {
-    for (const Entry &entry : *entries) {
-      if (entry.file->logged) newest = std::max(newest, entry.gsn);
-    }
-  }
+  for (const Entry &entry : logged_) newest = std::max(newest, entry.gsn);
   Status status = harden(newest, interrupt);
   if (ok(status) && pool_.shared()->failure.noted(nullptr)) {
     status = fail(LS_IO_ERROR, "pages cannot be written: an earlier write has failed");
@@ -277,7 +267,7 @@ Status PageWriter::write(const volatile int *interrupt) {
   }
   ls_error error{};
   if (!ok(status)) error = last_error();
-  for (std::vector<Entry> *entries : {&guarded_, &unguarded_}) {
+  for (std::vector<Entry> *entries : {&logged_, &unlogged_}) {
     for (const Entry &entry : *entries) {
       if (entry.pinned) unpin_file(*entry.file);
       finish(entry, ok(status) && entry.pinned);
@@ -304,12 +294,11 @@ void PageWriter::finish_frame(const Entry &entry, bool success) {
     LS_ASSERT(frame->dirty_since.load(std::memory_order_relaxed) != 0);                  // WRITE-4
     Gsn next = frame->dirty_next.load(std::memory_order_relaxed);
     if (success) frame->dirty_since.store(next, std::memory_order_release);  // WRITE-4
-    if (success) frame->set(Frame::kNeverWritten, false);                    // FRAME-6
     frame->dirty_next.store(0, std::memory_order_relaxed);
     frame->writing.store(0, std::memory_order_relaxed);
     // A freed page has served its time when its last image is written or not needed.
     if (frame->state.load(std::memory_order_relaxed) == FrameState::kLoaded &&
-        (frame->is(Frame::kSuperseded) ||
+        (frame->superseded.load(std::memory_order_relaxed) ||
          frame->dirty_since.load(std::memory_order_relaxed) == 0)) {
       stage.remove(frame);
       free = true;

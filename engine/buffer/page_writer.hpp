@@ -2,8 +2,8 @@
 // and recovery.
 //
 // Life of a page in a batch: add() copies it under its shared latch and marks the frame `writing`;
-// write() waits until the copies are hardened, makes those safe against tearing that a crash would
-// lose (doublewrite.hpp), writes all by io_uring, syncs the logged files, and then calls the frames
+// write() waits until the copies are hardened, makes logged ones safe against tearing
+// (doublewrite.hpp), writes all by io_uring, syncs the logged files, and then calls the frames
 // clean, or dirty since the first change after the copy.
 //   WRITE-1  no latch is held while anything is waited for.
 //   WRITE-2  a copy reaches the file only when the log is durable up to its GSN (WAL rule).
@@ -51,8 +51,8 @@ class PageWriter {
   // The same of a compressed page, which stays compressed.  kBusy if it is not hardened: a reader
   // that wants it shall not have to wait for the log (COMP-3).
   Added add(const CompressedPage &page, Gsn up_to);
-  bool full() const { return guarded_.size() + unguarded_.size() == kTearPages; }
-  bool empty() const { return guarded_.empty() && unguarded_.empty(); }
+  bool full() const { return logged_.size() + unlogged_.size() == kTearPages; }
+  bool empty() const { return logged_.empty() && unlogged_.empty(); }
   // The newest change of pages met since the last write() that must wait for the log; 0: there were
   // none.
   Gsn unhardened() const { return unhardened_; }
@@ -71,12 +71,12 @@ class PageWriter {
     Gsn gsn;
     bool pinned;
   };
-  u8 *slot_buffer(bool guarded) const;
+  u8 *slot_buffer(bool logged) const;
   void pin_files();
   Status put_in_place(const volatile int *interrupt);
-  Status write_and_sync(u32 guarded) noexcept;
+  Status write_and_sync(u32 logged) noexcept;
   Status sync_files();
-  bool left_whole(u32 guarded);
+  bool left_whole(u32 logged);
   void finish(const Entry &entry, bool success);
   void finish_frame(const Entry &entry, bool success);
 
@@ -85,9 +85,8 @@ class PageWriter {
   std::unique_ptr<IoRing, IoRingDeleter> ring_;
   // header pages of the doublewrite buffer, then kTearPages buffers
   AlignedPages block_;
-  // By the doublewrite buffer; not: of files that are not logged, and never written (FRAME-6).
-  std::vector<Entry> guarded_;     // buffers from the front
-  std::vector<Entry> unguarded_;   // buffers from the back
+  std::vector<Entry> logged_;     // buffers from the front
+  std::vector<Entry> unlogged_;   // buffers from the back
   // Of the batch that is being written; room for all of it is there before it begins.
   std::vector<PageWrite> writes_;
   std::vector<const Entry *> files_;   // logged ones, each once

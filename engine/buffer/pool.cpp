@@ -136,7 +136,7 @@ bool claim_frame(PoolShared &pool, FileSlot &file, Frame *frame, PageNo page_no)
   frame->page_no.store(page_no, std::memory_order_relaxed);
   frame->dirty_since.store(0, std::memory_order_relaxed);
   frame->dirty_next.store(0, std::memory_order_relaxed);
-  frame->marks.store(0, std::memory_order_relaxed);
+  frame->superseded.store(0, std::memory_order_relaxed);
   frame->visits.store(0, std::memory_order_relaxed);
   // Counted before the state is looked at: finish_leaving looks the other way round.
   file.frames.fetch_add(1, std::memory_order_seq_cst);
@@ -206,7 +206,7 @@ void BufferPool::name_frame(Frame *frame, PageNo page_no) {
       frame->dirty_since.store(since, std::memory_order_release);
       note_moved(*shared_, file(frame->file_slot.load(std::memory_order_relaxed)), since);
       if (old->writing.load(std::memory_order_relaxed)) {
-        old->set(Frame::kSuperseded, true);
+        old->superseded.store(1, std::memory_order_relaxed);
       } else {
         stage.remove(old);
         freed = old;
@@ -235,7 +235,7 @@ void BufferPool::free_frame(Frame *frame) {
       // What it referred to has gone elsewhere: those frames may be other pages when it is written.
       reinterpret_cast<PageHeader *>(page(frame))->kind = PageKind::kFree;
       // A page without a last image only waits for the end of its write.
-      frame->set(Frame::kSuperseded, !dirty);
+      frame->superseded.store(!dirty, std::memory_order_relaxed);
       frame->state.store(FrameState::kLoaded, std::memory_order_release);
       stage.insert(frame);
     }

@@ -55,8 +55,7 @@ class PortionRedo {
       LS_TRY(reads.next(&index, &none));
       if (none && !more) return kOk;
       if (none) continue;
-      RecoveryPages::Page &page = pages_.page(index);
-      forget_torn(pages_.pool(), &page, portion_.ops(index));
+      const RecoveryPages::Page &page = pages_.page(index);
       if (must_wait(pages_.pool(), page)) {
         LS_TRY(let_wait(ctx, page, portion_.ops(index)));
         continue;

@@ -72,16 +72,6 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
   return kOk;
 }
 
-void forget_torn(BufferPool &pool, RecoveryPages::Page *page, std::span<const RedoOp> ops) {
-  if (!page->damaged || ops.empty() || ops.front().code != kTreeImage) return;
-  ExclusiveGuard guard = ExclusiveGuard::lock(pool, page->frame);
-  u8 *bytes = pool.page(page->frame);
-  // With its checksum right, it is whole, and something else is wrong.
-  if (reinterpret_cast<const PageHeader *>(bytes)->checksum == page_checksum(bytes)) return;
-  std::memset(bytes, 0, kPageSize);
-  page->damaged = false;
-}
-
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page) {
   return page.damaged || has_buffered_changes(*pool.shared(), *page.file, page.page_no);
 }

@@ -9,10 +9,6 @@ namespace ls {
 Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty,
                  std::span<const RedoOp> ops, RedoStats *stats, bool *truncated);
 
-// FRAME-6: a write of a page that the file had never had was torn.  If the first of its operations
-// makes it anew, it begins as one that is not there.
-void forget_torn(BufferPool &pool, RecoveryPages::Page *page, std::span<const RedoOp> ops);
-
 // Is the page damaged, or was when earlier operations came by?
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page);
 // Of such a page: changes that had waited for it before the crash, or could have, wait again.

@@ -96,28 +96,6 @@ TEST_F(PageWriterTest, a_full_disk_is_tried_again_until_there_is_room) {
   EXPECT_FALSE(test_.pool().shared()->failure.noted(nullptr));
 }
 
-// FRAME-6
-TEST_F(PageWriterTest, a_page_that_was_never_written_is_written_once) {
-  file_setup(test_.path("").c_str(), false, true, 32);
-  Gsn first = increment(3);
-  Frame *frame = tree_->frame_of(3);
-  frame->set(Frame::kNeverWritten, true);
-  fault_add({.op = FaultOp::kWrite, .path_part = "doublewrite", .every = true});
-  // Torn, or not there at all: it is tried again, and nothing else is lost.
-  fault_add({.op = FaultOp::kWrite, .path_part = "rel7", .error = ENOSPC, .first_bytes = 512});
-  EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_NO_SPACE);
-  EXPECT_EQ(frame->dirty_since.load(), first);
-  EXPECT_TRUE(frame->is(Frame::kNeverWritten));
-  EXPECT_FALSE(test_.pool().shared()->failure.noted(nullptr));
-  flush();
-  EXPECT_EQ(fault_hits(), 1u) << "the doublewrite buffer had nothing to do";
-  EXPECT_EQ(on_disk(tree_->page_no_of(3)).value, 1u);
-  EXPECT_FALSE(frame->is(Frame::kNeverWritten));
-  increment(3);
-  EXPECT_EQ(code(test_.pool().flush(worker_.ctx, ~Gsn{0}, false)), LS_IO_ERROR) << "from now on";
-  fault_clear();
-}
-
 // What a failed sync was to make durable may be gone, and a sync that succeeds later says nothing
 // about it.
 TEST_F(PageWriterTest, after_a_failed_write_or_sync_of_a_page_nothing_is_written_any_more) {
