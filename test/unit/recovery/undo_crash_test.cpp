@@ -64,6 +64,7 @@ class UndoCrashTest : public ::testing::Test {
       const auto winners = [](const std::string &) { return "winner"; };
       ASSERT_EQ(winner.update(rels[1], first[1] + 2, winners), LS_OK);
       winner.commit();   // hardens what came before, too
+      crash_now();
     }));
   }
   static u64 insert_rows(Session &s, ls_rel *rel, u64 rows, char letter) {
