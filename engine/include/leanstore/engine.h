@@ -210,7 +210,9 @@ uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
 /* What the host knows of existing snapshots, in the TN domain (version/horizon.hpp); published
  * again and again by the engine process' main thread.
  *   horizon  the oldest TN that any existing or future snapshot may still consider running:
- *            versions superseded below it are garbage.  Monotonic.
+ *            versions superseded below it are garbage.  Monotonic, and not above a TN that is
+ *            active (ls_active_tns): one whose commit has no place in the log yet may be taken back
+ *            by a crash.
  *   now      which transactions have ended: every snapshot taken later sees what `now` sees
  *   floor    every snapshot that exists and is not among the pins has xmin >= floor
  *   pins     snapshots that exist and are known exactly; the call puts them into another order */
@@ -296,8 +298,9 @@ LS_NODISCARD ls_status ls_txn_reserve_commit(ls_worker *worker, ls_error *err) L
 LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xid,
                                              ls_error *err) LS_NOEXCEPT;
 /* Step 2, after the host made the effects visible: the commit takes its place in the total order,
- * before another worker finds the transaction no longer active.  Returns the GSN to wait for (0:
- * nothing).  note: bytes of the host's that go with the commit, see ls_commits_behind;
+ * before another worker finds the transaction no longer active.  The host lets no worker use a
+ * snapshot that sees the effects before that, or a crash could keep what depends on a commit that
+ * it takes back.  Returns the GSN to wait for (0: nothing).  note: bytes of the host's that go with the commit, see ls_commits_behind;
  * LS_COMMIT_NOTE_BYTES at most.  awaited: the host acknowledges it when it is hardened, and does
  * not want others to rely on it before (ls_shown_unhardened). */
 #define LS_COMMIT_NOTE_BYTES 4096

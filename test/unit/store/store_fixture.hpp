@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "leanstore/engine.h"
@@ -157,6 +159,24 @@ class Host {
     running_.erase(xid);
     publish_horizon();
   }
+  // The same around a commit by the worker that ran it: its record has no place in the log before
+  // `commit` has returned, so until then no snapshot that sees the effects is worked with, and the
+  // horizon stays below (engine.h, ls_txn_commit).
+  template <typename Commit>
+  u64 end_with(u64 xid, Commit &&commit) {
+    {
+      std::lock_guard lock(mutex_);
+      running_.erase(xid);
+      leaving_.insert(xid);
+      publish_horizon();
+    }
+    const u64 gsn = commit();
+    std::lock_guard lock(mutex_);
+    leaving_.erase(xid);
+    publish_horizon();
+    left_.notify_all();
+    return gsn;
+  }
   // A transaction of an earlier start that is prepared still.
   void resume(u64 xid) {
     std::lock_guard lock(mutex_);
@@ -170,7 +190,7 @@ class Host {
   }
   // own_xid 0: none.  The caller releases it.  exact: it is published as it is, not only its xmin.
   void take(HostSnapshot *snapshot, u64 own_xid, u32 curcid, bool exact = false) {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     snapshot->running.clear();
     for (u64 xid : running_)
       if (xid != own_xid) snapshot->running.push_back(xid + offset_);
@@ -184,6 +204,10 @@ class Host {
     s.own_tn = own_xid ? own_xid + offset_ : 0;
     xmins_.insert(s.xmin);
     if (exact) pins_.insert(snapshot);
+    const std::set<u64> seen = leaving_;
+    left_.wait(lock, [&] {
+      return std::none_of(seen.begin(), seen.end(), [&](u64 xid) { return leaving_.contains(xid); });
+    });
   }
   void release(const HostSnapshot &snapshot) {
     std::lock_guard lock(mutex_);
@@ -199,8 +223,10 @@ class Host {
 
  private:
   void publish_horizon() {
+    std::set<u64> not_left = running_;
+    not_left.insert(leaving_.begin(), leaving_.end());
     std::vector<u64> running;
-    for (u64 xid : running_) running.push_back(xid + offset_);
+    for (u64 xid : not_left) running.push_back(xid + offset_);
     u64 xmax = next_xid_ + offset_;
     ls_plain_snapshot now{running.empty() ? xmax : running.front(), xmax, running.data(),
                           static_cast<u32>(running.size())};
@@ -221,6 +247,8 @@ class Host {
   mutable std::mutex mutex_;
   u64 next_xid_;
   std::set<u64> running_;
+  std::set<u64> leaving_;   // ended, and not yet past the engine's commit
+  std::condition_variable left_;
   std::multiset<u64> xmins_;
   std::set<const HostSnapshot *> pins_;
 };
@@ -261,9 +289,7 @@ class Session {
   // Engine-only commit as the host does it; returns the GSN to wait for.
   u64 commit_unhardened(const std::string &note = {}) {
     EXPECT_EQ(ls_txn_reserve_commit(worker_, &err), LS_OK);
-    host_->end(xid_);
-    xid_ = 0;
-    return ls_txn_commit(worker_, note.data(), note.size(), false);
+    return end_with(note);
   }
   void commit(const std::string &note = {}) {
     ls_wait_hardened(worker_, commit_unhardened(note), 0);
@@ -279,9 +305,7 @@ class Session {
     ls_status status = ls_txn_prepare_commit(worker_, xid_, &err);
     if (status != LS_OK) return status;
     commit_record(xid_);
-    host_->end(xid_);
-    xid_ = 0;
-    ls_wait_hardened(worker_, ls_txn_commit(worker_, nullptr, 0, false), 0);
+    ls_wait_hardened(worker_, end_with({}), 0);
     return LS_OK;
   }
 
@@ -378,6 +402,11 @@ class Session {
   ls_error err{};
 
  private:
+  u64 end_with(const std::string &note) {
+    return host_->end_with(std::exchange(xid_, 0), [&] {
+      return ls_txn_commit(worker_, note.data(), note.size(), false);
+    });
+  }
   static const u8 *bytes(const std::string &s) { return reinterpret_cast<const u8 *>(s.data()); }
 
   ls_status insert_at(ls_rel *rel, u64 first, const std::vector<std::string> &data) {
