@@ -18,6 +18,7 @@
 
 #include "ls_row.h"
 #include "ls_row_padding.h"
+#include "session/ls_session.h"
 
 #define LS_HEAD_NATTS	0x07FF
 #define LS_HEAD_NULLS	0x0800
@@ -82,5 +83,16 @@ extern void ls_turn_note(Relation rel, const ItemPointerData *tid);
 
 /* Let such a backend go first; true: the tuple lock was taken meanwhile, in this mode. */
 extern bool ls_turn_give_way(Relation rel, ItemPointer tid, LOCKMODE lockmode);
+
+/* ---- ls_value_trace.c */
+extern void ls_value_trace_write(const struct varatt_external *pointer, const char *data);
+
+/* A value was stored, its bytes are `data`, or (NULL) deleted.  Raises no error. */
+static inline void
+ls_value_trace(const struct varatt_external *pointer, const char *data)
+{
+	if (unlikely(ls_trace_values[0] != '\0'))
+		ls_value_trace_write(pointer, data);
+}
 
 #endif							/* LS_ROW_INTERNAL_H */

@@ -404,6 +404,8 @@ ls_value_save(Relation rel, const struct varlena *value, const struct varlena *o
 	pointer.va_valueid = new.value_id;
 	pointer.va_toastrelid = OidIsValid(rel->rd_toastoid) ? rel->rd_toastoid
 		: RelationGetRelid(toast);
+	if (*stored)
+		ls_value_trace(&pointer, new.data);
 	table_close(toast, NoLock);
 
 	result = palloc(TOAST_POINTER_SIZE);
@@ -450,6 +452,7 @@ delete_from(Oid toast_oid, const struct varlena *pointer, bool is_own)
 	VARATT_EXTERNAL_GET_POINTER(external, pointer);
 	delete_pieces(toast, external.va_valueid, pieces_of(VARATT_EXTERNAL_GET_EXTSIZE(external)),
 				  is_own);
+	ls_value_trace(&external, NULL);
 	table_close(toast, NoLock);
 }
 

@@ -8,6 +8,7 @@
 
 #include "ls_session_internal.h"
 
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
 
@@ -27,6 +28,8 @@ bool		ls_replace_btree = true;
 bool		ls_show_indexes_as_btree = false;
 bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
+char	   *ls_trace_values = "";
+int			ls_trace_values_size_kb = 1024 * 1024;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -49,6 +52,32 @@ replan_all(bool newval, void *extra)
 {
 	if (newval != ls_show_indexes_as_btree)
 		ResetPlanCache();
+}
+
+/* A name of a file in one directory, never a path.  "off" would be a trace, so it is none. */
+static bool
+check_trace_name(char **newval, void **extra, GucSource source)
+{
+	const char *name = *newval;
+	bool		ignored;
+
+	if (name[0] == '\0')
+		return true;
+	if (strlen(name) >= NAMEDATALEN ||
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
+		strlen(name))
+	{
+		GUC_check_errdetail("A trace is named by at most %d letters, digits, \"_\" and \"-\".",
+							NAMEDATALEN - 1);
+		return false;
+	}
+	if (parse_bool(name, &ignored))
+	{
+		GUC_check_errdetail("A trace needs a name that does not mean on or off; "
+							"the empty one turns tracing off.");
+		return false;
+	}
+	return true;
 }
 
 /* Pages in memory. */
@@ -156,6 +185,25 @@ define_transactions(void)
 							PGC_POSTMASTER, GUC_UNIT_KB, NULL, NULL, NULL);
 }
 
+/* What was stored out of line: row/ls_value_trace.c. */
+static void
+define_traces(void)
+{
+	DefineCustomStringVariable("leanstore.trace_values",
+							   "Name of the trace of values that are stored out of line "
+							   "and deleted.",
+							   "A file in leanstore/traces in the data directory, for the "
+							   "simulator in bench/values; empty: none is written.",
+							   &ls_trace_values, "",
+							   PGC_SUSET, 0, check_trace_name, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.trace_values_size",
+							"Size at which a trace of values ends.",
+							NULL,
+							&ls_trace_values_size_kb, 1024 * 1024, 1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
+}
+
 /* Indexes and how they are shown. */
 static void
 define_indexes(void)
@@ -189,5 +237,6 @@ ls_define_settings(void)
 	define_log();
 	define_transactions();
 	define_indexes();
+	define_traces();
 	MarkGUCPrefixReserved("leanstore");
 }
