@@ -195,6 +195,13 @@ test-release: build/release/engine_tests
 test-regress test-isolation test-tap: test-build-server
 	@.ci/run_server $(@:test-%=%) $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
 
+# A test converts a trace; the scratch server has no sources to make the converter of.
+test-tap: staged-value-log
+.PHONY: staged-value-log
+staged-value-log: test-build-server
+	+@$(MAKE) --no-print-directory -s -C bench/values
+	@cp build/bench/values/value_log $(call pg_dir,$(TEST_PG_CONFIG))/stage/
+
 # PostgreSQL's own suites on heap and on leanstore; SUBSET=ci of them is part of `make test`.
 conformance: test-build-server
 	@test/conformance/run $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage

@@ -8,6 +8,7 @@
 
 #include "generators.hpp"
 #include "self_test.hpp"
+#include "server_trace.hpp"
 #include "simulate.hpp"
 
 namespace ls::values {
@@ -146,6 +147,23 @@ int write(const Arguments &arguments) {
   return write_trace(arguments.at("out"), trace, &why) ? 0 : fail(why);
 }
 
+// A server's file to a trace; the line says what became of its records.
+int convert(const Arguments &arguments) {
+  std::string why;
+  Trace trace;
+  Conversion c;
+  if (arguments.at("trace").empty() || arguments.at("out").empty())
+    return fail("--trace and --out are wanted");
+  if (!convert_server_trace(arguments.at("trace"), &trace, &c, &why)) return fail(why);
+  if (!write_trace(arguments.at("out"), trace, &why)) return fail(why);
+  std::ostringstream line;
+  line << "records " << c.records << ", new " << c.fresh << ", replacing " << c.replacing
+       << ", deleted " << c.deletes << ", left out " << c.left_out << ", keys " << trace.keys
+       << ", sessions " << c.sessions << ", tables " << c.tables;
+  puts(line.str().c_str());
+  return 0;
+}
+
 int list_policies() {
   for (const std::string &name : policy_names()) {
     std::string why;
@@ -165,8 +183,9 @@ int main(int argc, char **argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "self-test") return self_test();
   if (verb == "policies") return list_policies();
-  if (verb != "run" && verb != "generate")
-    return fail("run, generate, policies or self-test; bench/values/README.md tells more");
+  if (verb != "run" && verb != "generate" && verb != "convert")
+    return fail("run, generate, convert, policies or self-test; README.md tells more");
   if (!parse(argc, argv, &arguments, &why) || !check_numbers(arguments, &why)) return fail(why);
+  if (verb == "convert") return convert(arguments);
   return verb == "run" ? run(arguments) : write(arguments);
 }

@@ -1,15 +1,15 @@
 // self_test.cpp - what must hold for the figures to mean anything.  Small traces, no clock.
 #include "self_test.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 
 #include "generators.hpp"
 #include "key_history.hpp"
+#include "server_trace_test.hpp"
 #include "simulate.hpp"
+#include "test_file.hpp"
 #include "trees_test.hpp"
 #include "xgboost.hpp"
 
@@ -78,32 +78,9 @@ std::vector<std::string> policies_here() {
 // Empty, or what is wrong.
 using Test = std::function<std::string()>;
 
-class TraceFile {
- public:
-  TraceFile() { close(mkstemp(path_)); }
-  ~TraceFile() { unlink(path_); }
-  const char *path() const { return path_; }
-  std::string bytes() const {
-    std::string all;
-    FILE *file = fopen(path_, "rb");
-    for (int c; (c = fgetc(file)) != EOF;)
-      all.push_back(static_cast<char>(c));
-    fclose(file);
-    return all;
-  }
-  void set(const std::string &bytes) const {
-    FILE *file = fopen(path_, "wb");
-    fwrite(bytes.data(), 1, bytes.size(), file);
-    fclose(file);
-  }
-
- private:
-  char path_[32] = "/tmp/value_log_test_XXXXXX";
-};
-
 std::string traces_are_read_back() {
   for (const char *name : kGenerators) {
-    const TraceFile file;
+    const TestFile file;
     const Trace trace = make(recipe_of(name, 0.3));
     Trace read;
     std::string why;
@@ -114,7 +91,7 @@ std::string traces_are_read_back() {
 }
 
 std::string damaged_traces_are_refused() {
-  const TraceFile file;
+  const TestFile file;
   const Hash hash = {1, 2};
   Trace read,
       trace = {.writes = {{5, hash, 0, 9, Operation::kPut}, {6, {}, 0, 0, Operation::kDelete}},
@@ -365,6 +342,11 @@ int self_test() {
   bool good = true;
   good &= report("traces are read back", traces_are_read_back);
   good &= report("damaged traces are refused", damaged_traces_are_refused);
+  good &= report("replaced values are one key", replaced_values_are_one_key);
+  good &= report("what is rolled back does no harm", what_is_rolled_back_or_copied_does_no_harm);
+  good &= report("commands and sessions apart", commands_and_sessions_are_kept_apart);
+  good &= report("damaged server traces are refused", damaged_server_traces_are_refused);
+  good &= report("any server trace is a trace", any_server_trace_is_a_trace);
   good &= report("generators are repeated by seed", generators_are_repeated_by_seed);
   good &= report("a small log is as calculated", a_small_log_is_as_calculated);
   good &= report("shared values are as calculated", shared_values_are_as_calculated);

@@ -2,10 +2,10 @@
 #include "trace.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <unordered_map>
+
+#include "file.hpp"
 
 namespace ls::values {
 namespace {
@@ -13,25 +13,6 @@ namespace {
 constexpr char kMagic[8] = {'L', 'S', 'V', 'A', 'L', 'U', 'E', 'S'};
 constexpr u32 kVersion = 1, kRecordBytes = 40, kHeadBytes = 16;
 constexpr u64 kMaxRecords = u64{1} << 31;
-
-struct Close {
-  void operator()(FILE *file) const { fclose(file); }
-};
-using File = std::unique_ptr<FILE, Close>;
-
-template <typename T>
-T get(const u8 *from) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); i++)
-    value |= static_cast<T>(T{from[i]} << (8 * i));
-  return value;
-}
-
-template <typename T>
-void put(u8 *to, T value) {
-  for (size_t i = 0; i < sizeof(T); i++)
-    to[i] = static_cast<u8>(value >> (8 * i));
-}
 
 // What the records so far have made: which keys there are, and which of them have a value.
 struct Reading {
@@ -65,11 +46,6 @@ const char *take(const u8 *record, Reading *reading, Write *write) {
       return nullptr;
   }
   return "an unknown operation";
-}
-
-bool fail(std::string *why, const std::string &path, const std::string &what) {
-  *why = path + ": " + what;
-  return false;
 }
 
 }  // namespace

@@ -7,8 +7,7 @@
 //           4  bytes of a record, 40
 //   record  8  time in microseconds; never smaller than the record's before
 //           8  key: any number that stands for one value of one row
-//          16  content hash (XXH3-128 of the stored bytes); two puts of the same hash and size have
-//              the same bytes; 0 for a delete
+//          16  content hash; two puts of the same hash and size have the same bytes; 0 for a delete
 //           4  stored bytes, 1 to 1 GiB; 0 for a delete
 //           1  operation: 1 put (insertion or update), 2 delete of a key that is there
 //           3  zero
