@@ -38,6 +38,7 @@
 #include "utils/acl.h"
 #include "utils/injection_point.h"
 #include "utils/lsyscache.h"
+#include "utils/resowner.h"
 #include "utils/syscache.h"
 
 ProcessUtility_hook_type ls_utility_below_process = NULL;
@@ -188,6 +189,75 @@ finish_alter_table(Node *parsetree)
 	CommandCounterIncrement();
 }
 
+/* What a hook of ProcessUtility() is called with. */
+typedef struct UtilityCall
+{
+	PlannedStmt *pstmt;
+	const char *query;
+	bool		read_only_tree;
+	ProcessUtilityContext context;
+	ParamListInfo params;
+	QueryEnvironment *env;
+	DestReceiver *dest;
+	QueryCompletion *qc;
+} UtilityCall;
+
+static void
+call_below(const UtilityCall *c)
+{
+	if (ls_utility_below_process)
+		ls_utility_below_process(c->pstmt, c->query, c->read_only_tree, c->context, c->params,
+								 c->env, c->dest, c->qc);
+	else
+		standard_ProcessUtility(c->pstmt, c->query, c->read_only_tree, c->context, c->params,
+								c->env, c->dest, c->qc);
+}
+
+/*
+ * TRUNCATE empties a file that the same subtransaction has made where it is, and the server's WAL
+ * says so for table and indexes: replayed after a crash that empties files which the engine has
+ * filled since, and of which its own log has not everything any more.  In a subtransaction of its
+ * own the relations get new files.
+ */
+static void
+truncate_below(const UtilityCall *call)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(memory);
+	PG_TRY();
+	{
+		call_below(call);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(memory);
+		CurrentResourceOwner = owner;
+		ReThrowError(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(memory);
+	CurrentResourceOwner = owner;
+}
+
+static void
+run_below(const UtilityCall *call)
+{
+	if (IsA(call->pstmt->utilityStmt, TruncateStmt) && ls_relation_has_pending())
+		truncate_below(call);
+	else
+		call_below(call);
+}
+
 static void
 run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
@@ -240,10 +310,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			break;
 	}
 
-	if (ls_utility_below_process)
-		ls_utility_below_process(pstmt, query, read_only_tree, context, params, env, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	run_below(&(UtilityCall) {pstmt, query, read_only_tree, context, params, env, dest, qc});
 	if (IsA(parsetree, TransactionStmt) && ends_prepared((TransactionStmt *) parsetree))
 	{
 		INJECTION_POINT("leanstore-end-prepared", NULL);

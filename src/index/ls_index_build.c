@@ -97,24 +97,7 @@ ls_index_build_end(LsIndexBuild *b)
 static void
 begin_file(Relation index)
 {
-	ls_rel_key	key = {
-		.tablespace = index->rd_locator.spcOid,
-		.database = index->rd_locator.dbOid,
-		.relation = index->rd_locator.relNumber,
-		.owner = index->rd_backend
-	};
-
-	(void) ls_reader();
-	ls_rel_forget(ls_shared->store, &key);
-	if (smgrnblocks(RelationGetSmgr(index), MAIN_FORKNUM) > 0)
-		RelationTruncate(index, 0);
-
-	/*
-	 * as for a new table: with wal_level = minimal the server must not copy pages of ours to its
-	 * WAL
-	 */
-	RelationPreTruncate(index);
-
+	ls_relation_empty(index);
 	if (index->rd_createSubid != InvalidSubTransactionId ||
 		index->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 		ls_relation_note_dropped(&index->rd_locator, index->rd_backend, false);

@@ -53,6 +53,9 @@ extern void ls_relation_object_access(ObjectAccessType access, Oid class_id, Oid
 									  int sub_id, void *arg);
 extern object_access_hook_type ls_relation_below_access;
 
+/* ---- ls_relation_empty.c */
+extern void ls_relation_empty(Relation rel);
+
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
 extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend,
 									 bool at_commit);

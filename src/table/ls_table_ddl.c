@@ -180,20 +180,10 @@ ls_relation_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 void
 ls_relation_nontransactional_truncate(Relation rel)
 {
-	ls_rel_key	key = {
-		.tablespace = rel->rd_locator.spcOid,
-		.database = rel->rd_locator.dbOid,
-		.relation = rel->rd_locator.relNumber,
-		.owner = rel->rd_backend
-	};
-
 	uint64		place = ls_holds_values(rel) ? place_of_values(rel) : 0;
 
-	/* forget first: no page of the old tree may be written to the emptied file */
-	(void) ls_reader();
-	ls_rel_forget(ls_shared->store, &key);
 	ls_forget_row_ids(rel);
-	RelationTruncate(rel, 0);
+	ls_relation_empty(rel);
 	if (ls_holds_values(rel))
 		skip_ids(rel, &rel->rd_locator, rel->rd_rel->relpersistence, place);
 }

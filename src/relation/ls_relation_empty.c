@@ -1,0 +1,47 @@
+/*
+ * ls_relation_empty.c - a file that its own transaction has made, or that no other session can see,
+ * is emptied where it is.
+ *
+ * RelationTruncate() would write that to the server's WAL.  Replayed after a crash it would empty
+ * the file once more, when the engine has long written to it what its own log does not need to
+ * have any more.  Without WAL a crash leaves the file as it is: gone with its transaction, or as
+ * the engine knows it under the number that it gets next.
+ */
+#include "postgres.h"
+
+#include "ls_relation.h"
+#include "session/ls_session.h"
+
+#include "catalog/storage.h"
+#include "storage/smgr.h"
+
+void
+ls_relation_empty(Relation rel)
+{
+	const ls_rel_key key = {
+		.tablespace = rel->rd_locator.spcOid,
+		.database = rel->rd_locator.dbOid,
+		.relation = rel->rd_locator.relNumber,
+		.owner = rel->rd_backend
+	};
+	SMgrRelation reln;
+
+	/* first: no page of the old tree may be written to the emptied file */
+	(void) ls_reader();
+	ls_rel_forget(ls_shared->store, &key);
+	/* with wal_level = minimal the server must not copy pages of ours to its WAL */
+	RelationPreTruncate(rel);
+	reln = RelationGetSmgr(rel);
+	for (ForkNumber fork = MAIN_FORKNUM; fork <= FSM_FORKNUM; fork++)
+	{
+		BlockNumber blocks = smgrexists(reln, fork) ? smgrnblocks(reln, fork) : 0;
+		BlockNumber none = 0;
+
+		if (blocks == 0)
+			continue;
+		smgrtruncate(reln, &fork, 1, &blocks, &none);
+		/* old pages must not come back under the new ones */
+		if (rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT)
+			smgrimmedsync(reln, fork);
+	}
+}
