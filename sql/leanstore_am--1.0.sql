@@ -47,6 +47,22 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT;
 REVOKE ALL ON FUNCTION leanstore_relation_info(regclass) FROM PUBLIC;
 
+-- Of a TOAST table, the file with the pages of values, which have 4 KiB: in all, free, free but
+-- found again at the next start only; and since the file was opened: written by sessions, moved to
+-- make the file shorter, and whether the rows are counted, so that free pages are known.
+CREATE FUNCTION leanstore_value_info(
+    relation regclass,
+    OUT pages bigint,
+    OUT free_pages bigint,
+    OUT lost_pages bigint,
+    OUT written_pages bigint,
+    OUT moved_pages bigint,
+    OUT counted boolean)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+REVOKE ALL ON FUNCTION leanstore_value_info(regclass) FROM PUBLIC;
+
 CREATE FUNCTION leanstore_checkpoint()
 RETURNS void
 AS 'MODULE_PATHNAME'
@@ -145,6 +161,18 @@ CREATE VIEW leanstore_stat_wal AS
            undo_failures
     FROM leanstore_stat();
 
+CREATE VIEW leanstore_stat_values AS
+    SELECT c.oid AS relid, n.nspname AS schemaname, c.relname,
+           v.pages * 4096 AS bytes, v.free_pages * 4096 AS free_bytes,
+           v.lost_pages * 4096 AS lost_bytes, v.written_pages * 4096 AS written_bytes,
+           v.moved_pages * 4096 AS moved_bytes, v.counted
+    FROM pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace
+         JOIN pg_class t ON t.oid = c.reltoastrelid
+         JOIN pg_am a ON a.oid = t.relam AND a.amname = 'leanstore',
+         LATERAL leanstore_value_info(t.oid) v
+    WHERE NOT pg_is_other_temp_schema(c.relnamespace);
+
 -- What is in the log on disk, a row for each page operation; from one position of the log (a row's
 -- position, or leanstore_stat_wal.log_redo_position, which NULL stands for) to another (NULL: the
 -- end).
@@ -187,7 +215,7 @@ CREATE VIEW leanstore_stat_io AS
              AS io(object, reads, writes, write_bytes, hits, evictions, fsyncs, fsync_time);
 
 GRANT SELECT ON leanstore_stat_buffer, leanstore_stat_wal, leanstore_stat_versions,
-    leanstore_stat_io TO pg_read_all_stats;
+    leanstore_stat_io, leanstore_stat_values TO pg_read_all_stats;
 
 -- A class for each btree class that extensions and users have made; classes made later get theirs
 -- when they are.

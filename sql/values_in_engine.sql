@@ -7,7 +7,7 @@ CREATE FUNCTION noise(seed int, n int) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT substr(string_agg(md5(seed::text || '/' || i), '' ORDER BY i), 1, n)
 	FROM generate_series(1, n / 32 + 1) i $$;
 -- The rows of a table's TOAST table that a query gives, and of its index.
-CREATE FUNCTION pieces(of regclass, OUT n bigint, OUT bytes bigint) LANGUAGE plpgsql AS $$
+CREATE FUNCTION rows_of_values(of regclass, OUT n bigint, OUT bytes bigint) LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE (SELECT format('SELECT count(*), coalesce(sum(length(chunk_data)), 0) FROM %s',
 		reltoastrelid::regclass) FROM pg_class WHERE oid = of) INTO n, bytes;
@@ -19,7 +19,7 @@ SELECT t.relkind, a.amname, t.relfrozenxid, t.relminmxid FROM pg_class c
 	WHERE c.oid = 'docs'::regclass;
 INSERT INTO docs SELECT i, 0, noise(i, i * 1264) FROM generate_series(2, 6) i;
 INSERT INTO docs VALUES (7, 0, noise(7, 3784 * 300 + 1));
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 -- What PostgreSQL says of a value it asks the pointer.
 SELECT id, pg_column_size(t), pg_column_toast_chunk_id(t) IS NOT NULL AS out_of_line,
 	substr(t, 1260, 10) = substr(noise(id, 2600), 1260, 10) AS slice FROM docs ORDER BY id;
@@ -28,22 +28,22 @@ SELECT substr(t, 3784 * 256 - 3, 8) = substr(noise(7, 3784 * 300 + 1), 3784 * 25
 
 -- An update beside a value leaves it alone, one of the value replaces it, a rollback neither.
 UPDATE docs SET v = 1;
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 UPDATE docs SET t = noise(-id, 2600) WHERE id <= 4;
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 BEGIN;
 UPDATE docs SET t = noise(0, 10000);
 SAVEPOINT s;
 DELETE FROM docs;
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 ROLLBACK TO s;
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 ROLLBACK;
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 -- A row that was not inserted after all.
 INSERT INTO docs VALUES (7, 0, noise(1, 5000)) ON CONFLICT DO NOTHING;
 INSERT INTO docs VALUES (7, 0, noise(1, 5000)) ON CONFLICT (id) DO UPDATE SET v = docs.v + 1;
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 SELECT leanstore_check('docs');
 
 -- The index that the server gives a TOAST table is empty, and not used.
@@ -61,12 +61,12 @@ BEGIN
 	RAISE NOTICE '%', plan ~ '^Seq Scan';
 	EXECUTE format('SELECT count(*) FROM %s WHERE chunk_id = %s AND chunk_seq < 3', toast, id)
 		INTO n;
-	RAISE NOTICE 'pieces %', n;
+	RAISE NOTICE 'rows_of_values %', n;
 	EXECUTE format('SELECT count(*) FROM %s WHERE length(chunk_data) = 1264', toast) INTO n;
-	RAISE NOTICE 'full pieces %', n;
+	RAISE NOTICE 'full rows_of_values %', n;
 	EXECUTE format('REINDEX TABLE %s', toast);
 	EXECUTE format('SELECT count(*) FROM %s WHERE chunk_id = %s', toast, id) INTO n;
-	RAISE NOTICE 'pieces %', n;
+	RAISE NOTICE 'rows_of_values %', n;
 END $$;
 REINDEX TABLE CONCURRENTLY one_value;
 SELECT t = noise(1, 5000) AS same FROM one_value;
@@ -99,7 +99,7 @@ SELECT count(DISTINCT pg_column_toast_chunk_id(t)) FROM docs;
 SELECT leanstore_check('docs');
 ALTER TABLE docs ALTER t TYPE varchar;
 SELECT leanstore_check('docs');
-SELECT * FROM pieces('docs');
+SELECT * FROM rows_of_values('docs');
 CREATE TEMP TABLE sums AS SELECT id, md5(t) FROM docs;
 ALTER TABLE docs SET ACCESS METHOD heap;
 SELECT a.amname FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
@@ -178,11 +178,11 @@ BEGIN;
 INSERT INTO temporary VALUES (noise(1, 3000));
 SELECT t = noise(1, 3000) AS same FROM temporary;
 COMMIT;
-SELECT * FROM pieces('temporary');
+SELECT * FROM rows_of_values('temporary');
 INSERT INTO temporary VALUES (noise(1, 3000));
-SELECT * FROM pieces('temporary');
+SELECT * FROM rows_of_values('temporary');
 
--- Statistics count the pieces.
+-- Statistics count the values.
 SELECT pg_stat_force_next_flush();
 SELECT n_tup_ins, n_tup_del FROM pg_stat_all_tables s JOIN pg_class c ON c.reltoastrelid = s.relid
 	WHERE c.oid = 'one_value'::regclass;
@@ -191,14 +191,19 @@ SELECT pg_stat_force_next_flush();
 SELECT n_tup_ins, n_tup_del FROM pg_stat_all_tables s JOIN pg_class c ON c.reltoastrelid = s.relid
 	WHERE c.oid = 'one_value'::regclass;
 
--- Three full pieces fill a page, of a large value one does.
+-- Whole pages lie in the further file, what is behind them in the row if it is short.
 CREATE TABLE pages (t text STORAGE external);
-INSERT INTO pages SELECT noise(i, 1264 * 30) FROM generate_series(1, 30) i;
-SELECT (leanstore_relation_info(reltoastrelid)).pages BETWEEN 300 AND 310 AS dense FROM pg_class
+INSERT INTO pages SELECT noise(i, 40960 + 1900) FROM generate_series(1, 30) i;
+SELECT written_pages FROM pg_class, leanstore_value_info(reltoastrelid)
 	WHERE oid = 'pages'::regclass;
+SELECT pg_total_relation_size('pages') BETWEEN 1200000 AND 1500000 AS counted_by_the_server;
 TRUNCATE pages;
-INSERT INTO pages SELECT noise(i, 3784 * 30) FROM generate_series(1, 10) i;
-SELECT (leanstore_relation_info(reltoastrelid)).pages BETWEEN 300 AND 310 AS dense FROM pg_class
+INSERT INTO pages SELECT noise(i, 40960 + 1901) FROM generate_series(1, 10) i;
+INSERT INTO pages SELECT noise(i, 1900) FROM generate_series(1, 10) i;
+SELECT written_bytes / 4096 AS written_pages, moved_bytes FROM leanstore_stat_values
+	WHERE relid = 'pages'::regclass;
+SELECT leanstore_value_info('pages') IS NULL AS no_toast_table;
+SELECT pg_size_pretty(pg_relation_size(reltoastrelid, 'fsm')) AS in_fork_fsm FROM pg_class
 	WHERE oid = 'pages'::regclass;
 
 SET client_min_messages = warning;

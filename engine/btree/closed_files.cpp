@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.hpp"
+#include "btree/entries.hpp"
 
 namespace ls {
 
@@ -55,39 +56,6 @@ BTree tree_of(Ctx &ctx) {
 
 Status fail_damaged() { return fail(LS_CORRUPT, "the name of a closed relation file is damaged"); }
 
-Status put_entry(Ctx &ctx, Bytes key, Bytes value) {
-  BTree tree = tree_of(ctx);
-  ExclusiveGuard leaf;
-  const size_t room = sizeof(Slot) + key.size() + value.size();
-  LS_TRY(tree.leaf_exclusive(key, static_cast<u32>(room), leaf));
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  bool found;
-  const u16 pos = node->lower_bound(key, &found);
-  if (found && node->value(pos).size() == value.size()) {
-    std::memcpy(node->value_data(pos), value.data(), value.size());
-  } else {
-    if (found) node->remove(pos);
-    node->insert(key, value);
-  }
-  ctx.pool->mark_dirty(leaf.frame(), 0);
-  return kOk;
-}
-
-Status remove_entry(Ctx &ctx, Bytes key) {
-  BTree tree = tree_of(ctx);
-  ExclusiveGuard leaf;
-  LS_TRY(tree.leaf_exclusive(key, 0, leaf));
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  bool found;
-  const u16 pos = node->lower_bound(key, &found);
-  if (!found) return kOk;
-  node->remove(pos);
-  const bool emptied = node->count == 0;
-  ctx.pool->mark_dirty(leaf.frame(), 0);
-  leaf.reset();
-  return emptied ? tree.try_merge(key) : kOk;
-}
-
 Status number_of(Ctx &ctx, const ls_rel_key &key, FileNo *number) {
   alignas(8) u8 out[sizeof *number];
   u32 bytes = 0;
@@ -117,9 +85,10 @@ Status by_key(Ctx &ctx, const ls_rel_key &key, ClosedFile *file) {
 Status put(Ctx &ctx, const ClosedFile &file) {
   LS_ASSERT(file.record.path_bytes < sizeof file.path);
   const Bytes value(reinterpret_cast<const u8 *>(&file), kHeadBytes + file.record.path_bytes);
-  LS_TRY(put_entry(ctx, NumberKey(file.record.file), value));
+  BTree tree = tree_of(ctx);
+  LS_TRY(put_entry(tree, NumberKey(file.record.file), value));
   const Bytes number(reinterpret_cast<const u8 *>(&file.record.file), sizeof(FileNo));
-  LS_TRY(put_entry(ctx, NameKey(file.record), number));
+  LS_TRY(put_entry(tree, NameKey(file.record), number));
   ctx.pool->shared()->closed_names.fetch_add(1, std::memory_order_seq_cst);
   return kOk;
 }
@@ -130,8 +99,9 @@ Status remove(Ctx &ctx, const ls_rel_key &key) {
   const Status status = number_of(ctx, key, &number);
   if (code(status) == LS_NOT_FOUND) return kOk;
   LS_TRY(status);
-  LS_TRY(remove_entry(ctx, NumberKey(number)));
-  return remove_entry(ctx, NameKey(key));
+  BTree tree = tree_of(ctx);
+  LS_TRY(remove_entry(tree, NumberKey(number)));
+  return remove_entry(tree, NameKey(key));
 }
 
 Status keys_of(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys) {

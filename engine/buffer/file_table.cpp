@@ -147,6 +147,7 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   slot.table_no.store(0, std::memory_order_relaxed);
   slot.pages_allocated.store(0, std::memory_order_relaxed);
   slot.rereference.reset();
+  slot.values.reset();
   // Release: an actor that looks at a slot and sees the state sees the rest.
   slot.state.store(FileState::kOpening, std::memory_order_release);
   std::atomic<u32> &head = head_of(pool, o.key);

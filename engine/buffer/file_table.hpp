@@ -21,6 +21,7 @@
 #include "base/status.hpp"
 #include "buffer/frame.hpp"
 #include "buffer/rereference.hpp"
+#include "buffer/value_space.hpp"
 #include "os/file.hpp"
 #include "os/futex.hpp"
 
@@ -73,6 +74,7 @@ struct alignas(kCacheLine) FileSlot {
   bool dropping{false};                 // under the table mutex: forget is about to take it
   // pages written to it, counted before each write: a reader past the pool looks at it
   std::atomic<u64> page_writes{0};
+  ValueSpace values;                    // LS_REL_VALUES
   FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
 };
 

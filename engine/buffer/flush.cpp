@@ -13,6 +13,7 @@
 #include "buffer/change_buffer.hpp"
 #include "buffer/compressed_cache.hpp"
 #include "buffer/file_use.hpp"
+#include "buffer/further_file.hpp"
 #include "buffer/page_writer.hpp"
 
 namespace ls {
@@ -151,7 +152,11 @@ Status sync_unlogged(BufferPool &pool, const FlushFilter &filter) {
     const FilePin pin(slot, file_no);
     if (!pin.pinned()) continue;
     bool lost;
-    const Status status = file_sync(slot.ref(), &lost);
+    Status status = file_sync(slot.ref(), &lost);
+    if (ok(status) && slot.kind == LS_REL_VALUES) {
+      status = file_sync(FurtherFile(slot).ref(), &lost);
+      if (code(status) == LS_NOT_FOUND) status = kOk;
+    }
     if (!lost) {
       LS_TRY(status);
       continue;

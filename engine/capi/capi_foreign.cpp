@@ -1,6 +1,7 @@
 // Files of another store.
 #include "capi/api_call.hpp"
 #include "store/foreign_file.hpp"
+#include "txn/row.hpp"
 
 using namespace ls;
 
@@ -31,6 +32,13 @@ ls_status ls_foreign_next(ls_foreign *foreign, const ls_row **rows, uint32_t *co
     *rows = found.data();
     *count = static_cast<u32>(found.size());
     return kOk;
+  });
+}
+
+ls_status ls_foreign_value(ls_foreign *foreign, ls_worker *worker, ls_rel *rel, const ls_row *row,
+                           ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_adopt(w, file, foreign_file(foreign).ref(), *row);
   });
 }
 

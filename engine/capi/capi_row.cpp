@@ -1,6 +1,8 @@
 // Table rows and scans.
 #include "capi/api_call.hpp"
 #include "txn/row.hpp"
+#include "txn/value_row.hpp"
+#include "vlog/value_pages.hpp"
 #include "txn/row_scan.hpp"
 
 using namespace ls;
@@ -50,17 +52,52 @@ ls_status ls_value_ids(ls_worker *worker, ls_rel *rel, uint32_t count, ls_value_
   });
 }
 
-ls_status ls_value_fetch_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id, ls_piece *piece,
-                               ls_error *err) noexcept {
+void ls_set_value_head(void (*head)(uint64_t value_id, bool in_row, uint32_t bytes,
+                                    uint8_t *out)) noexcept {
+  set_value_head(head);
+}
+
+ls_status ls_value_insert(ls_worker *worker, ls_rel *rel, const ls_new_value *value, uint32_t cid,
+                          ls_error *err) noexcept {
   return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
-    return value_fetch(w, file, row_id, piece);
+    return value_insert(w, file, *value, cid);
   });
 }
 
-ls_status ls_value_delete_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint32_t cid,
-                                ls_error *err) noexcept {
+ls_status ls_value_read(ls_worker *worker, ls_rel *rel, const ls_value_slice *slice, uint8_t *out,
+                        ls_error *err) noexcept {
   return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
-    return value_delete(w, file, row_id, cid);
+    return value_read(w, file, *slice, out);
+  });
+}
+
+ls_status ls_value_delete(ls_worker *worker, ls_rel *rel, const ls_value_slice *value,
+                          uint32_t cid, ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_delete(w, file, value->value_id, value->value_bytes, cid);
+  });
+}
+
+ls_status ls_value_insert_copied(ls_worker *worker, ls_rel *rel, ls_rel *from, const ls_row *row,
+                                 ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    api::RelUse source;
+    LS_TRY(source.begin(worker, from));
+    return value_insert_copied(w, file, source.file(), *row);
+  });
+}
+
+ls_status ls_value_get_stats(ls_worker *worker, ls_rel *rel, ls_value_stats *stats,
+                             ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &, FileSlot &file) {
+    return value_pages_stats(file, stats);
+  });
+}
+
+ls_status ls_value_check(ls_worker *worker, ls_rel *rel, const ls_row *row, uint32_t *value_bytes,
+                         ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_check(w, file, *row, value_bytes);
   });
 }
 

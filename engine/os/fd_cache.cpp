@@ -104,7 +104,7 @@ int open_with(Cache &c, const char *path, int flags) {
 Status open_segment(Cache &c, const FileRef &file, u32 segment, SegmentOpen mode, SegmentRef *out) {
   SegmentPath path(file, segment);
   int flags = O_RDWR | (mode == SegmentOpen::kCreate ? O_CREAT : 0);
-  bool direct = g_direct;
+  bool direct = g_direct && !(file.file_no & kFurtherFile);
   auto opened = std::make_shared<OpenSegment>();
   int fd = open_with(c, path.text, direct ? flags | O_DIRECT : flags);
   if (fd < 0 && errno == EINVAL && direct) {  // the file system has no direct I/O
@@ -189,7 +189,8 @@ void fd_cache_forget(FileNo file_no) {
   std::lock_guard lock(c.mutex);
   for (auto it = c.by_use.begin(); it != c.by_use.end();) {
     const auto entry = it++;
-    if (entry->key.file_no == file_no) c.take(entry, &dropped);
+    const bool same = (entry->key.file_no & ~kFurtherFile) == (file_no & ~kFurtherFile);
+    if (same) c.take(entry, &dropped);
   }
 }
 

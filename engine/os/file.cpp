@@ -152,6 +152,14 @@ Status file_write_page(const FileRef &file, PageNo page, const u8 *buffer) {
   return file_write_page_to(*segment, file, page, buffer);
 }
 
+Status file_make(const FileRef &file) {
+  SegmentRef segment;
+  const Status status = fd_cache_get(file, 0, SegmentOpen::kExisting, &segment);
+  if (code(status) != LS_NOT_FOUND) return status;
+  LS_TRY(fd_cache_get(file, 0, SegmentOpen::kCreate, &segment));
+  return sync_name(file, SegmentPath(file, 0).text);
+}
+
 Status file_extend(const FileRef &file, u32 pages) {
   for (u32 first = 0; first < pages;) {
     u32 segment_no = first / kPagesPerSegment;

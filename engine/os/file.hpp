@@ -15,6 +15,9 @@ struct FileRef {
   FileNo file_no;
   const char *path;  // first segment, relative to the root directory
 };
+// With this bit a number is that of a relation's further file, which is always opened through the
+// page cache.
+inline constexpr FileNo kFurtherFile = FileNo{1} << 63;
 
 // Process-wide settings, once per process before use.  Without direct I/O in the file system
 // (tmpfs) files are opened buffered.  fsync == false: no sync function here does anything.
@@ -36,7 +39,15 @@ Status file_pages(const FileRef &file, u32 *pages);  // size now; LS_NOT_FOUND w
 // *lost, unless null: the sync itself has failed.  What was written before may have gone from the
 // page cache then, and the next sync would know nothing of it: it must not be tried again.
 Status file_sync(const FileRef &file, bool *lost = nullptr);
-void file_forget(FileNo file_no);  // close this process' descriptors
+void file_forget(FileNo file_no);  // close this process' descriptors, those of a further file, too
+
+// Of further files, which have no pages of the engine: any bytes.  Make the first segment, if it is
+// not there; its name is durable then.
+Status file_make(const FileRef &file);
+// *got: less than `bytes` only at the end of the file.  LS_NOT_FOUND: there is none.
+Status file_read_range(const FileRef &file, u64 offset, u8 *buffer, size_t bytes, size_t *got);
+// Within what file_extend has allocated.
+Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_t bytes);
 
 class IoRing;  // io_ring.hpp; one thread at a time
 IoRing *io_ring_create(u32 entries);

@@ -33,6 +33,7 @@ class ForeignFile {
   // The rows of the next leaf, in order of their ids: newest versions that are not deleted, perhaps
   // none.  Of ls_row only row_id, data and len mean something.  Valid until the next call.  LS_END.
   Status next(std::span<const ls_row> *rows);
+  const FileRef &ref() const { return file_; }
 
  private:
   // A page above the leaves, and which of its children comes next.

@@ -17,7 +17,8 @@
 namespace ls {
 
 enum EngineSlot : u32 {
-  kSlotRecovery = 0, kSlotCheckpoint, kSlotCleaner, kSlotProvider, kSlotCloser, kEngineSlots
+  kSlotRecovery = 0, kSlotCheckpoint, kSlotCleaner, kSlotProvider, kSlotCloser, kSlotValues,
+  kEngineSlots
 };
 enum class StoreState : u32 { kCreated = 0, kRecovering, kReady, kStopping, kStopped };
 

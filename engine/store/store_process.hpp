@@ -25,7 +25,7 @@ struct StoreProcess {
 };
 
 // Beside the version trees: of row locks, and of names of closed files.
-inline constexpr u32 kFurtherTrees = 2;
+inline constexpr u32 kFurtherTrees = 3;
 
 // Never fails but for lack of memory (bad_alloc, caught at the C API).  The reference stays valid
 // until the store is formatted anew at the same place by this process.

@@ -44,7 +44,8 @@ namespace {
 constexpr size_t kPathBytes = 640;
 constexpr u32 kLockTree = kMaxVersionTrees;  // its place behind the version trees in keys
 constexpr u32 kClosedTree = kLockTree + 1;
-constexpr const char *kFurtherNames[kFurtherTrees] = {"locks", "closed"};
+constexpr u32 kValueTree = kClosedTree + 1;
+constexpr const char *kFurtherNames[kFurtherTrees] = {"locks", "closed", "values"};
 
 void path_in(const ls_store &store, const char *name, char *path) {
   std::snprintf(path, kPathBytes, "%s/%s", store.config.data_dir, name);
@@ -435,6 +436,10 @@ class Finisher {
     u32 closed;
     LS_TRY(open_private_tree(kClosedTree, path, &closed));
     process_.pool.shared()->closed_tree.store(closed + 1, std::memory_order_release);
+    std::snprintf(path, sizeof path, "%s/versions/values", directory);
+    u32 values;
+    LS_TRY(open_private_tree(kValueTree, path, &values));
+    process_.pool.shared()->value_tree.store(values + 1, std::memory_order_release);
     return kOk;
   }
 

@@ -12,6 +12,7 @@
 #include "recovery/checkpoint.hpp"
 #include "store/file_closer.hpp"
 #include "store/store_process.hpp"
+#include "txn/value_keeper.hpp"
 
 namespace ls {
 
@@ -24,6 +25,9 @@ constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
 constexpr i64 kRefusedRetryUs = 1'000'000;
 constexpr i64 kCloserRetryUs = 10'000;
 constexpr u32 kMostClosed = 256;   // at a time
+// Values are looked after so often, and moved at this rate at most.
+constexpr i64 kValuesPollUs = 200'000;
+constexpr u64 kMovedBytesPerSecond = 64 << 20;
 
 }  // namespace
 
@@ -63,6 +67,7 @@ Status StoreThreads::start_closer() {
 
 Status StoreThreads::start_keepers() {
   LS_TRY(start("ls checkpointer", &keepers_, [this] { return run_checkpointer(); }));
+  LS_TRY(start("ls values", &keepers_, [this] { return run_value_keeper(); }));
   return start("ls cleaner", &keepers_, [this] { return run_cleaner(); });
 }
 
@@ -178,6 +183,25 @@ Status StoreThreads::run_closer() {
     // None is idle, or none can be written: soon, perhaps.
     const i64 pause_us = free < kept ? kCloserRetryUs : kCleanerMaxUs;
     if (closed == 0) futex_wait(&pool.closer_event, event, pause_us);
+  }
+  return kOk;
+}
+
+Status StoreThreads::run_value_keeper() {
+  ls_store &store = process_.store;
+  Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotValues);
+  w.ctx.interrupt = &interrupt_;
+  const auto stops = [this] { return stop_keepers_.load(std::memory_order_acquire) != 0; };
+  const auto pace = [&](u64 bytes) {
+    futex_wait(&stop_keepers_, 0, static_cast<i64>(bytes * 1'000'000 / kMovedBytesPerSecond));
+    return !stops();
+  };
+  ValueKeeper keeper{w, stops, pace};
+  while (!stops()) {
+    bool did = false;
+    // As of the cleaner: what it cannot do is no reason to stop the store.
+    const Status status = with_memory([&] { return keep_values(keeper, &did); });
+    futex_wait(&stop_keepers_, 0, ok(status) ? kValuesPollUs : kCleanerMaxUs);
   }
   return kOk;
 }

@@ -7,8 +7,10 @@
 //                store stops
 //   cleaner      clean_round, more often while there is something to clean; while the store is
 //                ready
+//   values       keep_values: files of values are counted and made shorter; while the store is
+//                ready
 // A thread that fails records why in the store and stops the log: from then on no commit is
-// acknowledged.  (Not the cleaner: what it cannot clean waits.)
+// acknowledged.  (Not the cleaner, nor that of values: what they cannot do waits.)
 #pragma once
 #include <functional>
 #include <memory>
@@ -40,6 +42,7 @@ class StoreThreads {
                std::function<Status()> body);
   Status run_checkpointer();
   Status run_cleaner();
+  Status run_value_keeper();
   Status run_closer();
   bool checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const;
   struct CheckpointStart {

@@ -230,6 +230,7 @@ Status txn_prepare(Worker &w, u64 full_xid) {
   slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);
   w.two_phase = slot;
   LS_TRY(write_file(w, full_xid));
+  LS_TRY(w.value_files.sync_first(w.log));
   LS_FAILPOINT(txn_before_prepared_record);
   LS_TRY(w.log.reserve(kTwoPhaseRoom, w.ctx.interrupt));
   Gsn gsn;

@@ -35,9 +35,17 @@ Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data
 Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_to,
                   ls_conflict *conflict);
 
-// ---- value.cpp: pieces of values, in files of them (ls_value_fetch_piece and so on)
-Status value_fetch(Worker &w, FileSlot &file, u64 row_id, ls_piece *piece);
-Status value_delete(Worker &w, FileSlot &file, u64 row_id, u32 cid);
+// ---- value.cpp: values, in files of them (ls_value_insert and so on)
+Status value_insert(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid);
+Status value_read(Worker &w, FileSlot &file, const ls_value_slice &slice, u8 *out);
+Status value_delete(Worker &w, FileSlot &file, u64 value_id, u32 bytes, u32 cid);
+Status value_check(Worker &w, FileSlot &file, const ls_row &row, u32 *value_bytes);
+
+// ---- value_copy.cpp
+// As row_insert_copied.  LS_NOT_FOUND: a deleted value of which the bytes are gone, too.
+Status value_insert_copied(Worker &w, FileSlot &to, FileSlot &from, const ls_row &row);
+// A value of a file that another store has written, into a new one.
+Status value_adopt(Worker &w, FileSlot &to, const FileRef &from, const ls_row &row);
 
 // ---- row_lock.cpp
 Status row_lock(Worker &w, FileSlot &file, const ls_change &change, bool any_version, u8 *buffer,

@@ -3,9 +3,11 @@
 #include "txn/row_purge.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.hpp"
 #include "txn/row_gone.hpp"
+#include "txn/vanished_values.hpp"
 
 namespace ls {
 
@@ -26,7 +28,7 @@ bool dead(Bytes value, Tn horizon) {
 
 void note_range(const Node &leaf, PurgeResult *result) {
   result->first_row = fence_row(leaf.lower_fence());
-  result->end_row = leaf.has_upper ? fence_row(leaf.upper_fence()) : LS_MAX_ROW_ID + 1;
+  result->end_row = rows_end(leaf);
 }
 
 // Says that these rows have been removed from the leaf, and lets go of it.
@@ -78,6 +80,10 @@ Status drop_versions(Worker &w, VersionLocator at) {
 
 }  // namespace
 
+u64 rows_end(const Node &leaf) {
+  return leaf.has_upper ? fence_row(leaf.upper_fence()) : LS_MAX_ROW_ID + 1;
+}
+
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result) {
   LS_ASSERT(horizon <= txn_horizon(*w.txns));  // GONE-2
   *result = PurgeResult{};
@@ -86,6 +92,8 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
   LS_TRY(leaf.open(w, file, row_id, 0));
   Node *node = leaf.node();
   note_range(*node, result);
+  std::optional<VanishedValues> values;
+  if (file.kind == LS_REL_VALUES) values.emplace(w, file, *node);
   u64 removed[kMaxLeafRows];
   for (u16 pos = 0; pos < node->count;) {
     u8 key[kMaxKeyBytes];
@@ -94,10 +102,13 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
       continue;
     }
     removed[result->removed++] = decode_row_key(key);
+    if (values) values->add(removed[result->removed - 1]);
     node->remove(pos);
   }
   if (result->removed > 0)
     close_purged(w, file, leaf, std::span<const u64>(removed, result->removed));
+  leaf.close();
+  if (values) values->free_pages();
   return kOk;
 }
 

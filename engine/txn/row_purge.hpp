@@ -21,6 +21,9 @@ struct PurgeResult {
   u64 first_row = 0, end_row = 0;
 };
 
+// The first row behind a leaf.
+u64 rows_end(const Node &leaf);
+
 // The leaf around row_id; holds no latch before and after.
 Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult *result);
 

@@ -67,6 +67,7 @@ void txn_leave(Worker &w) {
   w.two_phase = nullptr;
   w.two_phase_logged = false;
   w.inserts = InsertRange{};
+  w.value_files.clear();
   if (w.dependencies) w.dependencies->forget();
 }
 
@@ -146,6 +147,7 @@ Status draw_seq(Worker &w, u32 *seq) {
 Status txn_reserve_commit(Worker &w) {
   if (!w.has_log) return kOk;
   LS_ASSERT(w.tn != 0);
+  LS_TRY(w.value_files.sync_first(w.log));
   w.log.set_urgent(true);   // on a full disk it waits for space
   const Status status = w.log.reserve(kEndRecordBytes + LS_COMMIT_NOTE_BYTES, w.ctx.interrupt);
   w.log.set_urgent(false);
@@ -156,6 +158,7 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
   Gsn gsn;
   if (w.has_log) {
     LS_ASSERT(w.tn != 0);
+    LS_TRY(w.value_files.sync_first(w.log));
     LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
     w.log.start(RecordKind::kPrepared);
     w.log.number(w.tn);

@@ -1,36 +1,154 @@
-// value.cpp - pieces of out-of-line values: found by their number, whatever a snapshot sees.
+// value.cpp - out-of-line values: their rows, found by number whatever a snapshot sees, and their
+// pages (vlog/).
 //
-// A piece is a row that is inserted and deleted in the transaction of the row that has the pointer
-// to it.  So whether it counts is never asked: a transaction with the pointer may read it, until
-// the horizon has passed the deletion (GONE-4), and one that has locked the row may delete it.
+// The row of a value is inserted and deleted in the transaction of the row that has the pointer to
+// it.  So whether it counts is never asked: a transaction with the pointer may read it, until the
+// horizon has passed the deletion (GONE-4), and one that has locked the row may delete it.
+#include "base/check.hpp"
+#include "txn/io_memory.hpp"
 #include "txn/row.hpp"
 #include "txn/row_read.hpp"
+#include "txn/value_row.hpp"
+#include "vlog/value_file.hpp"
+#include "vlog/value_pages.hpp"
 
 namespace ls {
 
-Status value_fetch(Worker &w, FileSlot &file, u64 row_id, ls_piece *piece) {
-  if (file.kind != LS_REL_VALUES) return fail(LS_INVALID, "not a file of values");
-  RowParts parts;
+namespace {
+
+Status check_kind(const FileSlot &file) {
+  return file.kind == LS_REL_VALUES ? kOk : fail(LS_INVALID, "not a file of values");
+}
+
+// The row with the bytes, or with the place, behind the host's head.
+Status insert_row(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid, Bytes behind) {
+  u8 row[LS_MAX_ROW_BYTES];
+  put_value_head(value.value_id, is_in_row(value.bytes), static_cast<u32>(behind.size()), row);
+  if (!behind.empty()) std::memcpy(row + LS_VALUE_HEAD_BYTES, behind.data(), behind.size());
+  const u64 row_id = value_row_id(value.value_id, value.bytes);
+  return row_insert(w, file, row_id, cid, 0, Bytes(row, LS_VALUE_HEAD_BYTES + behind.size()));
+}
+
+Status insert_in_pages(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid) {
+  const IoMemory io(w);
+  LS_TRY(io.status());
+  const FurtherFile further(file);
+  ValuePlace place;
+  place.bytes = value.bytes;
+  LS_TRY(take_value_pages(w.ctx, file, ValueLayout(value.bytes).pages(), &place.runs));
+  Status status = with_memory([&] {
+    ValueNotes notes(value.bytes);
+    u8 packed[kMostPlaceBytes];
+    LS_TRY(value_write({further, value.value_id}, value.data, io.bytes(), notes, &place));
+    if (file.logged) LS_TRY(w.value_files.add(w.log, further.ref()));
+    return insert_row(w, file, value, cid, Bytes(packed, store_place(place, packed)));
+  });
+  if (!ok(status)) {
+    free_value_pages(w.ctx, file, place.runs);
+  } else {
+    file.values.written_pages.fetch_add(place.runs.pages(), std::memory_order_relaxed);
+  }
+  return status;
+}
+
+Status fail_value(const FileSlot &file, u64 value_id, const char *what) {
+  return fail_page(file.path, kInvalidPageNo, "value %llu %s",
+                   static_cast<unsigned long long>(value_id), what);
+}
+
+// Its bytes as the row says; again if the row says something else by now.
+Status read_in_pages(Worker &w, FileSlot &file, const ls_value_slice &slice, u8 *out) {
+  const IoMemory io(w);
+  LS_TRY(io.status());
+  const FurtherFile further(file);
+  alignas(8) u8 copy[LS_ROW_BUFFER_BYTES], before[LS_ROW_BUFFER_BYTES];
+  u32 before_bytes = 0;
+  for (;;) {
+    RowParts row;
+    u32 bytes;
+    const u64 row_id = value_row_id(slice.value_id, slice.value_bytes);
+    LS_TRY(copy_row(w, file, row_id, copy, &row, &bytes));
+    ValuePlace place;
+    if (!load_value_row(row.payload, &place))
+      return fail_value(file, slice.value_id, "has a damaged row");
+    if (place.bytes != slice.value_bytes)
+      return fail_value(file, slice.value_id, "has another size than its pointer says");
+    ValueRead read;
+    LS_TRY(value_read({{further, slice.value_id}, place}, {slice.offset, slice.bytes}, io.bytes(),
+                      out, &read));
+    if (!read.stale) return kOk;
+    const bool same = row.payload.size() == before_bytes &&
+                      std::memcmp(row.payload.data(), before, before_bytes) == 0;
+    if (same)
+      return fail_page(further.ref().path, read.page, "value %llu is damaged",
+                       static_cast<unsigned long long>(slice.value_id));
+    before_bytes = static_cast<u32>(row.payload.size());
+    std::memcpy(before, row.payload.data(), before_bytes);
+  }
+}
+
+}  // namespace
+
+Status value_insert(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid) {
+  LS_TRY(check_kind(file));
+  if (value.bytes > LS_MAX_VALUE_BYTES)
+    return fail(LS_TOO_LARGE, "a value of %u bytes", value.bytes);
+  if (is_in_row(value.bytes))
+    return insert_row(w, file, value, cid, Bytes(value.data, value.bytes));
+  return insert_in_pages(w, file, value, cid);
+}
+
+Status value_read(Worker &w, FileSlot &file, const ls_value_slice &slice, u8 *out) {
+  LS_TRY(check_kind(file));
+  if (slice.offset > slice.value_bytes || slice.bytes > slice.value_bytes - slice.offset)
+    return fail(LS_INVALID, "a slice beyond the end of a value");
+  if (!is_in_row(slice.value_bytes)) return read_in_pages(w, file, slice, out);
+  alignas(8) u8 copy[LS_ROW_BUFFER_BYTES];
+  RowParts row;
   u32 bytes;
-  LS_TRY(copy_row(w, file, row_id, piece->buffer, &parts, &bytes));
-  piece->data = {parts.payload.data(), static_cast<u32>(parts.payload.size())};
+  LS_TRY(copy_row(w, file, value_row_id(slice.value_id, slice.value_bytes), copy, &row, &bytes));
+  if (row.payload.size() != LS_VALUE_HEAD_BYTES + slice.value_bytes)
+    return fail_value(file, slice.value_id, "has another size than its pointer says");
+  if (slice.bytes > 0)
+    std::memcpy(out, row.payload.data() + LS_VALUE_HEAD_BYTES + slice.offset, slice.bytes);
   return kOk;
 }
 
-Status value_delete(Worker &w, FileSlot &file, u64 row_id, u32 cid) {
-  if (file.kind != LS_REL_VALUES) return fail(LS_INVALID, "not a file of values");
+Status value_delete(Worker &w, FileSlot &file, u64 value_id, u32 bytes, u32 cid) {
+  LS_TRY(check_kind(file));
   // Every transaction that has ended is in it.
   ls_snapshot all{};
   all.kind = LS_SNAPSHOT_MVCC;
   all.xmax = all.own_tn = kMaxTn + 1;
   all.curcid = ~u32{0};
   ls_change change{};
-  change.row_id = row_id;
+  change.row_id = value_row_id(value_id, bytes);
   change.snapshot = &all;
   change.cid = cid;
   change.mode = LS_LOCK_UPDATE;
   ls_conflict conflict;
   return row_delete(w, file, change, 0, &conflict);
+}
+
+Status value_check(Worker &w, FileSlot &file, const ls_row &row, u32 *value_bytes) {
+  LS_TRY(check_kind(file));
+  const u64 value_id = row.row_id / LS_ROWS_PER_VALUE;
+  const Bytes payload(row.data, row.len);
+  if (payload.size() < LS_VALUE_HEAD_BYTES) return fail_value(file, value_id, "has a damaged row");
+  *value_bytes = row.len - LS_VALUE_HEAD_BYTES;
+  if (row.row_id == value_row_id(value_id, 0)) return kOk;
+  ValuePlace place;
+  if (!load_value_row(payload, &place) || is_in_row(place.bytes) ||
+      row.row_id != value_row_id(value_id, place.bytes))
+    return fail_value(file, value_id, "has a damaged row");
+  *value_bytes = place.bytes;
+  std::vector<u8> out(std::min(place.bytes, kIoPages * kPageSize));
+  for (u32 at = 0; at < place.bytes;) {
+    const u32 bytes = std::min<u32>(static_cast<u32>(out.size()), place.bytes - at);
+    LS_TRY(read_in_pages(w, file, {value_id, place.bytes, at, bytes}, out.data()));
+    at += bytes;
+  }
+  return kOk;
 }
 
 }  // namespace ls

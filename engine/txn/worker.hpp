@@ -170,6 +170,25 @@ class AppendedLeaves {
   Entry entries_[kEntries];
 };
 
+// Files of values that the worker's transaction has written to, which its commit relies on
+// (wal/file_syncs.hpp).
+class WrittenValueFiles {
+ public:
+  // LS_NO_MEMORY, and failures of the log.
+  Status add(LogAppender &log, const FileRef &file);
+  Status sync_first(LogAppender &log);
+  void clear() { count_ = 0; }
+
+ private:
+  static constexpr u32 kMost = 8;
+  struct Entry {
+    FileNo file_no;
+    char path[sizeof(FileSlot::path) + 4];
+  };
+  Entry entries_[kMost];
+  u32 count_ = 0;
+};
+
 // Private to a process/thread; one per attached slot.
 struct Worker {
   Worker(BufferPool *pool, Log log, TxnShared *txns, u32 slot);
@@ -198,6 +217,7 @@ struct Worker {
   LastLeaves last_leaves;
   AppendedLeaves appended_leaves;
   SpareMemory scan_memory;
+  WrittenValueFiles value_files;
   LockSweep lock_sweep;     // cleaner only
   VersionSweep version_sweep;
 };

@@ -198,6 +198,29 @@ Status LogWriter::write_collected(Gsn complete) {
   return kOk;
 }
 
+// What commits of this round refer to, in other files.
+Status LogWriter::sync_beside() {
+  LS_ASSERT(state_.mutex.is_locked());
+  u64 before = now_ns();
+  u32 files;
+  LS_TRY(shared_->file_syncs.run(&files));
+  if (files > 0) {
+    shared_->stat_fsyncs.fetch_add(files, std::memory_order_relaxed);
+    shared_->stat_fsync_ns.fetch_add(now_ns() - before, std::memory_order_relaxed);
+  }
+  return kOk;
+}
+
+Status LogWriter::sync_files() {
+  const std::lock_guard guard(state_.mutex);
+  if (shared_->failed.load(std::memory_order_relaxed)) {
+    set_last_error(state_.failure);
+    return Status(state_.failure.status);
+  }
+  const Status status = sync_beside();
+  return ok(status) || code(status) == LS_NO_MEMORY ? status : fail_log(status);
+}
+
 // Everything written, by whatever process.
 Status LogWriter::sync() {
   u64 before = now_ns();
@@ -329,6 +352,8 @@ Status LogWriter::write(bool harden, u64 *wrote) {
     publish(state_.persisted);
     return status;
   }
+  if (ok(status)) status = sync_beside();
+  if (code(status) == LS_NO_MEMORY) return status;
   if (ok(status) && writes) status = write_collected(complete);
   if (!ok(status)) return fail_log(status);
   *wrote = end_ - begin;

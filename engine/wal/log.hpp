@@ -23,6 +23,7 @@
 #include "base/types.hpp"
 #include "base/wait_report.hpp"
 #include "leanstore/engine.h"
+#include "os/file.hpp"
 #include "wal/log_record.hpp"
 
 namespace ls {
@@ -139,6 +140,10 @@ class LogAppender {
   // As Log::wait_hardened, but writes the round itself when no other worker nor the committer does;
   // after waiting for other commits so long (0: see LogWriter::gather).
   bool wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us = 0);
+
+  // What this worker has written to a file beside the log becomes durable before any record that
+  // is appended after this (file_syncs.hpp).  LS_NO_MEMORY; any other failure is one of the log.
+  Status sync_first(const FileRef &file);
 
   const ls_log_counts &counts() const { return counts_; }
   const Log &log() const { return log_; }

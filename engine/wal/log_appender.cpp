@@ -172,6 +172,20 @@ Gsn LogAppender::finish() {
   return gsn;
 }
 
+// ---- files beside the log
+
+Status LogAppender::sync_first(const FileRef &file) {
+  FileSyncs &syncs = log_.shared()->file_syncs;
+  while (!syncs.ask(file)) {
+    LS_TRY(with_memory([&] {
+      if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
+      return kOk;
+    }));
+    LS_TRY(writer_->sync_files());
+  }
+  return kOk;
+}
+
 // ---- waiting for the own commit
 
 // True: this worker has written a round; look again whether the wait is over.

@@ -15,6 +15,7 @@
 #include "base/status.hpp"
 #include "base/types.hpp"
 #include "os/futex.hpp"
+#include "wal/file_syncs.hpp"
 #include "wal/log.hpp"
 
 namespace ls {
@@ -124,6 +125,7 @@ struct LogShared {
       stat_commits_held{0};
   std::atomic<u64> stat_counted{0}, stat_remote_by_page{0}, stat_remote_by_transaction{0};
   PositionTable positions;
+  FileSyncs file_syncs;              // before the next round
 
   // `waited`: what stood in a slot's wait_gsn, and does no more.
   void leave_line(Gsn waited) {

@@ -34,6 +34,8 @@ class LogWriter {
   // synced; their ends wake it when its wait is over, or it is its turn.  Failures go to the
   // committer, which reports them.  delay_us: to wait for other commits, 0: see gather().
   bool try_round(const LogSlot *self, u32 delay_us = 0);
+  // Waits for the mutex; FileSyncs::run() without a round.
+  Status sync_files();
   // Before the first round: what is in the file already of the block in which the log goes on.
   Status open_block();
   LogSegments &segments() { return *segments_; }
@@ -59,6 +61,7 @@ class LogWriter {
   Status write_round(std::span<const Collected> parts, Gsn complete);
   void stage(const Collected &part, Gsn complete);
   void inspect(LogSlot &slot, LogBytes records);
+  Status sync_beside();
   Status sync();
   void publish(Gsn complete);
   void publish_hardened(Gsn complete);

@@ -2,7 +2,7 @@
  * ls_check_values.c - leanstore_check: the values of a table's TOAST table against the pointers in
  * its rows.
  *
- * One MVCC snapshot sees a row with a pointer exactly if it sees the pieces (VALUE-1 in
+ * One MVCC snapshot sees a row with a pointer exactly if it sees the value's (VALUE-1 in
  * row/ls_value.c), so under one the two sets are equal: each pointer leads to a value, whole and of
  * the size that it says, and to each value leads one pointer.
  */
@@ -104,64 +104,31 @@ note_pointers_of(ValueCheck *check, const ls_row *row)
 	pfree(space);
 }
 
-/* The value that the next pieces are of. */
-typedef struct Current
-{
-	Oid			value_id;		/* InvalidOid: none */
-	uint32		pieces;
-	uint32		bytes;
-} Current;
-
-/* A value begins: the next pointer has to lead to it. */
+/* A value: the next pointer has to lead to it. */
 static void
-begin_value(ValueCheck *check, Current *current, Oid value_id)
+check_value(ValueCheck *check, const ls_row *row)
 {
+	Oid			value_id = (Oid) (row->row_id / LS_ROWS_PER_VALUE);
+	uint32		bytes;
+	ls_error	error;
+	ls_status	status;
+
 	if (check->at_end || check->wanted > value_id)
 		raise_value(check, value_id, "belongs to no row");
 	if (check->wanted < value_id)
 		raise_value(check, check->wanted, "is missing");
-	*current = (Current)
-	{
-		.value_id = value_id
-	};
-}
-
-/* All pieces of a value were met. */
-static void
-end_value(ValueCheck *check, const Current *current)
-{
-	if (!OidIsValid(current->value_id))
-		return;
-	if (check->wanted_bytes != current->bytes)
-		raise_value(check, current->value_id, "has another size than the pointer to it says");
+	LS_CALL(status, ls_value_check(ls_reader(), ls_open(check->toast), row, &bytes, &error));
+	ls_check(status, error, check->toast);
+	if (check->wanted_bytes != bytes)
+		raise_value(check, value_id, "has another size than the pointer to it says");
 	next_pointer(check);
-	if (!check->at_end && check->wanted == current->value_id)
-		raise_value(check, current->value_id, "belongs to two rows");
-}
-
-static void
-check_piece(ValueCheck *check, Current *current, const ls_row *row)
-{
-	LsPiece		piece;
-
-	if (!ls_value_parse_piece(row->data, row->len, &piece) || piece.seq < 0 ||
-		row->row_id != (uint64) piece.value_id * LS_ROWS_PER_VALUE + piece.seq)
-		raise_value(check, (Oid) (row->row_id / LS_ROWS_PER_VALUE), "is damaged");
-	if (piece.seq == 0)
-	{
-		end_value(check, current);
-		begin_value(check, current, piece.value_id);
-	}
-	if (piece.value_id != current->value_id || piece.seq != current->pieces ||
-		current->bytes != current->pieces * ls_value_piece_bytes(check->wanted_bytes))
-		raise_value(check, piece.value_id, "lacks a piece");
-	current->pieces++;
-	current->bytes += piece.bytes;
+	if (!check->at_end && check->wanted == value_id)
+		raise_value(check, value_id, "belongs to two rows");
 }
 
 /* All rows of a relation that the snapshot sees, in the order of their ids. */
 static void
-scan_rows(ValueCheck *check, Relation rel, Snapshot snapshot, Current *current)
+scan_rows(ValueCheck *check, Relation rel, Snapshot snapshot)
 {
 	ls_scan    *scan = ls_scan_open_owned(rel, ls_snapshot_convert(snapshot), 0, LS_ROWS_END,
 										  false);
@@ -179,8 +146,8 @@ scan_rows(ValueCheck *check, Relation rel, Snapshot snapshot, Current *current)
 		ls_check(status, error, rel);
 		for (uint32 i = 0; i < n; i++)
 		{
-			if (current != NULL)
-				check_piece(check, current, &rows[i]);
+			if (rel == check->toast)
+				check_value(check, &rows[i]);
 			else
 				note_pointers_of(check, &rows[i]);
 		}
@@ -192,7 +159,6 @@ void
 ls_check_values(Relation table)
 {
 	ValueCheck	check = {.table = table};
-	Current		current = {0};
 	Snapshot	snapshot;
 	ls_check_result result;
 	ls_error	error;
@@ -208,11 +174,10 @@ ls_check_values(Relation table)
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	check.pointers = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false,
 										   maintenance_work_mem, NULL, TUPLESORT_NONE);
-	scan_rows(&check, table, snapshot, NULL);
+	scan_rows(&check, table, snapshot);
 	tuplesort_performsort(check.pointers);
 	next_pointer(&check);
-	scan_rows(&check, check.toast, snapshot, &current);
-	end_value(&check, &current);
+	scan_rows(&check, check.toast, snapshot);
 	if (!check.at_end)
 		raise_value(&check, check.wanted, "is missing");
 	tuplesort_end(check.pointers);

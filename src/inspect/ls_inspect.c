@@ -19,6 +19,7 @@
 
 PG_FUNCTION_INFO_V1(leanstore_stat);
 PG_FUNCTION_INFO_V1(leanstore_relation_info);
+PG_FUNCTION_INFO_V1(leanstore_value_info);
 PG_FUNCTION_INFO_V1(leanstore_checkpoint);
 PG_FUNCTION_INFO_V1(leanstore_wal_inspect);
 
@@ -135,6 +136,38 @@ leanstore_relation_info(PG_FUNCTION_ARGS)
 	values[1] = Int64GetDatum((int64) info.free_pages);
 	values[2] = Int32GetDatum((int32) info.height);
 	values[3] = Int64GetDatum((int64) info.next_row_id);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+/* NULL: a table that is no TOAST table, and an index, have no pages of values. */
+Datum
+leanstore_value_info(PG_FUNCTION_ARGS)
+{
+	TupleDesc	desc;
+	Relation	rel;
+	ls_value_stats stats = {0};
+	ls_error	error = {0};
+	Datum		values[6];
+	bool		nulls[6] = {0};
+	bool		has_values;
+
+	require_store();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	rel = ls_inspect_open(PG_GETARG_OID(0));
+	has_values = ls_holds_values(rel);
+	if (has_values)
+		ls_check(ls_value_get_stats(ls_reader(), ls_open(rel), &stats, &error), error, rel);
+	relation_close(rel, AccessShareLock);
+	if (!has_values)
+		PG_RETURN_NULL();
+
+	values[0] = Int64GetDatum((int64) stats.pages);
+	values[1] = Int64GetDatum((int64) stats.free_pages);
+	values[2] = Int64GetDatum((int64) stats.lost_pages);
+	values[3] = Int64GetDatum((int64) stats.written_pages);
+	values[4] = Int64GetDatum((int64) stats.moved_pages);
+	values[5] = BoolGetDatum(stats.counted);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 

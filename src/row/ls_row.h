@@ -266,44 +266,16 @@ extern struct varlena *ls_value_save(Relation rel, const struct varlena *value,
  * Delete the value that a pointer leads to; of other values, nothing.  is_own: this command has
  * stored it.
  */
-extern void ls_value_delete(const struct varlena *pointer, bool is_own);
+extern void ls_value_drop(const struct varlena *pointer, bool is_own);
 
 /* The same, of one just stored in a table that is written anew: nothing leads to that yet. */
-extern void ls_value_delete_copy(Relation rel, const struct varlena *pointer);
+extern void ls_value_drop_copy(Relation rel, const struct varlena *pointer);
 
 /* Bytes of a value, as it is stored. */
-typedef struct LsSlice
-{
-	uint32		value_bytes;	/* of all of it */
-	uint32		offset;
-	uint32		bytes;
-} LsSlice;
+extern void ls_value_fetch(Relation toast, const ls_value_slice *slice, char *out);
 
-extern void ls_value_read(Relation toast, Oid value_id, const LsSlice *slice, char *out);
-
-/*
- * Bytes of a value in one row of the TOAST table, but for the last.  Three pieces fill a leaf, or
- * one: of a value of many pieces the last leaf, which is not full then, does not matter.
- */
-#define LS_SMALL_PIECE_BYTES 1264
-#define LS_LARGE_PIECE_BYTES 3784
-
-static inline uint32
-ls_value_piece_bytes(uint32 value_bytes)
-{
-	return value_bytes > 16 * LS_LARGE_PIECE_BYTES ? LS_LARGE_PIECE_BYTES : LS_SMALL_PIECE_BYTES;
-}
-
-/* A row of a TOAST table; false: it is damaged. */
-typedef struct LsPiece
-{
-	Oid			value_id;
-	int32		seq;
-	const uint8 *data;
-	uint32		bytes;
-} LsPiece;
-
-extern bool ls_value_parse_piece(const uint8 *data, uint32 len, LsPiece *piece);
+/* ls_set_value_head() */
+extern void ls_value_head(uint64 value_id, bool in_row, uint32 bytes, uint8 *out);
 
 /*
  * ---- ls_slot.c: the slot of leanstore tables

@@ -1,15 +1,16 @@
 /*
  * ls_value.c - values out of line: rows of a TOAST table that is a leanstore table
- * (docs/decisions/0036-values-in-the-engine.md).
+ * (docs/decisions/0036-values-in-the-engine.md, 0037-pages-for-values.md).
  *
  * A row has an ordinary TOAST pointer (varatt_external), so that the server's own code reads
- * the value.  The value's pieces are rows as in a TOAST table of heap, but there is no index:
- * piece n of value v has the row id v * 256 + n.
+ * the value.  The value has one row in the TOAST table, found by its number without an index.  That
+ * has the value's bytes, as a chunk of heap's has them; or, of a large value, a chunk with the
+ * number -1 that says in which pages of the TOAST table's further file they are.
  *
- * VALUE-1: a value has one owner, a row.  Its pieces are inserted and deleted by the transaction
- *	that stores the pointer and takes it away, under a lock of that row: so one MVCC snapshot sees
- *	a row with a pointer exactly if it sees the pieces (leanstore_check() looks at that).
- * VALUE-2: a pointer is followed without a snapshot.  The pieces stay until the deletion is below
+ * VALUE-1: a value has one owner, a row.  It is inserted and deleted by the transaction that stores
+ *	the pointer and takes it away, under a lock of that row: so one MVCC snapshot sees a row with
+ *	a pointer exactly if it sees the value's row (leanstore_check() looks at that).
+ * VALUE-2: a pointer is followed without a snapshot.  The value stays until the deletion is below
  *	the horizon, as rows of heap do, whatever the engine knows of single snapshots (GONE-4 in
  *	engine/txn/row_gone.hpp).
  */
@@ -26,53 +27,34 @@
 #include "pgstat.h"
 #include "utils/injection_point.h"
 
-/* Pieces that are inserted by one call of the engine. */
-#define PIECES_AT_ONCE 64
-
 #define LAST_VALUE_ID ((uint32) (LS_ROW_IDS_END / LS_ROWS_PER_VALUE - 1))
 
-/* What a piece has before its bytes: the row's head, chunk_id, chunk_seq, length of chunk_data. */
-typedef struct PieceHead
+/* What a value's row has first: the row's head, chunk_id, chunk_seq, length of chunk_data. */
+typedef struct ValueHead
 {
 	Oid			value_id;
 	int32		seq;
 	char		length[VARHDRSZ];
-} PieceHead;
+} ValueHead;
 
-#define PIECE_HEAD_BYTES (LS_HEAD_BYTES + sizeof(PieceHead))
-#define PIECE_ATTRIBUTES 3
+#define VALUE_ATTRIBUTES 3
+/* chunk_seq of what says where a value is. */
+#define SEQ_OF_PLACE (-1)
 
-/* A value to be stored. */
-typedef struct NewValue
+StaticAssertDecl(LS_HEAD_BYTES + sizeof(ValueHead) == LS_VALUE_HEAD_BYTES,
+				 "the engine leaves another room for the head");
+
+void
+ls_value_head(uint64 value_id, bool in_row, uint32 bytes, uint8 *out)
 {
-	Oid			value_id;
-	const char *data;
-	uint32		bytes;
-} NewValue;
+	const uint16 row_head = VALUE_ATTRIBUTES | LS_HEAD_VARWIDTH;
+	ValueHead	head = {.value_id = (Oid) value_id, .seq = in_row ? 0 : SEQ_OF_PLACE};
+	varattrib_4b length;
 
-StaticAssertDecl(PIECE_HEAD_BYTES + LS_LARGE_PIECE_BYTES <= LS_MAX_ROW_BYTES,
-				 "a piece is larger than a row");
-
-static inline uint64
-row_of(Oid value_id, uint32 piece)
-{
-	return (uint64) value_id * LS_ROWS_PER_VALUE + piece;
-}
-
-static inline uint32
-pieces_of(uint32 bytes)
-{
-	const uint32 piece = ls_value_piece_bytes(bytes);
-
-	return (bytes + piece - 1) / piece;
-}
-
-static inline uint32
-bytes_of_piece(uint32 bytes, uint32 piece)
-{
-	const uint32 most = ls_value_piece_bytes(bytes);
-
-	return Min(most, bytes - piece * most);
+	SET_VARSIZE(&length, VARHDRSZ + bytes);
+	memcpy(head.length, &length, VARHDRSZ);
+	memcpy(out, &row_head, LS_HEAD_BYTES);
+	memcpy(out + LS_HEAD_BYTES, &head, sizeof(head));
 }
 
 /* ----------------------------------------------------------------
@@ -80,78 +62,33 @@ bytes_of_piece(uint32 bytes, uint32 piece)
  * ----------------------------------------------------------------
  */
 
-pg_noreturn static void
-fail_piece(Relation toast, Oid value_id, uint32 piece, const char *what)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("%s chunk number %u for toast value %u in %s", what, piece, value_id,
-					RelationGetRelationName(toast)),
-			 errhint("Verify the table with leanstore_check(), and restore it from a backup.")));
-}
-
-bool
-ls_value_parse_piece(const uint8 *data, uint32 len, LsPiece *piece)
-{
-	PieceHead	head;
-	varattrib_4b length;
-	uint16		row_head;
-
-	if (len < PIECE_HEAD_BYTES)
-		return false;
-	memcpy(&row_head, data, LS_HEAD_BYTES);
-	memcpy(&head, data + LS_HEAD_BYTES, sizeof(head));
-	memcpy(&length, head.length, VARHDRSZ);
-	piece->value_id = head.value_id;
-	piece->seq = head.seq;
-	piece->data = data + PIECE_HEAD_BYTES;
-	piece->bytes = len - PIECE_HEAD_BYTES;
-	return row_head == (PIECE_ATTRIBUTES | LS_HEAD_VARWIDTH) &&
-		VARSIZE(&length) == VARHDRSZ + piece->bytes;
-}
+#define CHECK_HINT errhint("Verify the table with leanstore_check(), and restore it from a backup.")
 
 /* False: there is none. */
 static bool
-fetch_piece(Relation toast, Oid value_id, uint32 seq, ls_piece *row, LsPiece *piece)
+read_value(Relation toast, const ls_value_slice *slice, char *out)
 {
 	ls_error	error;
 	ls_status	status;
 
 	LS_CALL_ON(toast, status,
-			   ls_value_fetch_piece(ls_reader(), ls_open(toast), row_of(value_id, seq), row,
-									&error));
+			   ls_value_read(ls_reader(), ls_open(toast), slice, (uint8 *) out, &error));
 	if (status == LS_NOT_FOUND)
 		return false;
 	ls_check(status, error, toast);
-	if (!ls_value_parse_piece(row->data.data, row->data.len, piece) ||
-		piece->value_id != value_id || piece->seq != seq)
-		fail_piece(toast, value_id, seq, "damaged");
 	return true;
 }
 
 void
-ls_value_read(Relation toast, Oid value_id, const LsSlice *slice, char *out)
+ls_value_fetch(Relation toast, const ls_value_slice *slice, char *out)
 {
-	const uint32 step = ls_value_piece_bytes(slice->value_bytes);
-	uint32		end = slice->offset + slice->bytes;
-	uint32		seq = slice->offset / step;
-
-	for (uint32 at = seq * step; at < end; at += step, seq++)
-	{
-		uint32		from = Max(at, slice->offset) - at;
-		uint32		to;
-		ls_piece	row;
-		LsPiece		piece;
-
-		CHECK_FOR_INTERRUPTS();
-		if (!fetch_piece(toast, value_id, seq, &row, &piece))
-			fail_piece(toast, value_id, seq, "missing");
-		if (piece.bytes != bytes_of_piece(slice->value_bytes, seq))
-			fail_piece(toast, value_id, seq, "unexpected size of");
-		to = Min(piece.bytes, end - at);
-		memcpy(out, piece.data + from, to - from);
-		out += to - from;
-	}
+	CHECK_FOR_INTERRUPTS();
+	if (!read_value(toast, slice, out))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("missing chunk number %d for toast value %u in %s", 0,
+						(Oid) slice->value_id, RelationGetRelationName(toast)),
+				 CHECK_HINT));
 }
 
 /* ----------------------------------------------------------------
@@ -172,14 +109,15 @@ draw(Relation toast, uint32 count)
 }
 
 /*
- * Where, from `value_id` on, `count` numbers lie together that have no piece: of values, and of
- * ghosts that a pointer may still lead to.  LAST_VALUE_ID + 1: nowhere before the end.
+ * The first number from `value_id` on that has no row: of a value, or of a ghost that a pointer may
+ * still lead to.  LAST_VALUE_ID + 1: none before the end.
  */
 static uint64
-find_gap(Relation toast, uint64 value_id, uint32 count)
+find_gap(Relation toast, uint64 value_id)
 {
 	ls_snapshot any = {.kind = LS_SNAPSHOT_ANY};
-	ls_scan    *scan = ls_scan_open_owned(toast, &any, row_of(value_id, 0), LS_ROW_IDS_END, false);
+	ls_scan    *scan = ls_scan_open_owned(toast, &any, value_id * LS_ROWS_PER_VALUE,
+											 LS_ROW_IDS_END, false);
 	uint64		gap = value_id;
 	const ls_row *rows;
 	uint32		n;
@@ -193,13 +131,13 @@ find_gap(Relation toast, uint64 value_id, uint32 count)
 		if (status == LS_END)
 			break;
 		ls_check(status, error, toast);
-		if (rows[0].row_id / LS_ROWS_PER_VALUE >= gap + count)
+		if (rows[0].row_id / LS_ROWS_PER_VALUE > gap)
 			break;
-		for (uint32 i = 0; i < n && rows[i].row_id / LS_ROWS_PER_VALUE < gap + count; i++)
-			gap = rows[i].row_id / LS_ROWS_PER_VALUE + 1;
+		for (uint32 i = 0; i < n && rows[i].row_id / LS_ROWS_PER_VALUE == gap; i++)
+			gap++;
 	}
 	ls_scan_close_owned(scan);
-	return gap + count - 1 <= LAST_VALUE_ID ? gap : (uint64) LAST_VALUE_ID + 1;
+	return gap;
 }
 
 static void
@@ -215,11 +153,11 @@ skip(Relation toast, uint64 count)
 }
 
 /*
- * `count` numbers that follow each other.  After 2^32 values they come round; those that are in use
- * then are passed over, once round at most.
+ * After 2^32 values numbers come round; those that are in use then are passed over, once round at
+ * most.
  */
 static Oid
-draw_value_ids(Relation toast, uint32 count)
+draw_value_id(Relation toast)
 {
 	uint64		passed = 0;
 
@@ -230,15 +168,15 @@ draw_value_ids(Relation toast, uint32 count)
 
 		if (IS_INJECTION_POINT_ATTACHED("leanstore-value-ids-come-round"))
 			(void) draw(toast, LAST_VALUE_ID / 3);
-		values = draw(toast, count);
+		values = draw(toast, 1);
 		if (!values.used)
 			return (Oid) values.first;
-		gap = find_gap(toast, values.first, count);
+		gap = find_gap(toast, values.first);
 		if (gap == values.first)
 			return (Oid) gap;
 		passed += gap - values.first;
-		if (gap > values.first + count)
-			skip(toast, gap - values.first - count);
+		if (gap > values.first + 1)
+			skip(toast, gap - values.first - 1);
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -268,76 +206,23 @@ open_toast(Oid relid)
 	return toast;
 }
 
-/* The pieces from `first` on, as rows one behind the other in `space`. */
 static void
-lay_out_pieces(ls_bytes *rows, uint8 *space, const NewValue *value, uint32 first, uint32 n)
-{
-	const uint16 row_head = PIECE_ATTRIBUTES | LS_HEAD_VARWIDTH;
-
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint32		len = bytes_of_piece(value->bytes, first + i);
-		PieceHead	head = {.value_id = value->value_id, .seq = (int32) (first + i)};
-		varattrib_4b length;
-
-		SET_VARSIZE(&length, VARHDRSZ + len);
-		memcpy(head.length, &length, VARHDRSZ);
-		memcpy(space, &row_head, LS_HEAD_BYTES);
-		memcpy(space + LS_HEAD_BYTES, &head, sizeof(head));
-		memcpy(space + PIECE_HEAD_BYTES,
-			   value->data + (Size) (first + i) * ls_value_piece_bytes(value->bytes), len);
-		rows[i] = (ls_bytes)
-		{
-			.data = space, .len = PIECE_HEAD_BYTES + len
-		};
-		space += PIECE_HEAD_BYTES + len;
-	}
-}
-
-static void
-insert_rows(Relation toast, uint64 row_id, const ls_bytes *rows, uint32 n)
+insert(Relation toast, const ls_new_value *value)
 {
 	CommandId	cid = GetCurrentCommandId(true);
-	uint32		done = 0;
+	ls_error	error;
+	ls_status	status;
 
-	while (done < n)
+	do
 	{
-		ls_error	error;
-		ls_status	status;
-		uint32		inserted = 0;
-
-		/* after an interrupt: go on behind what is in */
-		ls_interruptible(true);
-		status = ls_row_insert_many(ls_writer(), ls_open(toast), row_id + done, n - done, cid,
-									rows + done, &inserted, &error);
-		ls_interruptible(false);
-		ls_count_pages(toast);
-		done += inserted;
-		if (status == LS_INTERRUPTED)
-			CHECK_FOR_INTERRUPTS();
-		else
-			ls_check(status, error, toast);
-	}
-	pgstat_count_heap_insert(toast, n);
-}
-
-static void
-insert_pieces(Relation toast, const NewValue *value)
-{
-	uint32		pieces = pieces_of(value->bytes);
-	uint8	   *space = palloc(Min(pieces, PIECES_AT_ONCE) *
-							   (PIECE_HEAD_BYTES + ls_value_piece_bytes(value->bytes)));
-
-	for (uint32 first = 0; first < pieces; first += PIECES_AT_ONCE)
-	{
-		ls_bytes	rows[PIECES_AT_ONCE];
-		uint32		n = Min(pieces - first, PIECES_AT_ONCE);
-
-		lay_out_pieces(rows, space, value, first, n);
-		insert_rows(toast, row_of(value->value_id, first), rows, n);
 		CHECK_FOR_INTERRUPTS();
-	}
-	pfree(space);
+		ls_interruptible(true);
+		status = ls_value_insert(ls_writer(), ls_open(toast), value, cid, &error);
+		ls_interruptible(false);
+	} while (status == LS_INTERRUPTED);
+	ls_count_pages(toast);
+	ls_check(status, error, toast);
+	pgstat_count_heap_insert(toast, 1);
 }
 
 /* The bytes to store, and what the pointer says of them. */
@@ -388,24 +273,23 @@ ls_value_save(Relation rel, const struct varlena *value, const struct varlena *o
 	Relation	toast = open_toast(rel->rd_rel->reltoastrelid);
 	struct varatt_external pointer;
 	struct varlena *result;
-	NewValue	new;
-	ls_piece	row;
-	LsPiece		piece;
+	ls_new_value new;
 
-	new.data = describe(value, &pointer, &new.bytes);
+	new.data = (const uint8 *) describe(value, &pointer, &new.bytes);
 	new.value_id = kept_value_id(rel, old_pointer);
 	/* versions of a row share a value */
-	*stored = !OidIsValid(new.value_id) || !fetch_piece(toast, new.value_id, 0, &row, &piece);
-	if (!OidIsValid(new.value_id))
-		new.value_id = draw_value_ids(toast,
-									  pieces_of(new.bytes) / LS_ROWS_PER_VALUE + 1);
+	*stored = new.value_id == InvalidOid ||
+		!read_value(toast, &(ls_value_slice) {.value_id = new.value_id, .value_bytes = new.bytes},
+					NULL);
+	if (new.value_id == InvalidOid)
+		new.value_id = draw_value_id(toast);
 	if (*stored)
-		insert_pieces(toast, &new);
-	pointer.va_valueid = new.value_id;
+		insert(toast, &new);
+	pointer.va_valueid = (Oid) new.value_id;
 	pointer.va_toastrelid = OidIsValid(rel->rd_toastoid) ? rel->rd_toastoid
 		: RelationGetRelid(toast);
 	if (*stored)
-		ls_value_trace(&pointer, new.data);
+		ls_value_trace(&pointer, (const char *) new.data);
 	table_close(toast, NoLock);
 
 	result = palloc(TOAST_POINTER_SIZE);
@@ -416,31 +300,31 @@ ls_value_save(Relation rel, const struct varlena *value, const struct varlena *o
 
 /*
  * One that this command has inserted (is_own: a speculative insertion is given up, say) can only be
- * deleted by a later one, so that is told to the engine.  Pieces that are missing are no reason to
+ * deleted by a later one, so that is told to the engine.  A value that is missing is no reason to
  * keep the row: reading it is an error, as with heap.
  */
 static void
-delete_pieces(Relation toast, Oid value_id, uint32 pieces, bool is_own)
+delete(Relation toast, Oid value_id, uint32 bytes, bool is_own)
 {
+	const ls_value_slice value = {.value_id = value_id, .value_bytes = bytes};
 	CommandId	cid = GetCurrentCommandId(true) + (is_own ? 1 : 0);
+	ls_error	error;
+	ls_status	status;
 
-	for (uint32 i = 0; i < pieces; i++)
-	{
-		ls_error	error;
-		ls_status	status;
-
-		CHECK_FOR_INTERRUPTS();
-		LS_CALL_ON(toast, status,
-				   ls_value_delete_piece(ls_writer(), ls_open(toast), row_of(value_id, i), cid,
-										 &error));
-		if (status == LS_NOT_FOUND)
-			continue;
-		if (status == LS_DELETED || status == LS_BEING_MODIFIED || status == LS_SELF_MODIFIED ||
-			status == LS_INVISIBLE)
-			fail_piece(toast, value_id, i, "deleted twice:");	/* VALUE-1 */
-		ls_check(status, error, toast);
-		pgstat_count_heap_delete(toast);
-	}
+	LS_CALL_ON(toast, status,
+			   ls_value_delete(ls_writer(), ls_open(toast), &value, cid, &error));
+	if (status == LS_NOT_FOUND)
+		return;
+	if (status == LS_DELETED || status == LS_BEING_MODIFIED || status == LS_SELF_MODIFIED ||
+		status == LS_INVISIBLE)
+		/* VALUE-1 */
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("toast value %u in %s is deleted twice", value_id,
+						RelationGetRelationName(toast)),
+				 CHECK_HINT));
+	ls_check(status, error, toast);
+	pgstat_count_heap_delete(toast);
 }
 
 static void
@@ -450,14 +334,13 @@ delete_from(Oid toast_oid, const struct varlena *pointer, bool is_own)
 	Relation	toast = open_toast(toast_oid);
 
 	VARATT_EXTERNAL_GET_POINTER(external, pointer);
-	delete_pieces(toast, external.va_valueid, pieces_of(VARATT_EXTERNAL_GET_EXTSIZE(external)),
-				  is_own);
+	delete(toast, external.va_valueid, VARATT_EXTERNAL_GET_EXTSIZE(external), is_own);
 	ls_value_trace(&external, NULL);
 	table_close(toast, NoLock);
 }
 
 void
-ls_value_delete(const struct varlena *pointer, bool is_own)
+ls_value_drop(const struct varlena *pointer, bool is_own)
 {
 	struct varatt_external external;
 
@@ -468,7 +351,7 @@ ls_value_delete(const struct varlena *pointer, bool is_own)
 }
 
 void
-ls_value_delete_copy(Relation rel, const struct varlena *pointer)
+ls_value_drop_copy(Relation rel, const struct varlena *pointer)
 {
 	delete_from(rel->rd_rel->reltoastrelid, pointer, true);
 }

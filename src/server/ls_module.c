@@ -11,6 +11,7 @@
 #include "session/ls_session.h"
 #include "relation/ls_relation.h"
 #include "txn/ls_txn.h"
+#include "row/ls_row.h"
 #include "index/ls_index.h"
 #include "planner/ls_planner.h"
 #include "table/ls_table.h"
@@ -45,6 +46,7 @@ _PG_init(void)
 						 "restart the server.")));
 
 	ls_define_settings();
+	ls_set_value_head(ls_value_head);
 	ls_relation_recognize(&ls_table_routine, ls_index_aminsert);
 	ls_index_define_options();
 	ls_rmgr_register();

@@ -79,17 +79,25 @@ insert_payloads(Relation rel, uint64 first, const ls_bytes *payloads, uint32 cou
 
 /* Pointers lead to the row ids of values, so these stay. */
 static void
-insert_values(Relation rel, const ls_row *rows, const ls_bytes *payloads, uint32 count,
-			  CommandId cid)
+insert_values(Relation rel, ls_foreign *old, const ls_row *rows, uint32 count)
 {
+	CommandId	cid = GetCurrentCommandId(true);
 	ls_error	error;
 	ls_status	status;
 
-	for (uint32 i = 0, n; i < count; i += n)
+	for (uint32 i = 0; i < count; i++)
 	{
-		for (n = 1; i + n < count && rows[i + n].row_id == rows[i].row_id + n; n++)
-			 /* to the end of the run */ ;
-		insert_payloads(rel, rows[i].row_id, payloads + i, n, cid);
+		ls_row		row = rows[i];
+
+		row.cid = cid;
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			ls_interruptible(true);
+			status = ls_foreign_value(old, ls_writer(), ls_open(rel), &row, &error);
+			ls_interruptible(false);
+		} while (status == LS_INTERRUPTED);
+		ls_check(status, error, rel);
 	}
 	LS_CALL(status,
 			ls_row_ids_skip(ls_writer(), ls_open(rel), rows[count - 1].row_id + 1, &error));
@@ -110,10 +118,7 @@ insert_rows(Relation rel, const ls_row *rows, uint32 count, CommandId cid)
 			.data = rows[i].data, .len = rows[i].len
 		};
 	}
-	if (ls_holds_values(rel))
-		insert_values(rel, rows, payloads, count, cid);
-	else
-		insert_payloads(rel, ls_row_id_range(rel, count), payloads, count, cid);
+	insert_payloads(rel, ls_row_id_range(rel, count), payloads, count, cid);
 	pfree(payloads);
 }
 
@@ -133,7 +138,9 @@ copy_rows(Relation rel, ls_foreign *old)
 		if (status == LS_END)
 			return copied;
 		ls_check(status, error, rel);
-		if (count > 0)
+		if (count > 0 && ls_holds_values(rel))
+			insert_values(rel, old, rows, count);
+		else if (count > 0)
 			insert_rows(rel, rows, count, cid);
 		copied += count;
 		CHECK_FOR_INTERRUPTS();

@@ -149,7 +149,7 @@ copy_external_value(Rewrite *r, struct varlena *pointer)
 
 	copy = ls_value_save(r->new_table, value, pointer, &stored);
 	if (stored)
-		ls_value_delete_copy(r->new_table, copy);
+		ls_value_drop_copy(r->new_table, copy);
 	pfree(copy);
 	pfree(value);
 }

@@ -56,7 +56,7 @@ ls_toast_delete_wide(const ls_row *row, bool is_speculative)
 	struct varlena *pointer = ls_row_wide_pointer(row);
 
 	if (pointer != NULL)
-		ls_value_delete(pointer, is_speculative);
+		ls_value_drop(pointer, is_speculative);
 }
 
 void
@@ -72,7 +72,7 @@ ls_toast_delete(Relation rel, const ls_row *row, bool is_speculative)
 	heap_deform_tuple(&tuple, desc, values, isnull);
 	for (int i = 0; i < desc->natts; i++)
 		if (TupleDescCompactAttr(desc, i)->attlen == -1 && !isnull[i])
-			ls_value_delete((struct varlena *) DatumGetPointer(values[i]), is_speculative);
+			ls_value_drop((struct varlena *) DatumGetPointer(values[i]), is_speculative);
 	ls_toast_delete_wide(row, is_speculative);
 	pfree(space);
 }
@@ -87,13 +87,14 @@ void
 ls_relation_fetch_toast_slice(Relation toast, Oid value_id, int32 attrsize, int32 offset,
 							  int32 length, struct varlena *result)
 {
-	LsSlice		slice = {
+	ls_value_slice slice = {
+		.value_id = value_id,
 		.value_bytes = (uint32) attrsize,
 		.offset = (uint32) offset,
 		.bytes = (uint32) length
 	};
 
-	ls_value_read(toast, value_id, &slice, VARDATA(result));
+	ls_value_fetch(toast, &slice, VARDATA(result));
 }
 
 static bool
@@ -154,7 +155,7 @@ clean_up(Toaster *t)
 
 	for (int i = 0; i < t->desc->natts && (ttc->ttc_flags & TOAST_NEEDS_DELETE_OLD); i++)
 		if (ttc->ttc_attr[i].tai_colflags & TOASTCOL_NEEDS_DELETE_OLD)
-			ls_value_delete((struct varlena *) DatumGetPointer(ttc->ttc_oldvalues[i]), false);
+			ls_value_drop((struct varlena *) DatumGetPointer(ttc->ttc_oldvalues[i]), false);
 	ttc->ttc_flags &= ~TOAST_NEEDS_DELETE_OLD;
 	toast_tuple_cleanup(ttc);
 }

@@ -18,6 +18,9 @@ namespace ls::test {
 
 inline constexpr u32 kRows = 16600, kWide = 16601, kDropped = 16602, kRowIndex = 16603,
                      kBuiltIndex = 16604, kValues = 16605;
+// In a row; a page and a part that is in the row, another that has a page; more runs of pages; with
+// pages of notes.
+inline constexpr u32 kValueBytes[] = {700, 4096 + 1000, 3000, 9000, 70'000, 600'000};
 inline constexpr u32 kTables[] = {kRows, kWide, kDropped, kValues};
 inline ls_rel *open_table(Session &s, u32 table) {
   return s.open(table, true, table == kValues ? LS_REL_VALUES : LS_REL_TABLE);
@@ -135,12 +138,12 @@ class CrashHistory {
   void rekey(Client &c, u64 row, const std::string &data);
   void remove_stale(Client &c, u64 row, const std::string &key);
   void remove(Client &c, u32 table, u64 row);
-  // A value in so many pieces, and its end.
-  u64 insert_value(Client &c, u32 number, u32 pieces);
+  // A value of so many bytes, and its end.
+  u64 insert_value(Client &c, u32 number, u32 bytes);
   void remove_value(Client &c, u64 value);
   // The new value first, as an update of the row does it.
-  void replace_value(Client &c, size_t which, u32 number, u32 pieces) {
-    const u64 fresh = insert_value(c, number, pieces);
+  void replace_value(Client &c, size_t which, u32 number, u32 bytes) {
+    const u64 fresh = insert_value(c, number, bytes);
     remove_value(c, values_[which]);
     values_[which] = fresh;
   }
@@ -196,6 +199,7 @@ class CrashHistory {
   size_t noted_state_ = 0;
   size_t dropped_ = ~size_t{0}, built_ = ~size_t{0}, built_state_ = 0;
   std::vector<u64> rows_, wide_, values_;
+  std::map<u64, u32> sizes_;   // of values
 };
 
 // ---- operations
@@ -258,24 +262,21 @@ inline void CrashHistory::remove(Client &c, u32 table, u64 row) {
   c.changes[{table, row}].reset();
 }
 
-inline u64 CrashHistory::insert_value(Client &c, u32 number, u32 pieces) {
-  std::vector<std::string> data;
-  for (u32 i = 0; i < pieces; i++) data.push_back(text(number + i, 1264));
-  u64 first = 0;
-  EXPECT_EQ(c.session.insert_value(open_table(c.session, kValues), data, &first), LS_OK)
+inline u64 CrashHistory::insert_value(Client &c, u32 number, u32 bytes) {
+  const std::string data = text(number, bytes);
+  u64 value_id = 0;
+  EXPECT_EQ(c.session.insert_value(open_table(c.session, kValues), data, &value_id), LS_OK)
       << c.session.err.message;
-  for (u32 i = 0; i < pieces; i++) c.changes[{kValues, first + i}] = data[i];
-  return first / LS_ROWS_PER_VALUE;
+  c.changes[{kValues, value_id}] = data;
+  sizes_[value_id] = bytes;
+  return value_id;
 }
 
-inline void CrashHistory::remove_value(Client &c, u64 value) {
-  ls_rel *rel = open_table(c.session, kValues);
-  for (u64 row = value * LS_ROWS_PER_VALUE;; row++) {
-    const ls_status status = c.session.remove_piece(rel, row);
-    if (status == LS_NOT_FOUND) return;
-    EXPECT_EQ(status, LS_OK) << c.session.err.message;
-    c.changes[{kValues, row}].reset();
-  }
+inline void CrashHistory::remove_value(Client &c, u64 value_id) {
+  EXPECT_EQ(c.session.remove_value(open_table(c.session, kValues), value_id, sizes_.at(value_id)),
+            LS_OK)
+      << c.session.err.message;
+  c.changes[{kValues, value_id}].reset();
 }
 
 inline size_t CrashHistory::add_state(Client &c) {
@@ -346,7 +347,7 @@ inline void CrashHistory::fill(Client &c) {
     for (u32 i = 0; i < 9; i++)
       rows_.push_back(insert(c, kRows, text(t * 9 + i, 80 + (t * i * 37) % 500)));
     if (t % 3 == 0) insert(c, kDropped, text(t, 200));
-    values_.push_back(insert_value(c, 100 * t, 1 + 3 * t));
+    values_.push_back(insert_value(c, 100 * t, kValueBytes[t]));
     commit(c, t % 3 != 1);
   }
 }
@@ -361,15 +362,15 @@ inline void CrashHistory::change(Client &c, Client &other) {
   remove(c, kRows, rows_[2]);
   commit(other);
   update(c, kRows, rows_[3], text(3, 10));
-  replace_value(c, 0, 1100, 5);
+  replace_value(c, 0, 1100, 6200);
   auto before = c.changes;
   auto values = values_;
   u32 savepoint = ls_txn_savepoint(c.session.worker());
   for (u32 i = 4; i < 12; i++) update(c, kRows, rows_[i], text(i, 700));
   insert(c, kRows, text(900, 300));
   remove(c, kRows, rows_[0]);
-  replace_value(c, 0, 1200, 2);
-  replace_value(c, 1, 1300, 4);
+  replace_value(c, 0, 1200, 1800);
+  replace_value(c, 1, 1300, 4096);
   ls_txn_rollback_to(c.session.worker(), savepoint);
   c.changes = before;
   values_ = values;
@@ -378,13 +379,13 @@ inline void CrashHistory::change(Client &c, Client &other) {
   begin(other);
   for (u32 i = 12; i < 20; i++) update(other, kRows, rows_[i], text(i, 20 + 90 * (i - 12)));
   remove(other, kRows, rows_[21]);
-  replace_value(other, 2, 1400, 9);
+  replace_value(other, 2, 1400, 12'000);
   abort(other);
   values_ = values;
   begin(c);
   update(c, kRows, rows_[22], text(22, 333));
   insert(c, kWide, text(22, 100));
-  replace_value(c, 2, 1500, 3);
+  replace_value(c, 2, 1500, 3800);
   commit_two_phase(c, [&] {
     begin(other);
     update(other, kRows, rows_[23], text(23, 444));
@@ -430,7 +431,7 @@ inline void CrashHistory::wide_rows(Client &c, StoreLife &store) {
     for (u32 i = 0; i < 30; i++)
       update(c, kWide, wide_[i], text(3000 + 100 * round + i, 3000 - round));
     const auto values = values_;
-    replace_value(c, 3, 1600 + 100 * round, 12);
+    replace_value(c, 3, 1600 + 100 * round, 40'000);
     if (round == 3) {
       abort(c);
       values_ = values;
@@ -523,7 +524,7 @@ inline void CrashHistory::prepare_two(Client &c) {
   remove(c, kRows, rows_[51]);
   insert(c, kRows, text(902, 120));
   update(c, kRows, rows_[50], text(50, 30));
-  replace_value(c, 4, 2200, 7);
+  replace_value(c, 4, 2200, 8192);
   prepare(c);
   begin(c);
   update(c, kRows, rows_[20], text(20, 250));
@@ -544,12 +545,12 @@ inline void CrashHistory::leave_unfinished(Client &loser, Client &other, StoreLi
   update(loser, kRows, rows_[1], text(1, 77));
   insert(loser, kWide, text(6000, 1000));
   load(loser, 7300, 40);
-  replace_value(loser, 0, 2300, 20);
+  replace_value(loser, 0, 2300, 100'000);
   checkpoint(store);
   update(loser, kRows, rows_[1], text(1, 99));
   rekey(loser, rows_[9], text(809, 60));
   insert(other, kRows, text(950, 70));
-  replace_value(other, 1, 2400, 2);
+  replace_value(other, 1, 2400, 2000);
   rekey(other, rows_[10], text(810, 60));
   commit(other, false);
   insert(loser, kRows, text(951, 70));

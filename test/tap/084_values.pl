@@ -26,12 +26,16 @@ sub toast_of
 		"SELECT reltoastrelid::regclass FROM pg_class WHERE oid = '$table'::regclass");
 }
 
-# Pages that are in use, and the rows that a query sees.
+# Pages of values that are in use.
+sub pages_in_use
+{
+	my ($table) = @_;
+	return "(SELECT pages - free_pages FROM leanstore_value_info('" . toast_of($table) . q{'))};
+}
 sub pages_of
 {
 	my ($table) = @_;
-	return $node->safe_psql('postgres',
-		"SELECT pages - free_pages FROM leanstore_relation_info('" . toast_of($table) . q{')});
+	return $node->safe_psql('postgres', 'SELECT ' . pages_in_use($table));
 }
 
 # --- Which log ----------------------------------------------------------------------
@@ -73,8 +77,8 @@ $other->query_safe('SELECT pg_advisory_unlock(2)');
 like($reader->query('SELECT 1'), qr/^true$/m, 'a pointer is followed though its row is gone');
 $reader->quit;
 $other->quit;
-ok($node->poll_query_until('postgres', "SELECT pages - free_pages < $kept - 20
-	FROM leanstore_relation_info('" . toast_of('docs') . q{')}), 'then the value goes by itself');
+ok($node->poll_query_until('postgres', "SELECT $kept - 20 > " . pages_in_use('docs')),
+	'then the value goes by itself');
 
 # --- A reader for long ----------------------------------------------------------------
 $node->safe_psql('postgres', 'INSERT INTO docs SELECT i, noise(i, 20000)
@@ -91,8 +95,7 @@ $node->safe_psql('postgres', 'DELETE FROM docs WHERE id > 25');
 is($old->query('SELECT count(*) FROM docs WHERE t = noise(id, 20000)'), '50',
 	'an old reader finds the values that it sees');
 $old->quit;
-ok($node->poll_query_until('postgres', "SELECT pages - free_pages < $before * 0.9
-	FROM leanstore_relation_info('" . toast_of('docs') . q{')}),
+ok($node->poll_query_until('postgres', "SELECT $before * 0.9 > " . pages_in_use('docs')),
 	'afterwards they go, without VACUUM');
 $node->leanstore_check_ok('after the reader');
 

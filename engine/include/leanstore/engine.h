@@ -211,8 +211,8 @@ uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) LS_NOEXCEPT;
  * again and again by the engine process' main thread.
  *   horizon  the oldest TN that any existing or future snapshot may still consider running:
  *            versions superseded below it are garbage.  Monotonic, and not above a TN that is
- *            active (ls_active_tns): one whose commit has no place in the log yet may be taken back
- *            by a crash.
+ *            active (ls_active_tns): a commit that has no place in the log yet may be taken back by
+ *            a crash.
  *   now      which transactions have ended: every snapshot taken later sees what `now` sees
  *   floor    every snapshot that exists and is not among the pins has xmin >= floor
  *   pins     snapshots that exist and are known exactly; the call puts them into another order */
@@ -300,9 +300,9 @@ LS_NODISCARD ls_status ls_txn_prepare_commit(ls_worker *worker, uint64_t full_xi
 /* Step 2, after the host made the effects visible: the commit takes its place in the total order,
  * before another worker finds the transaction no longer active.  The host lets no worker use a
  * snapshot that sees the effects before that, or a crash could keep what depends on a commit that
- * it takes back.  Returns the GSN to wait for (0: nothing).  note: bytes of the host's that go with the commit, see ls_commits_behind;
- * LS_COMMIT_NOTE_BYTES at most.  awaited: the host acknowledges it when it is hardened, and does
- * not want others to rely on it before (ls_shown_unhardened). */
+ * it takes back.  Returns the GSN to wait for (0: nothing).  note: bytes of the host's that go with
+ * the commit, see ls_commits_behind; LS_COMMIT_NOTE_BYTES at most.  awaited: the host acknowledges
+ * it when it is hardened, and does not want others to rely on it before (ls_shown_unhardened). */
 #define LS_COMMIT_NOTE_BYTES 4096
 uint64_t ls_txn_commit(ls_worker *worker, const void *note, size_t note_bytes,
                        bool awaited) LS_NOEXCEPT;
@@ -376,7 +376,7 @@ typedef enum ls_rel_kind {
   LS_REL_TABLE = 1,
   LS_REL_INDEX = 2,
   LS_REL_VERSIONS = 3,
-  LS_REL_VALUES = 4 /* rows that are pieces of values, see there */
+  LS_REL_VALUES = 4 /* rows of values, see there */
 } ls_rel_kind;
 
 /* Find or open the relation file (path: first segment, relative to root_dir).  The handle stays
@@ -531,16 +531,20 @@ LS_NODISCARD ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t ro
 /* ---------------------------------------------------------------- values -- */
 
 /*
- * Values too large for a row lie in a file of their own (LS_REL_VALUES), in pieces.  A piece is a
- * row there; value v has the rows from v * LS_ROWS_PER_VALUE on, and where so many do not do, those
- * of the values behind it.  Pieces are inserted by ls_row_insert_many and deleted by
- * ls_value_delete_piece,
- * in the transaction that changes the row with the pointer, and undone with it.
+ * Values too large for a row lie in a file of their own (LS_REL_VALUES).  Value v has one row
+ * there: v * LS_ROWS_PER_VALUE with the bytes themselves, up to LS_VALUE_IN_ROW_BYTES; or the row
+ * behind it with the place of the bytes, which are in pages of a further file of the relation,
+ * "path" followed by "_fsm".  The row begins with LS_VALUE_HEAD_BYTES of the host's.  It is
+ * inserted and deleted in the transaction that changes the row with the pointer, and undone with
+ * it.
  *
  * A pointer is followed without a snapshot, also where the row that had it is deleted: as long as
- * any snapshot does not see the deletion, the piece is there.
+ * any snapshot does not see the deletion, the value is there.
  */
 #define LS_ROWS_PER_VALUE 256u
+#define LS_VALUE_IN_ROW_BYTES 1900u
+#define LS_VALUE_HEAD_BYTES 14u
+#define LS_MAX_VALUE_BYTES (UINT32_C(1) << 30)
 /* Draw `count` consecutive values.  They come round. */
 typedef struct ls_value_range {
   uint64_t first;
@@ -548,18 +552,48 @@ typedef struct ls_value_range {
 } ls_value_range;
 LS_NODISCARD ls_status ls_value_ids(ls_worker *worker, ls_rel *rel, uint32_t count,
                                     ls_value_range *values, ls_error *err) LS_NOEXCEPT;
-/* LS_OK, LS_NOT_FOUND. */
-typedef struct ls_piece {
-  uint8_t buffer[LS_ROW_BUFFER_BYTES];
-  ls_bytes data; /* in the buffer */
-} ls_piece;
-LS_NODISCARD ls_status ls_value_fetch_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id,
-                                            ls_piece *piece, ls_error *err) LS_NOEXCEPT;
-/* The transaction has locked, or changed, the row with the pointer.  LS_OK, LS_NOT_FOUND; any
- * outcome of ls_row_delete that tells of another transaction, or of a deletion before, means that
- * two rows have had the same pointer. */
-LS_NODISCARD ls_status ls_value_delete_piece(ls_worker *worker, ls_rel *rel, uint64_t row_id,
-                                             uint32_t cid, ls_error *err) LS_NOEXCEPT;
+typedef struct ls_new_value {
+  uint64_t value_id;
+  const uint8_t *data;
+  uint32_t bytes;
+} ls_new_value;
+/* What the host has at the beginning of a value's row: LS_VALUE_HEAD_BYTES before so many bytes of
+ * the value (in_row), or of its place.  Of this process, before any call; null: zeros. */
+void ls_set_value_head(void (*head)(uint64_t value_id, bool in_row, uint32_t bytes,
+                                    uint8_t *out)) LS_NOEXCEPT;
+/* LS_NO_SPACE, LS_LIMIT (the file can not get longer), LS_EXISTS. */
+LS_NODISCARD ls_status ls_value_insert(ls_worker *worker, ls_rel *rel, const ls_new_value *value,
+                                       uint32_t cid, ls_error *err) LS_NOEXCEPT;
+typedef struct ls_value_slice {
+  uint64_t value_id;
+  uint32_t value_bytes; /* of all of it, as the pointer says */
+  uint32_t offset, bytes;
+} ls_value_slice;
+/* LS_NOT_FOUND; LS_CORRUPT: damaged, or of another size. */
+LS_NODISCARD ls_status ls_value_read(ls_worker *worker, ls_rel *rel, const ls_value_slice *slice,
+                                     uint8_t *out, ls_error *err) LS_NOEXCEPT;
+/* Of the slice only value_id and value_bytes count.  The transaction has locked, or changed, the
+ * row with the pointer.  LS_OK, LS_NOT_FOUND; any outcome of ls_row_delete that tells of another
+ * transaction, or of a deletion before, means that two rows have had the same pointer. */
+LS_NODISCARD ls_status ls_value_delete(ls_worker *worker, ls_rel *rel, const ls_value_slice *value,
+                                       uint32_t cid, ls_error *err) LS_NOEXCEPT;
+/* ls_row_insert_copied for the row of a value in `from`, with its bytes.  LS_NOT_FOUND: it is
+ * deleted, and they are gone. */
+LS_NODISCARD ls_status ls_value_insert_copied(ls_worker *worker, ls_rel *rel, ls_rel *from,
+                                              const ls_row *row, ls_error *err) LS_NOEXCEPT;
+/* The further file with the pages of values, since the file was opened. */
+typedef struct ls_value_stats {
+  uint64_t pages, free_pages; /* of 4 KiB; what is free is known when all rows are counted */
+  uint64_t lost_pages;        /* free ones that are found again at the next start */
+  uint64_t written_pages, moved_pages; /* by workers; from the end of the file to free ones */
+  bool counted;
+} ls_value_stats;
+LS_NODISCARD ls_status ls_value_get_stats(ls_worker *worker, ls_rel *rel, ls_value_stats *stats,
+                                          ls_error *err) LS_NOEXCEPT;
+/* Reads a value with its row as a scan has met it: LS_CORRUPT unless all of it is there.
+ * *value_bytes: its size. */
+LS_NODISCARD ls_status ls_value_check(ls_worker *worker, ls_rel *rel, const ls_row *row,
+                                      uint32_t *value_bytes, ls_error *err) LS_NOEXCEPT;
 
 /* ----------------------------------------------------------------- scans -- */
 
@@ -602,6 +636,10 @@ LS_NODISCARD ls_status ls_foreign_open(ls_worker *worker, const char *path, ls_r
  * Valid until the next call.  LS_END; LS_CORRUPT names the page, again if called again. */
 LS_NODISCARD ls_status ls_foreign_next(ls_foreign *foreign, const ls_row **rows,
                                        uint32_t *count, ls_error *err) LS_NOEXCEPT;
+/* A value, with its row as ls_foreign_next has given it (cid is the caller's), into a new file
+ * under its number. */
+LS_NODISCARD ls_status ls_foreign_value(ls_foreign *foreign, ls_worker *worker, ls_rel *rel,
+                                        const ls_row *row, ls_error *err) LS_NOEXCEPT;
 void ls_foreign_close(ls_foreign *foreign) LS_NOEXCEPT;
 
 /* --------------------------------------------------------- index entries -- */

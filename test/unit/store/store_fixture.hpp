@@ -206,7 +206,8 @@ class Host {
     if (exact) pins_.insert(snapshot);
     const std::set<u64> seen = leaving_;
     left_.wait(lock, [&] {
-      return std::none_of(seen.begin(), seen.end(), [&](u64 xid) { return leaving_.contains(xid); });
+      return std::none_of(seen.begin(), seen.end(),
+                          [&](u64 xid) { return leaving_.contains(xid); });
     });
   }
   void release(const HostSnapshot &snapshot) {
@@ -331,15 +332,43 @@ class Session {
     ls_status status = ls_row_ids(worker_, rel, static_cast<u32>(data.size()), first, &err);
     return status == LS_OK ? insert_at(rel, *first, data) : status;
   }
-  // Pieces of a value, in a file of them.
-  ls_status insert_value(ls_rel *rel, const std::vector<std::string> &pieces, u64 *first_row) {
+  // A value, in a file of them.
+  ls_status insert_value(ls_rel *rel, const std::string &data, u64 *value_id) {
     ls_value_range values{};
-    ls_status status = ls_value_ids(worker_, rel, 1, &values, &err);
-    *first_row = values.first * LS_ROWS_PER_VALUE;
-    return status == LS_OK ? insert_at(rel, *first_row, pieces) : status;
+    const ls_status status = ls_value_ids(worker_, rel, 1, &values, &err);
+    *value_id = values.first;
+    if (status != LS_OK) return status;
+    const ls_new_value value{values.first, bytes(data), static_cast<u32>(data.size())};
+    return ls_value_insert(worker_, rel, &value, cid_++, &err);
   }
-  ls_status remove_piece(ls_rel *rel, u64 row_id) {
-    return ls_value_delete_piece(worker_, rel, row_id, cid_++, &err);
+  ls_status remove_value(ls_rel *rel, u64 value_id, size_t size) {
+    const ls_value_slice value{value_id, static_cast<u32>(size), 0, 0};
+    return ls_value_delete(worker_, rel, &value, cid_++, &err);
+  }
+  ls_status read_value(ls_rel *rel, u64 value_id, size_t size, std::string *data) {
+    data->resize(size);
+    const ls_value_slice all{value_id, static_cast<u32>(size), 0, static_cast<u32>(size)};
+    return ls_value_read(worker_, rel, &all, reinterpret_cast<u8 *>(data->data()), &err);
+  }
+  // All visible values, by number.
+  std::map<u64, std::string> value_contents(ls_rel *rel) {
+    std::map<u64, std::string> values;
+    std::vector<std::pair<u64, std::string>> rows;
+    EXPECT_EQ(scan(rel, [&](const ls_row &row) {
+      rows.emplace_back(row.row_id,
+                        std::string(reinterpret_cast<const char *>(row.data), row.len));
+    }), LS_OK) << err.message;
+    for (const auto &[row_id, data] : rows) {
+      ls_row row{};
+      row.row_id = row_id;
+      row.data = bytes(data);
+      row.len = static_cast<u32>(data.size());
+      u32 size = 0;
+      const u64 value_id = row_id / LS_ROWS_PER_VALUE;
+      EXPECT_EQ(ls_value_check(worker_, rel, &row, &size, &err), LS_OK) << err.message;
+      EXPECT_EQ(read_value(rel, value_id, size, &values[value_id]), LS_OK) << err.message;
+    }
+    return values;
   }
   ls_status fetch(ls_rel *rel, u64 row_id, std::string *data) {
     HostSnapshot snapshot;

@@ -113,6 +113,7 @@ class Engine {
       txns_->version_file[i] = open("versions" + std::to_string(i), LS_REL_VERSIONS, false)->index;
     }
     txns_->lock_file = open("locks", LS_REL_VERSIONS, false)->index;
+    pool_->shared()->value_tree.store(open("free", LS_REL_VERSIONS, false)->index + 1);
   }
   ~Engine() {
     own_.reset();

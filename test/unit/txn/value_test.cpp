@@ -1,8 +1,13 @@
-// Values: ids that come round, pieces read whatever a snapshot sees, ghosts that stay for pointers.
+// Values: ids that come round, rows read whatever a snapshot sees, ghosts that stay for pointers;
+// bytes in pages that are freed with the row, and counted when the file is opened anew.
+#include <random>
+
 #include "txn/row_ids.hpp"
 #include "txn/row_read.hpp"
 #include "txn/row_undo.hpp"
+#include "txn/value_keeper.hpp"
 #include "unit/txn/txn_fixture.hpp"
+#include "vlog/value_pages.hpp"
 
 namespace ls::txn_test {
 namespace {
@@ -18,16 +23,36 @@ class Values : public TxnTest {
     *used = drawn.used;
     return drawn.first;
   }
-  static u64 row_of(u64 value, u64 piece = 0) { return value * LS_ROWS_PER_VALUE + piece; }
-  std::string read(Session &s, u64 value) {
-    ls_piece piece;
-    const Status status = value_fetch(s.worker(), values, row_of(value), &piece);
+  static u64 row_of(u64 value) { return value * LS_ROWS_PER_VALUE; }
+  Status insert(Session &s, u64 value, const std::string &data) {
+    return value_insert(s.worker(), values,
+                        {value, bytes_of(data).data(), static_cast<u32>(data.size())}, s.cid++);
+  }
+  Status slice(Session &s, u64 value, const ls_value_slice &part, std::string *out) {
+    out->assign(part.bytes, '?');
+    return value_read(s.worker(), values, {value, part.value_bytes, part.offset, part.bytes},
+                      reinterpret_cast<u8 *>(out->data()));
+  }
+  std::string read(Session &s, u64 value, u32 size = 5) {
+    std::string data;
+    const Status status = slice(s, value, {0, size, 0, size}, &data);
     if (code(status) == LS_NOT_FOUND) return "-";
     TXN_EXPECT_OK(status);
-    return std::string(reinterpret_cast<const char *>(piece.data.data), piece.data.len);
+    return data;
   }
-  Status remove(Session &s, u64 value) {
-    return value_delete(s.worker(), values, row_of(value), s.cid++);
+  Status remove(Session &s, u64 value, u32 size = 5) {
+    return value_delete(s.worker(), values, value, size, s.cid++);
+  }
+  static std::string text(u64 value, size_t bytes) {
+    std::string data(bytes, '\0');
+    std::mt19937_64 random(value);
+    for (char &c : data) c = static_cast<char>(random());
+    return data;
+  }
+  ls_value_stats stats() {
+    ls_value_stats now{};
+    TXN_EXPECT_OK(value_pages_stats(values, &now));
+    return now;
   }
   u32 values_seq(u64 row_id) {
     alignas(8) u8 copy[kPageSize];
@@ -94,9 +119,9 @@ TEST_F(Values, places_are_reserved_ahead_and_kept_by_a_shutdown) {
             (reserved + kPlaceSpace.step) % LS_ROW_IDS_END / LS_ROWS_PER_VALUE);
 }
 
-TEST_F(Values, a_piece_is_read_whatever_a_snapshot_sees) {
+TEST_F(Values, one_is_read_whatever_a_snapshot_sees) {
   a.begin();
-  TXN_ASSERT_OK(a.insert(values, row_of(1), "bytes"));
+  TXN_ASSERT_OK(insert(a, 1, "bytes"));
   EXPECT_EQ(read(a, 1), "bytes");
   EXPECT_EQ(read(b, 1), "bytes") << "before its transaction has ended";
   a.commit();
@@ -104,9 +129,9 @@ TEST_F(Values, a_piece_is_read_whatever_a_snapshot_sees) {
   TXN_ASSERT_OK(remove(b, 1));
   EXPECT_EQ(read(a, 1), "bytes");
   EXPECT_EQ(read(b, 1), "bytes");
-  EXPECT_EQ(b.read(values, row_of(1)), "-") << "a query on the table of pieces sees the deletion";
+  EXPECT_EQ(b.read(values, row_of(1)), "-") << "a query on the table of values sees the deletion";
   b.abort();
-  EXPECT_EQ(a.read(values, row_of(1)), "bytes");
+  EXPECT_EQ(a.read(values, row_of(1)).substr(LS_VALUE_HEAD_BYTES), "bytes");
   b.begin();
   EXPECT_EQ(code(remove(b, 2)), LS_NOT_FOUND);
   TXN_ASSERT_OK(remove(b, 1));
@@ -122,27 +147,28 @@ TEST_F(Values, a_piece_is_read_whatever_a_snapshot_sees) {
 TEST_F(Values, one_that_was_inserted_and_is_rolled_back_is_read_by_those_before) {
   auto old = b.snapshot();
   a.begin();
-  TXN_ASSERT_OK(a.insert(values, row_of(1), "bytes"));
+  TXN_ASSERT_OK(insert(a, 1, "bytes"));
   const u32 savepoint = txn_savepoint(a.worker());
-  for (u64 piece = 0; piece < 200; piece++)
-    TXN_ASSERT_OK(a.insert(values, row_of(2, piece), std::string(1264, 'x')));
+  const std::string large = text(2, 10'000);
+  TXN_ASSERT_OK(insert(a, 2, large));
   txn_rollback_to(a.worker(), savepoint);
   EXPECT_EQ(a.contents(values).size(), 1u) << "a query sees what is left";
-  EXPECT_EQ(read(b, 2), std::string(1264, 'x'));
-  TXN_ASSERT_OK(a.insert(values, row_of(3), "more"));
+  EXPECT_EQ(read(b, 2, 10'000), large);
+  TXN_ASSERT_OK(insert(a, 3, "more"));
   a.abort();
   EXPECT_EQ(read(b, 1), "bytes");
   EXPECT_TRUE(a.contents(values).empty());
   clean();
-  EXPECT_EQ(read(b, 2), std::string(1264, 'x'));
+  EXPECT_EQ(read(b, 2, 10'000), large);
   b.release(old);
   clean();
   EXPECT_EQ(engine.verify(values), 0u) << "all of them have gone";
+  EXPECT_EQ(stats().free_pages, stats().pages) << "and their pages";
 }
 
 TEST_F(Values, a_rollback_that_is_made_again_changes_nothing) {
   a.begin();
-  TXN_ASSERT_OK(a.insert(values, row_of(1), "bytes"));
+  TXN_ASSERT_OK(insert(a, 1, "bytes"));
   const UndoTarget target{values, row_of(1), a.tn(), values_seq(row_of(1))};
   PageNo first, again;
   TXN_ASSERT_OK(ghost_one(a.worker(), target, row_of(1), &first));
@@ -154,11 +180,11 @@ TEST_F(Values, a_rollback_that_is_made_again_changes_nothing) {
   a.abort();
 }
 
-// GONE-4: a snapshot that sees neither the insertion nor the deletion keeps the piece.
+// GONE-4: a snapshot that sees neither the insertion nor the deletion keeps the value.
 TEST_F(Values, a_ghost_stays_for_a_snapshot_that_does_not_see_its_row) {
   auto old = b.snapshot();
   a.begin();
-  TXN_ASSERT_OK(a.insert(values, row_of(1), "bytes"));
+  TXN_ASSERT_OK(insert(a, 1, "bytes"));
   TXN_ASSERT_OK(a.insert(table, 1, "row"));
   a.commit(true);
   a.begin();
@@ -175,6 +201,167 @@ TEST_F(Values, a_ghost_stays_for_a_snapshot_that_does_not_see_its_row) {
   b.release(old);
   clean();
   EXPECT_EQ(read(b, 1), "-");
+}
+
+// ---- pages
+
+TEST_F(Values, of_all_sizes_and_in_slices) {
+  a.begin();
+  std::mt19937_64 random(3);
+  std::map<u64, std::string> all;
+  for (u64 value = 1; value <= 60; value++) {
+    const u32 sizes[] = {0, 1, 1900, 1901, 4095, 4096, 5996, 5997, 8192, 32'768, 32'769, 524'288,
+                         524'289, 3'000'000};
+    const size_t bytes = value <= std::size(sizes) ? sizes[value - 1] : random() % 100'000;
+    all[value] = text(value, bytes);
+    TXN_ASSERT_OK(insert(a, value, all[value]));
+  }
+  a.commit();
+  for (const auto &[value, data] : all) {
+    const u32 size = static_cast<u32>(data.size());
+    EXPECT_EQ(read(a, value, size), data) << size << " bytes";
+    for (int i = 0; i < 20; i++) {
+      const u32 from = static_cast<u32>(random() % (size + 1));
+      const u32 bytes = static_cast<u32>(random() % (size - from + 1));
+      std::string part;
+      TXN_ASSERT_OK(slice(a, value, {0, size, from, bytes}, &part));
+      ASSERT_EQ(part, data.substr(from, bytes)) << size << " bytes from " << from;
+    }
+  }
+  std::string none;
+  EXPECT_EQ(code(slice(a, 5, {0, 4095, 4000, 96}, &none)), LS_INVALID);
+  EXPECT_EQ(code(slice(a, 5, {0, 4094, 0, 4094}, &none)), LS_CORRUPT) << "of another size";
+}
+
+TEST_F(Values, blocks_of_the_server_look_as_if_never_written) {   // VPLACE-1
+  a.begin();
+  for (u64 value = 1; value <= 9; value++)
+    TXN_ASSERT_OK(insert(a, value, std::string(10'000 + 700'000 * (value == 4), '\xff')));
+  a.commit();
+  std::ifstream file((engine.path() + "/values_fsm"), std::ios::binary);
+  std::vector<char> block(8192);
+  u32 blocks = 0;
+  for (; file.read(block.data(), static_cast<std::streamsize>(block.size())); blocks++) {
+    EXPECT_EQ(block[14], 0) << "block " << blocks;
+    EXPECT_EQ(block[15], 0) << "block " << blocks;
+  }
+  EXPECT_GT(blocks, 100u);
+  EXPECT_EQ(read(a, 4, 710'000), std::string(710'000, '\xff'));
+}
+
+TEST_F(Values, pages_are_free_when_the_deletion_is_below_the_horizon) {   // VPAGES-1
+  a.begin();
+  for (u64 value = 1; value <= 50; value++) TXN_ASSERT_OK(insert(a, value, text(value, 12'000)));
+  a.commit(true);
+  const u64 pages = stats().pages;
+  EXPECT_EQ(stats().free_pages, 0u);
+  auto old = b.snapshot();
+  a.begin();
+  for (u64 value = 2; value <= 50; value += 2) TXN_ASSERT_OK(remove(a, value, 12'000));
+  a.commit(true);
+  clean();
+  EXPECT_EQ(stats().free_pages, 0u);
+  EXPECT_EQ(read(b, 2, 12'000), text(2, 12'000));
+  b.release(old);
+  clean();
+  EXPECT_EQ(stats().free_pages, 25 * 3u);
+  a.begin();
+  for (u64 value = 51; value <= 75; value++) TXN_ASSERT_OK(insert(a, value, text(value, 12'000)));
+  a.commit(true);
+  EXPECT_EQ(stats().pages, pages) << "they went to the free ones";
+  EXPECT_EQ(stats().free_pages, 0u);
+  for (u64 value = 1; value <= 75; value++)
+    EXPECT_EQ(read(a, value, 12'000), value % 2 == 0 && value <= 50 ? "-" : text(value, 12'000));
+}
+
+// VPAGES-2, VPAGES-3
+TEST_F(Values, old_pages_are_counted_while_values_come_and_go) {
+  constexpr u32 kBytes = 8192;
+  a.begin();
+  for (u64 value = 1; value <= 3000; value++) TXN_ASSERT_OK(insert(a, value, text(value, kBytes)));
+  a.commit(true);
+  a.begin();
+  for (u64 value = 1; value <= 3000; value += 3) TXN_ASSERT_OK(remove(a, value, kBytes));
+  a.commit(true);
+  clean();
+  // As when it is opened: nothing is known.
+  values.values.reset();
+  a.begin();
+  for (u64 value = 3001; value <= 3100; value++)
+    TXN_ASSERT_OK(insert(a, value, text(value, kBytes)));
+  a.commit(true);
+  EXPECT_FALSE(stats().counted);
+  EXPECT_GE(stats().pages, 6200u) << "at the end: no page is known to be free";
+  // In the middle of it rows before and behind vanish, and others come.
+  u32 steps = 0;
+  ValueKeeper keeper{engine.own(), [&] {
+    if (++steps == 20) {
+      a.begin();
+      for (const u64 value : {2, 5, 2999, 3050}) TXN_EXPECT_OK(remove(a, value, kBytes));
+      for (u64 value = 3101; value <= 3110; value++)
+        TXN_EXPECT_OK(insert(a, value, text(value, kBytes)));
+      a.commit(true);
+      clean();
+    }
+    return false;
+  }, [](u64) { return true; }};
+  TXN_ASSERT_OK(count_values(keeper, values));
+  EXPECT_GT(steps, 20u);
+  EXPECT_TRUE(stats().counted);
+  u64 live = 0;
+  for (u64 value = 1; value <= 3110; value++) {
+    const bool gone = (value <= 3000 && value % 3 == 1) || value == 2 || value == 5 ||
+                      value == 2999 || value == 3050;
+    ASSERT_EQ(read(a, value, kBytes), gone ? "-" : text(value, kBytes)) << "value " << value;
+    live += !gone;
+  }
+  EXPECT_EQ(stats().pages - stats().free_pages, live * 2);
+  EXPECT_EQ(stats().lost_pages, 0u);
+}
+
+TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
+  a.begin();
+  for (u64 value = 1; value <= 1000; value++)
+    TXN_ASSERT_OK(insert(a, value, text(value, 9000 + value % 7000)));
+  TXN_ASSERT_OK(insert(a, 1001, text(1001, 700'000)));
+  a.commit(true);
+  a.begin();
+  for (u64 value = 1; value <= 1000; value++)
+    if (value % 4 != 0) TXN_ASSERT_OK(remove(a, value, static_cast<u32>(9000 + value % 7000)));
+  a.commit(true);
+  clean();
+  EXPECT_TRUE(is_move_due(values));
+  ValueKeeper keeper{engine.own(), [] { return false; }, [](u64) { return true; }};
+  bool did;
+  TXN_ASSERT_OK(keep_values(keeper, &did));
+  EXPECT_TRUE(did);
+  const u64 live = stats().pages - stats().free_pages;
+  EXPECT_LE(stats().pages, live * 13 / 10);
+  EXPECT_EQ(std::filesystem::file_size((engine.path() + "/values_fsm")), stats().pages * kPageSize);
+  EXPECT_EQ(stats().lost_pages, 0u);
+  for (u64 value = 4; value <= 1000; value += 4) {
+    const u32 bytes = static_cast<u32>(9000 + value % 7000);
+    ASSERT_EQ(read(a, value, bytes), text(value, bytes)) << "value " << value;
+  }
+  EXPECT_EQ(read(a, 1001, 700'000), text(1001, 700'000));
+  EXPECT_FALSE(is_move_due(values));
+}
+
+TEST_F(Values, a_flipped_bit_is_named_and_nothing_else_is_lost) {   // VPLACE-2, VFILE-2
+  a.begin();
+  for (u64 value = 1; value <= 3; value++) TXN_ASSERT_OK(insert(a, value, text(value, 20'000)));
+  a.commit(true);
+  {
+    std::fstream file(engine.path() + "/values_fsm",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(7 * kPageSize + 100);
+    file.put('!');
+  }
+  std::string out;
+  EXPECT_EQ(code(slice(a, 2, {0, 20'000, 0, 20'000}, &out)), LS_CORRUPT);
+  EXPECT_NE(std::strstr(last_error().message, "value 2"), nullptr) << last_error().message;
+  EXPECT_NE(std::strstr(last_error().path, "values_fsm"), nullptr) << last_error().path;
+  for (const u64 value : {1, 3}) EXPECT_EQ(read(a, value, 20'000), text(value, 20'000));
 }
 
 }  // namespace

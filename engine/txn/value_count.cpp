@@ -1,0 +1,132 @@
+// value_count.cpp - the pages that rows name, leaf by leaf; the others are free.
+#include <cstring>
+#include <mutex>
+
+#include "txn/row_purge.hpp"
+#include "txn/value_keeper.hpp"
+#include "txn/value_row.hpp"
+#include "vlog/free_runs.hpp"
+#include "vlog/value_pages.hpp"
+
+namespace ls {
+
+namespace {
+
+// Before something is tried again it waits as if it had moved so much.
+constexpr u64 kRetryBytes = 8 << 20;
+
+// A bit for each page: 32 MB for a file of a TiB.
+class PageSet {
+ public:
+  explicit PageSet(PageNo pages) : pages_(pages), words_((size_t{pages} + 63) / 64) {}
+
+  void add(const PageRun &run) {
+    for (PageNo page = run.first; page < run.end() && page < pages_; page++)
+      words_[page / 64] |= u64{1} << page % 64;
+  }
+  // The next run of pages that are not in it, from `page` on; pages 0: there is none.
+  PageRun next_gap(PageNo page) const {
+    while (page < pages_ && has(page)) page++;
+    PageRun gap{page, 0};
+    while (page < pages_ && !has(page)) page++;
+    gap.pages = page - gap.first;
+    return gap;
+  }
+
+ private:
+  bool has(PageNo page) const { return words_[page / 64] >> page % 64 & 1; }
+
+  const PageNo pages_;
+  std::vector<u64> words_;
+};
+
+class Counter {
+ public:
+  Counter(ValueKeeper &keeper, FileSlot &file)
+      : keeper_(keeper),
+        w_(keeper.w),
+        file_(file),
+        used_(file.values.old_end.load(std::memory_order_acquire)),
+        tn_base_(w_.txns->tn_base.load(std::memory_order_relaxed)) {}
+
+  // A leaf, or a gap, at which it fails is tried again: to begin anew would take pages for free
+  // that have been handed out since.
+  Status run() {
+    for (u64 row_id = 0; row_id <= LS_MAX_ROW_ID;) {
+      if (keeper_.stops()) return kOk;
+      LS_TRY(insist([&] { return count_leaf(row_id, &row_id); }));
+    }
+    for (PageRun gap = used_.next_gap(0); gap.pages > 0; gap = used_.next_gap(gap.end())) {
+      LS_TRY(insist([&] { return note_free(gap); }));
+    }
+    file_.values.counted_below.store(ValueSpace::kAllCounted, std::memory_order_release);
+    return kOk;
+  }
+
+ private:
+  // *next: the first row behind the leaf.
+  Status count_leaf(u64 row_id, u64 *next) {
+    alignas(8) u8 copy[kPageSize];
+    {
+      RowLeaf leaf;
+      LS_TRY(leaf.open(w_, file_, row_id, 0));
+      std::memcpy(copy, leaf.node(), kPageSize);
+      *next = rows_end(*leaf.node());
+      // Under the latch: what vanishes from the leaf before is not counted, what does later was.
+      file_.values.counted_below.store(*next, std::memory_order_release);
+    }
+    bool ghosts = false;
+    const Node &leaf = *reinterpret_cast<const Node *>(copy);
+    for (u16 pos = 0; pos < leaf.count; pos++) {
+      u8 key[kMaxKeyBytes];
+      RowParts row;
+      if (leaf.copy_key(pos, key) != kRowKeyBytes || !split_row(leaf.value(pos), &row))
+        return fail_page(file_.path, leaf.header.page_no, "a row of a value is damaged");
+      const bool gone = row.header.has(LS_ROW_GHOST) && row.header.tn() < tn_base_;   // VPAGES-3
+      ghosts |= gone;
+      if (gone || !names_pages(decode_row_key(key))) continue;
+      ValuePlace place;
+      if (!load_value_row(row.payload, &place))
+        return fail_page(file_.path, leaf.header.page_no, "the row of a value is damaged");
+      for (const PageRun &run : place.runs.all()) used_.add(run);
+    }
+    if (!ghosts) return kOk;
+    PurgeResult purged;
+    return purge_leaf(w_, file_, row_id, settled_below(*w_.txns), &purged);
+  }
+
+  Status note_free(const PageRun &gap) {
+    ValueSpace &space = file_.values;
+    const std::lock_guard guard(space.mutex);
+    LS_TRY(FreeRuns(w_.ctx, file_.file_no.load(std::memory_order_relaxed)).add(gap));
+    space.free_pages.fetch_add(gap.pages, std::memory_order_relaxed);
+    return kOk;
+  }
+
+  template <typename Step>
+  Status insist(const Step &step) {
+    for (;;) {
+      const Status status = step();
+      const ls_status lacks = code(status);
+      if (lacks != LS_NO_FRAMES && lacks != LS_NO_MEMORY && lacks != LS_IO_ERROR) return status;
+      if (!keeper_.pace(kRetryBytes)) return status;
+    }
+  }
+
+  ValueKeeper &keeper_;
+  Worker &w_;
+  FileSlot &file_;
+  PageSet used_;
+  const Tn tn_base_;
+};
+
+}  // namespace
+
+Status count_values(ValueKeeper &keeper, FileSlot &file) {
+  const Status status = Counter(keeper, file).run();
+  // Once: what is not known now is known when the file is opened again.
+  if (!ok(status)) file.values.counting_failed.store(true, std::memory_order_relaxed);
+  return status;
+}
+
+}  // namespace ls

@@ -1,0 +1,36 @@
+// value_keeper.hpp - one engine thread's work on files of values: it counts the rows of a file that
+// was opened, so that its free pages are known (VPAGES-2), and makes files with much free space
+// shorter.
+//
+// A file becomes shorter by moving values from its end to free pages before, then it is cut.  The
+// rows say of which values: they are read once for each such pass.  A crash loses nothing:
+//   VKEEP-1  A value's new pages are synced before its row is changed to name them, and the old
+//            ones are freed when the record of that is hardened.
+#pragma once
+#include <functional>
+
+#include "txn/worker.hpp"
+
+namespace ls {
+
+struct ValueKeeper {
+  Worker &w;
+  // The store is to stop.
+  std::function<bool()> stops;
+  // Sleeps as long as moving so many bytes may take; false: the store is to stop.
+  std::function<bool(u64 bytes)> pace;
+  u32 cursor = 0;   // in the file table
+};
+
+// Looks at some files.  *did: there was work, look again soon.
+Status keep_values(ValueKeeper &keeper, bool *did);
+
+// ---- value_count.cpp
+Status count_values(ValueKeeper &keeper, FileSlot &file);
+
+// ---- value_move.cpp
+// Is so much free that it is worth it?
+bool is_move_due(FileSlot &file);
+Status move_values(ValueKeeper &keeper, FileSlot &file);
+
+}  // namespace ls

@@ -1,0 +1,175 @@
+// value_move.cpp - values from the end of their file to free pages before.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "txn/row_log.hpp"
+#include "txn/row_purge.hpp"
+#include "txn/value_copy.hpp"
+#include "txn/value_keeper.hpp"
+#include "vlog/value_pages.hpp"
+
+namespace ls {
+
+namespace {
+
+// A fifth of what is in use, and so much, has to be free.
+constexpr u32 kFreeShare = 5;
+constexpr u64 kLeastFree = 256;
+// What stays free besides: a twentieth.
+constexpr u32 kSpareShare = 20;
+// Values are moved together, so many or so many pages.
+constexpr u32 kSmallPages = 4;
+constexpr u32 kMostMoves = 256, kMostMovedPages = 4096;
+
+struct Move {
+  u64 row_id = 0;
+  std::vector<u8> before, after;   // payloads
+  PageRuns from, to;
+};
+
+class Mover {
+ public:
+  Mover(ValueKeeper &keeper, FileSlot &file, PageNo target)
+      : keeper_(keeper), w_(keeper.w), file_(file), further_(file), target_(target) {}
+  ~Mover() {
+    for (const Move &move : moves_) free_value_pages(w_.ctx, file_, move.to);
+  }
+
+  Status run() {
+    ValuePagesFence fence(w_.ctx, file_);
+    LS_TRY(fence.begin(target_));
+    for (u64 row_id = 0; row_id <= LS_MAX_ROW_ID && !full_;) {
+      if (keeper_.stops()) return kOk;
+      LS_TRY(look_at_leaf(row_id, &row_id));
+    }
+    return apply();
+  }
+
+ private:
+  Status look_at_leaf(u64 row_id, u64 *next) {
+    alignas(8) u8 copy[kPageSize];
+    LS_TRY(BTree(w_.ctx, file_).leaf_copy(RowKey(row_id), copy));
+    const Node &leaf = *reinterpret_cast<const Node *>(copy);
+    *next = rows_end(leaf);
+    for (u16 pos = 0; pos < leaf.count && !full_; pos++) {
+      u8 key[kMaxKeyBytes];
+      RowParts row;
+      ValuePlace place;
+      if (leaf.copy_key(pos, key) != kRowKeyBytes || !split_row(leaf.value(pos), &row)) continue;
+      if (row.header.has(LS_ROW_GHOST) || !names_pages(decode_row_key(key)) ||
+          !load_value_row(row.payload, &place))
+        continue;
+      const auto runs = place.runs.all();
+      if (std::none_of(runs.begin(), runs.end(),
+                       [&](const PageRun &run) { return run.end() > target_; }))
+        continue;
+      LS_TRY(copy_one(decode_row_key(key), row, place));
+      if (moves_.size() >= kMostMoves || moved_pages_ >= kMostMovedPages) LS_TRY(apply());
+    }
+    return kOk;
+  }
+
+  Status copy_one(u64 row_id, const RowParts &row, const ValuePlace &place) {
+    moves_.reserve(kMostMoves);
+    Move move{.row_id = row_id, .before = {row.payload.begin(), row.payload.end()}};
+    move.from = place.runs;
+    CopiedValue copied;
+    const Status status = take_free_value_pages(w_.ctx, file_, place.runs.pages(), &copied.runs);
+    // A large value needs pieces that are not too small; others may have room still.
+    full_ = code(status) == LS_NOT_FOUND && place.runs.pages() <= kSmallPages;
+    if (code(status) == LS_NOT_FOUND) return kOk;
+    LS_TRY(status);
+    move.to = copied.runs;
+    moves_.push_back(std::move(move));
+    moved_pages_ += copied.runs.pages();
+    bool stale;
+    LS_TRY(copy_value(w_, {{further_, row_id / LS_ROWS_PER_VALUE}, place}, file_, &copied, &stale));
+    if (stale) {   // damaged, or gone meanwhile: it stays
+      free_value_pages(w_.ctx, file_, copied.runs);
+      moved_pages_ -= copied.runs.pages();
+      moves_.pop_back();
+    } else {
+      moves_.back().after.assign(copied.row, copied.row + copied.row_bytes);
+    }
+    return kOk;
+  }
+
+  // VKEEP-1
+  Status apply() {
+    if (moves_.empty()) return kOk;
+    LS_TRY(file_sync(further_.ref()));
+    std::vector<PageRuns> freed;
+    freed.reserve(moves_.size());
+    while (!moves_.empty()) {
+      bool changed = false;
+      LS_TRY(change_row(moves_.back(), &changed));
+      if (changed) freed.push_back(moves_.back().from);
+      if (!changed) free_value_pages(w_.ctx, file_, moves_.back().to);
+      moves_.pop_back();
+    }
+    if (!w_.log.log().wait_hardened(w_.log.log().last_gsn(), w_.ctx.interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while moved values were hardened");
+    for (const PageRuns &runs : freed) free_value_pages(w_.ctx, file_, runs);
+    const u64 pages = std::exchange(moved_pages_, 0);
+    file_.values.moved_pages.fetch_add(pages, std::memory_order_relaxed);
+    full_ = full_ || !keeper_.pace(pages * kPageSize);
+    return kOk;
+  }
+
+  // Unless the row says something else by now.
+  Status change_row(const Move &move, bool *changed) {
+    u32 room = 0;
+    do {
+      LS_TRY(w_.log.reserve(row_record_room(LS_MAX_ROW_BYTES), w_.ctx.interrupt));
+      RowLeaf leaf;
+      LS_TRY(leaf.open(w_, file_, move.row_id, room));
+      const Bytes before(move.before), after(move.after);
+      const bool same = leaf.found() && !leaf.header().has(LS_ROW_GHOST) &&
+                        leaf.payload().size() == before.size() &&
+                        std::memcmp(leaf.payload().data(), before.data(), before.size()) == 0;
+      if (!same) return kOk;
+      const RowHeader header = leaf.header();
+      *changed = leaf.set(header, after);
+      room = *changed ? 0 : growth(static_cast<u32>(before.size()), static_cast<u32>(after.size()));
+      if (!*changed && room == 0) return fail_row(file_, move.row_id, "no room to move its value");
+      const RowRecord record{w_, file_, leaf.page_no(), move.row_id};
+      if (*changed) leaf.changed(log_restore(record, header, make_patch(before, after)));
+    } while (room != 0);
+    return kOk;
+  }
+
+  ValueKeeper &keeper_;
+  Worker &w_;
+  FileSlot &file_;
+  const FurtherFile further_;
+  const PageNo target_;
+  std::vector<Move> moves_;   // their pages are written
+  u32 moved_pages_ = 0;
+  bool full_ = false;   // no page before the target is free
+};
+
+// How long the file needs to be for what is in use.
+PageNo target_of(const ValueSpace &space, PageNo end) {
+  const u64 used = end - std::min<u64>(end, space.free_pages.load(std::memory_order_relaxed));
+  return static_cast<PageNo>(std::min<u64>(end, used + used / kSpareShare + kLeastFree / 4));
+}
+
+PageNo end_of(FileSlot &file) {
+  const std::lock_guard guard(file.values.mutex);
+  return file.values.end;
+}
+
+}  // namespace
+
+bool is_move_due(FileSlot &file) {
+  const u64 end = end_of(file);
+  const u64 free = file.values.free_pages.load(std::memory_order_relaxed);
+  return free >= kLeastFree && free >= (end - std::min(end, free)) / kFreeShare;
+}
+
+Status move_values(ValueKeeper &keeper, FileSlot &file) {
+  return Mover(keeper, file, target_of(file.values, end_of(file))).run();
+}
+
+}  // namespace ls

@@ -1,0 +1,49 @@
+// vanished_values.cpp - pages freed with their rows.
+#include "txn/vanished_values.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vlog/value_pages.hpp"
+
+namespace ls {
+
+VanishedValues::VanishedValues(Worker &w, FileSlot &file, const Node &leaf) : w_(w), file_(file) {
+  std::memcpy(copy_, &leaf, kPageSize);
+}
+
+bool VanishedValues::find(u64 row_id, RowHeader *header, ValuePlace *place) const {
+  const Node &leaf = *reinterpret_cast<const Node *>(copy_);
+  bool found;
+  const u16 pos = leaf.lower_bound(RowKey(row_id), &found);
+  RowParts row;
+  if (!found || !split_row(leaf.value(pos), &row)) return false;
+  *header = row.header;
+  return load_value_row(row.payload, place);
+}
+
+void VanishedValues::add(u64 row_id) {
+  if (!names_pages(row_id)) return;
+  counted_[count_] = is_counted_row(file_, row_id);
+  if (count_ == 0) old_end_ = old_end_of(file_);
+  rows_[count_++] = row_id;
+}
+
+void VanishedValues::free_pages() {
+  const Tn tn_base = w_.txns->tn_base.load(std::memory_order_relaxed);
+  for (u32 i = 0; i < count_; i++) {
+    RowHeader header;
+    ValuePlace place;
+    if (!find(rows_[i], &header, &place)) continue;
+    PageRuns freed;
+    const bool frees_old = counted_[i] && header.tn() >= tn_base;
+    for (const PageRun &run : place.runs.all()) {
+      const u32 old = run.first < old_end_ ? std::min(run.pages, old_end_ - run.first) : 0;
+      if (old > 0 && frees_old) freed.add({run.first, old});
+      if (old < run.pages) freed.add({run.first + old, run.pages - old});
+    }
+    free_value_pages(w_.ctx, file_, freed);
+  }
+}
+
+}  // namespace ls

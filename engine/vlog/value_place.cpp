@@ -1,0 +1,58 @@
+// value_place.cpp - a value's place, packed and taken apart; nothing read is trusted.
+#include "vlog/value_place.hpp"
+
+#include <cstring>
+
+#include "base/crc32c.hpp"
+#include "wal/log_bytes.hpp"
+
+namespace ls {
+
+u32 store_place(const ValuePlace &place, u8 *out) {
+  u8 *at = out;
+  at += put_varint(at, place.bytes);
+  at += put_varint(at, place.tail.size());
+  at += put_varint(at, place.runs.count());
+  PageNo before = 0;
+  for (const PageRun &run : place.runs.all()) {
+    at += put_varint(at, zigzag(u64{run.first} - u64{before}));
+    at += put_varint(at, run.pages);
+    before = run.end();
+  }
+  for (const Bytes part : {place.notes, place.tail}) {
+    if (!part.empty()) std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  LS_ASSERT(at - out <= kMostPlaceBytes);
+  return static_cast<u32>(at - out);
+}
+
+bool load_place(Bytes bytes, ValuePlace *place) {
+  LogUnpacker in(bytes);
+  *place = {};
+  place->bytes = static_cast<u32>(in.number(~u32{0}));
+  const u32 tail_bytes = static_cast<u32>(in.number(LS_VALUE_IN_ROW_BYTES));
+  const u32 runs = static_cast<u32>(in.number(PageRuns::kMost));
+  u64 before = 0;
+  for (u32 i = 0; i < runs && in.good(); i++) {
+    const u64 first = before + unzigzag(in.number());
+    const u64 pages = in.number(~u32{0});
+    if (first > ~u32{0} || pages == 0 || first + pages > ~u32{0}) return false;
+    place->runs.add({static_cast<PageNo>(first), static_cast<u32>(pages)});
+    before = first + pages;
+  }
+  const ValueLayout layout(place->bytes);
+  if (!in.good() || layout.tail_bytes != tail_bytes || layout.pages() != place->runs.pages() ||
+      place->runs.count() != runs)
+    return false;
+  if (layout.note_pages == 0) place->notes = in.take(u64{layout.chunks} * kChunkNoteBytes);
+  place->tail = in.take(tail_bytes);
+  return in.done();
+}
+
+u32 chunk_checksum(u64 value_id, u32 chunk, Bytes data) {
+  const u64 name[] = {value_id, chunk};
+  return crc32c(crc32c(0, name, sizeof name), data.data(), data.size());
+}
+
+}  // namespace ls

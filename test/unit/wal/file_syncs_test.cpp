@@ -1,0 +1,59 @@
+// Files beside the log are synced before the round that has the commits which rely on them.
+#include "wal/file_syncs.hpp"
+
+#include "os/fault.hpp"
+#include "unit/txn/txn_fixture.hpp"
+#include "wal/log_slot.hpp"
+
+namespace ls::txn_test {
+namespace {
+
+class FileSyncsTest : public TxnTest {
+ protected:
+  Session a{engine, host, 0};
+  FileSlot &values{*engine.open("values", LS_REL_VALUES)};
+
+  FileSyncsTest() { file_setup(engine.path().c_str(), false, true, 64); }
+  ~FileSyncsTest() override { fault_clear(); }
+  Status insert_large(u64 value) {
+    const std::string data(10'000, 'x');
+    return value_insert(a.worker(), values,
+                        {value, bytes_of(data).data(), static_cast<u32>(data.size())}, a.cid++);
+  }
+  static FaultRule count_syncs(const char *part) {
+    FaultRule rule{.op = FaultOp::kSync, .path_part = part, .every = true};
+    rule.outcome = FaultOutcome::kSucceed;
+    return rule;
+  }
+};
+
+TEST_F(FileSyncsTest, one_sync_for_each_file_that_a_commit_relies_on) {
+  a.begin();
+  TXN_ASSERT_OK(insert_large(1));
+  TXN_ASSERT_OK(insert_large(2));
+  fault_add(count_syncs("values_fsm"));
+  TXN_ASSERT_OK(txn_reserve_commit(a.worker()));
+  EXPECT_EQ(fault_hits(), 0u) << "not before its record";
+  a.commit(true);
+  EXPECT_EQ(fault_hits(), 1u);
+  a.begin();
+  TXN_ASSERT_OK(a.insert(table, 1, "without a value"));
+  TXN_ASSERT_OK(txn_reserve_commit(a.worker()));
+  a.commit(true);
+  EXPECT_EQ(fault_hits(), 1u);
+}
+
+TEST_F(FileSyncsTest, more_files_than_there_is_room_for) {
+  FileSyncs &syncs = engine.log().shared()->file_syncs;
+  u32 asked = 0;
+  while (syncs.ask({u64{1000} + asked, "gone"})) asked++;
+  EXPECT_EQ(asked, FileSyncs::kMost);
+  EXPECT_TRUE(syncs.ask({1000, "gone"})) << "is asked for already";
+  TXN_EXPECT_OK(a.worker().log.sync_first({7777, "gone, too"}));
+  u32 synced;
+  TXN_EXPECT_OK(syncs.run(&synced));
+  EXPECT_LE(synced, 1u) << "the others were looked at before";
+}
+
+}  // namespace
+}  // namespace ls::txn_test
