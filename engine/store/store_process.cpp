@@ -62,8 +62,9 @@ StoreProcess &store_process(ls_store &store) {
     if (&process->store == &store) return *process;
   file_setup(store.config.root_dir, store.config.direct_io, store.config.fsync, kMaxDescriptors);
   register_tree_ops(BTree::ops());
-  r.processes.push_back(new StoreProcess(store));
-  return *r.processes.back();
+  auto process = std::make_unique<StoreProcess>(store);
+  r.processes.push_back(process.get());
+  return *process.release();
 }
 
 void store_process_forget(const void *arena) {
