@@ -2,6 +2,7 @@
 #include "txn/row_lock_table.hpp"
 
 #include "base/check.hpp"
+#include "btree/entries.hpp"
 
 namespace ls {
 
@@ -174,18 +175,7 @@ Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bo
 
 Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
   LS_ASSERT(tn == w_.tn || !tn_is_active(*w_.txns, tn));  // RLOCK-3
-  const LockKey key(file_no, row_id, tn);
-  ExclusiveGuard leaf;
-  LS_TRY(tree_.leaf_exclusive(key, 0, leaf));
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  bool found;
-  const u16 pos = node->lower_bound(key, &found);
-  if (!found) return kOk;
-  node->remove(pos);
-  const bool emptied = node->count == 0;
-  w_.pool->mark_dirty(leaf.frame(), 0);
-  leaf.reset();
-  return emptied ? tree_.try_merge(key) : kOk;
+  return remove_entry(tree_, LockKey(file_no, row_id, tn));
 }
 
 Status RowLockTable::locks_of(Tn tn, void *arg,
