@@ -43,6 +43,19 @@ TEST_F(FileSyncsTest, one_sync_for_each_file_that_a_commit_relies_on) {
   EXPECT_EQ(fault_hits(), 1u);
 }
 
+TEST_F(FileSyncsTest, a_file_is_asked_for_until_its_sync_has_succeeded) {
+  FileSyncs &syncs = engine.log().shared()->file_syncs;
+  ASSERT_TRUE(syncs.ask(FileRef{1000, "values"}));
+  ASSERT_TRUE(syncs.ask(FileRef{1001, "gone"}));
+  fault_add({.op = FaultOp::kSync, .path_part = "values"});
+  u32 synced;
+  EXPECT_EQ(code(syncs.run(&synced)), LS_IO_ERROR);
+  TXN_EXPECT_OK(syncs.run(&synced));
+  EXPECT_EQ(synced, 2u);
+  TXN_EXPECT_OK(syncs.run(&synced));
+  EXPECT_EQ(synced, 0u);
+}
+
 TEST_F(FileSyncsTest, more_files_than_there_is_room_for) {
   FileSyncs &syncs = engine.log().shared()->file_syncs;
   u32 asked = 0;
