@@ -225,15 +225,17 @@ ls_copy_rows_as_they_are(Relation rel, ls_rel *tree)
 			row.flags = 0;
 		}
 		if (ls_holds_values(rel))
+		{
 			LS_CALL(status,
 					ls_value_insert_copied(ls_writer(), tree, ls_open(rel), &row, &error));
+			if (status == LS_NOT_FOUND && is_ghost)
+			{
+				copied.dead += 1;
+				continue;
+			}
+		}
 		else
 			LS_CALL(status, ls_row_insert_copied(ls_writer(), tree, row.row_id, &row, &error));
-		if (status == LS_NOT_FOUND && is_ghost)
-		{
-			copied.dead += 1;
-			continue;
-		}
 		ls_check(status, error, rel);
 		if (is_ghost)
 			copied.ghosts += 1;
