@@ -201,7 +201,8 @@ Status StoreThreads::run_value_keeper() {
     bool did = false;
     // As of the cleaner: what it cannot do is no reason to stop the store.
     const Status status = with_memory([&] { return keep_values(keeper, &did); });
-    futex_wait(&stop_keepers_, 0, ok(status) ? kValuesPollUs : kCleanerMaxUs);
+    const i64 pause_us = did ? kCleanerMinUs : kValuesPollUs;
+    futex_wait(&stop_keepers_, 0, ok(status) ? pause_us : kCleanerMaxUs);
   }
   return kOk;
 }

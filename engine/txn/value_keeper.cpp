@@ -2,6 +2,7 @@
 #include "txn/value_keeper.hpp"
 
 #include "buffer/file_use.hpp"
+#include "os/clock.hpp"
 #include "vlog/value_pages.hpp"
 
 namespace ls {
@@ -9,6 +10,20 @@ namespace ls {
 namespace {
 
 constexpr u32 kSlotsPerRound = 1024;
+// Where nothing can be moved, as beside an old snapshot, passes over the rows take this share of
+// the thread's time at most.
+constexpr u64 kVainShare = 16;
+
+Status move(ValueKeeper &keeper, FileSlot &file, bool *did) {
+  const u64 began = now_us();
+  if (began < keeper.move_after_us || !is_move_due(file)) return kOk;
+  u64 moved = 0;
+  const Status status = move_values(keeper, file, &moved);
+  const u64 ended = now_us();
+  if (moved == 0) keeper.move_after_us = ended + kVainShare * (ended - began);
+  *did |= moved > 0;
+  return status;
+}
 
 Status keep(ValueKeeper &keeper, FileSlot &file, bool *did) {
   if (file.values.counting_failed.load(std::memory_order_relaxed)) return kOk;
@@ -16,10 +31,7 @@ Status keep(ValueKeeper &keeper, FileSlot &file, bool *did) {
     *did = true;
     return count_values(keeper, file);
   }
-  if (is_move_due(file)) {
-    *did = true;
-    LS_TRY(move_values(keeper, file));
-  }
+  LS_TRY(move(keeper, file, did));
   return cut_value_file(keeper.w.ctx, file);
 }
 

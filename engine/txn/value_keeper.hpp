@@ -19,7 +19,8 @@ struct ValueKeeper {
   std::function<bool()> stops;
   // Sleeps as long as moving so many bytes may take; false: the store is to stop.
   std::function<bool(u64 bytes)> pace;
-  u32 cursor = 0;   // in the file table
+  u32 cursor = 0;          // in the file table
+  u64 move_after_us = 0;   // a pass that has moved nothing is not made again at once
 };
 
 // Looks at some files.  *did: there was work, look again soon.
@@ -31,6 +32,7 @@ Status count_values(ValueKeeper &keeper, FileSlot &file);
 // ---- value_move.cpp
 // Is so much free that it is worth it?
 bool is_move_due(FileSlot &file);
-Status move_values(ValueKeeper &keeper, FileSlot &file);
+// *moved: pages.
+Status move_values(ValueKeeper &keeper, FileSlot &file, u64 *moved);
 
 }  // namespace ls

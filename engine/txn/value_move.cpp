@@ -45,6 +45,7 @@ class Mover {
     }
     return apply();
   }
+  u64 moved() const { return moved_; }
 
  private:
   Status look_at_leaf(u64 row_id, u64 *next) {
@@ -98,12 +99,13 @@ class Mover {
   // VKEEP-1
   Status apply() {
     if (moves_.empty()) return kOk;
-    LS_TRY(file_sync(further_.ref()));
     std::vector<PageRuns> freed;
     freed.reserve(moves_.size());
-    while (!moves_.empty()) {
+    LS_TRY(sync());
+    Status status = kOk;
+    while (!moves_.empty() && ok(status)) {
       bool changed = false;
-      LS_TRY(change_row(moves_.back(), &changed));
+      status = change_row(moves_.back(), &changed);
       if (changed) freed.push_back(moves_.back().from);
       if (!changed) free_value_pages(w_.ctx, file_, moves_.back().to);
       moves_.pop_back();
@@ -113,8 +115,17 @@ class Mover {
     for (const PageRuns &runs : freed) free_value_pages(w_.ctx, file_, runs);
     const u64 pages = std::exchange(moved_pages_, 0);
     file_.values.moved_pages.fetch_add(pages, std::memory_order_relaxed);
+    moved_ += pages;
     full_ = full_ || !keeper_.pace(pages * kPageSize);
-    return kOk;
+    return status;
+  }
+
+  // One that has failed may have lost what others wrote, of which another one would know nothing.
+  Status sync() {
+    bool lost;
+    const Status status = file_sync(further_.ref(), &lost);
+    if (lost) w_.pool->shared()->failure.note(status);
+    return status;
   }
 
   // Unless the row says something else by now.
@@ -145,7 +156,8 @@ class Mover {
   const FurtherFile further_;
   const PageNo target_;
   std::vector<Move> moves_;   // their pages are written
-  u32 moved_pages_ = 0;
+  u32 moved_pages_ = 0;   // of them
+  u64 moved_ = 0;         // pages of rows that were looked at to the end
   bool full_ = false;   // no page before the target is free
 };
 
@@ -168,8 +180,11 @@ bool is_move_due(FileSlot &file) {
   return free >= kLeastFree && free >= (end - std::min(end, free)) / kFreeShare;
 }
 
-Status move_values(ValueKeeper &keeper, FileSlot &file) {
-  return Mover(keeper, file, target_of(file.values, end_of(file))).run();
+Status move_values(ValueKeeper &keeper, FileSlot &file, u64 *moved) {
+  Mover mover(keeper, file, target_of(file.values, end_of(file)));
+  const Status status = mover.run();
+  *moved = mover.moved();
+  return status;
 }
 
 }  // namespace ls

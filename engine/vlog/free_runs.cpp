@@ -135,9 +135,10 @@ Status FreeRuns::take_behind(PageNo first, PageRun *run) {
   return run->first >= first ? remove(*run) : make_status(LS_NOT_FOUND);
 }
 
-Status FreeRuns::take_last(PageNo end, PageRun *run) {
+Status FreeRuns::take_last(PageNo end, u32 least, PageRun *run) {
   u32 pages;
   LS_TRY(find('l', end, &pages));
+  if (pages < least) return make_status(LS_NOT_FOUND);
   *run = {end - pages, pages};
   return remove(*run);
 }

@@ -24,8 +24,8 @@ class FreeRuns {
   Status take_smaller(u32 pages, PageRun *run);
   // The last one that begins there or behind.  LS_NOT_FOUND.
   Status take_behind(PageNo first, PageRun *run);
-  // The run that ends there.  LS_NOT_FOUND.
-  Status take_last(PageNo end, PageRun *run);
+  // The run that ends there.  LS_NOT_FOUND: there is none, or it has less than so many pages.
+  Status take_last(PageNo end, u32 least, PageRun *run);
   // All of the file.
   Status clear();
 

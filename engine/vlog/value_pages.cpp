@@ -14,7 +14,7 @@ namespace {
 // The file grows by an eighth, within these.
 constexpr u32 kLeastGrowth = 16, kMostGrowth = 4096;
 // The end of the file is cut when so many pages are free there, and an eighth of the file.
-constexpr u32 kLeastCut = 256;
+constexpr u32 kLeastCut = 256, kLeastCutShare = 8;
 // A value may lie in so many pieces, none smaller than that share of it; one that is moved, to make
 // its file shorter, in more.
 constexpr u32 kMostPieces = 16, kMostPiecesMoved = 48;
@@ -195,10 +195,10 @@ Status cut_value_file(Ctx &ctx, FileSlot &file) {
   if (!space.begun || !space.is_counted()) return kOk;
   FreeRuns free(ctx, number_of(file));
   PageRun run;
-  const Status status = free.take_last(space.end, &run);
+  const Status status =
+      free.take_last(space.end, std::max(kLeastCut, space.end / kLeastCutShare), &run);
   if (code(status) == LS_NOT_FOUND) return kOk;
   LS_TRY(status);
-  if (run.pages < std::max(kLeastCut, space.end / 8)) return free.add(run);
   space.end = run.first;
   space.free_pages.fetch_sub(run.pages, std::memory_order_relaxed);
   LS_TRY(file_shrink(FurtherFile(file).ref(), space.end));
