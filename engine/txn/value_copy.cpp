@@ -44,7 +44,7 @@ Status copy_value(Worker &w, const ValueSource &from, FileSlot &to, CopiedValue 
   ValuePlace place;
   place.bytes = from.place.bytes;
   place.runs = copy->runs;
-  LS_TRY(value_copy(from, {io.bytes(), data.bytes()}, notes,
+  LS_TRY(value_copy(from, {{io.bytes(), w.ctx.interrupt}, data.bytes()}, notes,
                     {{further, from.name.value_id}, &place}, stale));
   if (*stale) return kOk;
   const u32 bytes = store_place(place, copy->row + LS_VALUE_HEAD_BYTES);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/crc32c.hpp"
+#include "base/interrupt.hpp"
 
 namespace ls {
 
@@ -24,12 +25,19 @@ u32 note_page_checksum(u64 value_id, u32 number, const u8 *page) {
 class ValueWriter {
  public:
   // notes: of all chunks, with their checksums.
-  ValueWriter(const ValueName &name, const ValuePlace &place, u8 *io, u8 *notes)
-      : name_(name), place_(place), io_(io), notes_(notes), layout_(place.bytes) {}
+  ValueWriter(const ValueName &name, const ValuePlace &place, const ValueIo &io, u8 *notes)
+      : name_(name),
+        place_(place),
+        io_(io.bytes),
+        interrupt_(io.interrupt),
+        notes_(notes),
+        layout_(place.bytes) {}
 
   // Pages of the value; data: its bytes from the first of them on.
   Status write(u32 first, u32 pages, const u8 *data) {
     for (u32 i = 0; i < pages;) {
+      if (interrupt_pending(interrupt_))
+        return fail(LS_INTERRUPTED, "interrupted while a value was written");
       const PageRun run =
           place_.runs.from(layout_.note_pages + first + i, std::min(kIoPages, pages - i));
       for (u32 j = 0; j < run.pages; j++) {
@@ -70,6 +78,7 @@ class ValueWriter {
   const ValueName &name_;
   const ValuePlace &place_;
   u8 *io_;
+  const volatile int *interrupt_;
   u8 *notes_;
   const ValueLayout layout_;
 };
@@ -198,7 +207,7 @@ ValueNotes::ValueNotes(u32 value_bytes) {
   in_row_ = layout.note_pages > 0 ? 0 : bytes;
 }
 
-Status value_write(const ValueName &name, const u8 *data, u8 *io, ValueNotes &notes,
+Status value_write(const ValueName &name, const u8 *data, const ValueIo &io, ValueNotes &notes,
                    ValuePlace *place) {
   const ValueLayout layout(place->bytes);
   LS_ASSERT(layout.pages() == place->runs.pages());
@@ -217,13 +226,13 @@ Status value_copy(const ValueSource &from, const MoveMemory &memory, ValueNotes 
   LS_ASSERT(layout.pages() == to.place->runs.pages());
   ValueWriter writer(to.name, *to.place, memory.io, notes.bytes());
   bool good = true;
-  LS_TRY(ValueReader(from.name, from.place, memory.io).copy_notes(notes.bytes(), &good));
+  LS_TRY(ValueReader(from.name, from.place, memory.io.bytes).copy_notes(notes.bytes(), &good));
   for (u32 page = 0; good && page < layout.data_pages; page += kIoPages) {
     const u32 pages = std::min(kIoPages, layout.data_pages - page);
     const u32 begin = page * kPageSize;
     const u32 end = std::min(begin + pages * kPageSize, layout.paged_bytes);
     // Of its own: the writer uses the memory, too.
-    ValueReader reader(from.name, from.place, memory.io);
+    ValueReader reader(from.name, from.place, memory.io.bytes);
     LS_TRY(reader.read_chunks(begin, end, memory.data, &good));
     if (good) LS_TRY(writer.write(page, pages, memory.data));
   }

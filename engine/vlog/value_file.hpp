@@ -15,7 +15,11 @@ struct ValueName {
   u64 value_id;
 };
 
-// Memory for I/O, kIoPages pages.
+// Memory for I/O, kIoPages pages; and the flag that ends a long write with LS_INTERRUPTED, or null.
+struct ValueIo {
+  u8 *bytes;
+  const volatile int *interrupt;
+};
 inline constexpr u32 kIoPages = 64;
 static_assert(kIoPages % kChunkPages == 0 && kIoPages > kChunkPages);
 
@@ -36,13 +40,14 @@ class ValueNotes {
 };
 
 // Write a value's pages.  place: bytes and runs are set; notes and tail are filled in.
-Status value_write(const ValueName &name, const u8 *data, u8 *io, ValueNotes &notes,
+Status value_write(const ValueName &name, const u8 *data, const ValueIo &io, ValueNotes &notes,
                    ValuePlace *place);
 
 // The same with the bytes of the same value from another place, in the same file or not.  *stale:
 // what is there does not fit.
 struct MoveMemory {
-  u8 *io, *data;   // kIoPages pages each
+  ValueIo io;
+  u8 *data;   // kIoPages pages
 };
 struct ValueSource {
   ValueName name;

@@ -38,6 +38,8 @@ typedef struct ValueHead
 } ValueHead;
 
 #define VALUE_ATTRIBUTES 3
+/* Bytes of a value between two looks at interrupts; whole chunks of the engine's. */
+#define READ_AT_ONCE (8 * 1024 * 1024)
 /* chunk_seq of what says where a value is. */
 #define SEQ_OF_PLACE (-1)
 
@@ -82,13 +84,23 @@ read_value(Relation toast, const ls_value_slice *slice, char *out)
 void
 ls_value_fetch(Relation toast, const ls_value_slice *slice, char *out)
 {
-	CHECK_FOR_INTERRUPTS();
-	if (!read_value(toast, slice, out))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("missing chunk number %d for toast value %u in %s", 0,
-						(Oid) slice->value_id, RelationGetRelationName(toast)),
-				 CHECK_HINT));
+	uint32		done = 0;
+
+	do
+	{
+		ls_value_slice part = *slice;
+
+		CHECK_FOR_INTERRUPTS();
+		part.offset += done;
+		part.bytes = Min(slice->bytes - done, READ_AT_ONCE - part.offset % READ_AT_ONCE);
+		if (!read_value(toast, &part, out + done))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("missing chunk number %d for toast value %u in %s", 0,
+							(Oid) slice->value_id, RelationGetRelationName(toast)),
+					 CHECK_HINT));
+		done += part.bytes;
+	} while (done < slice->bytes);
 }
 
 /* ----------------------------------------------------------------
@@ -133,8 +145,8 @@ find_gap(Relation toast, uint64 value_id)
 		ls_check(status, error, toast);
 		if (rows[0].row_id / LS_ROWS_PER_VALUE > gap)
 			break;
-		for (uint32 i = 0; i < n && rows[i].row_id / LS_ROWS_PER_VALUE == gap; i++)
-			gap++;
+		for (uint32 i = 0; i < n && rows[i].row_id / LS_ROWS_PER_VALUE <= gap; i++)
+			gap = rows[i].row_id / LS_ROWS_PER_VALUE + 1;
 	}
 	ls_scan_close_owned(scan);
 	return gap;

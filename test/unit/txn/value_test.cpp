@@ -347,6 +347,19 @@ TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
   EXPECT_FALSE(is_move_due(values));
 }
 
+TEST_F(Values, a_long_write_ends_when_it_is_interrupted) {
+  const volatile int raised = 1;
+  a.begin();
+  TXN_ASSERT_OK(insert(a, 1, text(1, 20'000)));
+  a.worker().ctx.interrupt = &raised;
+  EXPECT_EQ(code(insert(a, 2, text(2, 3'000'000))), LS_INTERRUPTED);
+  a.worker().ctx.interrupt = nullptr;
+  TXN_ASSERT_OK(insert(a, 2, text(2, 3'000'000)));
+  a.commit(true);
+  EXPECT_EQ(read(a, 2, 3'000'000), text(2, 3'000'000));
+  EXPECT_EQ(stats().free_pages, 0u) << "the pages of the first attempt were given back";
+}
+
 TEST_F(Values, a_flipped_bit_is_named_and_nothing_else_is_lost) {   // VPLACE-2, VFILE-2
   a.begin();
   for (u64 value = 1; value <= 3; value++) TXN_ASSERT_OK(insert(a, value, text(value, 20'000)));
