@@ -94,13 +94,14 @@ struct EngineConfig {
   u32 slots = 12;
   u32 frames = 512;
   u32 version_trees = 2;
+  bool fsync = false;
 };
 
 // The last slot is the engine's own.
 class Engine {
  public:
   explicit Engine(const EngineConfig &config = {}) : config_(config) {
-    file_setup(directory_.path().c_str(), false, false, 64);
+    file_setup(directory_.path().c_str(), false, config.fsync, 64);
     register_tree_ops(BTree::ops());
     std::filesystem::create_directory(directory_ / "wal");
     create_log();
@@ -473,6 +474,8 @@ class Session {
 
 class TxnTest : public ::testing::Test {
  protected:
+  explicit TxnTest(const EngineConfig &config = {}) : engine(config) {}
+
   Engine engine;
   Host host{engine};
   FileSlot &table{*engine.open("table")};

@@ -13,7 +13,7 @@ class FileSyncsTest : public TxnTest {
   Session a{engine, host, 0};
   FileSlot &values{*engine.open("values", LS_REL_VALUES)};
 
-  FileSyncsTest() { file_setup(engine.path().c_str(), false, true, 64); }
+  FileSyncsTest() : TxnTest({.fsync = true}) {}
   ~FileSyncsTest() override { fault_clear(); }
   Status insert_large(u64 value) {
     const std::string data(10'000, 'x');
