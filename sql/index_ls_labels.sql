@@ -1,8 +1,17 @@
 -- Columns of leanstore indexes that are compared by their operator class' procedure: text under a
--- libc collation, and operator classes of users.
+-- libc collation, in indexes of before there were keys for these, and operator classes of users.
 CREATE SCHEMA index_ls_labels;
 SET search_path = index_ls_labels, public;
 CREATE COLLATION libc (provider = libc, locale = 'C.utf8');
+
+-- An empty index of this table as it was then.
+CREATE PROCEDURE give_labels(of_table regclass) LANGUAGE plpgsql AS $$
+BEGIN
+	SET LOCAL allow_system_table_mods = on;
+	UPDATE pg_index SET indoption =
+		array_to_string(ARRAY(SELECT o & 3 FROM unnest(indoption) o), ' ')::int2vector
+		WHERE indrelid = of_table;
+END $$;
 
 -- Integers by their distance from 50, so that some that differ are equal.
 CREATE FUNCTION away_cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -42,6 +51,7 @@ CREATE TABLE t (id int PRIMARY KEY, name text COLLATE libc UNIQUE, n int, tags t
 	USING leanstore;
 CREATE INDEX t_n ON t (n away_ops);
 CREATE INDEX t_tags ON t USING leanstore (tags DESC, id);
+CALL give_labels('t');
 SELECT c.relname, amname FROM pg_class c JOIN pg_index i ON indexrelid = c.oid
 	JOIN pg_am a ON relam = a.oid
 WHERE indrelid = 't'::regclass ORDER BY 1;
@@ -155,6 +165,7 @@ SELECT leanstore_check('u');
 DROP TABLE u;
 CREATE TABLE u (n int, m text COLLATE libc, o int, UNIQUE (m, o) DEFERRABLE INITIALLY DEFERRED,
 	EXCLUDE USING leanstore (m WITH =, n WITH =)) USING leanstore;
+CALL give_labels('u');
 INSERT INTO u SELECT i, 'm' || i % 10, i FROM generate_series(1, 100) i;
 UPDATE u SET o = o + 10;
 INSERT INTO u VALUES (1000, 'm5', 15);
@@ -165,6 +176,7 @@ SELECT leanstore_check('u');
 CREATE TABLE child (name text COLLATE libc REFERENCES t (name) ON UPDATE CASCADE ON DELETE CASCADE)
 	USING leanstore;
 CREATE INDEX ON child (name) INCLUDE (name);
+CALL give_labels('child');
 INSERT INTO child SELECT name FROM t WHERE name < 'b' AND id % 100 = 0;
 INSERT INTO child VALUES ('nobody');
 UPDATE t SET name = 'b' || name WHERE name < 'a 02100' AND id % 100 = 0;
@@ -176,16 +188,18 @@ SELECT leanstore_check('child'), leanstore_check('t');
 CREATE TABLE m (a text COLLATE libc, b int, c text COLLATE libc, d text) USING leanstore;
 CREATE INDEX m_1 ON m USING leanstore (a DESC, b, c DESC NULLS LAST) INCLUDE (d);
 CREATE INDEX m_2 ON m USING leanstore (b, c, a NULLS FIRST);
+CALL give_labels('m');
 INSERT INTO m SELECT CASE WHEN i % 11 > 0 THEN 'a' || i % 11 END, i % 5,
 	CASE WHEN i % 17 > 0 THEN md5((i % 333)::text) END, 'd' || i
 	FROM generate_series(1, 3000) i;
-SELECT leanstore_check('m');
-REINDEX TABLE m;
 SELECT leanstore_check('m');
 DELETE FROM m WHERE b = 3;
 VACUUM m;
 INSERT INTO m SELECT 'a' || i % 11, 3, md5((i % 333)::text), 'e' || i
 	FROM generate_series(1, 1000) i;
+SELECT leanstore_check('m');
+-- a new index has keys
+REINDEX TABLE m;
 SELECT leanstore_check('m');
 
 -- Damage: the function says something else than when the index was built.
@@ -221,6 +235,7 @@ SELECT leanstore_check('t');
 -- makes some.
 CREATE TABLE worst (v text COLLATE libc) USING leanstore;
 CREATE INDEX worst_v ON worst (v);
+CALL give_labels('worst');
 CREATE FUNCTION insert_between(n int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	low text = 'm';

@@ -32,6 +32,9 @@ CREATE FUNCTION key_converted(v anyelement, cmp regproc, descending bool, nulls_
 	other "any") RETURNS anyelement
 	AS '$libdir/leanstore_am', 'ls_key_sql_converted' LANGUAGE C;
 
+CREATE FUNCTION key_strings(v "any", cmp regproc, descending bool, nulls_first bool) RETURNS int
+	AS '$libdir/leanstore_am', 'ls_key_sql_strings' LANGUAGE C;
+
 CREATE TABLE settings AS SELECT :seed AS seed, :values AS n;
 DO $$ BEGIN PERFORM setseed((seed % 1000003) / 1000003.0) FROM settings; END $$;
 
@@ -440,6 +443,17 @@ CALL run('bttextcmp', 'text COLLATE "C"', $$some_text('a0 ÄÖ€😀')$$);
 CALL run('bttextcmp', 'text COLLATE "POSIX"', 'some_text()');
 CALL run('bttextcmp', 'text COLLATE "pg_c_utf8"', $$some_text('a0 ÄÖ€😀')$$);
 CALL run('bttextcmp', 'text COLLATE "pg_unicode_fast"', $$some_text('a0 ÄÖ€😀')$$);
+CREATE COLLATION code_points (provider = libc, locale = 'C.utf8');
+SELECT key_strings(NULL::text COLLATE code_points, 'bttextcmp', false, false) AS code_points,
+	key_strings(NULL::text COLLATE "C", 'bttextcmp', false, false) AS none,
+	key_strings(NULL::jsonb, 'jsonb_cmp', false, false) AS none;
+CALL run('bttextcmp', 'text COLLATE code_points', $$some_text('a0 ÄÖ€😀')$$);
+CALL run('bpcharcmp', 'bpchar COLLATE code_points', $$some_text('a Ä')$$);
+CALL run('btnamecmp', 'name COLLATE code_points', $$some_text('a Ä')$$);
+CALL run('btarraycmp', 'text[] COLLATE code_points', 'some_texts()');
+CALL run_convert('bttextcmp', 'text COLLATE code_points',
+	$$pick(ARRAY[some_text(), repeat('a', random(62, 65))])$$, 'bttextnamecmp', 'name',
+				 $$pick(ARRAY[some_text(), repeat('a', random(62, 63))])$$);
 CALL run('bttext_pattern_cmp', 'text', $$some_text('aÄ b')$$);
 CALL run('bpcharcmp', 'bpchar', $$some_text('a b')$$);
 CALL run('bpcharcmp', 'char(5)', $$some_text('a b')$$);

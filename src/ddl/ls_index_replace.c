@@ -168,7 +168,7 @@ plan_index(Relation old, Oid am, NewIndex *plan)
 		plan->stattargets[i] = statistics_target(old, i + 1);
 		if (i >= info->ii_NumIndexKeyAttrs)
 			continue;
-		plan->options[i] = options->values[i];
+		plan->options[i] = options->values[i] & LS_INDEX_ORDER_OPTIONS;
 		plan->opclasses[i] = ls_index_class_of(opclasses->values[i], am);
 		possible = possible && OidIsValid(plan->opclasses[i]) &&
 			(am != ls_index_am_oid() ||

@@ -89,7 +89,8 @@ check_columns(Relation rel, Relation index, AlterTableStmt *stmt, const Constrai
 
 		if (!OidIsValid(opclass) || get_opclass_family(opclass) != index->rd_opfamily[i] ||
 			get_opclass_input_type(opclass) != index->rd_opcintype[i] ||
-			att->attcollation != index->rd_indcollation[i] || index->rd_indoption[i] != 0)
+			att->attcollation != index->rd_indcollation[i] ||
+			(index->rd_indoption[i] & LS_INDEX_ORDER_OPTIONS) != 0)
 		{
 			ParseState *pstate = make_parsestate(NULL);
 

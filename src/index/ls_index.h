@@ -17,6 +17,7 @@
 #include "access/genam.h"
 #include "access/htup.h"
 #include "access/relscan.h"
+#include "catalog/pg_index.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 
@@ -26,6 +27,7 @@ typedef struct LsIndexShape
 	int			n_columns;		/* all of them */
 	int			n_keys;
 	LsKeyColumn *keys;			/* one more: the rest of a long key (ls_index_long.c) */
+	uint16	   *forms;			/* as recorded: how keys encode strings (ls_index_form.c) */
 	int			n_labels;		/* key columns with labels */
 	bool		can_be_long;	/* keys may be longer than LS_LONG_KEY_BYTES */
 	int			n_stored;		/* columns in the payload ... */
@@ -74,6 +76,23 @@ ls_index_rest(const LsIndexShape *shape)
 {
 	return &shape->keys[shape->n_keys];
 }
+
+/* ---- ls_index_form.c: what the server has in pg_index.indoption; other bits are ours */
+#define LS_INDEX_ORDER_OPTIONS (INDOPTION_DESC | INDOPTION_NULLS_FIRST)
+
+/*
+ * ---- ls_index_order.c: do entries order as the comparison procedures do, where that depends on
+ * collations of libc?
+ */
+typedef struct LsIndexOrder LsIndexOrder;
+
+/* NULL: it does not. */
+extern LsIndexOrder *ls_index_order_begin(Relation index);
+
+/* Of two neighbours: the number of the first column that is not in order; 0: all are. */
+extern int	ls_index_order_wrong(LsIndexOrder *order, const ls_index_entry *last,
+								 const ls_index_entry *entry);
+extern void ls_index_order_end(LsIndexOrder *order);
 
 /* ---- ls_order_label_check.c: all entries of an index with labels, one after the other */
 typedef struct LsOrderLabelCheck LsOrderLabelCheck;

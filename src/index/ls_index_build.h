@@ -20,6 +20,9 @@ typedef struct LsIndexBuild
 	LsIndexSort *sort;
 	LsOrderLabelSort *labels;		/* in place of it, of an index that has some */
 	MemoryContext row_context;
+	LsIndexOrder *order;		/* NULL: it depends on no collation of libc */
+	StringInfoData last_entry;	/* to be compared with the next one: key and row id, */
+	StringInfoData last_payload;	/* and payload */
 	StringInfoData last_long;	/* the last long key, */
 	StringInfoData long_entry;	/* and what it was as an entry */
 	double		rows;

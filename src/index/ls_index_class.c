@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "ls_index.h"
+#include "ls_index_internal.h"
 #include "relation/ls_relation.h"
 
 #include "access/genam.h"
@@ -195,6 +195,8 @@ ls_index_check_classes(Oid relid)
 		relation_close(index, NoLock);
 		return;
 	}
+	if (index->rd_rel->relkind == RELKIND_INDEX)
+		ls_index_take_over_forms(index);
 	pg_index = table_open(IndexRelationId, AccessShareLock);
 	ScanKeyInit(&key, Anum_pg_index_indexrelid,
 				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));

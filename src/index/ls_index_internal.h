@@ -27,6 +27,20 @@ extern ls_bytes ls_index_form_payload(Relation index, ls_bytes key, const Datum 
 /* The value of one key column (0-based) that is in the payload, and is not NULL. */
 extern Datum ls_index_stored_value(Relation index, const ls_index_entry *entry, int column);
 
+/* What the key column (0-based) is for its keys. */
+extern Oid	ls_index_key_type(Relation index, int column);
+
+/* ---- ls_index_form.c: how strings are encoded under collations of libc */
+
+/* Of each key column, as recorded. */
+extern void ls_index_recorded_forms(Relation index, uint16 *forms);
+
+/* Of an index that is going to be built: choose and record them. */
+extern void ls_index_choose_forms(Relation index);
+
+/* A new index, with a file perhaps that another one had until now. */
+extern void ls_index_take_over_forms(Relation index);
+
 /* ---- ls_index_long.c */
 
 /* So many are enough for the key of an entry, until labels have grown. */

@@ -5,7 +5,8 @@
  * classes, collations, ordering.  It is made once for a relcache entry and stays as
  * long as that, so a caller may keep it while it has the index open.  The server throws rd_amcache
  * away when it likes; the shape is then found again with the first column's comparison
- * procedure, which no other code calls through the relcache.
+ * procedure, which no other code calls through the relcache.  Only a build may change what was
+ * recorded of an index (ls_index_form.c), and then the shape is another one.
  *
  * Columns that the key can not give back are in the payload: an index tuple without
  * its TID.
@@ -24,10 +25,52 @@
 
 /* ---- making the shape ------------------------------------------------------ */
 
-static Oid
-key_type(Relation index, int i)
+Oid
+ls_index_key_type(Relation index, int column)
 {
-	return ls_key_type(index->rd_opcintype[i], TupleDescAttr(RelationGetDescr(index), i)->atttypid);
+	return ls_key_type(index->rd_opcintype[column],
+					   TupleDescAttr(RelationGetDescr(index), column)->atttypid);
+}
+
+/* The keys that are there are of no use any more. */
+pg_noreturn static void
+raise_other_keys(Relation index, const LsKeyColumn *key)
+{
+	const char *collation = OidIsValid(key->collation) ? get_collation_name(key->collation) : NULL;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" was built with another version of its collation",
+					RelationGetRelationName(index)),
+			 collation != NULL && strcmp(collation, "default") != 0
+			 ? errdetail("The sort keys that the C library makes for collation \"%s\", or its "
+						 "order, have changed since.", collation)
+			 : errdetail("The sort keys that the C library makes, or its order, have changed "
+						 "since."),
+			 errhint("REINDEX the index.")));
+}
+
+/* A key column as it was when the index was built. */
+static void
+init_key(Relation index, LsIndexShape *shape, int i)
+{
+	LsKeyColumn *key = &shape->keys[i];
+	Oid			cmp = index_getprocid(index, i + 1, 1);
+	Oid			type = ls_index_key_type(index, i);
+	Oid			collation = index->rd_indcollation[i];
+	bool		descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+	bool		nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+	bool		encoded;
+
+	key->form = ls_key_recorded_form(shape->forms[i]);
+	encoded = ls_key_column_init(key, cmp, type, collation, descending, nulls_first);
+	if (shape->forms[i] != 0 && (!encoded || ls_key_record_form(&key->form) != shape->forms[i]))
+		raise_other_keys(index, key);
+	if (!encoded)
+	{
+		ls_key_label_init(key, cmp, type, collation, descending, nulls_first);
+		shape->n_labels++;
+	}
 }
 
 static Size
@@ -45,7 +88,7 @@ max_key_bytes(const LsIndexShape *shape)
 }
 
 static LsIndexShape *
-make_shape(Relation index)
+make_shape(Relation index, const uint16 *forms)
 {
 	TupleDesc	desc = RelationGetDescr(index);
 	LsIndexShape *shape = palloc0_object(LsIndexShape);
@@ -53,25 +96,16 @@ make_shape(Relation index)
 	shape->n_columns = IndexRelationGetNumberOfAttributes(index);
 	shape->n_keys = IndexRelationGetNumberOfKeyAttributes(index);
 	shape->keys = palloc0_array(LsKeyColumn, shape->n_keys + 1);
+	shape->forms = palloc_array(uint16, shape->n_keys);
+	memcpy(shape->forms, forms, shape->n_keys * sizeof(uint16));
 	shape->stored = palloc_array(AttrNumber, shape->n_columns);
 
 	for (int i = 0; i < shape->n_columns; i++)
 	{
 		if (i < shape->n_keys)
 		{
-			LsKeyColumn *key = &shape->keys[i];
-			Oid			cmp = index_getprocid(index, i + 1, 1);
-			bool		descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
-			bool		nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-
-			if (!ls_key_column_init(key, cmp, key_type(index, i), index->rd_indcollation[i],
-									descending, nulls_first))
-			{
-				ls_key_label_init(key, cmp, key_type(index, i), index->rd_indcollation[i],
-								  descending, nulls_first);
-				shape->n_labels++;
-			}
-			if (ls_key_is_reversible(key))
+			init_key(index, shape, i);
+			if (ls_key_is_reversible(&shape->keys[i]))
 				continue;
 		}
 		shape->stored[shape->n_stored++] = i + 1;
@@ -97,14 +131,17 @@ ls_index_shape(Relation index)
 	if (unlikely(cache->shape == NULL))
 	{
 		FmgrInfo   *keeper = index_getprocinfo(index, 1, 1);
+		const LsIndexShape *known = keeper->fn_extra;
+		uint16		forms[INDEX_MAX_KEYS];
 
-		if (keeper->fn_extra == NULL)
+		ls_index_recorded_forms(index, forms);
+		if (known == NULL || memcmp(known->forms, forms, known->n_keys * sizeof(uint16)) != 0)
 		{
 			MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 														  "leanstore index shape",
 														  ALLOCSET_SMALL_SIZES);
 			MemoryContext old = MemoryContextSwitchTo(context);
-			LsIndexShape *shape = make_shape(index);
+			LsIndexShape *shape = make_shape(index, forms);
 
 			MemoryContextSwitchTo(old);
 			/* only now, so that an error leaves nothing behind */

@@ -1,5 +1,6 @@
 /*
- * ls_order_label_check.c - leanstore_check: do labels order as the values do?
+ * ls_order_label_check.c - leanstore_check: do labels, and strings under collations of libc, order
+ * as the values do?
  *
  * Neighbours are compared by the procedure that the operator class has now.  After
  * another version of a collation was installed, for one, it may say something else
@@ -16,6 +17,7 @@
 struct LsOrderLabelCheck
 {
 	LsOrderLabelSearch search;
+	LsIndexOrder *order;		/* NULL: it depends on no collation of libc */
 	MemoryContext scratch;
 
 	/* The entry before: key | row id, and what is beside it. */
@@ -30,6 +32,7 @@ ls_order_label_check_begin(Relation index)
 	LsOrderLabelCheck *check = palloc0_object(LsOrderLabelCheck);
 
 	ls_order_label_search_init(&check->search, index);
+	check->order = ls_index_order_begin(index);
 	check->scratch = AllocSetContextCreate(CurrentMemoryContext, "leanstore label check",
 										   ALLOCSET_SMALL_SIZES);
 	initStringInfo(&check->position);
@@ -79,7 +82,8 @@ rests_differ(const LsOrderLabelCheck *check, const ls_index_entry *last,
 	StringInfoData whole;
 	int			order;
 
-	if (memcmp(last->key.data, entry->key.data, LS_LONG_KEY_BYTES) != 0)
+	if (last->key.len <= LS_LONG_KEY_BYTES ||
+		memcmp(last->key.data, entry->key.data, LS_LONG_KEY_BYTES) != 0)
 		return false;
 	initStringInfo(&whole);
 	last_key = ls_index_whole_key(check->search.index, last);
@@ -94,7 +98,7 @@ ls_order_label_check_entry(LsOrderLabelCheck *check, const ls_index_entry *entry
 	Relation	index = check->search.index;
 	bool		is_long = ls_index_is_long(check->search.shape, entry->key.len);
 
-	if (check->search.shape->n_labels == 0 && !is_long)
+	if (check->search.shape->n_labels == 0 && !is_long && check->order == NULL)
 	{
 		check->row_id = 0;
 		return;
@@ -108,7 +112,10 @@ ls_order_label_check_entry(LsOrderLabelCheck *check, const ls_index_entry *entry
 										   check->payload.len}};
 		MemoryContext old = MemoryContextSwitchTo(check->scratch);
 		bool		differs = is_long ? rests_differ(check, &last, entry)
-			: differs_from_procedure(check, &last, entry);
+			: check->search.shape->n_labels > 0 && differs_from_procedure(check, &last, entry);
+
+		if (!differs && check->order != NULL)
+			differs = ls_index_order_wrong(check->order, &last, entry) != 0;
 
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(check->scratch);
@@ -139,5 +146,7 @@ void
 ls_order_label_check_end(LsOrderLabelCheck *check)
 {
 	ls_order_label_search_end(&check->search);
+	if (check->order != NULL)
+		ls_index_order_end(check->order);
 	MemoryContextDelete(check->scratch);
 }

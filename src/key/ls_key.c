@@ -111,13 +111,40 @@ ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation, bool d
 }
 
 bool
-ls_key_element_init(LsKeyColumn *column, Oid type, Oid collation)
+ls_key_element_init(LsKeyColumn *column, LsKeyForm *form, Oid type, Oid collation)
 {
 	Oid			cmp = lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc;
 
 	/* Containers contain containers. */
 	check_stack_depth();
-	return OidIsValid(cmp) && ls_key_column_init(column, cmp, type, collation, false, false);
+	ls_key_form_hand_down(form, column);
+	if (!OidIsValid(cmp) || !ls_key_column_init(column, cmp, type, collation, false, false))
+		return false;
+	ls_key_form_gather(form, column);
+	return true;
+}
+
+uint16
+ls_key_choose_form(Oid cmp, Oid type, Oid collation)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore key form",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	uint16		recorded = LS_KEY_NO_STRINGS;
+
+	for (int strings = LS_KEY_NO_STRINGS; strings <= LS_KEY_TABLE_KEYS; strings++)
+	{
+		LsKeyColumn column = {.form = {.strings = strings, .thorough = true}};
+
+		if (ls_key_column_init(&column, cmp, type, collation, false, false))
+		{
+			recorded = ls_key_record_form(&column.form);
+			break;
+		}
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return recorded;
 }
 
 bool

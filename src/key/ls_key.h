@@ -43,6 +43,42 @@
 typedef struct LsKeyColumn LsKeyColumn;
 
 /*
+ * How strings are encoded under collations of libc other than C (ls_key_libc.c).  It is chosen when
+ * an index is built and recorded with it, for the answer may be another one later: with another
+ * version of the C library, or of leanstore_am.
+ */
+typedef enum LsKeyStrings
+{
+	LS_KEY_NO_STRINGS,			/* not at all: a column that has some gets labels */
+	LS_KEY_CODE_POINTS,			/* their bytes, in the order of code points */
+	LS_KEY_SORT_KEYS,			/* what strxfrm() makes of them, shortened */
+	LS_KEY_TABLE_KEYS			/* the same of what strcoll() goes by */
+} LsKeyStrings;
+
+typedef struct LsKeyForm
+{
+	LsKeyStrings strings;
+	bool		thorough;		/* it is being chosen: try the C library at length */
+	uint16		fingerprint;	/* of the sort keys that are made: ls_key_column_init() sets it */
+} LsKeyForm;
+
+/* A form as a number, to be recorded; it has so many bits. */
+#define LS_KEY_FORM_BITS 13
+#define LS_KEY_FINGERPRINT_BITS (LS_KEY_FORM_BITS - 2)
+
+static inline uint16
+ls_key_record_form(const LsKeyForm *form)
+{
+	return (uint16) (form->strings | form->fingerprint << 2);
+}
+
+static inline LsKeyForm
+ls_key_recorded_form(uint16 recorded)
+{
+	return (LsKeyForm) {.strings = (LsKeyStrings) (recorded & 3)};
+}
+
+/*
  * Where a value of another type of the operator family (int8 for a column of
  * int4, timestamptz for date) lies among the column's values.  *converted gets
  * the greatest value of the column's type that is not above it, in ascending
@@ -93,6 +129,7 @@ struct LsKeyColumn
 	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
+	LsKeyForm	form;
 	void	   *state;
 	FmgrInfo   *compare;		/* of a column with labels: its comparison procedure; else NULL */
 };
@@ -104,11 +141,18 @@ struct LsKeyColumn
 extern Oid	ls_key_type(Oid opcintype, Oid column_type);
 
 /*
- * Set up a column that is compared by `cmp`, a procedure of its operator class.
+ * Set up a column that is compared by `cmp`, a procedure of its operator class.  The caller has
+ * set column->form, where 0 means LS_KEY_NO_STRINGS.
  * false: there is no sound encoding.  State is allocated in the current context.
  */
 extern bool ls_key_column_init(LsKeyColumn *column, Oid cmp, Oid type, Oid collation,
 							   bool descending, bool nulls_first);
+
+/*
+ * The form that is best for a column of a new index, to be recorded.  Takes some milliseconds where
+ * there are collations that the backend has not tried yet.
+ */
+extern uint16 ls_key_choose_form(Oid cmp, Oid type, Oid collation);
 
 /* Append a column to a key: marker, framing, complement and all. */
 extern void ls_key_append(const LsKeyColumn *column, Datum value, bool isnull, StringInfo out);

@@ -139,7 +139,7 @@ prepare_array(LsKeyColumn *column)
 	column->state = state;
 	state->type = get_element_type(column->type);
 	if (!OidIsValid(state->type) ||
-		!ls_key_element_init(&state->element, state->type, column->collation))
+		!ls_key_element_init(&state->element, &column->form, state->type, column->collation))
 		return false;
 	get_typlenbyvalalign(state->type, &state->typlen, &state->typbyval, &state->typalign);
 	if (!ls_key_is_reversible(&state->element))

@@ -123,10 +123,26 @@ extern Size ls_key_frame_length(const uint8 *bytes, Size available);
 extern Size ls_key_unframe(const uint8 *bytes, Size len, uint8 *to);
 
 /*
- * Set up a column for the elements of a container, by the default comparison
+ * Set up a column for the elements of a container with that form, by the default comparison
  * procedure of their type.  false: it can not be encoded.
  */
-extern bool ls_key_element_init(LsKeyColumn *column, Oid type, Oid collation);
+extern bool ls_key_element_init(LsKeyColumn *column, LsKeyForm *form, Oid type, Oid collation);
+
+/* Before and after the elements' column is set up in another way. */
+static inline void
+ls_key_form_hand_down(const LsKeyForm *form, LsKeyColumn *element)
+{
+	element->form = *form;
+	element->form.fingerprint = 0;
+}
+
+static inline void
+ls_key_form_gather(LsKeyForm *form, const LsKeyColumn *element)
+{
+	/* the first one's: an attribute that is added to a row type changes nothing */
+	if (form->fingerprint == 0)
+		form->fingerprint = element->form.fingerprint;
+}
 
 /* What is left of an encoding that is being decoded. */
 typedef struct LsKeyReader
@@ -203,5 +219,50 @@ extern LsKeyCollation *ls_key_collation(pg_locale_t locale);
 extern void ls_key_put_sort_key(LsKeyCollation *collation, const char *bytes, Size len,
 								StringInfo out);
 extern bool ls_key_is_learned(const LsKeyCollation *collation, char c);
+
+/*
+ * Collations of libc (ls_key_libc.c): does the order of strings agree with that of their bytes, of
+ * their sort keys?  It is tried once per collation and process.
+ */
+typedef struct LsKeySortKeys LsKeySortKeys;
+
+extern bool ls_key_libc_code_points(Oid collation, pg_locale_t locale, bool thorough);
+
+/*
+ * Sort keys of libc, shortened, with what tells strings apart that have equal ones
+ * (ls_key_sort_key.c).  NULL: the C library's have a form that is not known.
+ */
+typedef enum LsKeySource
+{
+	LS_KEY_STRXFRM,				/* strxfrm() */
+	LS_KEY_GLIBC,				/* the tables of glibc (ls_key_glibc.c) */
+	LS_KEY_SOURCES
+} LsKeySource;
+
+extern LsKeySortKeys *ls_key_sort_keys_learn(pg_locale_t locale, LsKeySource source);
+extern void ls_key_sort_keys_free(LsKeySortKeys *keys);
+
+/* NULL: they do not agree.  Sets the form's fingerprint: of what the source says. */
+extern LsKeySortKeys *ls_key_libc_sort_keys(Oid collation, pg_locale_t locale, LsKeySource source,
+											LsKeyForm *form);
+
+/* Do so many pairs of strings more agree, too?  For tests. */
+extern bool ls_key_libc_try(Oid collation, LsKeyStrings strings, int64 pairs, uint64 seed);
+
+/* A sort key as the source makes it; valid until the next one. */
+extern const StringInfoData *ls_key_sort_keys_ask(LsKeySortKeys *keys, const char *bytes, Size len);
+
+/* false: the sort key of this string has such a form. */
+extern bool ls_key_sort_keys_put(LsKeySortKeys *keys, const char *bytes, Size len, StringInfo out);
+
+/* Sort keys as strxfrm()'s, made of what strcoll() of glibc goes by.  NULL: there are none. */
+typedef struct LsKeyGlibc LsKeyGlibc;
+
+extern LsKeyGlibc *ls_key_glibc_open(pg_locale_t locale);
+extern void ls_key_glibc_put(LsKeyGlibc *g, const char *bytes, Size len, StringInfo out);
+
+/* The string again; calls ls_key_damaged(). */
+extern void ls_key_sort_keys_read(LsKeySortKeys *keys, const uint8 *bytes, Size len,
+								  StringInfo out);
 
 #endif							/* LS_KEY_INTERNAL_H */

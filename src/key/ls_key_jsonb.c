@@ -111,8 +111,8 @@ prepare_jsonb(LsKeyColumn *column)
 	JsonbState *state = palloc(sizeof(JsonbState));
 
 	column->state = state;
-	return ls_key_element_init(&state->string, TEXTOID, DEFAULT_COLLATION_OID) &&
-		ls_key_element_init(&state->number, NUMERICOID, InvalidOid);
+	return ls_key_element_init(&state->string, &column->form, TEXTOID, DEFAULT_COLLATION_OID) &&
+		ls_key_element_init(&state->number, &column->form, NUMERICOID, InvalidOid);
 }
 
 const LsKeyEncoding ls_key_jsonb = {.prepare = prepare_jsonb, .encode = encode_jsonb};

@@ -80,8 +80,12 @@ prepare_bounds(LsKeyColumn *column, RangeState *state, TypeCacheEntry *range)
 		return false;
 	state->range = range;
 	check_stack_depth();
-	return ls_key_column_init(&state->bound, range->rng_cmp_proc_finfo.fn_oid,
-							  range->rngelemtype->type_id, range->rng_collation, false, false);
+	ls_key_form_hand_down(&column->form, &state->bound);
+	if (!ls_key_column_init(&state->bound, range->rng_cmp_proc_finfo.fn_oid,
+							range->rngelemtype->type_id, range->rng_collation, false, false))
+		return false;
+	ls_key_form_gather(&column->form, &state->bound);
+	return true;
 }
 
 /* ---- ranges */

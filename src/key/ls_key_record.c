@@ -26,6 +26,7 @@
 typedef struct RecordState
 {
 	bool		image;			/* of record_image_ops? */
+	LsKeyForm	form;			/* as the column's */
 	uint64		version;		/* of the type, as the type cache counts */
 	MemoryContext context;		/* of columns */
 	LsKeyColumn *columns;		/* of record_ops; nothing for dropped ones */
@@ -63,7 +64,8 @@ pin_columns(const LsKeyColumn *column, RecordState *state)
 			continue;
 		/* btrecordimagecmp does not take C strings. */
 		good = state->image ? attribute->attlen != -2 :
-			ls_key_element_init(&state->columns[i], attribute->atttypid, attribute->attcollation);
+			ls_key_element_init(&state->columns[i], &state->form, attribute->atttypid,
+								attribute->attcollation);
 	}
 	MemoryContextSwitchTo(caller);
 	if (!good)
@@ -154,12 +156,14 @@ prepare(LsKeyColumn *column, bool image)
 	if (column->type == RECORDOID)
 		return false;
 	state->image = image;
+	state->form = column->form;
 	state->context = AllocSetContextCreate(CurrentMemoryContext, "leanstore row key",
 										   ALLOCSET_SMALL_SIZES);
 	desc = pin_columns(column, state);
 	if (desc == NULL)
 		return false;
 	DecrTupleDescRefCount(desc);
+	column->form = state->form;
 	return true;
 }
 

@@ -22,6 +22,8 @@ PG_FUNCTION_INFO_V1(ls_key_sql_length);
 PG_FUNCTION_INFO_V1(ls_key_sql_fit);
 PG_FUNCTION_INFO_V1(ls_key_sql_converted);
 PG_FUNCTION_INFO_V1(ls_key_sql_learned);
+PG_FUNCTION_INFO_V1(ls_key_sql_strings);
+PG_FUNCTION_INFO_V1(ls_key_sql_agree);
 
 /* What fn_extra holds. */
 typedef struct CallState
@@ -55,6 +57,9 @@ get_column(FunctionCallInfo fcinfo)
 
 		fcinfo->flinfo->fn_extra = state = palloc0(sizeof(CallState));
 		state->cmp = cmp;
+		state->column.form = ls_key_recorded_form(
+			ls_key_choose_form(cmp, get_fn_expr_argtype(fcinfo->flinfo, 0), PG_GET_COLLATION()));
+		state->column.form.thorough = true;
 		state->usable = ls_key_column_init(&state->column, cmp,
 										   get_fn_expr_argtype(fcinfo->flinfo, 0),
 										   PG_GET_COLLATION(), descending, nulls_first);
@@ -178,4 +183,23 @@ ls_key_sql_learned(PG_FUNCTION_ARGS)
 		if (ls_key_is_learned(collation, VARDATA_ANY(string)[i]))
 			appendStringInfoChar(&out, VARDATA_ANY(string)[i]);
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(out.data, out.len));
+}
+
+/* (column) -> how strings are encoded, a number of LsKeyStrings; NULL: there is no encoding */
+Datum
+ls_key_sql_strings(PG_FUNCTION_ARGS)
+{
+	const LsKeyColumn *column = get_column(fcinfo);
+
+	if (column == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_INT32(column->form.strings);
+}
+
+/* (text, strings int, pairs int8, seed int8): ls_key_libc_try() under the argument's collation */
+Datum
+ls_key_sql_agree(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(ls_key_libc_try(PG_GET_COLLATION(), (LsKeyStrings) PG_GETARG_INT32(1),
+								   PG_GETARG_INT64(2), (uint64) PG_GETARG_INT64(3)));
 }

@@ -5,8 +5,9 @@
  * their own encoding.  Where the provider's sort keys can be trusted (ICU), the
  * sort key comes first, framed, and then the string, which breaks ties under a
  * deterministic collation as the comparison does.  Under a nondeterministic one
- * the sort key is all.  Other collations (libc) have no encoding, but labels: what strcoll()
- * and strxfrm() make of a string differs too often.
+ * the sort key is all.  Other collations are libc's: how a column's strings are encoded under
+ * these its form says (ls_key_libc.c), as their bytes, or by a sort key that strings can be
+ * read from.
  *
  * As for a btree, the keys are good for one version of the collation: after
  * another one is installed, REINDEX.
@@ -15,8 +16,10 @@
 
 #include "ls_key_internal.h"
 
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
 #include "varatt.h"
 
@@ -164,6 +167,52 @@ decode_text_both(const LsKeyColumn *column, const uint8 *bytes, Size len)
 	return decode_text(column, bytes + key, len - key);
 }
 
+/* ---- by sort key of libc */
+
+static void
+put_libc(const LsKeyColumn *column, KeyString s, StringInfo out)
+{
+	if (!ls_key_sort_keys_put(column->state, s.bytes, s.len, out))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("strxfrm() says something of a string under collation \"%s\" that is "
+						"not understood", get_collation_name(column->collation)),
+				 errhint("Use a btree index.")));
+}
+
+static void
+encode_text_libc(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = text_string(value);
+
+	put_libc(column, s, out);
+	release(s);
+}
+
+static void
+encode_bpchar_libc(const LsKeyColumn *column, Datum value, StringInfo out)
+{
+	KeyString		s = bpchar_string(value);
+
+	put_libc(column, s, out);
+	release(s);
+}
+
+static Datum
+decode_text_libc(const LsKeyColumn *column, const uint8 *bytes, Size len)
+{
+	StringInfoData string;
+	text	   *result;
+
+	initStringInfoExt(&string, 64);
+	ls_key_sort_keys_read(column->state, bytes, len, &string);
+	result = cstring_to_text_with_len(string.data, string.len);
+	pfree(string.data);
+	return PointerGetDatum(result);
+}
+
+static const LsKeyEncoding text_libc = {.encode = encode_text_libc, .decode = decode_text_libc};
+static const LsKeyEncoding bpchar_libc = {.encode = encode_bpchar_libc};
 static const LsKeyEncoding text_sort_key = {.encode = encode_text_sort_key};
 static const LsKeyEncoding text_both = {.encode = encode_text_both, .decode = decode_text_both};
 static const LsKeyEncoding bpchar_sort_key = {.encode = encode_bpchar_sort_key};
@@ -171,8 +220,32 @@ static const LsKeyEncoding bpchar_both = {.encode = encode_bpchar_both};
 
 /* ---- which of them */
 
+/* NULL: not by sort keys. */
 static bool
-choose(LsKeyColumn *column, const LsKeyEncoding *sort_key, const LsKeyEncoding *both)
+choose_libc(LsKeyColumn *column, pg_locale_t locale, const LsKeyEncoding *sort_key)
+{
+	switch (column->form.strings)
+	{
+		case LS_KEY_CODE_POINTS:
+			return ls_key_libc_code_points(column->collation, locale, column->form.thorough);
+		case LS_KEY_SORT_KEYS:
+		case LS_KEY_TABLE_KEYS:
+			if (sort_key == NULL)
+				return false;
+			column->encoding = sort_key;
+			column->state =
+				ls_key_libc_sort_keys(column->collation, locale,
+									  column->form.strings == LS_KEY_SORT_KEYS ? LS_KEY_STRXFRM
+									  : LS_KEY_GLIBC, &column->form);
+			return column->state != NULL;
+		default:
+			return false;
+	}
+}
+
+static bool
+choose(LsKeyColumn *column, const LsKeyEncoding *sort_key, const LsKeyEncoding *both,
+	   const LsKeyEncoding *libc)
 {
 	pg_locale_t locale;
 
@@ -181,7 +254,9 @@ choose(LsKeyColumn *column, const LsKeyEncoding *sort_key, const LsKeyEncoding *
 	locale = pg_newlocale_from_collation(column->collation);
 	if (locale->collate_is_c)
 		return true;
-	if (!pg_strxfrm_enabled(locale))
+	if (locale->provider == COLLPROVIDER_LIBC)
+		return choose_libc(column, locale, libc);
+	if (both == NULL || !pg_strxfrm_enabled(locale))
 		return false;
 	column->state = ls_key_collation(locale);
 	column->encoding = locale->deterministic ? both : sort_key;
@@ -191,13 +266,13 @@ choose(LsKeyColumn *column, const LsKeyEncoding *sort_key, const LsKeyEncoding *
 static bool
 prepare_text(LsKeyColumn *column)
 {
-	return choose(column, &text_sort_key, &text_both);
+	return choose(column, &text_sort_key, &text_both, &text_libc);
 }
 
 static bool
 prepare_bpchar(LsKeyColumn *column)
 {
-	return choose(column, &bpchar_sort_key, &bpchar_both);
+	return choose(column, &bpchar_sort_key, &bpchar_both, &bpchar_libc);
 }
 
 /*
@@ -208,8 +283,7 @@ prepare_bpchar(LsKeyColumn *column)
 static bool
 prepare_name(LsKeyColumn *column)
 {
-	return OidIsValid(column->collation) &&
-		   pg_newlocale_from_collation(column->collation)->collate_is_c;
+	return choose(column, NULL, NULL, NULL);
 }
 
 static LsKeyFit

@@ -47,6 +47,11 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX l_shape ON l USING leanstore (t shape_ops, k);
 	-- an expression, so that no query takes it in place of the others
 	CREATE UNIQUE INDEX l_btree ON l USING btree ((t || ''));
+	-- as indexes of before there were keys for such collations
+	SET allow_system_table_mods = on;
+	UPDATE pg_index SET indoption =
+		array_to_string(ARRAY(SELECT o & 3 FROM unnest(indoption) o), ' ')::int2vector
+		WHERE indrelid = 'l'::regclass;
 	CREATE SEQUENCE up;
 	CREATE SEQUENCE down INCREMENT -1;
 
