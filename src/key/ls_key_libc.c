@@ -26,7 +26,7 @@
 
 /* Pairs of strings that are compared. */
 #define THOROUGH_PAIRS 6000
-#define BRIEF_PAIRS 200
+#define BRIEF_PAIRS 100
 
 #define MAX_LETTERS 14			/* of a string */
 #define MAX_STRING_BYTES (2 * (MAX_LETTERS + 2) * MAX_MULTIBYTE_CHAR_LEN)
@@ -297,7 +297,7 @@ strings_agree(Trial *t, int64 pairs)
 static bool
 all_agree(Trial *t, bool thorough)
 {
-	return characters_agree(t, t->g.utf8 ? 0x24F : 0xFF, 1) &&
+	return characters_agree(t, t->g.utf8 ? 0x24F : 0xFF, thorough ? 1 : 8) &&
 		(!t->g.utf8 || (characters_agree(t, 0xFFFF, thorough ? 100 : 2000) &&
 						characters_agree(t, 0x10FFFF, thorough ? 3000 : 50000))) &&
 		strings_agree(t, thorough ? THOROUGH_PAIRS : BRIEF_PAIRS);
