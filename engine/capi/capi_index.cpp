@@ -2,6 +2,7 @@
 #include "capi/api_call.hpp"
 #include "index/index.hpp"
 #include "index/index_build.hpp"
+#include "index/index_cleaner.hpp"
 #include "index/index_scan.hpp"
 
 using namespace ls;
@@ -60,6 +61,14 @@ ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *table, uint32
                          ls_error *err) noexcept {
   return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
     return index_sweep(w, at, max_leaves, position, entries, removed);
+  });
+}
+
+ls_status ls_index_rows_gone(ls_worker *worker, ls_rel *index, ls_rel *table, uint64_t *gone,
+                             ls_error *err) noexcept {
+  return call_at(worker, index, table, err, [&](Worker &, const IndexAt &at) {
+    *gone = rows_gone_since_sweep(at);
+    return kOk;
   });
 }
 

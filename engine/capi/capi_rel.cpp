@@ -2,6 +2,7 @@
 #include "capi/api_call.hpp"
 #include "store/relation.hpp"
 #include "store/store_process.hpp"
+#include "txn/row_vacuum.hpp"
 
 using namespace ls;
 
@@ -42,6 +43,58 @@ ls_status ls_rel_purge(ls_worker *worker, ls_rel *rel, uint64_t row_id, uint64_t
                        ls_error *err) noexcept {
   return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
     return relation_purge(w, file, row_id, end_row);
+  });
+}
+
+ls_status ls_rel_vacuum(ls_worker *worker, ls_rel *rel, ls_vacuum *state, ls_error *err) noexcept {
+  state->waits = false;
+  state->rows = state->ghosts = state->blocks = state->looked_at = state->clean = 0;
+  state->not_vouched = state->visible = state->rows_looked_at = state->bytes = 0;
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return row_vacuum(w, file, state);
+  });
+}
+
+ls_status ls_rel_vouch(ls_worker *worker, ls_rel *rel, ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    row_vouch(w, file);
+    return kOk;
+  });
+}
+
+bool ls_row_known(const ls_store *store, const ls_rel *rel, uint64_t row_id,
+                  ls_row_fact fact) noexcept {
+  using enum BlockFact;
+  const u32 facts = fact == LS_ROWS_CLEAN     ? block_facts({kClean})
+                    : fact == LS_ROWS_VISIBLE ? block_facts({kFull, kVouched})
+                                              : block_facts({kVouched});
+  return store->txns->row_blocks.known(rel->number, LS_REL_TABLE, row_id, facts);
+}
+
+bool ls_rows_look_around(ls_worker *worker, ls_rel *rel, uint64_t row_id) noexcept {
+  bool visible = false;
+  (void)api::call_in(worker, rel, nullptr, [&](Worker &w, FileSlot &file) {
+    visible = row_look_around(w, file, row_id);
+    return kOk;
+  });
+  return visible;
+}
+
+ls_status ls_rows_gone(ls_worker *worker, ls_rel *rel, uint64_t *gone, uint64_t *mark,
+                       ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &, FileSlot &file) {
+    const u64 swept = file.rows_gone_swept.load(std::memory_order_relaxed);
+    // One more, so that 0 says that they never were.
+    *mark = file.rows_gone.load(std::memory_order_relaxed) + 1;
+    *gone = swept == 0 ? UINT64_MAX : *mark - swept;
+    return kOk;
+  });
+}
+
+ls_status ls_rows_swept(ls_worker *worker, ls_rel *rel, uint64_t mark, ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &, FileSlot &file) {
+    file.rows_gone_swept.store(mark, std::memory_order_relaxed);
+    return kOk;
   });
 }
 

@@ -16,6 +16,8 @@ namespace ls {
 namespace {
 
 constexpr u32 kSampledEntries = 8;
+// There is a row behind each entry that leads into such a block.
+constexpr u32 kRowsAreThere = block_facts({BlockFact::kFull, BlockFact::kVouched});
 
 bool is_small(const Node &leaf) { return leaf.used_bytes() < kPageSize / 4; }
 
@@ -68,13 +70,15 @@ class LeafCleaner {
     return static_cast<u32>(copy().count - from - dead);
   }
 
-  Status remove_dead(u32 *removed, bool *small) {
+  // *all: none of them has gone to another leaf meanwhile, where it has to be looked for again.
+  Status remove_dead(u32 *removed, bool *small, bool *all) {
     *removed = 0;
+    *all = true;
     *small = is_small(copy());
     if (n_dead_ == 0) return kOk;
     LS_TRY(w_.log.reserve(kRemoveRecordRoom, w_.ctx.interrupt));
     ExclusiveGuard leaf = tree_.exclusive_at(seen_);
-    if (!leaf) LS_TRY(find_again(leaf));
+    if (!leaf) LS_TRY(find_again(leaf, all));
     if (n_dead_ == 0) {
       leaf.reset_unchanged();
       return kOk;
@@ -92,19 +96,22 @@ class LeafCleaner {
       return fail_page(at_.index.path, copy().header.page_no,
                        "an index entry is shorter than a row id");
     }
-    return row_gone(w_, at_.table, entry_row_id(entry), settled, dead);
+    const u64 row_id = entry_row_id(entry);
+    if (w_.txns->row_blocks.known(table_no_, LS_REL_TABLE, row_id, kRowsAreThere)) return kOk;
+    return row_gone(w_, at_.table, row_id, settled, dead);
   }
 
   // The leaf has changed since: which of the dead entries are in the leaf that the first of them
   // belongs to now?
-  Status find_again(ExclusiveGuard &leaf) {
+  Status find_again(ExclusiveGuard &leaf, bool *all) {
     u8 buffer[kMaxKeyBytes];
     LS_TRY(tree_.leaf_exclusive(Bytes(buffer, copy().copy_key(dead_[0], buffer)), 0, leaf));
     const Node &node = *reinterpret_cast<const Node *>(leaf.page());
     u32 n = 0;
     for (u32 i = 0; i < n_dead_; i++) {
       const Bytes entry(buffer, copy().copy_key(dead_[i], buffer));
-      if (!node.covers(entry)) break;
+      *all = node.covers(entry);
+      if (!*all) break;
       bool found;
       const u16 pos = node.lower_bound(entry, &found);
       if (found) dead_[n++] = pos;
@@ -164,19 +171,24 @@ Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed) {
   // Nothing has gone from the table since it was opened.
   if (at.table.rows_gone.load(std::memory_order_relaxed) == 0) return kOk;
   LeafCleaner cleaner(w, at, at.table.file_no.load(std::memory_order_acquire));
-  bool dead = false, small;
+  bool dead = false, small, all;
   LS_TRY(cleaner.look(key));
   LS_TRY(cleaner.sample(&dead));
   if (!dead) return kOk;
   LS_TRY(cleaner.find_dead());
-  return cleaner.remove_dead(removed, &small);
+  return cleaner.remove_dead(removed, &small, &all);
 }
 
 Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_position *position,
                    u64 *entries, u64 *removed) {
   note_table(at);
   const FileNo table_no = at.table.file_no.load(std::memory_order_acquire);
-  return sweep_leaves(w, at, table_no, max_leaves, position, entries, removed);
+  // Those counted have gone before the first entry is looked at (GONE-5).
+  if (!position->begun) position->gone = at.table.rows_gone.load(std::memory_order_acquire);
+  position->begun = true;
+  const Status s = sweep_leaves(w, at, table_no, max_leaves, position, entries, removed);
+  if (code(s) == LS_END) note_swept(at, position->gone);
+  return s;
 }
 
 Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves,
@@ -187,13 +199,15 @@ Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leave
     return fail(LS_INVALID, "position of an index sweep is too long");
   for (u32 i = 0; i < max_leaves; i++) {
     u32 gone = 0;
-    bool small = false;
+    bool small = false, all = false;
     const Bytes here(position->key, position->len);
     LS_TRY(cleaner.look(here));
     LS_TRY(cleaner.find_dead());
-    *entries += cleaner.kept_behind(here);
-    LS_TRY(cleaner.remove_dead(&gone, &small));
+    const u32 kept = cleaner.kept_behind(here);
+    LS_TRY(cleaner.remove_dead(&gone, &small, &all));
     *removed += gone;
+    if (!all) continue;
+    *entries += kept;
     if (small) merge_small(cleaner.tree(), here);
     if (!cleaner.copy().has_upper) return make_status(LS_END);
     const Bytes upper = cleaner.copy().upper_fence();

@@ -35,7 +35,7 @@ bool is_due(Worker &w, const FileSlot &index) {
   const FileSlot *table = table_of(w, index, &number);
   if (table == nullptr) return false;
   const u64 gone = table->rows_gone.load(std::memory_order_relaxed) -
-                   index.rows_gone_swept.load(std::memory_order_relaxed);
+                   (index.rows_gone_swept.load(std::memory_order_relaxed) & ~kNotSwept);
   return gone >= kFewRows + kRowsPerPage * index.pages_allocated.load(std::memory_order_relaxed);
 }
 
@@ -67,9 +67,21 @@ void note_table(const IndexAt &at) {
   if (at.index.table_slot.load(std::memory_order_relaxed) != at.table.index)
     at.index.table_slot.store(at.table.index, std::memory_order_relaxed);
   if (same) return;
-  at.index.rows_gone_swept.store(at.table.rows_gone.load(std::memory_order_relaxed),
+  at.index.rows_gone_swept.store(at.table.rows_gone.load(std::memory_order_relaxed) | kNotSwept,
                                  std::memory_order_relaxed);
   at.index.table_no.store(number, std::memory_order_release);
+}
+
+void note_swept(const IndexAt &at, u64 gone) {
+  if (at.index.table_no.load(std::memory_order_acquire) == number_of(at.table))
+    at.index.rows_gone_swept.store(gone, std::memory_order_relaxed);
+}
+
+u64 rows_gone_since_sweep(const IndexAt &at) {
+  if (at.index.table_no.load(std::memory_order_acquire) != number_of(at.table)) return ~u64{0};
+  const u64 swept = at.index.rows_gone_swept.load(std::memory_order_relaxed);
+  if (swept & kNotSwept) return ~u64{0};
+  return at.table.rows_gone.load(std::memory_order_relaxed) - swept;
 }
 
 Status sweep_some_index(Worker &w, IndexCleaner &cleaner, u64 *removed) {
@@ -87,7 +99,7 @@ Status sweep_some_index(Worker &w, IndexCleaner &cleaner, u64 *removed) {
   const Status s = sweep_leaves(w, {index, *table}, table_no, kLeavesPerRound, &cleaner.position,
                                 &entries, removed);
   cleaner.sweeping = ok(s);
-  if (code(s) == LS_END) index.rows_gone_swept.store(cleaner.gone, std::memory_order_relaxed);
+  if (code(s) == LS_END) note_swept({index, *table}, cleaner.gone);
   // A file that was dropped meanwhile is no failure.
   return code(s) == LS_END || code(s) == LS_NOT_FOUND ? kOk : s;
 }

@@ -32,7 +32,8 @@ u32 total_slots(const ls_config &config) { return config.worker_slots + kEngineS
 u32 max_running(const ls_config &config) { return total_slots(config) + 2 * config.prepared_slots; }
 
 struct Layout {
-  size_t log, pool, txns, active, attached, ranges, prepared, horizon, version_leaves, end;
+  size_t log, pool, txns, active, attached, ranges, prepared, horizon, version_leaves, row_blocks,
+      end;
 };
 
 Layout layout_of(const ls_config &config) {
@@ -47,8 +48,9 @@ Layout layout_of(const ls_config &config) {
       l.ranges + aligned(RangeLocks::arena_bytes(config.range_lock_bytes, config.worker_slots));
   l.horizon = l.prepared + aligned(sizeof(PreparedSlot) * config.prepared_slots);
   l.version_leaves = l.horizon + aligned(horizon_bytes(config.worker_slots, max_running(config)));
-  l.end =
-      l.version_leaves + aligned(VersionLeaves::bytes_for(config.buffer_pool_bytes / kPageSize));
+  const u64 frames = config.buffer_pool_bytes / kPageSize;
+  l.row_blocks = l.version_leaves + aligned(VersionLeaves::bytes_for(frames));
+  l.end = l.row_blocks + aligned(RowBlocks::bytes_for(frames));
   return l;
 }
 
@@ -91,6 +93,7 @@ TxnShared *create_txns(u8 *arena, const Layout &l, const ls_config &config) {
   horizon_init(txns->snapshots, arena + l.horizon, config.worker_slots, max_running(config));
   txns->version_leaves.init(arena + l.version_leaves, config.buffer_pool_bytes / kPageSize,
                             config.version_trees);
+  txns->row_blocks.init(arena + l.row_blocks, config.buffer_pool_bytes / kPageSize);
   std::snprintf(txns->prepared_dir, sizeof txns->prepared_dir, "%s/prepared", config.data_dir);
   return txns;
 }

@@ -12,6 +12,8 @@
 // GONE-4  A ghost in a file of values goes by GONE-2 alone.  A transaction finds it by a pointer
 //         that it read under a snapshot which is closed since; the snapshot that is open, and keeps
 //         the horizon, may see neither the insertion nor the deletion.
+// GONE-5  Rows that leave a leaf are counted (FileSlot::rows_gone) before its latch is free.  A
+//         worker that has found a row gone finds it counted.
 #pragma once
 #include "txn/worker.hpp"
 

@@ -35,6 +35,10 @@ Status fail_row(const FileSlot &file, u64 row_id, const char *what) {
 
 Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   pool_ = w.pool;
+  blocks_ = &w.txns->row_blocks;
+  file_no_ = file.file_no.load(std::memory_order_relaxed);
+  kind_ = file.kind;
+  first_ = last_ = row_id;
   BTree tree(w.ctx, file);
   const RowKey key(row_id);
   BTree::LeafFinger *near = w.last_leaves.of(file, row_id);
@@ -63,7 +67,9 @@ bool RowLeaf::insert(Bytes key, const RowHeader &header, Bytes payload) {
 
 u32 RowLeaf::insert_many(u64 row_id, const RowHeader &header, std::span<const ls_bytes> rows) {
   LS_ASSERT(!found_);
-  return insert_rows(node(), row_id, header, rows);
+  const u32 n = insert_rows(node(), row_id, header, rows);
+  if (n > 0) last_ = row_id + n - 1;
+  return n;
 }
 
 bool RowLeaf::set(const RowHeader &header, Bytes payload, Bytes tail) {

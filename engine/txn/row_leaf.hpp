@@ -74,7 +74,12 @@ class RowLeaf {
   }
 
   // The caller has changed the leaf; gsn: of the record, 0: not logged.  It closes next.
-  void changed(Gsn gsn) { pool_->mark_dirty(guard_.frame(), gsn); }
+  void changed(Gsn gsn) {
+    pool_->mark_dirty(guard_.frame(), gsn);
+    blocks_->changed(file_no_, kind_, first_, last_);
+  }
+  // The same where only ghosts that no snapshot needs have gone (BLK-3).
+  void purged(Gsn gsn) { pool_->mark_dirty(guard_.frame(), gsn); }
   // The same where only lock bits of a header have changed: not logged, but not lost by eviction
   // either.
   void changed_hint() { pool_->mark_dirty_hint(guard_.frame()); }
@@ -84,6 +89,10 @@ class RowLeaf {
  private:
   ExclusiveGuard guard_;
   BufferPool *pool_ = nullptr;
+  RowBlocks *blocks_ = nullptr;
+  FileNo file_no_ = 0;
+  u8 kind_ = 0;
+  u64 first_ = 0, last_ = 0;   // rows that are changed, for BLK-1
   u16 pos_ = 0;
   bool found_ = false;
 };

@@ -34,10 +34,10 @@ void note_range(const Node &leaf, PurgeResult *result) {
 // Says that these rows have been removed from the leaf, and lets go of it.
 void close_purged(Worker &w, FileSlot &file, RowLeaf &leaf, std::span<const u64> removed) {
   LS_ASSERT(!removed.empty());
-  leaf.changed(log_remove_many(w, file, leaf.page_no(), removed));
+  leaf.purged(log_remove_many(w, file, leaf.page_no(), removed));
   const bool small = leaf.is_small();
+  file.rows_gone.fetch_add(removed.size(), std::memory_order_relaxed);  // GONE-5
   leaf.close();
-  file.rows_gone.fetch_add(removed.size(), std::memory_order_relaxed);
   w.txns->ghosts_removed.fetch_add(removed.size(), std::memory_order_relaxed);
   if (small) merge_small_leaf(w, file, removed[0]);
 }

@@ -26,6 +26,7 @@
 
 #include "base/spare_memory.hpp"
 #include "os/futex.hpp"
+#include "txn/row_blocks.hpp"
 #include "txn/shown.hpp"
 #include "txn/tn_eras.hpp"
 #include "version/horizon.hpp"
@@ -65,6 +66,7 @@ struct TxnShared {
   u32 version_trees{0};                        // power of two
   u32 version_file[kMaxVersionTrees]{};        // FileSlot indexes
   VersionLeaves version_leaves;
+  RowBlocks row_blocks;
   u32 lock_file{0};                            // FileSlot index of the row lock tree
   std::atomic<u64> versions_written{0}, versions_removed{0}, ghosts_removed{0}, row_locks{0};
   std::atomic<u64> index_entries_removed{0};   // dead ones

@@ -119,8 +119,22 @@ typedef struct LsIndexFetch
 {
 	IndexFetchTableData base;
 	bool		locks;			/* the index locks the ranges that it reads (SERIALIZABLE) */
+	bool		index_only;		/* the rows are not wanted, only whether they are there */
 	struct LsIndexScan *entries;	/* the scan, if its entries may be stale */
 } LsIndexFetch;
+
+/* ---- ls_index_vacuum.c */
+
+/* How many rows of the table have gone since the index was last swept; UINT64_MAX: not known. */
+extern uint64 ls_index_rows_gone_since(Relation index, Relation table);
+
+/*
+ * VACUUM's part in an index: a sweep, unless it is swept, and stale entries are looked for, if
+ * there may be any.  *complete: every entry that leads to a row that no snapshot sees changed
+ * (LS_ROWS_CLEAN) is right.  Without a sweep the number of entries is not known.
+ */
+extern struct IndexBulkDeleteResult *ls_index_clean(struct IndexVacuumInfo *info, bool swept,
+													bool *complete);
 
 /* ---- ls_index_stale.c */
 
@@ -132,6 +146,9 @@ extern bool ls_index_can_be_stale(Relation index);
  * the first.
  */
 extern bool ls_index_has_stale(Relation index);
+
+/* The same of the index of a scan, where it can have some. */
+extern bool ls_index_scan_has_stale(const struct LsIndexScan *scan);
 
 /*
  * The indexes, opened, that need another entry for a row when these columns change (in

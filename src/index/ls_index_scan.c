@@ -463,13 +463,22 @@ form_tuple(IndexScanDesc scan)
 			populate_compact_attribute(so->tuple_desc, i);
 		}
 		scan->xs_itupdesc = so->tuple_desc;
+		initStringInfo(&so->tuple_key);
 		MemoryContextSwitchTo(old_context);
 	}
+	/* many rows have the key of the one before */
+	if (scan->xs_itup != NULL && so->tuple_key.len > 0 && so->entry.payload.len == 0 &&
+		so->entry.key.len == so->tuple_key.len &&
+		memcmp(so->entry.key.data, so->tuple_key.data, so->entry.key.len) == 0)
+		return;
 	MemoryContextReset(so->tuple_context);
 	old_context = MemoryContextSwitchTo(so->tuple_context);
 	ls_index_deform(scan->indexRelation, &so->entry, so->values, so->isnull);
 	scan->xs_itup = index_form_tuple(so->tuple_desc, so->values, so->isnull);
 	MemoryContextSwitchTo(old_context);
+	resetStringInfo(&so->tuple_key);
+	if (so->entry.payload.len == 0)
+		appendBinaryStringInfo(&so->tuple_key, so->entry.key.data, so->entry.key.len);
 }
 
 static inline bool
@@ -523,6 +532,19 @@ take_ahead(IndexScanDesc scan, bool backward)
 	return true;
 }
 
+/* The scan's first entry is asked for: what it is about is known by now. */
+static void
+tell_fetch(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	LsIndexFetch *fetch = (LsIndexFetch *) scan->xs_heapfetch;
+
+	fetch->index_only = scan->xs_want_itup;
+	if (so->can_be_stale)
+		fetch->entries = so;
+	so->fetch_told = true;
+}
+
 bool
 ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -533,11 +555,8 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 		note_dead(scan);
 	if (unlikely(so->met_stale))
 		note_stale(scan);
-	if (so->can_be_stale && !so->fetch_asks && scan->xs_heapfetch != NULL)
-	{
-		((LsIndexFetch *) scan->xs_heapfetch)->entries = so;
-		so->fetch_asks = true;
-	}
+	if (!so->fetch_told && scan->xs_heapfetch != NULL)
+		tell_fetch(scan);
 
 	if (!so->started && ls_index_is_look_up(scan))
 	{

@@ -247,7 +247,7 @@ typedef struct LsIndexScan
 	LsEntryList dead;			/* entries found dead, not yet removed */
 
 	bool		can_be_stale;	/* the index may have stale entries */
-	bool		fetch_asks;		/* the table's fetch knows of this scan */
+	bool		fetch_told;		/* the table's fetch knows of this scan */
 	bool		met_stale;		/* the entry returned last is one, and may go */
 	LsEntryList stale;			/* entries found stale, not yet removed */
 	uint32		n_passed;		/* stale entries passed over since one was noted, */
@@ -256,6 +256,7 @@ typedef struct LsIndexScan
 	/* index-only scans */
 	MemoryContext tuple_context;
 	TupleDesc	tuple_desc;
+	StringInfoData tuple_key;	/* of the entry that xs_itup was made of, if that is all of it */
 	Datum	   *values;
 	bool	   *isnull;
 

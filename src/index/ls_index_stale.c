@@ -59,6 +59,12 @@ ls_index_has_stale(Relation index)
 	return ls_index_can_be_stale(index) && ls_index_may_be_stale(ls_index_tree(index));
 }
 
+bool
+ls_index_scan_has_stale(const LsIndexScan *scan)
+{
+	return ls_index_may_be_stale(ls_index_tree(scan->filter.index));
+}
+
 /* Columns of the table that the index is about, in pull_varattnos()'s numbers. */
 static Bitmapset *
 columns_of(Relation index)

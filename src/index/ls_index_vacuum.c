@@ -2,8 +2,8 @@
  * ls_index_vacuum.c - VACUUM of an index, and the list of all its entries.
  *
  * An entry is dead when its row id has no row that a snapshot could see; the engine finds
- * that out by itself, so VACUUM of a leanstore table only asks for a sweep, and then looks
- * for entries that are stale (ls_index_stale.c), if there are any.
+ * that out by itself, so VACUUM of a leanstore table only asks for a sweep, if rows have gone since
+ * the last one, and then looks for entries that are stale (ls_index_stale.c), if there are any.
  * ambulkdelete is for callers that judge each entry by themselves: the second phase of a
  * concurrent build lists all entries with it, and deletes none.
  */
@@ -114,10 +114,37 @@ sweep(IndexVacuumInfo *info)
 	return stats;
 }
 
-/* Entries that updates have left behind: here each is held against its row. */
-static void
+/* How often to try where the leaf changes just then. */
+#define TRIES 3
+
+/* Has the row the key, or is the entry no more?  False: neither, though no snapshot needs it. */
+static bool
+clear_up(IndexVacuumInfo *info, const ls_index_entry *entry, IndexBulkDeleteResult *stats)
+{
+	Relation	index = info->index;
+
+	for (int i = 0; i < TRIES; i++)
+	{
+		if (ls_index_row_has_key(index, info->heaprel, entry->key, entry->row_id))
+			return true;
+		if (ls_index_remove_stale(index, info->heaprel, entry->key, entry->row_id))
+		{
+			stats->tuples_removed += 1;
+			stats->num_index_tuples -= 1;
+			return true;
+		}
+	}
+	return !ls_row_known(ls_shared->store, ls_open(info->heaprel), entry->row_id, LS_ROWS_CLEAN);
+}
+
+/*
+ * Entries that updates have left behind: here each is held against its row, but for those to rows
+ * that have not changed since all entries were found to be right.
+ */
+static bool
 remove_stale(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
+	bool		complete = true;
 	ls_index_scan *scan = ls_index_scan_open_owned(info->index, ls_index_tree(info->index));
 	ls_index_entry entry;
 	ls_error	error;
@@ -133,25 +160,48 @@ remove_stale(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		if (status == LS_END)
 			break;
 		ls_check(status, error, info->index);
-		if (!ls_index_row_has_key(info->index, info->heaprel, entry.key, entry.row_id) &&
-			ls_index_remove_stale(info->index, info->heaprel, entry.key, entry.row_id))
-		{
-			stats->tuples_removed += 1;
-			stats->num_index_tuples -= 1;
-		}
+		if (!ls_row_known(ls_shared->store, ls_open(info->heaprel), entry.row_id, LS_ROWS_VOUCHED))
+			complete &= clear_up(info, &entry, stats);
 	}
 	ls_index_scan_close_owned(scan);
+	return complete;
+}
+
+uint64
+ls_index_rows_gone_since(Relation index, Relation table)
+{
+	/* copied: to open the index may process invalidations */
+	ls_rel		tree = *ls_open(table);
+	uint64		gone;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status,
+			ls_index_rows_gone(ls_reader(), ls_index_tree(index), &tree, &gone, &error));
+	ls_check(status, error, index);
+	return gone;
+}
+
+IndexBulkDeleteResult *
+ls_index_clean(IndexVacuumInfo *info, bool swept, bool *complete)
+{
+	IndexBulkDeleteResult *stats =
+		swept ? palloc0_object(IndexBulkDeleteResult) : sweep(info);
+
+	stats->estimated_count = swept;
+	*complete = true;
+	if (ls_index_has_stale(info->index))
+		*complete = remove_stale(info, stats);
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	return stats;
 }
 
 IndexBulkDeleteResult *
 ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
+	bool		complete;
+
 	if (info->analyze_only)
 		return stats;
-	if (stats == NULL)
-		stats = sweep(info);
-	if (ls_index_has_stale(info->index))
-		remove_stale(info, stats);
-	stats->num_pages = RelationGetNumberOfBlocks(info->index);
-	return stats;
+	return ls_index_clean(info, false, &complete);
 }

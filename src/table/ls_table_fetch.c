@@ -38,6 +38,9 @@ typedef struct LsTableFetch
 	/* rows found in a row that some other snapshot may want, though this one does not */
 	int			n_wanted;
 	int			n_unasked;		/* rows passed since one was asked about */
+	/* index-only: rows fetched since the neighbours of one were looked at, of how many */
+	int			n_unknown;
+	int			look_every;
 
 	/* rows of that copy that come next, if rows are wanted one after the other */
 	const ls_row *run;
@@ -183,6 +186,49 @@ ls_index_fetch_end(struct IndexFetchTableData *scan)
 	pfree(scan);
 }
 
+/*
+ * Nothing is known of an index-only scan's row.  Now and then its neighbours are looked at, for
+ * then they need not be fetched any more; less often where that comes to nothing.
+ */
+#define LOOK_OFTEN 16
+#define LOOK_SELDOM 4096
+
+static bool
+look_around(LsTableFetch *fetch, ls_rel *table, uint64 row_id)
+{
+	if (++fetch->n_unknown < Max(fetch->look_every, LOOK_OFTEN))
+		return false;
+	fetch->n_unknown = 0;
+	if (ls_rows_look_around(ls_reader(), table, row_id))
+	{
+		fetch->look_every = LOOK_OFTEN;
+		return true;
+	}
+	fetch->look_every = Min(2 * Max(fetch->look_every, LOOK_OFTEN), LOOK_SELDOM);
+	return false;
+}
+
+/*
+ * Does every snapshot see the row of this entry as the entry says?  Then an index-only scan has all
+ * that it wants.  What is known is asked first: an index is marked, as one with entries of other
+ * keys, before the row of such an entry gets its key, and that clears what was known.
+ */
+static bool
+is_known(LsTableFetch *fetch, uint64 row_id, Snapshot snapshot)
+{
+	ls_rel	   *table;
+
+	if (!fetch->index.index_only || !IsMVCCSnapshot(snapshot) ||
+		XactIsoLevel == XACT_SERIALIZABLE)
+		return false;
+	table = ls_open(fetch->index.base.rel);
+	if (!ls_row_known(ls_shared->store, table, row_id, LS_ROWS_VISIBLE) &&
+		!look_around(fetch, table, row_id))
+		return false;
+	return fetch->index.entries == NULL || !ls_index_scan_has_stale(fetch->index.entries) ||
+		ls_row_known(ls_shared->store, table, row_id, LS_ROWS_VOUCHED);
+}
+
 bool
 ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
 					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
@@ -197,6 +243,8 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	if (all_dead != NULL)
 		*all_dead = false;
 	ls_forget_recent();
+	if (is_known(fetch, row_id, snapshot))
+		return true;
 
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 	{

@@ -706,6 +706,8 @@ LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls
  * is dead.  LS_END when the last leaf was among them, LS_OK: call again.
  * *entries, *removed: how many this call has left and removed. */
 typedef struct ls_index_position {
+  uint64_t gone; /* rows, when the sweep began */
+  bool begun;
   uint32_t len;
   uint8_t key[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
 } ls_index_position;
@@ -713,6 +715,10 @@ LS_NODISCARD ls_status ls_index_sweep(ls_worker *worker, ls_rel *index, ls_rel *
                                       uint32_t max_leaves, ls_index_position *position,
                                       uint64_t *entries, uint64_t *removed,
                                       ls_error *err) LS_NOEXCEPT;
+
+/* How many rows of the table have gone since the last whole sweep; UINT64_MAX: not known. */
+LS_NODISCARD ls_status ls_index_rows_gone(ls_worker *worker, ls_rel *index, ls_rel *table,
+                                          uint64_t *gone, ls_error *err) LS_NOEXCEPT;
 
 /*
  * Scans: entries with  from <= key | row id < to  in memcmp order, either way.  A bound is any byte
@@ -900,6 +906,50 @@ void ls_log_scan_close(ls_log_scan *scan) LS_NOEXCEPT;
  * happens by itself. */
 LS_NODISCARD ls_status ls_rel_purge(ls_worker *worker, ls_rel *rel, uint64_t row_id,
                                     uint64_t *end_row, ls_error *err) LS_NOEXCEPT;
+
+/* VACUUM of a table, some of its rows at a time: removes the rows that are deleted for every
+ * snapshot where something has changed since the last time, and counts. What a call has found, and
+ * where the next one goes on: the caller adds up. */
+typedef struct ls_vacuum {
+  uint64_t below;    /* in: transactions below are seen by all snapshots, and durable */
+  uint64_t end_row;  /* in: all rows are below */
+  bool all;          /* in: also where nothing has changed */
+  uint64_t next_row; /* in and out; 0: the first. end_row or more: that was all */
+  /* There are changes by transactions below `below` that the engine's horizon has not passed yet:
+   * the same call, made again when it has, can do more. */
+  bool waits;
+  uint64_t rows, ghosts;    /* there are; ghosts: deleted, but a snapshot may see them */
+  uint64_t blocks;          /* of rows */
+  uint64_t looked_at;       /* of them: the others were known, and are as they were */
+  uint64_t clean;           /* of them: all rows are old */
+  uint64_t not_vouched;     /* of them: not LS_ROWS_VOUCHED */
+  uint64_t visible;         /* of them: LS_ROWS_VISIBLE */
+  uint64_t rows_looked_at, bytes; /* rows of blocks that were looked at, and of what length */
+} ls_vacuum;
+LS_NODISCARD ls_status ls_rel_vacuum(ls_worker *worker, ls_rel *rel, ls_vacuum *state,
+                                     ls_error *err) LS_NOEXCEPT;
+/* Since ls_rel_vacuum has come to the end every index of the table has been cleaned: of entries of
+ * rows that were gone, and of stale ones, but for rows of LS_ROWS_VOUCHED. No other VACUUM of the
+ * table runs. */
+LS_NODISCARD ls_status ls_rel_vouch(ls_worker *worker, ls_rel *rel, ls_error *err) LS_NOEXCEPT;
+/* What is known of a row and its neighbours; false: that is not. It stays so for the snapshots that
+ * exist when it is asked. */
+typedef enum ls_row_fact {
+  LS_ROWS_CLEAN = 1, /* none is deleted, or has versions that only some snapshots see */
+  LS_ROWS_VISIBLE,   /* where an entry leads there is a row, and all snapshots see it as it is */
+  LS_ROWS_VOUCHED    /* the same, and it has the key of that entry */
+} ls_row_fact;
+bool ls_row_known(const ls_store *store, const ls_rel *rel, uint64_t row_id,
+                  ls_row_fact fact) LS_NOEXCEPT;
+/* Look at the row's neighbours: true if LS_ROWS_VISIBLE is known now, and was not before. */
+bool ls_rows_look_around(ls_worker *worker, ls_rel *rel, uint64_t row_id) LS_NOEXCEPT;
+/* How many rows have gone since the host's own indexes were last cleaned of their entries, that is
+ * since ls_rows_swept; UINT64_MAX: that is not known. *mark: for that, when they are clean of those
+ * that have gone so far. */
+LS_NODISCARD ls_status ls_rows_gone(ls_worker *worker, ls_rel *rel, uint64_t *gone, uint64_t *mark,
+                                    ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_rows_swept(ls_worker *worker, ls_rel *rel, uint64_t mark,
+                                     ls_error *err) LS_NOEXCEPT;
 
 /* Give free pages at the end of the file back to the file system. Pages of 4 KiB that the file has
  * before and after; look: would have, it stays as it is. Also where others work on the relation,

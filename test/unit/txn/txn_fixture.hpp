@@ -194,6 +194,8 @@ class Engine {
     txns_->slots = config_.slots;
     txns_->version_trees = config_.version_trees;
     version_leaves_ = arena(VersionLeaves::bytes_for(config_.frames));
+    row_blocks_ = arena(RowBlocks::bytes_for(config_.frames));
+    txns_->row_blocks.init(row_blocks_.get(), config_.frames);
     horizon_ = arena(horizon_bytes(kPins, kPinRunning));
     horizon_init(txns_->snapshots, horizon_.get(), kPins, kPinRunning);
     txns_->version_leaves.init(version_leaves_.get(), config_.frames, config_.version_trees);
@@ -210,7 +212,7 @@ class Engine {
 
   EngineConfig config_;
   test::TempDirectory directory_;
-  Arena log_arena_, pool_arena_, version_leaves_, horizon_;
+  Arena log_arena_, pool_arena_, version_leaves_, row_blocks_, horizon_;
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<TxnShared> txns_;
   std::unique_ptr<TxnShared::Active[]> active_;

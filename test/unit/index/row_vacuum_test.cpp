@@ -1,0 +1,187 @@
+// VACUUM of a table through engine.h: which blocks are looked at, what is counted, and when the
+// entries of an index are known to be right.
+#include <thread>
+
+#include "unit/index/index_fixture.hpp"
+
+namespace ls::test {
+namespace {
+
+class RowVacuumTest : public testing::Test {
+ protected:
+  std::vector<u64> insert_rows(IndexSession &s, u64 n) {
+    std::vector<u64> ids;
+    LS_EXPECT_OK(s.begin());
+    for (u64 i = 0; i < n; i++) {
+      u64 id = 0;
+      EXPECT_EQ(s.insert(s.table, "a row", &id), LS_OK) << s.err.message;
+      EXPECT_EQ(s.add(number_key(i), id), LS_OK) << s.err.message;
+      ids.push_back(id);
+    }
+    s.commit();
+    return ids;
+  }
+  void remove(IndexSession &s, u64 id) {
+    LS_EXPECT_OK(s.begin());
+    LS_EXPECT_OK(s.remove(s.table, id));
+    s.commit();
+  }
+  ls_vacuum vacuum(IndexSession &s, bool all = false) {
+    store.host().publish();
+    ls_rel_info info{};
+    LS_EXPECT_OK(ls_rel_get_info(s.worker(), s.table, &info, &err));
+    ls_vacuum sum{};
+    for (u64 next = 0; next < info.next_row_id;) {
+      ls_vacuum part{};
+      part.below = ls_store_horizon(store.store());
+      part.end_row = info.next_row_id;
+      part.all = all;
+      part.next_row = next;
+      LS_EXPECT_OK(ls_rel_vacuum(s.worker(), s.table, &part, &err));
+      EXPECT_GT(part.next_row, next);
+      next = part.next_row;
+      sum.rows += part.rows;
+      sum.ghosts += part.ghosts;
+      sum.blocks += part.blocks;
+      sum.looked_at += part.looked_at;
+      sum.clean += part.clean;
+      sum.not_vouched += part.not_vouched;
+      sum.visible += part.visible;
+    }
+    return sum;
+  }
+  u64 gone(IndexSession &s) {
+    u64 rows = 0;
+    LS_EXPECT_OK(ls_index_rows_gone(s.worker(), s.index, s.table, &rows, &err));
+    return rows;
+  }
+  void sweep(IndexSession &s) {
+    ls_index_position position{};
+    ls_status status = LS_OK;
+    u64 entries, removed;
+    for (int calls = 0; status == LS_OK && calls < 1000; calls++)
+      status = ls_index_sweep(s.worker(), s.index, s.table, 3, &position, &entries, &removed, &err);
+    EXPECT_EQ(status, LS_END) << to_text(status, err);
+  }
+  IndexStore store;
+  ls_error err{};
+};
+
+TEST_F(RowVacuumTest, looks_at_blocks_with_changes_alone) {
+  IndexSession s(store, 0);
+  const std::vector<u64> ids = insert_rows(s, 2000);
+  ls_vacuum v = vacuum(s);
+  EXPECT_EQ(v.rows, 2000u);
+  EXPECT_EQ(v.looked_at, v.blocks);
+  EXPECT_EQ(v.clean, v.blocks);
+  v = vacuum(s);
+  EXPECT_EQ(v.rows, 2000u);
+  EXPECT_EQ(v.looked_at, 0u);
+  remove(s, ids[700]);
+  v = vacuum(s);
+  EXPECT_EQ(v.rows, 1999u);
+  EXPECT_EQ(v.looked_at, 1u);
+  v = vacuum(s, true);
+  EXPECT_EQ(v.rows, 1999u);
+  EXPECT_EQ(v.looked_at, v.blocks);
+}
+
+TEST_F(RowVacuumTest, what_is_not_over_is_looked_at_again) {
+  IndexSession s(store, 0), other(store, 1);
+  const std::vector<u64> ids = insert_rows(s, 1000);
+  vacuum(s);
+  LS_ASSERT_OK(other.begin());
+  LS_ASSERT_OK(other.remove(other.table, ids[10]));
+  EXPECT_EQ(vacuum(s).looked_at, 1u);
+  EXPECT_EQ(vacuum(s).looked_at, 1u);
+  EXPECT_EQ(vacuum(s).ghosts, 1u);
+  other.abort();
+  EXPECT_EQ(vacuum(s).looked_at, 1u);
+  EXPECT_EQ(vacuum(s).looked_at, 0u);
+  EXPECT_EQ(vacuum(s).rows, 1000u);
+}
+
+TEST_F(RowVacuumTest, a_full_block_is_visible_and_one_with_a_gap_when_vouched) {
+  IndexSession s(store, 0);
+  const std::vector<u64> ids = insert_rows(s, 1000);
+  remove(s, ids[300]);
+  vacuum(s);
+  EXPECT_TRUE(ls_row_known(store.store(), s.table, ids[10], LS_ROWS_VISIBLE));
+  EXPECT_FALSE(ls_row_known(store.store(), s.table, ids[10], LS_ROWS_VOUCHED));
+  EXPECT_FALSE(ls_row_known(store.store(), s.table, ids[301], LS_ROWS_VISIBLE));
+  EXPECT_TRUE(ls_row_known(store.store(), s.table, ids[301], LS_ROWS_CLEAN));
+  LS_ASSERT_OK(ls_rel_vouch(s.worker(), s.table, &err));
+  EXPECT_TRUE(ls_row_known(store.store(), s.table, ids[301], LS_ROWS_VISIBLE));
+  EXPECT_EQ(vacuum(s).not_vouched, 0u);
+  remove(s, ids[301]);
+  EXPECT_FALSE(ls_row_known(store.store(), s.table, ids[302], LS_ROWS_VISIBLE));
+  EXPECT_EQ(vacuum(s).not_vouched, 1u);
+}
+
+TEST_F(RowVacuumTest, rows_gone_since_a_sweep_are_counted) {
+  IndexSession s(store, 0);
+  const std::vector<u64> ids = insert_rows(s, 1000);
+  EXPECT_EQ(gone(s), ~u64{0});
+  sweep(s);
+  EXPECT_EQ(gone(s), 0u);
+  for (u64 i = 0; i < 100; i++) remove(s, ids[i * 7]);
+  EXPECT_EQ(vacuum(s).rows, 900u);
+  EXPECT_EQ(gone(s), 100u);
+  sweep(s);
+  EXPECT_EQ(gone(s), 0u);
+  EXPECT_EQ(s.check(), 900u);
+  LS_ASSERT_OK(s.begin());
+  u64 id = 0;
+  LS_ASSERT_OK(s.insert(s.table, "a row", &id));
+  s.abort();
+  EXPECT_EQ(gone(s), 1u);
+}
+
+TEST_F(RowVacuumTest, a_start_knows_nothing) {
+  {
+    IndexSession s(store, 0);
+    insert_rows(s, 1000);
+    sweep(s);
+    vacuum(s);
+    EXPECT_EQ(vacuum(s).looked_at, 0u);
+  }
+  store.restart();
+  IndexSession s(store, 0);
+  EXPECT_EQ(gone(s), ~u64{0});
+  const ls_vacuum v = vacuum(s);
+  EXPECT_EQ(v.rows, 1000u);
+  EXPECT_EQ(v.looked_at, v.blocks);
+  EXPECT_EQ(vacuum(s).looked_at, 0u);
+}
+
+// Rows are deleted and taken back beside VACUUM: what it has found out is so.
+TEST_F(RowVacuumTest, beside_changes) {
+  IndexSession s(store, 0);
+  const std::vector<u64> ids = insert_rows(s, 3000);
+  std::atomic<bool> stop{false};
+  std::atomic<u64> left{3000};
+  std::thread changes([&] {
+    IndexSession other(store, 1);
+    for (u64 i = 0; i < 600; i++) {
+      LS_ASSERT_OK(other.begin());
+      LS_ASSERT_OK(other.remove(other.table, ids[i * 5]));
+      if (i % 3 == 0) {
+        other.abort();
+      } else {
+        other.commit();
+        left--;
+      }
+    }
+    stop = true;
+  });
+  while (!stop) vacuum(s);
+  changes.join();
+  vacuum(s);
+  const ls_vacuum known = vacuum(s);
+  EXPECT_EQ(known.looked_at, 0u);
+  EXPECT_EQ(known.rows, left.load());
+  EXPECT_EQ(vacuum(s, true).rows, left.load());
+}
+
+}  // namespace
+}  // namespace ls::test
