@@ -86,6 +86,7 @@ TEST_F(RowVacuumTest, looks_at_blocks_with_changes_alone) {
   EXPECT_EQ(v.looked_at, v.blocks);
 }
 
+// BLK-3: of rows that are rolled back nothing is known before.
 TEST_F(RowVacuumTest, what_is_not_over_is_looked_at_again) {
   IndexSession s(store, 0), other(store, 1);
   const std::vector<u64> ids = insert_rows(s, 1000);
@@ -118,6 +119,7 @@ TEST_F(RowVacuumTest, a_full_block_is_visible_and_one_with_a_gap_when_vouched) {
   EXPECT_EQ(vacuum(s).not_vouched, 1u);
 }
 
+// GONE-5
 TEST_F(RowVacuumTest, rows_gone_since_a_sweep_are_counted) {
   IndexSession s(store, 0);
   const std::vector<u64> ids = insert_rows(s, 1000);

@@ -52,6 +52,7 @@ class RowBlocksTest : public testing::Test {
   std::unique_ptr<u8, Free> memory_;
 };
 
+// BLK-1
 TEST_F(RowBlocksTest, a_change_clears_its_block_alone) {
   for (u64 row = 1; row <= 5 * 256; row += 256) EXPECT_TRUE(find_full(kFile, row));
   change(2 * 256, 2 * 256);   // the last row of the second block
@@ -66,6 +67,7 @@ TEST_F(RowBlocksTest, a_change_clears_its_block_alone) {
   EXPECT_TRUE(is_full(kFile, 5 * 256));
 }
 
+// BLK-2
 TEST_F(RowBlocksTest, a_change_while_rows_are_looked_at_wins) {
   EXPECT_FALSE(find_full(kFile, 300, [&] { change(400, 400); }));
   EXPECT_FALSE(is_full(kFile, 300));
@@ -109,6 +111,7 @@ TEST_F(RowBlocksTest, a_cell_that_another_file_gets_is_empty) {
   EXPECT_LT(known, kFiles);
 }
 
+// BLK-4
 TEST_F(RowBlocksTest, a_cell_has_one_owner) {
   OwnCell first(blocks, kFile, 0);
   ASSERT_NE(first.get(), nullptr);
