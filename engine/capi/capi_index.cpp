@@ -160,6 +160,10 @@ ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to,
   });
 }
 
+uint64_t ls_index_scan_vouches(const ls_index_scan *scan) noexcept {
+  return reinterpret_cast<const IndexScan *>(scan)->vouches();
+}
+
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) noexcept {
   return reinterpret_cast<const IndexScan *>(scan)->searches();
 }

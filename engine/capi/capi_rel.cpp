@@ -3,6 +3,7 @@
 #include "store/relation.hpp"
 #include "store/store_process.hpp"
 #include "txn/row_vacuum.hpp"
+#include "txn/rows_there.hpp"
 
 using namespace ls;
 
@@ -66,9 +67,18 @@ bool ls_row_known(const ls_store *store, const ls_rel *rel, uint64_t row_id,
                   ls_row_fact fact) noexcept {
   using enum BlockFact;
   const u32 facts = fact == LS_ROWS_CLEAN     ? block_facts({kClean})
-                    : fact == LS_ROWS_VISIBLE ? block_facts({kFull, kVouched})
-                                              : block_facts({kVouched});
+                    : fact == LS_ROWS_FULL    ? block_facts({kFull})
+                    : fact == LS_ROWS_VOUCHED ? block_facts({kVouched})
+                                              : block_facts({kFull, kVouched});
   return store->txns->row_blocks.known(rel->number, LS_REL_TABLE, row_id, facts);
+}
+
+bool ls_row_vouched(const ls_store *store, const ls_rel *rel, uint64_t row_id,
+                    uint64_t vouches) noexcept {
+  const RowBlocks &blocks = store->txns->row_blocks;
+  // In this order: BLK-5.
+  return blocks.known(rel->number, LS_REL_TABLE, row_id, block_facts({BlockFact::kVouched})) &&
+         blocks.vouches(rel->number) == vouches;
 }
 
 bool ls_rows_look_around(ls_worker *worker, ls_rel *rel, uint64_t row_id) noexcept {
@@ -78,6 +88,13 @@ bool ls_rows_look_around(ls_worker *worker, ls_rel *rel, uint64_t row_id) noexce
     return kOk;
   });
   return visible;
+}
+
+ls_status ls_rows_note_there(ls_worker *worker, ls_rel *rel, uint64_t row_id, ls_rows_there *there,
+                             ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return note_rows_there(w, file, row_id, there);
+  });
 }
 
 ls_status ls_rows_gone(ls_worker *worker, ls_rel *rel, uint64_t *gone, uint64_t *mark,

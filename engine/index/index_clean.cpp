@@ -10,6 +10,7 @@
 #include "index/index_cleaner.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_gone.hpp"
+#include "txn/rows_there.hpp"
 
 namespace ls {
 
@@ -23,8 +24,8 @@ bool is_small(const Node &leaf) { return leaf.used_bytes() < kPageSize / 4; }
 
 class LeafCleaner {
  public:
-  LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no)
-      : w_(w), at_(at), table_no_(table_no), tree_(w.ctx, at.index) {}
+  LeafCleaner(Worker &w, const IndexAt &at, FileNo table_no, ls_rows_there *there = nullptr)
+      : w_(w), at_(at), table_no_(table_no), there_(there), tree_(w.ctx, at.index) {}
 
   const Node &copy() const { return *reinterpret_cast<const Node *>(page_); }
   BTree &tree() { return tree_; }
@@ -54,9 +55,10 @@ class LeafCleaner {
       if (dead) dead_[n_dead_++] = pos;
     }
     // A file number is used once: it was this table all the time, or a backend has dropped or moved
-    // its file meanwhile.
-    const bool same = at_.table.file_no.load(std::memory_order_acquire) == table_no_ &&
-                      at_.table.state.load(std::memory_order_acquire) == FileState::kActive;
+    // its file meanwhile.  One of which the closer looks whether it can be closed is open: what is
+    // dead has to go (GONE-5).
+    const bool same =
+        at_.table.file_no.load(std::memory_order_acquire) == table_no_ && has_pages(at_.table);
     if (!same) n_dead_ = 0;
     return kOk;
   }
@@ -97,8 +99,10 @@ class LeafCleaner {
                        "an index entry is shorter than a row id");
     }
     const u64 row_id = entry_row_id(entry);
+    if (is_noted(there_, row_id)) return kOk;
     if (w_.txns->row_blocks.known(table_no_, LS_REL_TABLE, row_id, kRowsAreThere)) return kOk;
-    return row_gone(w_, at_.table, row_id, settled, dead);
+    LS_TRY(row_gone(w_, at_.table, row_id, settled, dead));
+    return *dead || !there_ ? kOk : note_rows_there(w_, at_.table, row_id, there_);
   }
 
   // The leaf has changed since: which of the dead entries are in the leaf that the first of them
@@ -123,6 +127,7 @@ class LeafCleaner {
   Worker &w_;
   const IndexAt &at_;
   const FileNo table_no_;
+  ls_rows_there *const there_;
   BTree tree_;
   BTree::PageStamp seen_;
   u32 n_dead_ = 0;
@@ -183,9 +188,12 @@ Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_positi
                    u64 *entries, u64 *removed) {
   note_table(at);
   const FileNo table_no = at.table.file_no.load(std::memory_order_acquire);
-  // Those counted have gone before the first entry is looked at (GONE-5).
-  if (!position->begun) position->gone = at.table.rows_gone.load(std::memory_order_acquire);
-  position->begun = true;
+  // Those counted have gone before the first entry is looked at (GONE-5), and the first row noted.
+  if (!position->begun) {
+    position->gone = position->there ? begin_rows_there(at.table, position->there)
+                                     : at.table.rows_gone.load(std::memory_order_acquire);
+    position->begun = true;
+  }
   const Status s = sweep_leaves(w, at, table_no, max_leaves, position, entries, removed);
   if (code(s) == LS_END) note_swept(at, position->gone);
   return s;
@@ -194,7 +202,7 @@ Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_positi
 Status sweep_leaves(Worker &w, const IndexAt &at, FileNo table_no, u32 max_leaves,
                     ls_index_position *position, u64 *entries, u64 *removed) {
   *entries = *removed = 0;
-  LeafCleaner cleaner(w, at, table_no);
+  LeafCleaner cleaner(w, at, table_no, position->there);
   if (position->len > sizeof position->key)
     return fail(LS_INVALID, "position of an index sweep is too long");
   for (u32 i = 0; i < max_leaves; i++) {

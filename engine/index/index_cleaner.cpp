@@ -51,6 +51,7 @@ void find_due(Worker &w, IndexCleaner &cleaner) {
     cleaner.sweeping = true;
     cleaner.index_slot = index.index;
     cleaner.index_no = number_of(index);
+    cleaner.table_no = number;
     cleaner.gone = table->rows_gone.load(std::memory_order_relaxed);
     cleaner.position = ls_index_position{};
     return;
@@ -74,12 +75,13 @@ void note_table(const IndexAt &at) {
 
 void note_swept(const IndexAt &at, u64 gone) {
   if (at.index.table_no.load(std::memory_order_acquire) == number_of(at.table))
-    at.index.rows_gone_swept.store(gone, std::memory_order_relaxed);
+    at.index.rows_gone_swept.store(gone, std::memory_order_release);
 }
 
 u64 rows_gone_since_sweep(const IndexAt &at) {
   if (at.index.table_no.load(std::memory_order_acquire) != number_of(at.table)) return ~u64{0};
-  const u64 swept = at.index.rows_gone_swept.load(std::memory_order_relaxed);
+  // What the sweep has removed is not there for those that ask.
+  const u64 swept = at.index.rows_gone_swept.load(std::memory_order_acquire);
   if (swept & kNotSwept) return ~u64{0};
   return at.table.rows_gone.load(std::memory_order_relaxed) - swept;
 }
@@ -93,7 +95,9 @@ Status sweep_some_index(Worker &w, IndexCleaner &cleaner, u64 *removed) {
   FileSlot *table = table_of(w, index, &table_no);
   cleaner.sweeping = false;
   FileUse of_index, of_table;
-  if (table == nullptr || !of_index.begin_open(w.ctx, {&index, cleaner.index_no})) return kOk;
+  // Another file of the table counts anew.
+  if (table == nullptr || table_no != cleaner.table_no) return kOk;
+  if (!of_index.begin_open(w.ctx, {&index, cleaner.index_no})) return kOk;
   if (!of_table.begin_open(w.ctx, {table, table_no})) return kOk;
   u64 entries;
   const Status s = sweep_leaves(w, {index, *table}, table_no, kLeavesPerRound, &cleaner.position,

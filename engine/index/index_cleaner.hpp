@@ -18,7 +18,8 @@ struct IndexCleaner {
   bool sweeping = false;
   u32 index_slot = 0;
   FileNo index_no = 0;
-  u64 gone = 0;                 // FileSlot::rows_gone of the table when the sweep began
+  FileNo table_no = 0;
+  u64 gone = 0;                 // FileSlot::rows_gone of this table when the sweep began
   ls_index_position position{};
 };
 

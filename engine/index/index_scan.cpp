@@ -208,6 +208,7 @@ Status IndexScan::read_at(Bytes bound, Start start) {
                                      : BTree::Aim::kBefore;
   u16 begin = 0, end = 0, pos = 0;
   has_slice_ = false;
+  vouches_ = w_.txns->row_blocks.vouches(index_.table_no.load(std::memory_order_acquire));  // BLK-5
   const Status s = BTree(w_.ctx, index_).read_leaf(bound, aim, [&](const Node &leaf) {
     if (start == Start::kEdge && !backward_) {
       bool found;

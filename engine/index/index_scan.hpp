@@ -44,6 +44,8 @@ class IndexScan {
   // Some entry of the range, about in the middle of its entries.  LS_END: there is none.
   Status middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *entry);
   u64 searches() const { return searches_; }
+  // RowBlocks::vouches() of the table before the leaf of the entry last returned was copied.
+  u64 vouches() const { return vouches_; }
 
  private:
   enum class Place : u8 { kBegin, kLeaf, kSought, kEnd };
@@ -96,6 +98,7 @@ class IndexScan {
   i32 marked_pos_ = 0;
   BTree::PageStamp seen_;          // the leaf of the slice
   u64 searches_ = 0;
+  u64 vouches_ = 0;
   Bound from_, to_, sought_;
   // of the entry last returned; begins with the leaf's prefix
   u8 key_[kMaxKeyBytes];

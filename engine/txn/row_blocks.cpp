@@ -64,6 +64,7 @@ RowCell *RowBlocks::own(u64 file_no, u64 cell_no) {
 }
 
 void RowBlocks::vouch(u64 file_no) {
+  vouches_[file_no % kVouchCounters].fetch_add(1, std::memory_order_seq_cst);
   for (u64 i = 0; i <= mask_; i++) {
     for (u32 way = 0; way < kWays; way++) {
       const Tag &tag = buckets_[i].tags[way];

@@ -25,6 +25,12 @@
 //        its own.  kClean and kVouched are set by VACUUM alone, of which the host runs one at a
 //        time on a table: a block that is clean when indexes have been cleaned was so all the time.
 //        A scan sets kFull, where nothing is known.
+// BLK-5  kVouched is about the entries that the indexes have.  A scan that has copied entries may
+//        have others: of rows that have gone since, or of keys that were taken back.  So vouches()
+//        changes before kVouched is set.  A scan that has asked for it before it copied a leaf, and
+//        finds it the same after it has found kVouched, has copied what was vouched for.
+//        kFull is about rows alone: an entry of an index that is not marked leads to its row, if
+//        there is one.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -145,10 +151,16 @@ class RowBlocks {
   RowCell *own(u64 file_no, u64 cell_no);
   // kVouched for all blocks of a file that are clean.
   void vouch(u64 file_no);
+  // BLK-5.  No two files have the same number but those that share the counter.
+  u64 vouches(u64 file_no) const {
+    const u64 place = file_no % kVouchCounters;
+    return vouches_[place].load(std::memory_order_seq_cst) * kVouchCounters + place;
+  }
   static void release(RowCell *cell) { cell->owned.store(0, std::memory_order_release); }
 
  private:
   static constexpr u32 kWays = 4;
+  static constexpr u64 kVouchCounters = 256;
 
   struct Tag {
     std::atomic<u64> file_no, cell_no;
@@ -176,6 +188,7 @@ class RowBlocks {
   Bucket *buckets_ = nullptr;
   RowCell *cells_ = nullptr;
   u64 mask_ = 0;
+  std::atomic<u64> vouches_[kVouchCounters] = {};
 };
 
 // A cell that is owned for the length of a block of code.

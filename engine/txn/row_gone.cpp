@@ -57,7 +57,7 @@ Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
       BTree(w.ctx, file)
           .lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), value, sizeof value, &bytes);
   if (code(s) == LS_NOT_FOUND) {
-    *gone = file.state.load(std::memory_order_acquire) == FileState::kActive;
+    *gone = has_pages(file);   // not dropped
     return kOk;
   }
   LS_TRY(s);

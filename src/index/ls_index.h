@@ -120,6 +120,7 @@ typedef struct LsIndexFetch
 	IndexFetchTableData base;
 	bool		locks;			/* the index locks the ranges that it reads (SERIALIZABLE) */
 	bool		index_only;		/* the rows are not wanted, only whether they are there */
+	const struct LsIndexScan *scan; /* valid if index_only */
 	struct LsIndexScan *entries;	/* the scan, if its entries may be stale */
 } LsIndexFetch;
 
@@ -130,11 +131,12 @@ extern uint64 ls_index_rows_gone_since(Relation index, Relation table);
 
 /*
  * VACUUM's part in an index: a sweep, unless it is swept, and stale entries are looked for, if
- * there may be any.  *complete: every entry that leads to a row that no snapshot sees changed
- * (LS_ROWS_CLEAN) is right.  Without a sweep the number of entries is not known.
+ * there may be any.  there may be NULL.  *complete: every entry that leads to a row that no
+ * snapshot sees changed (LS_ROWS_CLEAN) is right.  Without a sweep the number of entries is not
+ * known.
  */
 extern struct IndexBulkDeleteResult *ls_index_clean(struct IndexVacuumInfo *info, bool swept,
-													bool *complete);
+													ls_rows_there *there, bool *complete);
 
 /* ---- ls_index_stale.c */
 
@@ -146,6 +148,9 @@ extern bool ls_index_can_be_stale(Relation index);
  * the first.
  */
 extern bool ls_index_has_stale(Relation index);
+
+/* For ls_row_vouched(), of the entry that the scan has returned last. */
+extern uint64 ls_index_scan_vouched(const struct LsIndexScan *scan);
 
 /* The same of the index of a scan, where it can have some. */
 extern bool ls_index_scan_has_stale(const struct LsIndexScan *scan);

@@ -42,6 +42,7 @@ struct LsIndexParallelBatch
 {
 	int			n;
 	int			next;
+	uint64		vouches;		/* before the first one was read */
 	uint64		row_ids[BATCH_ENTRIES];
 	uint32		key_ends[BATCH_ENTRIES];
 	uint32		payload_ends[BATCH_ENTRIES];
@@ -146,6 +147,8 @@ read_batch(IndexScanDesc scan, bool backward)
 	ls_index_scan_resume(scan, (ls_bytes) {shared->position, shared->position_len}, backward);
 	while (batch->n < BATCH_ENTRIES && ls_index_scan_advance(scan, backward))
 	{
+		if (batch->n == 0)
+			batch->vouches = ls_index_scan_vouches(so->engine);
 		batch->row_ids[batch->n] = so->entry.row_id;
 		appendBinaryStringInfo(&batch->bytes, so->entry.key.data, so->entry.key.len);
 		batch->key_ends[batch->n] = batch->bytes.len;
@@ -162,6 +165,12 @@ read_batch(IndexScanDesc scan, bool backward)
 	}
 	end_reading(shared, batch->n < BATCH_ENTRIES);
 	return batch->n > 0;
+}
+
+uint64
+ls_index_parallel_vouched(const LsIndexScan *so)
+{
+	return so->batch->vouches;
 }
 
 bool

@@ -540,9 +540,16 @@ tell_fetch(IndexScanDesc scan)
 	LsIndexFetch *fetch = (LsIndexFetch *) scan->xs_heapfetch;
 
 	fetch->index_only = scan->xs_want_itup;
+	fetch->scan = so;
 	if (so->can_be_stale)
 		fetch->entries = so;
 	so->fetch_told = true;
+}
+
+uint64
+ls_index_scan_vouched(const LsIndexScan *so)
+{
+	return so->batch != NULL ? ls_index_parallel_vouched(so) : ls_index_scan_vouches(so->engine);
 }
 
 bool

@@ -303,6 +303,9 @@ extern ls_status ls_index_lock_next(IndexScanDesc scan, ls_error *error);
 /* ---- ls_index_parallel.c */
 extern bool ls_index_parallel_advance(IndexScanDesc scan, bool backward);
 
+/* ls_index_scan_vouches() before the entries that are being returned were read. */
+extern uint64 ls_index_parallel_vouched(const LsIndexScan *so);
+
 /* Rescan: what was read and not returned is void. */
 extern void ls_index_parallel_forget(LsIndexScan *so);
 

@@ -83,10 +83,10 @@ ls_index_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 }
 
 static IndexBulkDeleteResult *
-sweep(IndexVacuumInfo *info)
+sweep(IndexVacuumInfo *info, ls_rows_there *there)
 {
 	IndexBulkDeleteResult *stats = palloc0_object(IndexBulkDeleteResult);
-	ls_index_position position = {0};
+	ls_index_position position = {.there = there};
 	uint64		entries = 0;
 	uint64		removed = 0;
 	ls_error	error;
@@ -183,10 +183,10 @@ ls_index_rows_gone_since(Relation index, Relation table)
 }
 
 IndexBulkDeleteResult *
-ls_index_clean(IndexVacuumInfo *info, bool swept, bool *complete)
+ls_index_clean(IndexVacuumInfo *info, bool swept, ls_rows_there *there, bool *complete)
 {
 	IndexBulkDeleteResult *stats =
-		swept ? palloc0_object(IndexBulkDeleteResult) : sweep(info);
+		swept ? palloc0_object(IndexBulkDeleteResult) : sweep(info, there);
 
 	stats->estimated_count = swept;
 	*complete = true;
@@ -203,5 +203,5 @@ ls_index_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 
 	if (info->analyze_only)
 		return stats;
-	return ls_index_clean(info, false, &complete);
+	return ls_index_clean(info, false, NULL, &complete);
 }

@@ -210,23 +210,26 @@ look_around(LsTableFetch *fetch, ls_rel *table, uint64 row_id)
 
 /*
  * Does every snapshot see the row of this entry as the entry says?  Then an index-only scan has all
- * that it wants.  What is known is asked first: an index is marked, as one with entries of other
- * keys, before the row of such an entry gets its key, and that clears what was known.
+ * that it wants.  The entry is as the scan has read it, which may be long ago.  What is known is
+ * asked before the mark: an index is marked, as one with entries of other keys, before the row of
+ * such an entry gets its key, and that clears what was known.
  */
 static bool
 is_known(LsTableFetch *fetch, uint64 row_id, Snapshot snapshot)
 {
+	const struct LsIndexScan *scan = fetch->index.scan;
 	ls_rel	   *table;
 
 	if (!fetch->index.index_only || !IsMVCCSnapshot(snapshot) ||
 		XactIsoLevel == XACT_SERIALIZABLE)
 		return false;
 	table = ls_open(fetch->index.base.rel);
-	if (!ls_row_known(ls_shared->store, table, row_id, LS_ROWS_VISIBLE) &&
+	if (ls_row_vouched(ls_shared->store, table, row_id, ls_index_scan_vouched(scan)))
+		return true;
+	if (!ls_row_known(ls_shared->store, table, row_id, LS_ROWS_FULL) &&
 		!look_around(fetch, table, row_id))
 		return false;
-	return fetch->index.entries == NULL || !ls_index_scan_has_stale(fetch->index.entries) ||
-		ls_row_known(ls_shared->store, table, row_id, LS_ROWS_VOUCHED);
+	return fetch->index.entries == NULL || !ls_index_scan_has_stale(fetch->index.entries);
 }
 
 bool

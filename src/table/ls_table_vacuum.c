@@ -51,6 +51,7 @@ typedef struct Vacuum
 	BlockNumber blocks;
 	double		live;
 	double		entries_removed;
+	ls_rows_there there;		/* for their indexes; bits is NULL until one is cleaned */
 	int			cleaned;		/* indexes */
 	bool		complete;		/* so that all entries of rows that have not changed are right */
 } Vacuum;
@@ -166,6 +167,33 @@ look_at_rows(Vacuum *v)
 	merge_leaves(v);
 }
 
+/*
+ * A bit for each row, as far as they fit into what VACUUM may use: the first index that is cleaned
+ * finds out which rows there are, the others need not look them up.
+ */
+static ls_rows_there *
+rows_there(Vacuum *v)
+{
+	int			kilobytes = AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ?
+		autovacuum_work_mem : maintenance_work_mem;
+	Size		words = (Size) kilobytes * 1024 / sizeof(uint64);
+
+	if (v->there.bits != NULL)
+		return &v->there;
+	words = Min(words, v->end_row / 64 + 1);
+	v->there.bits = MemoryContextAllocExtended(CurrentMemoryContext, words * sizeof(uint64),
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v->there.end = words * 64;
+	return &v->there;
+}
+
+static bool
+is_there(const Vacuum *v, uint64 row_id)
+{
+	return row_id < v->there.end &&
+		(v->there.bits[row_id / 64] & (UINT64CONST(1) << row_id % 64)) != 0;
+}
+
 /* May the index entry for this TID go? */
 static bool
 is_dead_entry(ItemPointer tid, void *state)
@@ -173,11 +201,19 @@ is_dead_entry(ItemPointer tid, void *state)
 	Vacuum	   *v = state;
 	uint64		row_id = ls_tid_to_row(tid);
 	ls_row		row;
+	ls_error	error;
+	ls_status	status;
 
-	if (ls_row_known(ls_shared->store, ls_open(v->rel), row_id, LS_ROWS_VISIBLE))
+	if (is_there(v, row_id) ||
+		ls_row_known(ls_shared->store, ls_open(v->rel), row_id, LS_ROWS_VISIBLE))
 		return false;
 	if (ls_fetch_newest(v->rel, row_id, ls_fetch_buffer(), &row) && !ls_row_is_dead(&row))
+	{
+		LS_CALL(status, ls_rows_note_there(ls_reader(), ls_open(v->rel), row_id, &v->there,
+										   &error));
+		ls_check(status, error, v->rel);
 		return false;
+	}
 	v->entries_removed += 1;
 	return true;
 }
@@ -223,7 +259,7 @@ vacuum_own_index(Vacuum *v, IndexVacuumInfo *info)
 	{
 		bool		complete;
 
-		result = ls_index_clean(info, gone == 0 && !v->all, &complete);
+		result = ls_index_clean(info, gone == 0 && !v->all, rows_there(v), &complete);
 		v->complete &= complete;
 		v->entries_removed += result->tuples_removed;
 		v->cleaned++;
@@ -242,6 +278,7 @@ vacuum_foreign_index(Vacuum *v, IndexVacuumInfo *info, uint64 gone)
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
 	if (v->all || (gone > 0 && is_worth_while(v, gone)))
 	{
+		(void) rows_there(v);
 		result = index_bulk_delete(info, NULL, is_dead_entry, v);
 		v->cleaned++;
 	}
@@ -409,6 +446,8 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 		ls_table_cut(rel, indexes, nindexes, v.message_level);
 	}
 	vac_close_indexes(nindexes, indexes, NoLock);
+	if (v.there.bits != NULL)
+		pfree(v.there.bits);
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
 	if (TransactionIdIsNormal(rel->rd_rel->relfrozenxid))

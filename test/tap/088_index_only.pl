@@ -91,6 +91,64 @@ $node->poll_query_until('postgres', q{SELECT pg_sleep(0.1) IS NOT NULL}) or die;
 my @leaves = map { leaves($count_full) } 1 .. 4;
 cmp_ok($leaves[3], '<', $leaves[0] / 2, 'scans find out as well');
 
+# --- Entries that a scan has read before ------------------------------------------
+
+# Beside a scan that has read them rows are deleted for all, or taken back, VACUUM removes their
+# entries, and finds all that are left to be right.  The scan has what is not right any more.
+# A cursor is begun between BEFORE and END; VACUUM runs after both.
+sub read_before_ok
+{
+	my ($column, $before, $end, $expected, $name) = @_;
+	my ($reader, $writer) = map { $node->background_psql('postgres') } 1 .. 2;
+
+	$node->safe_psql('postgres', q{
+		DROP TABLE IF EXISTS c;
+		CREATE TABLE c (id int PRIMARY KEY, k int) USING leanstore;
+		CREATE INDEX c_k ON c (k);
+		INSERT INTO c SELECT i, i FROM generate_series(1, 60) i;
+		UPDATE c SET k = 61 WHERE id = 1; UPDATE c SET k = 1 WHERE id = 1});
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) c');
+	$writer->query_safe($before);
+	my $query = "SELECT $column FROM c WHERE $column > 0 ORDER BY $column";
+	$reader->query_safe(qq{SET enable_seqscan = off; SET enable_bitmapscan = off;
+		BEGIN ISOLATION LEVEL REPEATABLE READ; DECLARE x CURSOR FOR $query});
+	like($reader->query_safe("EXPLAIN $query"), qr/Index Only Scan/, "$name: index-only");
+	my $rows = () = $reader->query_safe('FETCH 5 FROM x') =~ /\d+/g;
+	$writer->query_safe($end);
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) c');
+	$rows += () = $reader->query_safe('FETCH ALL FROM x') =~ /\d+/g;
+	is($rows, $expected, "$name: what the snapshot sees");
+	$_->quit foreach $reader, $writer;
+	return;
+}
+foreach my $column (qw(id k))
+{
+	read_before_ok($column, 'DELETE FROM c WHERE id = 40', 'SELECT 1', 59, "$column, deleted");
+	read_before_ok($column, 'BEGIN; INSERT INTO c VALUES (61, 61)', 'ROLLBACK', 60,
+		"$column, inserted and taken back");
+}
+read_before_ok('k', 'BEGIN; UPDATE c SET k = 50 WHERE id = 40', 'ROLLBACK', 60,
+	'a key taken back');
+read_before_ok('k', 'UPDATE c SET k = 50 WHERE id = 40', 'SELECT 1', 60, 'a new key');
+
+# --- SERIALIZABLE ---------------------------------------------------------------
+
+# Rows that need not be fetched are locked all the same: a change of one waits.
+{
+	my ($reader, $writer) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	my $query = 'SELECT count(*) FROM c WHERE k BETWEEN 1 AND 20';
+
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) c');
+	$reader->query_safe(q{SET enable_seqscan = off; SET enable_bitmapscan = off;
+		BEGIN ISOLATION LEVEL SERIALIZABLE});
+	like($reader->query_safe("EXPLAIN $query"), qr/Index Only Scan/, 'serializable: index-only');
+	is($reader->query_safe($query), 20, 'serializable: rows');
+	$writer->query_safe(q{SET lock_timeout = '200ms'; BEGIN ISOLATION LEVEL SERIALIZABLE});
+	$writer->query('DELETE FROM c WHERE id = 10');
+	like($writer->{stderr}, qr/lock timeout/, 'serializable: a row that was read is locked');
+	$_->quit foreach $reader, $writer;
+}
+
 # --- Under load -----------------------------------------------------------------
 
 my $directory = PostgreSQL::Test::Utils::tempdir();

@@ -702,11 +702,20 @@ LS_NODISCARD ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes 
 LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key,
                                             uint64_t row_id, const ls_index_seen *seen,
                                             bool *removed, ls_error *err) LS_NOEXCEPT;
+/* Which rows of a table there are, as sweeps of its indexes find out: then they do not look up each
+ * row for each entry.  Memory of the caller's, for sweeps that follow each other. */
+typedef struct ls_rows_there {
+  uint64_t *bits; /* zeros at first */
+  uint64_t end;   /* there is a bit for each row below */
+  uint64_t gone;  /* rows, before the first was noted */
+  bool begun;
+} ls_rows_there;
 /* Look at up to max_leaves leaves from *position on (zero-initialised: the first) and remove what
  * is dead.  LS_END when the last leaf was among them, LS_OK: call again.
  * *entries, *removed: how many this call has left and removed. */
 typedef struct ls_index_position {
-  uint64_t gone; /* rows, when the sweep began */
+  ls_rows_there *there; /* in; may be null */
+  uint64_t gone;        /* rows, when the sweep began */
   bool begun;
   uint32_t len;
   uint8_t key[LS_MAX_KEY_BYTES + LS_ENTRY_ROW_ID_BYTES];
@@ -769,6 +778,8 @@ LS_NODISCARD ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, 
                                             ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
 /* How often it went down the tree from the root to begin or to seek, since it was opened (not: on
  * to the next leaf). */
+/* For ls_row_vouched: about the entry last returned. */
+uint64_t ls_index_scan_vouches(const ls_index_scan *scan) LS_NOEXCEPT;
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) LS_NOEXCEPT;
 void ls_index_scan_close(ls_index_scan *scan) LS_NOEXCEPT;
 
@@ -936,13 +947,21 @@ LS_NODISCARD ls_status ls_rel_vouch(ls_worker *worker, ls_rel *rel, ls_error *er
  * exist when it is asked. */
 typedef enum ls_row_fact {
   LS_ROWS_CLEAN = 1, /* none is deleted, or has versions that only some snapshots see */
-  LS_ROWS_VISIBLE,   /* where an entry leads there is a row, and all snapshots see it as it is */
-  LS_ROWS_VOUCHED    /* the same, and it has the key of that entry */
+  LS_ROWS_FULL,      /* the same, and there is a row under each id */
+  LS_ROWS_VOUCHED,   /* clean, and each entry that an index has leads to a row with its key */
+  LS_ROWS_VISIBLE    /* LS_ROWS_FULL or LS_ROWS_VOUCHED */
 } ls_row_fact;
 bool ls_row_known(const ls_store *store, const ls_rel *rel, uint64_t row_id,
                   ls_row_fact fact) LS_NOEXCEPT;
-/* Look at the row's neighbours: true if LS_ROWS_VISIBLE is known now, and was not before. */
+/* LS_ROWS_VOUCHED, for an entry that a scan of an index has returned, which the index may not have
+ * any more.  vouches: ls_index_scan_vouches, asked when the entry was returned. */
+bool ls_row_vouched(const ls_store *store, const ls_rel *rel, uint64_t row_id,
+                    uint64_t vouches) LS_NOEXCEPT;
+/* Look at the row's neighbours: true if LS_ROWS_FULL is known now, and was not before. */
 bool ls_rows_look_around(ls_worker *worker, ls_rel *rel, uint64_t row_id) LS_NOEXCEPT;
+/* For those: a row is there; note it, and others of its leaf. */
+LS_NODISCARD ls_status ls_rows_note_there(ls_worker *worker, ls_rel *rel, uint64_t row_id,
+                                          ls_rows_there *there, ls_error *err) LS_NOEXCEPT;
 /* How many rows have gone since the host's own indexes were last cleaned of their entries, that is
  * since ls_rows_swept; UINT64_MAX: that is not known. *mark: for that, when they are clean of those
  * that have gone so far. */

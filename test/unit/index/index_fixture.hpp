@@ -125,6 +125,7 @@ class IndexScanner {
     return Confirmed(Entry{to_string(e.key), e.row_id, to_string(e.payload)});
   }
   void set_backward(bool backward) { ls_index_scan_set_backward(scan_, backward); }
+  u64 vouches() const { return ls_index_scan_vouches(scan_); }
   u64 searches() const { return ls_index_scan_searches(scan_); }
   std::vector<Entry> rest() {
     std::vector<Entry> entries;

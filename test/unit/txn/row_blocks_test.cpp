@@ -145,7 +145,9 @@ TEST_F(RowBlocksTest, what_is_known_is_never_behind_the_change) {
     for (u64 file = kFile + 1; !stop.load(); file++) find_full(file, 1);
   });
   u64 known = 0;
-  for (u32 i = 0; i < 20'000; i++) {
+  // As often as it takes until the other threads had their turn, but not for ever.
+  for (u32 i = 0; i < 20'000 || ((known == 0 || found == 0) && i < 20'000'000); i++) {
+    if (i % 64 == 0) std::this_thread::yield();
     for (const bool now : {false, true}) {
       {
         std::lock_guard latched(leaf);
