@@ -16,6 +16,9 @@ my $node = LeanstoreTest->new_node('only',
 	autovacuum => 'off');
 my $rows = 20_000;
 
+# Of what it does not see nothing is known.
+my $old = $node->background_psql('postgres');
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $node->safe_psql('postgres', qq{
 	CREATE TABLE t (id int PRIMARY KEY, k int, n int DEFAULT 0) USING leanstore;
 	CREATE INDEX t_k ON t (k);
@@ -60,6 +63,8 @@ my $count = 'SELECT count(*) FROM t WHERE k BETWEEN 100 AND 299';
 
 my $fetched = leaves($count);
 cmp_ok($fetched, '>', 1000, 'before VACUUM rows are fetched');
+$old->query_safe('COMMIT');
+$old->quit;
 $node->safe_psql('postgres', 'VACUUM t');
 my $known = leaves($count);
 cmp_ok($known, '<', 200, 'after VACUUM none is');
@@ -152,6 +157,15 @@ read_before_ok('k', 'UPDATE c SET k = 50 WHERE id = 40', 'SELECT 1', 60, 'a new 
 # --- Under load -----------------------------------------------------------------
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
+
+# Processes that share a scan, and return what they have read in turns.
+my $parallel = q{
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET min_parallel_index_scan_size = 0;
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0};
+my $all_keys = q{SELECT count(*) || ' ' || sum(k) AS by_k FROM t WHERE k >= 0};
+like($node->safe_psql('postgres', "$parallel; EXPLAIN $all_keys"),
+	qr/Parallel Index Only Scan/, 'a parallel index-only scan');
+
 my %script = (
 	change => qq{
 \\set id random(1, $rows)
@@ -174,6 +188,15 @@ COMMIT;
 },
 	vacuum => "VACUUM t;\n\\sleep 10 ms\n",
 	look => "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT look();\nCOMMIT;\n",
+	parallel => qq{$parallel;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+$all_keys \\gset
+SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_indexscan = off;
+SET LOCAL enable_seqscan = on; SET LOCAL max_parallel_workers_per_gather = 0;
+SELECT count(*) || ' ' || sum(k) AS by_table FROM t \\gset
+COMMIT;
+SELECT 1 / (':by_k' = ':by_table')::int;
+},
 	# an old snapshot sees the same again and again
 	old => q{
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -195,7 +218,7 @@ foreach my $name (keys %script)
 sub load
 {
 	my ($seconds) = @_;
-	return map { $node->start_pgbench('postgres', '-n', '-c', $_ eq 'vacuum' ? 1 : 2,
+	return map { $node->start_pgbench('postgres', '-n', '-c', /vacuum|parallel/ ? 1 : 2,
 		'-T', $seconds, '--max-tries=100', '-f', "$directory/$_.sql") } sort keys %script;
 }
 
