@@ -51,22 +51,26 @@ Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
   LS_ASSERT(settled <= txn_horizon(*w.txns));  // GONE-2
   LS_ASSERT(file.kind != LS_REL_VALUES);  // GONE-4: no index leads there
   u8 value[sizeof(RowHeader)];
-  u32 bytes = 0;
-  // The sweep of an index often asks for neighbours.
-  const Status s =
-      BTree(w.ctx, file)
-          .lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id), value, sizeof value, &bytes);
-  if (code(s) == LS_NOT_FOUND) {
-    *gone = has_pages(file);   // not dropped
-    return kOk;
+  for (;;) {
+    u32 bytes = 0;
+    // The sweep of an index often asks for neighbours.
+    const Status s = BTree(w.ctx, file).lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id),
+                                                    value, sizeof value, &bytes);
+    if (code(s) == LS_NOT_FOUND) {
+      *gone = has_pages(file);   // not dropped
+      return kOk;
+    }
+    LS_TRY(s);
+    if (bytes < sizeof value) return fail_row(file, row_id, "shorter than its header");
+    const RowHeader header = RowHeader::load(value);
+    *gone = header.has(LS_ROW_GHOST) && header.tn() < settled;
+    if (*gone || !header.has(LS_ROW_GHOST)) return kOk;
+    LS_TRY(deletion_final(w, header, gone));
+    if (!*gone) return kOk;
+    // Else it is back, or has left its leaf just now.
+    LS_TRY(row_still(w, file, row_id, header, gone));
+    if (*gone) return kOk;
   }
-  LS_TRY(s);
-  if (bytes < sizeof value) return fail_row(file, row_id, "shorter than its header");
-  const RowHeader header = RowHeader::load(value);
-  *gone = header.has(LS_ROW_GHOST) && header.tn() < settled;
-  if (*gone || !header.has(LS_ROW_GHOST)) return kOk;
-  LS_TRY(deletion_final(w, header, gone));
-  return *gone ? row_still(w, file, row_id, header, gone) : kOk;
 }
 
 }  // namespace ls

@@ -83,6 +83,28 @@ TEST_F(RowBlocksTest, changes_of_rows_of_two_cells) {
   EXPECT_FALSE(is_full(kFile, kRowsPerCell + 1));
 }
 
+// A block has 16 values, each with one row: of two ids, by where its bytes are.
+TEST_F(RowBlocksTest, changes_of_values) {
+  constexpr u32 kCleanFact = block_facts({BlockFact::kClean});
+  auto is_clean = [&](u64 row) { return blocks.known(kFile, LS_REL_VALUES, row, kCleanFact); };
+  for (u64 value = 1; value < 100; value++) {
+    for (const u64 row : {value * LS_ROWS_PER_VALUE, value * LS_ROWS_PER_VALUE + 1}) {
+      for (u64 block = 0; block < 7; block++) {
+        OwnCell own(blocks, kFile, 0);
+        own.get()->begin(static_cast<u32>(block));
+        own.get()->settle(static_cast<u32>(block),
+                          RowCell::bit(static_cast<u32>(block), BlockFact::kClean));
+      }
+      EXPECT_TRUE(is_clean(row)) << row;
+      blocks.changed(kFile, LS_REL_VALUES, row, row);
+      EXPECT_FALSE(is_clean(row)) << row;
+      u64 clean = 0;
+      for (u64 block = 0; block < 7; block++) clean += is_clean(block * 16 * LS_ROWS_PER_VALUE + 1);
+      EXPECT_EQ(clean, 6u) << row;
+    }
+  }
+}
+
 TEST_F(RowBlocksTest, vouching_is_for_clean_blocks_of_one_file) {
   constexpr u32 kVouchedFact = block_facts({BlockFact::kVouched});
   EXPECT_TRUE(find_full(kFile, 1));
