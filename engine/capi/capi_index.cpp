@@ -193,7 +193,7 @@ ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes pay
 
 ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) noexcept {
   const ls_status status = api::call(err, [&] { return build_of(build).finish(); });
-  IndexBuild::close(&build_of(build));
+  if (status != LS_INTERRUPTED) IndexBuild::close(&build_of(build));
   return status;
 }
 

@@ -60,11 +60,7 @@ Status IndexBuild::finish() {
   while (waiting_.size() > 1 &&
          lower_bytes_ + heap_bytes(waiting_.size(), 0, uniform_) > kNodeSpace)
     LS_TRY(close_leaf_before({}));
-  LS_TRY(write_leaf(waiting_.size(), {}, true));
-  if (!index_.logged) return kOk;
-  Log &log = w_.log.log();
-  if (log.wait_hardened(log.last_gsn(), w_.ctx.interrupt)) return kOk;
-  return fail(LS_INTERRUPTED, "interrupted while an index was hardened");
+  return write_leaf(waiting_.size(), {}, true);
 }
 
 bool IndexBuild::lower_is_before_first() const {

@@ -311,15 +311,10 @@ load(LsIndexBuild *b)
 	PG_TRY();
 	{
 		load_entries(b, opened);
-		build = NULL;			/* it is gone whatever finish says */
-		ls_interruptible(true);
-		status = ls_index_build_finish(opened, &error);
-		ls_interruptible(false);
-		/* all is written, only not durable yet: the commit will see to that */
-		if (status == LS_INTERRUPTED)
-			CHECK_FOR_INTERRUPTS();
-		else
-			ls_check(status, error, b->index);
+		/* durable with the commit, before which all that was logged is (ls_commit_order.c) */
+		LS_CALL(status, ls_index_build_finish(opened, &error));
+		build = NULL;			/* it is gone, whatever finish says */
+		ls_check(status, error, b->index);
 	}
 	PG_CATCH();
 	{

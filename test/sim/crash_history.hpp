@@ -502,6 +502,7 @@ inline void CrashHistory::build_index(Client &c) {
         &err));
   }
   LS_EXPECT_OK(ls_index_build_finish(build, &err));
+  LS_EXPECT_OK(ls_txn_prepare_commit(c.session.worker(), 0, &err));
   built_ = disk_.position();
   built_state_ = states_.size() - 1;
 }

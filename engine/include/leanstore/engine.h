@@ -793,7 +793,9 @@ LS_NODISCARD ls_status ls_index_build_open(ls_worker *worker, ls_rel *index, uin
 /* entry: key | row id as one string, greater than the one before (LS_INVALID otherwise). */
 LS_NODISCARD ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry, ls_bytes payload,
                                           ls_error *err) LS_NOEXCEPT;
-/* Frees `build`, whatever is returned. */
+/* Frees `build`, unless it is LS_INTERRUPTED: to be called again, or given up.  Entries are no
+ * transaction's: before its own commit record is durable the host hardens what was logged
+ * (ls_txn_prepare_commit). */
 LS_NODISCARD ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) LS_NOEXCEPT;
 void ls_index_build_abandon(ls_index_build *build) LS_NOEXCEPT;
 

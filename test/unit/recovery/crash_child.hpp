@@ -191,6 +191,7 @@ class CrashChild {
       check(ls_index_build_add(build, as_bytes(entry), {}, &s.err), s.err, "build an index");
     }
     check(ls_index_build_finish(build, &s.err), s.err, "finish an index");
+    check(ls_txn_prepare_commit(s.worker(), 0, &s.err), s.err, "harden an index");
     report(ReportKind::kBuilt, {}, built_index_);
     if (known_.built_index == 0) return;
     ls_rel_key key = relation_key(known_.built_index);
