@@ -46,7 +46,8 @@ void file_forget(FileNo file_no);  // close this process' descriptors, those of 
 Status file_make(const FileRef &file);
 // *got: less than `bytes` only at the end of the file.  LS_NOT_FOUND: there is none.
 Status file_read_range(const FileRef &file, u64 offset, u8 *buffer, size_t bytes, size_t *got);
-// Within what file_extend has allocated.
+// Within what file_extend has allocated.  The kernel begins to write it out, so that the sync that
+// a commit waits for has less to do.
 Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_t bytes);
 
 class IoRing;  // io_ring.hpp; one thread at a time

@@ -4,6 +4,7 @@
 
 #include "os/fd_cache.hpp"
 #include "os/file.hpp"
+#include "os/file_settings.hpp"
 #include "os/sys_calls.hpp"
 
 namespace ls {
@@ -47,6 +48,7 @@ Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_
     if (sys_pwrite(segment->fd(), buffer + done, part.size, part.offset_in, file.path) < 0) {
       return fail_errno(errno, file.path, "could not write relation file");
     }
+    if (file_fsync_enabled()) sys_begin_writeback(segment->fd(), part.offset_in, part.size);
     done += part.size;
   }
   return kOk;

@@ -113,6 +113,11 @@ int sys_pwrite(int fd, const void *buffer, size_t bytes, u64 offset, const char 
   return -1;
 }
 
+void sys_begin_writeback(int fd, u64 offset, size_t bytes) {
+  (void)sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                        SYNC_FILE_RANGE_WRITE);
+}
+
 int sys_fdatasync(int fd, const char *path) {
   if (auto result = faulted(FaultOp::kSync, path)) return *result;
   return observed({.op = FaultOp::kSync, .fd = fd},

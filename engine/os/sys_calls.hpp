@@ -13,6 +13,9 @@ int sys_open(const char *path, int flags);
 ssize_t sys_pread(int fd, void *buffer, size_t bytes, u64 offset, const char *path);
 // All or an error: 0, or -1 with errno.
 int sys_pwrite(int fd, const void *buffer, size_t bytes, u64 offset, const char *path);
+// The kernel writes a range of its cache to the device from now on.  A hint: what fails on the way
+// is what the next sync of the file reports.
+void sys_begin_writeback(int fd, u64 offset, size_t bytes);
 int sys_fdatasync(int fd, const char *path);
 int sys_fsync(int fd, const char *path);  // directories
 int sys_fallocate(int fd, u64 offset, u64 bytes, const char *path);
