@@ -34,12 +34,11 @@ void VanishedValues::free_pages() {
   for (u32 i = 0; i < count_; i++) {
     RowHeader header;
     ValuePlace place;
-    if (!find(rows_[i], &header, &place)) continue;
+    if (!find(rows_[i], &header, &place) || header.tn() < tn_base) continue;   // VPAGES-3
     PageRuns freed;
-    const bool frees_old = counted_[i] && header.tn() >= tn_base;
     for (const PageRun &run : place.runs.all()) {
       const u32 old = run.first < old_end_ ? std::min(run.pages, old_end_ - run.first) : 0;
-      if (old > 0 && frees_old) freed.add({run.first, old});
+      if (old > 0 && counted_[i]) freed.add({run.first, old});
       if (old < run.pages) freed.add({run.first + old, run.pages - old});
     }
     free_value_pages(w_.ctx, file_, freed);

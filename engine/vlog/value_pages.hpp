@@ -12,7 +12,8 @@
 //             end.  A row that vanishes frees old pages only if it was counted: what is not counted
 //             when all rows are is free.
 //   VPAGES-3  A ghost of an earlier start is not counted, and frees nothing when it goes: no
-//             snapshot sees the row.
+//             snapshot sees the row.  It may have gone before the crash that brought it back, its
+//             pages have been cut off, and be another value's now.
 #pragma once
 #include <vector>
 

@@ -319,6 +319,28 @@ TEST_F(Values, old_pages_are_counted_while_values_come_and_go) {
   EXPECT_EQ(stats().lost_pages, 0u);
 }
 
+// It had gone, and the end of the file with it; a crash has brought back the ghost alone.
+TEST_F(Values, a_ghost_of_an_earlier_start_frees_no_page) {   // VPAGES-3
+  constexpr u32 kBytes = 8192;
+  a.begin();
+  for (u64 value = 1; value <= 10; value++) TXN_ASSERT_OK(insert(a, value, text(value, kBytes)));
+  a.commit(true);
+  a.begin();
+  for (const u64 value : {9, 10}) TXN_ASSERT_OK(remove(a, value, kBytes));
+  a.commit(true);
+  values.values.reset();
+  std::filesystem::resize_file(engine.path() + "/values_fsm", 8 * kBytes);
+  engine.txns().tn_base.store(host.next());
+  a.begin();
+  for (const u64 value : {11, 12}) TXN_ASSERT_OK(insert(a, value, text(value, kBytes)));
+  a.commit(true);
+  EXPECT_EQ(stats().pages, 20u) << "they have the pages that the ghosts had";
+  clean();
+  EXPECT_EQ(engine.verify(values), 10u) << "the ghosts have gone";
+  EXPECT_EQ(stats().free_pages, 0u);
+  for (const u64 value : {8, 11, 12}) EXPECT_EQ(read(a, value, kBytes), text(value, kBytes));
+}
+
 TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
   a.begin();
   for (u64 value = 1; value <= 1000; value++)
