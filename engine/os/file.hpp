@@ -46,9 +46,10 @@ void file_forget(FileNo file_no);  // close this process' descriptors, those of 
 Status file_make(const FileRef &file);
 // *got: less than `bytes` only at the end of the file.  LS_NOT_FOUND: there is none.
 Status file_read_range(const FileRef &file, u64 offset, u8 *buffer, size_t bytes, size_t *got);
-// Within what file_extend has allocated.  The kernel begins to write it out, so that the sync that
-// a commit waits for has less to do.
-Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_t bytes);
+// Within what file_extend has allocated.  write_out: the kernel begins to, so that a sync that a
+// commit is going to wait for has less to do.
+Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_t bytes,
+                        bool write_out = false);
 
 class IoRing;  // io_ring.hpp; one thread at a time
 IoRing *io_ring_create(u32 entries);

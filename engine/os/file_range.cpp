@@ -40,7 +40,8 @@ Status file_read_range(const FileRef &file, u64 offset, u8 *buffer, size_t bytes
   return kOk;
 }
 
-Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_t bytes) {
+Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_t bytes,
+                        bool write_out) {
   for (size_t done = 0; done < bytes;) {
     const SegmentPart part(offset + done, bytes - done);
     SegmentRef segment;
@@ -48,7 +49,8 @@ Status file_write_range(const FileRef &file, u64 offset, const u8 *buffer, size_
     if (sys_pwrite(segment->fd(), buffer + done, part.size, part.offset_in, file.path) < 0) {
       return fail_errno(errno, file.path, "could not write relation file");
     }
-    if (file_fsync_enabled()) sys_begin_writeback(segment->fd(), part.offset_in, part.size);
+    if (write_out && file_fsync_enabled())
+      sys_begin_writeback(segment->fd(), part.offset_in, part.size);
     done += part.size;
   }
   return kOk;

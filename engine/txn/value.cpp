@@ -39,8 +39,8 @@ Status insert_in_pages(Worker &w, FileSlot &file, const ls_new_value &value, u32
   Status status = with_memory([&] {
     ValueNotes notes(value.bytes);
     u8 packed[kMostPlaceBytes];
-    LS_TRY(value_write({further, value.value_id}, value.data, {io.bytes(), w.ctx.interrupt}, notes,
-                       &place));
+    LS_TRY(value_write({further, value.value_id}, value.data,
+                       {io.bytes(), w.ctx.interrupt, file.logged}, notes, &place));
     if (file.logged) LS_TRY(w.value_files.add(w.log, further.ref()));
     return insert_row(w, file, value, cid, Bytes(packed, store_place(place, packed)));
   });

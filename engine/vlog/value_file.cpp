@@ -30,6 +30,7 @@ class ValueWriter {
         place_(place),
         io_(io.bytes),
         interrupt_(io.interrupt),
+        synced_(io.synced),
         notes_(notes),
         layout_(place.bytes) {}
 
@@ -43,7 +44,8 @@ class ValueWriter {
       for (u32 j = 0; j < run.pages; j++) {
         fill(first + i + j, run.first + j, data + size_t{i + j} * kPageSize, io_ + j * kPageSize);
       }
-      LS_TRY(file_write_range(name_.file.ref(), offset_of(run.first), io_, run.pages * kPageSize));
+      LS_TRY(file_write_range(name_.file.ref(), offset_of(run.first), io_, run.pages * kPageSize,
+                              synced_));
       i += run.pages;
     }
     return kOk;
@@ -58,7 +60,7 @@ class ValueWriter {
       const u32 checksum = note_page_checksum(name_.value_id, i, io_);
       std::memcpy(io_, &checksum, sizeof checksum);
       LS_TRY(file_write_range(name_.file.ref(), offset_of(place_.runs.from(i, 1).first), io_,
-                              kPageSize));
+                              kPageSize, synced_));
     }
     return kOk;
   }
@@ -79,6 +81,7 @@ class ValueWriter {
   const ValuePlace &place_;
   u8 *io_;
   const volatile int *interrupt_;
+  const bool synced_;
   u8 *notes_;
   const ValueLayout layout_;
 };

@@ -15,10 +15,12 @@ struct ValueName {
   u64 value_id;
 };
 
-// Memory for I/O, kIoPages pages; and the flag that ends a long write with LS_INTERRUPTED, or null.
+// Memory for I/O, kIoPages pages; the flag that ends a long write with LS_INTERRUPTED, or null; and
+// whether a commit is going to wait for a sync of what is written.
 struct ValueIo {
   u8 *bytes;
   const volatile int *interrupt;
+  bool synced = false;
 };
 inline constexpr u32 kIoPages = 64;
 static_assert(kIoPages % kChunkPages == 0 && kIoPages > kChunkPages);

@@ -58,24 +58,33 @@ release(KeyString s)
 		pfree(s.copy);
 }
 
+typedef void (*PutString) (const LsKeyColumn *column, KeyString s, StringInfo out);
+
+static pg_attribute_always_inline void
+encode(const LsKeyColumn *column, KeyString s, PutString put, StringInfo out)
+{
+	put(column, s, out);
+	release(s);
+}
+
 /* ---- as bytes */
+
+static void
+put_bytes(const LsKeyColumn *column, KeyString s, StringInfo out)
+{
+	ls_key_put(out, s.bytes, s.len);
+}
 
 static void
 encode_text(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = text_string(value);
-
-	ls_key_put(out, s.bytes, s.len);
-	release(s);
+	encode(column, text_string(value), put_bytes, out);
 }
 
 static void
 encode_bpchar(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = bpchar_string(value);
-
-	ls_key_put(out, s.bytes, s.len);
-	release(s);
+	encode(column, bpchar_string(value), put_bytes, out);
 }
 
 static void
@@ -114,19 +123,13 @@ put_sort_key(const LsKeyColumn *column, KeyString s, StringInfo out)
 static void
 encode_text_sort_key(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = text_string(value);
-
-	put_sort_key(column, s, out);
-	release(s);
+	encode(column, text_string(value), put_sort_key, out);
 }
 
 static void
 encode_bpchar_sort_key(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = bpchar_string(value);
-
-	put_sort_key(column, s, out);
-	release(s);
+	encode(column, bpchar_string(value), put_sort_key, out);
 }
 
 static void
@@ -142,19 +145,13 @@ put_both(const LsKeyColumn *column, KeyString s, StringInfo out)
 static void
 encode_text_both(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = text_string(value);
-
-	put_both(column, s, out);
-	release(s);
+	encode(column, text_string(value), put_both, out);
 }
 
 static void
 encode_bpchar_both(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = bpchar_string(value);
-
-	put_both(column, s, out);
-	release(s);
+	encode(column, bpchar_string(value), put_both, out);
 }
 
 static Datum
@@ -183,19 +180,13 @@ put_libc(const LsKeyColumn *column, KeyString s, StringInfo out)
 static void
 encode_text_libc(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = text_string(value);
-
-	put_libc(column, s, out);
-	release(s);
+	encode(column, text_string(value), put_libc, out);
 }
 
 static void
 encode_bpchar_libc(const LsKeyColumn *column, Datum value, StringInfo out)
 {
-	KeyString		s = bpchar_string(value);
-
-	put_libc(column, s, out);
-	release(s);
+	encode(column, bpchar_string(value), put_libc, out);
 }
 
 static Datum

@@ -66,6 +66,13 @@ class RowVacuumTest : public testing::Test {
       status = ls_index_sweep(s.worker(), s.index, s.table, 3, &position, &entries, &removed, &err);
     EXPECT_EQ(status, LS_END) << to_text(status, err);
   }
+  // Gone from the table and counted, but not from the index.
+  void lose_100_of_1000(IndexSession &s) {
+    const std::vector<u64> ids = insert_rows(s, 1000);
+    sweep(s);
+    for (u64 i = 0; i < 100; i++) remove(s, ids[i * 7]);
+    vacuum(s);
+  }
   IndexStore store;
   ls_error err{};
 };
@@ -146,10 +153,7 @@ TEST_F(RowVacuumTest, rows_gone_since_a_sweep_are_counted) {
 // closed, which it can not, for it is in use.
 TEST_F(RowVacuumTest, a_table_that_might_be_closed_is_swept) {
   IndexSession s(store, 0);
-  const std::vector<u64> ids = insert_rows(s, 1000);
-  sweep(s);
-  for (u64 i = 0; i < 100; i++) remove(s, ids[i * 7]);
-  vacuum(s);
+  lose_100_of_1000(s);
   FileSlot &table = *static_cast<FileSlot *>(s.table->slot);
   const IndexAt at{*static_cast<FileSlot *>(s.index->slot), table};
   table.state.store(FileState::kClosing);
@@ -166,10 +170,7 @@ TEST_F(RowVacuumTest, a_table_that_might_be_closed_is_swept) {
 // The rows that another file of the table has lost are no measure for this one.
 TEST_F(RowVacuumTest, a_sweep_ends_when_the_table_has_another_file) {
   IndexSession s(store, 0);
-  const std::vector<u64> ids = insert_rows(s, 1000);
-  sweep(s);
-  for (u64 i = 0; i < 100; i++) remove(s, ids[i * 7]);
-  vacuum(s);
+  lose_100_of_1000(s);
   const FileSlot &index = *static_cast<FileSlot *>(s.index->slot);
   IndexCleaner cleaner;
   cleaner.sweeping = true;
