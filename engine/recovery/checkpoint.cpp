@@ -33,6 +33,7 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn r
   control.tn_offset = env.txns->tn_offset.load(std::memory_order_acquire);
   control.log_end = ctx.pool->log().durable_end();
   control.store = ctx.pool->shared()->store;
+  control.host_log = ctx.pool->log().has_host_log();
   return control;
 }
 

@@ -28,10 +28,10 @@ u32 control_crc(ControlFile control) {
 
 // Can such numbers have been counted?  The next ones are made of them.
 bool is_possible(const ControlFile &c) {
-  return c.clean <= 1 && c.run <= kMaxRun && c.redo_run <= c.run && c.redo_lsn <= kMaxPosition &&
-         c.log_end <= kMaxPosition && c.gsn <= kMaxPosition && c.undo_gsn <= c.gsn &&
-         c.redo_gsn <= c.gsn + 1 && c.next_file_no <= kMaxFileNo && c.tn_floor <= kMaxTn &&
-         c.tn_offset <= kMaxTn;
+  return c.clean <= 1 && c.host_log <= 1 && c.run <= kMaxRun && c.redo_run <= c.run &&
+         c.redo_lsn <= kMaxPosition && c.log_end <= kMaxPosition && c.gsn <= kMaxPosition &&
+         c.undo_gsn <= c.gsn && c.redo_gsn <= c.gsn + 1 && c.next_file_no <= kMaxFileNo &&
+         c.tn_floor <= kMaxTn && c.tn_offset <= kMaxTn;
 }
 
 }  // namespace

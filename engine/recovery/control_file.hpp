@@ -7,7 +7,7 @@
 namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
-inline constexpr u32 kControlVersion = 8;
+inline constexpr u32 kControlVersion = 9;
 
 struct ControlFile {
   u64 magic;
@@ -36,8 +36,12 @@ struct ControlFile {
   // of the list of transactions that have their undo in undo files (undo_list.hpp); 0: there are
   // none
   Gsn undo_gsn;
+  // 1: the log is the host's, and `wal` is the relay log (wal/relay_files.hpp).  It changes when a
+  // store that was shut down cleanly is started.
+  u32 host_log;
+  u32 zero;
 };
-static_assert(sizeof(ControlFile) == 136 && offsetof(ControlFile, next_file_no) == 72);
+static_assert(sizeof(ControlFile) == 144 && offsetof(ControlFile, next_file_no) == 72);
 
 // Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the
 // engine.

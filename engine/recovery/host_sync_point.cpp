@@ -58,6 +58,10 @@ Status host_sync_point_update(const char *data_dir, HostSyncPoint note) {
   return file.write_at(0, &note, sizeof note);
 }
 
+Status host_sync_point_remove(const char *data_dir) {
+  return file_unlink(point_path(data_dir).c_str());
+}
+
 Status host_sync_point_sync(const char *data_dir) {
   File file;
   LS_TRY(file.open(point_path(data_dir).c_str(), 0));

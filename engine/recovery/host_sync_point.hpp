@@ -51,6 +51,8 @@ struct CommitsBehind {
 // Fills magic, version and checksum in.
 Status host_sync_point_replace(const char *data_dir, HostSyncPoint note);
 Status host_sync_point_update(const char *data_dir, HostSyncPoint note);
+// A store without: nothing is to be read of an earlier one.
+Status host_sync_point_remove(const char *data_dir);
 Status host_sync_point_sync(const char *data_dir);
 // What the log in data_dir/wal has behind the note, made durable before it is told; nothing without
 // a note.  LS_CORRUPT: the note is damaged.  Damage in the log is for recovery to find: what lies

@@ -96,6 +96,7 @@ LogConfig log_config(const ls_config &config) {
   log.buffer_bytes = config.log_buffer_bytes;
   log.segment_bytes = config.log_segment_bytes;
   log.fsync = config.fsync;
+  log.host_log = config.host_log;
   std::snprintf(log.dir, sizeof log.dir, "%.500s/wal", config.data_dir);
   return log;
 }

@@ -31,6 +31,7 @@
 #include "os/file.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
+#include "recovery/host_sync_point.hpp"
 #include "recovery/two_phase.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
@@ -159,6 +160,7 @@ class Redoer {
                   static_cast<unsigned long long>(control.segment_bytes),
                   static_cast<unsigned long long>(store_.config.log_segment_bytes));
     }
+    LS_TRY(check_log());
     if (control.clean) {
       state_.log.end = control.redo_lsn;
       return kOk;
@@ -171,6 +173,14 @@ class Redoer {
     state_.log = log.extent();
     store_.report.analysis_us = now_us() - began;
     return log.make_durable();
+  }
+
+  // Which log: as it was, or another one where nothing of it is needed any more.
+  Status check_log() {
+    const bool host_log = store_.config.host_log;
+    if (state_.control.clean || state_.control.host_log == host_log) return kOk;
+    return fail(LS_INVALID, "the store was not shut down, and its log was %s then",
+                host_log ? "its own" : "the host's");
   }
 
   Status read_list() {
@@ -301,6 +311,7 @@ class Finisher {
     const Gsn redo_gsn = replayed ? state_.control.redo_gsn : 0;
     LS_TRY(checkpoint_recovered(w_.ctx, checkpoint_env(store_), redo_gsn));
     if (store_.config.host_sync_points) LS_TRY(store_begin_sync_points(store_));
+    else LS_TRY(host_sync_point_remove(store_.config.data_dir));
     return process_.threads->start_keepers();
   }
 
@@ -413,6 +424,7 @@ class Finisher {
     control.tn_offset = store_.txns->tn_offset.load(std::memory_order_relaxed);
     if (!state_.replay_needed()) {
       control.clean = 0;
+      control.host_log = store_.config.host_log;
       control.run = store_.run;
       control.segment_bytes = store_.config.log_segment_bytes;
       control.redo_lsn = state_.log.end;

@@ -154,17 +154,30 @@ Status txn_reserve_commit(Worker &w) {
   return status;
 }
 
+static Status append_prepared(Worker &w, u64 full_xid, Gsn *gsn) {
+  LS_ASSERT(w.tn != 0);
+  LS_TRY(w.value_files.sync_first(w.log));
+  LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
+  w.log.start(RecordKind::kPrepared);
+  w.log.number(w.tn);
+  w.log.number(full_xid);
+  *gsn = w.log.finish();
+  w.prepared = true;
+  return kOk;
+}
+
+Status txn_write_out(Worker &w, u64 full_xid, u64 *host) {
+  *host = 0;
+  if (!w.has_log) return kOk;
+  Gsn gsn;
+  LS_TRY(append_prepared(w, full_xid, &gsn));
+  return w.log.write_out(gsn, w.ctx.interrupt, host);
+}
+
 Status txn_prepare_commit(Worker &w, u64 full_xid) {
   Gsn gsn;
   if (w.has_log) {
-    LS_ASSERT(w.tn != 0);
-    LS_TRY(w.value_files.sync_first(w.log));
-    LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
-    w.log.start(RecordKind::kPrepared);
-    w.log.number(w.tn);
-    w.log.number(full_xid);
-    gsn = w.log.finish();
-    w.prepared = true;
+    LS_TRY(append_prepared(w, full_xid, &gsn));
   } else {
     // The host's commit must not outlive what it has seen here.
     gsn = w.log.log().last_gsn();

@@ -44,13 +44,8 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kRetryMs = 100;
-// A round for which there is no memory is tried again for so long: commits wait for it.
-constexpr u64 kMostWithoutMemoryMs = 10'000;
 constexpr u32 kBlockedYields = 32;
 constexpr u32 kBlockedSleepUs = 100;
-// Each attempt on a full disk fills what is left and gives it back.
-constexpr u32 kSpareRetryMs = 1000;
 // gather(): what it may take, however long rounds take; and after how many rounds without a commit
 // a worker is in no commit group any more.
 constexpr u64 kMostGatherNs = 1'000'000;
@@ -69,7 +64,7 @@ LogWriter::LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments)
     : shared_(shared),
       state_(shared->round),
       segments_(std::move(segments)),
-      files_(shared->config.dir, shared->config.segment_bytes, shared->config.fsync) {
+      sink_(make_log_sink(shared)) {
   collected_.reserve(shared->config.slots);
 }
 
@@ -145,32 +140,17 @@ void LogWriter::stage(const Collected &part, Gsn complete) {
   inspect(slot, LogBytes(staging_).last(bytes));
 }
 
-Status LogWriter::open_block() {
-  const u32 before = state_.end.load(std::memory_order_relaxed) % kLogBlockBytes;
-  if (before == 0) return kOk;
-  LogBlocks block(kLogBlockBytes);
-  LS_TRY(files_.read_block(state_.end.load(std::memory_order_relaxed) - before, block.data()));
-  std::memcpy(state_.block, block.data(), before);
-  return kOk;
-}
-
-// A device writes a sector or does not, so the bytes before the round, which are there already,
-// stay what they are.
 Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
-  const u32 before = end_ % kLogBlockBytes;
   LS_ASSERT(complete >= state_.persisted);   // WAL-3
-  staging_.assign(before + kRoundHeaderBytes, 0);
-  std::memcpy(staging_.data(), state_.block, before);
+  const u32 before = sink_->begin(end_, &staging_);
+  staging_.resize(before + kRoundHeaderBytes);
   round_max_ = 0;
   for (const Collected &part : parts) stage(part, complete);
   const u32 bytes = static_cast<u32>(staging_.size()) - before;
   store_round_header({end_, bytes, 0, complete, state_.run, durable_}, staging_.data() + before);
   log_add_position(shared_->positions, end_, state_.max_written);
-  staging_.resize((staging_.size() + kLogBlockBytes - 1) / kLogBlockBytes * kLogBlockBytes);
-  LS_TRY(files_.write(end_ - before, staging_));
+  LS_TRY(sink_->write(end_, before, &staging_));
   end_ += bytes;
-  if (const u32 behind = end_ % kLogBlockBytes)
-    std::memcpy(state_.block, staging_.data() + staging_.size() - kLogBlockBytes, behind);
   state_.max_written = std::max(state_.max_written, round_max_);
   shared_->stat_bytes.fetch_add(bytes, std::memory_order_relaxed);
   shared_->stat_rounds.fetch_add(1, std::memory_order_relaxed);
@@ -225,7 +205,7 @@ Status LogWriter::sync_files() {
 Status LogWriter::sync() {
   u64 before = now_ns();
   u32 files;
-  LS_TRY(files_.sync(shared_->end.load(std::memory_order_relaxed), end_, &files));
+  LS_TRY(sink_->sync(shared_->end.load(std::memory_order_relaxed), {end_, host_}, &files));
   if (files > 0) {
     shared_->stat_fsyncs.fetch_add(files, std::memory_order_relaxed);
     shared_->stat_fsync_ns.fetch_add(now_ns() - before, std::memory_order_relaxed);
@@ -235,28 +215,34 @@ Status LogWriter::sync() {
 
 // Several rounds may be synced at a time, and end in any order: the maximum counts.  A sync covers
 // all that was written before it began.
-void LogWriter::publish_hardened(Gsn complete) {
-  LS_ASSERT(complete <= shared_->counter.load(std::memory_order_relaxed));   // SLOT-3
-  Gsn before = shared_->hardened.load(std::memory_order_relaxed);
+namespace {
+
+void publish_hardened(LogShared *shared, Gsn complete) {
+  LS_ASSERT(complete <= shared->counter.load(std::memory_order_relaxed));   // SLOT-3
+  Gsn before = shared->hardened.load(std::memory_order_relaxed);
   do {
     if (before >= complete) return;
-  } while (!shared_->hardened.compare_exchange_weak(
+  } while (!shared->hardened.compare_exchange_weak(
       before, complete, std::memory_order_seq_cst));  // pairs with Log::hardened
-  shared_->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
-  if (shared_->watchers.load(std::memory_order_seq_cst) > 0) futex_wake_all(&shared_->hardened_seq);
+  shared->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
+  if (shared->watchers.load(std::memory_order_seq_cst) > 0) futex_wake_all(&shared->hardened_seq);
 }
 
-void LogWriter::publish(Gsn complete) {
-  LS_ASSERT(end_ <= state_.end.load(std::memory_order_acquire));   // WAL-7
+}  // namespace
+
+void log_publish(LogShared *shared, Lsn end, Gsn max_written, Gsn complete) {
+  LS_ASSERT(end <= shared->round.end.load(std::memory_order_acquire));   // WAL-7
   {
-    PositionTable &positions = shared_->positions;
+    PositionTable &positions = shared->positions;
     const std::lock_guard guard(positions.mutex);
-    positions.end = std::max(positions.end, end_);
-    positions.max_written = std::max(positions.max_written, written_max_);
-    shared_->end.store(positions.end, std::memory_order_release);
+    positions.end = std::max(positions.end, end);
+    positions.max_written = std::max(positions.max_written, max_written);
+    shared->end.store(positions.end, std::memory_order_release);
   }
-  publish_hardened(complete);
+  publish_hardened(shared, complete);
 }
+
+void LogWriter::publish(Gsn complete) { log_publish(shared_, end_, written_max_, complete); }
 
 // Under the mutex.  The first failure is what is reported.
 Status LogWriter::fail_log(Status status) {
@@ -277,14 +263,15 @@ Status LogWriter::fail_log(Status status) {
 // does not end where no segment is yet (SEG-1).
 bool LogWriter::is_ours(u64 most) const {
   if (segments_) return true;
-  return most <= kWorkerRoundBytes &&
+  return (most <= kWorkerRoundBytes || shared_->config.host_log) &&
          end_ + most < shared_->ready_until.load(std::memory_order_acquire);
 }
 
 // A worker that waits without having asked for this round is seen here, or sees the mutex and is
 // woken at the round's end (wake_waiters).
 bool LogWriter::must_sync() const {
-  return commits_ || end_ - shared_->end.load(std::memory_order_relaxed) >= kMostUnsynced ||
+  const bool commits = commits_ && !shared_->config.host_log;   // the host flushes its own
+  return commits || end_ - shared_->end.load(std::memory_order_relaxed) >= kMostUnsynced ||
          shared_->waiters.load(std::memory_order_seq_cst) > 0;
 }
 
@@ -300,14 +287,21 @@ Status LogWriter::make_room(u64 most) {
         most, std::max<u64>(kStagingBytes, kRoundHeaderBytes + kMaxChunkHeadBytes + largest));
     staging_.reserve(std::bit_ceil(staged + 2 * kLogBlockBytes));
     // The sync begins where the last one has ended.
-    return files_.open(
-        std::min(shared_->end.load(std::memory_order_relaxed), end_ - end_ % kLogBlockBytes),
-        end_ + most);
+    return sink_->open(shared_->end.load(std::memory_order_relaxed), end_, end_ + most);
   });
 }
 
+// Rounds in the host's log, of which it is not known yet how far that is durable.
+void LogWriter::note_written(Gsn complete) {
+  WrittenRounds &written = shared_->written;
+  const std::lock_guard guard(written.mutex);
+  written.rounds[written.count++ % kWrittenRounds] = {{end_, state_.host}, complete,
+                                                      state_.max_written};
+  written.latest.store(state_.host, std::memory_order_release);
+}
+
 // Under the mutex: one round, up to its sync.
-Status LogWriter::write(bool harden, u64 *wrote) {
+Status LogWriter::write(RoundFor purpose, u64 *wrote) {
   LS_ASSERT(state_.mutex.is_locked());
   *wrote = 0;
   must_finish_ = only_made_room_ = false;
@@ -319,14 +313,16 @@ Status LogWriter::write(bool harden, u64 *wrote) {
   const Lsn begin = end_ = state_.end.load(std::memory_order_relaxed);
   LS_ASSERT(durable <= begin);   // WAL-4
   durable_ = shared_->config.fsync ? durable : 0;
+  host_ = state_.host;
   commits_ = false;
   const Gsn complete = target_ = collect();
   bool uncovered = state_.max_written > state_.persisted && complete > state_.persisted;
   const bool writes = !collected_.empty() || uncovered;
   if (!writes && begin == durable) {
-    publish_hardened(complete);
+    publish_hardened(shared_, complete);
     return kOk;
   }
+  if (!writes && purpose == RoundFor::kWriteOut) return kOk;
   // It is being synced already, by a worker or the committer, which wakes the waiting ones then.
   // Before the log ends that is not relied on.
   if (!writes && state_.syncing_to.load(std::memory_order_relaxed) >= begin &&
@@ -357,9 +353,11 @@ Status LogWriter::write(bool harden, u64 *wrote) {
   if (ok(status) && writes) status = write_collected(complete);
   if (!ok(status)) return fail_log(status);
   *wrote = end_ - begin;
-  only_made_room_ = !harden && !must_sync();
+  if (shared_->config.host_log && writes) note_written(complete);
+  only_made_room_ = purpose == RoundFor::kWriteOut || (purpose == RoundFor::kRoom && !must_sync());
   if (only_made_room_) return kOk;
   must_finish_ = true;
+  host_ = state_.host;
   written_max_ = state_.max_written;
   // Sequentially consistent, as LogAppender::wait_hardened: a worker that finds its commit under
   // way is woken when this sync ends.
@@ -493,7 +491,7 @@ void LogWriter::wake_waiters(const LogSlot *self) {
   wake_next(next);
 }
 
-Status LogWriter::round(bool harden, u64 *wrote) {
+Status LogWriter::round(RoundFor purpose, u64 *wrote) {
   std::lock_guard ours(whose_);
   // enough waited
   if (shared_->commit_group_wanted.exchange(0, std::memory_order_relaxed) != 0)
@@ -501,10 +499,29 @@ Status LogWriter::round(bool harden, u64 *wrote) {
   Status status;
   {
     const std::lock_guard guard(state_.mutex);
-    status = write(harden, wrote);
+    status = write(purpose, wrote);
   }
   if (must_finish_) status = finish();
   wake_waiters(nullptr);
+  return status;
+}
+
+// Whatever keeps gsn from being covered, the caller has to wait for it.
+Status LogWriter::write_out(Gsn gsn, const LogSlot *self, bool *done, u64 *host) {
+  Status status = kOk;
+  bool wrote_some = false;
+  {
+    const std::lock_guard guard(state_.mutex);
+    if (state_.persisted < gsn) {
+      u64 wrote;
+      status = write(RoundFor::kWriteOut, &wrote);
+      wrote_some = wrote > 0;
+    }
+    *done = ok(status) && state_.persisted >= gsn;
+    *host = state_.host;
+  }
+  if (wrote_some) wake_waiters(self);
+  if (!ok(status)) Log::attach(shared_).kick();
   return status;
 }
 
@@ -516,7 +533,7 @@ bool LogWriter::try_round(const LogSlot *self, u32 delay_us) {
     const std::lock_guard guard(state_.mutex, std::adopt_lock);
     gather(delay_us);
     u64 wrote;
-    status = write(true, &wrote);
+    status = write(RoundFor::kHarden, &wrote);
   }
   if (must_finish_) status = finish();
   wake_waiters(self);
@@ -527,117 +544,7 @@ bool LogWriter::try_round(const LogSlot *self, u32 delay_us) {
 Status Log::commit_round(u64 *wrote) {
   std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
   if (!writer) return fail(LS_INVALID, "the log is not open for appending");
-  return writer->round(true, wrote);
-}
-
-namespace {
-
-// Fills the next segment while the committer still writes the present one.  Failures are left to
-// the committer: it meets them when it needs the segment.
-class SpareMaker {
- public:
-  explicit SpareMaker(LogSegments &segments) : segments_(segments) {}
-  ~SpareMaker() {
-    wanted_.store(kQuit, std::memory_order_release);
-    futex_wake_all(&wanted_);
-    thread_.join();
-  }
-  Status start() {
-    return thread_.start("ls log segment", [this] { run(); });
-  }
-  // See to it that there is a segment behind that of lsn; false when there is none because the disk
-  // is full.
-  bool want(Lsn lsn) {
-    if (segments_.has_spare(lsn)) return true;
-    if (wanted_.load(std::memory_order_acquire) == kIdle &&
-        now_ms() >= not_before_ms_.load(std::memory_order_relaxed)) {
-      lsn_.store(lsn, std::memory_order_relaxed);
-      wanted_.store(kWork, std::memory_order_release);  // pairs with the load in run()
-      futex_wake_all(&wanted_);
-    }
-    return !full_.load(std::memory_order_relaxed);
-  }
-
- private:
-  static constexpr u32 kIdle = 0, kWork = 1, kQuit = 2;
-
-  void run() {
-    for (;;) {
-      u32 state = wanted_.load(std::memory_order_acquire);
-      if (state == kQuit) return;
-      if (state == kIdle) {
-        futex_wait(&wanted_, kIdle, -1);
-        continue;
-      }
-      const Status status =
-          with_memory([&] { return segments_.make_spare(lsn_.load(std::memory_order_relaxed)); });
-      if (!ok(status)) not_before_ms_.store(now_ms() + kSpareRetryMs, std::memory_order_relaxed);
-      full_.store(code(status) == LS_NO_SPACE, std::memory_order_relaxed);
-      // unless told to quit meanwhile
-      wanted_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel);
-    }
-  }
-
-  LogSegments &segments_;
-  std::atomic<u32> wanted_{kIdle};
-  std::atomic<Lsn> lsn_{0};
-  std::atomic<u64> not_before_ms_{0};
-  std::atomic<bool> full_{false};  // the last attempt failed for want of space
-  Thread thread_;
-};
-
-}  // namespace
-
-Status Log::run_committer(u32 idle_ms) {
-  std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
-  if (!writer) return fail(LS_INVALID, "the log is not open for appending");
-  SpareMaker spares(writer->segments());
-  LS_TRY(spares.start());
-  std::atomic<u32> &kick = shared_->kick;
-  u32 blocked = 0;
-  u64 without_memory_ms = 0;  // since then; 0: the last round had what it needed
-  for (;;) {
-    bool stopping = shared_->stop.load(std::memory_order_acquire) != 0;
-    // Before collecting: a kick from here on starts another round.  Acquire pairs with wake().
-    const bool kicked =
-        kick.exchange(kCommitterAwake, std::memory_order_acq_rel) == kCommitterKicked;
-    // Acquire pairs with kick().  Workers that only want room do not keep what others have logged
-    // from being hardened in its time: kicks for that are heard here, commits are seen in the
-    // round, and when no kick comes any more everything is hardened.
-    const bool harden =
-        shared_->harden_wanted.exchange(0, std::memory_order_acq_rel) != 0 || !kicked || stopping;
-    u64 wrote;
-    Status status = writer->round(harden, &wrote);
-    const bool full = code(status) == LS_NO_SPACE;
-    const bool lacks_memory = code(status) == LS_NO_MEMORY;
-    if (!lacks_memory) without_memory_ms = 0;
-    else if (without_memory_ms == 0) without_memory_ms = now_ms();
-    const bool later =
-        full || (lacks_memory && now_ms() - without_memory_ms < kMostWithoutMemoryMs);
-    if (!ok(status) && (stopping || !later)) return status;
-    // Without an ear for kicks: backends that wait for room would have it tried all the time.
-    if (lacks_memory) {
-      futex_wait(&shared_->stop, 0, i64{kRetryMs} * 1000);
-      continue;
-    }
-    if (stopping) break;  // that was the round after the last append
-    shared_->low_space.store(!spares.want(shared_->round.end.load(std::memory_order_acquire)),
-                             std::memory_order_relaxed);
-    if (!later && writer->blocked_by_append() &&
-        shared_->waiters.load(std::memory_order_relaxed) > 0) {
-      pause_for_append(blocked++);
-      continue;
-    }
-    blocked = 0;
-    u32 awake = kCommitterAwake;
-    if (kick.compare_exchange_strong(awake, kCommitterSleeping, std::memory_order_acq_rel)) {
-      futex_wait(&kick, kCommitterSleeping, i64{later ? kRetryMs : idle_ms} * 1000);
-    }
-  }
-  shared_->stopped.store(1, std::memory_order_release);
-  shared_->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake_all(&shared_->hardened_seq);
-  return kOk;
+  return writer->round(RoundFor::kHarden, wrote);
 }
 
 }  // namespace ls

@@ -76,6 +76,7 @@ Gsn Log::last_gsn() const { return shared_->counter.load(std::memory_order_acqui
 // Acquire pairs with publish_hardened.
 Gsn Log::hardened() const { return shared_->hardened.load(std::memory_order_acquire); }
 Lsn Log::end() const { return shared_->end.load(std::memory_order_acquire); }
+bool Log::has_host_log() const { return shared_->config.host_log; }
 Lsn Log::durable_end() const { return shared_->config.fsync ? end() : 0; }
 bool Log::failed() const { return shared_->failed.load(std::memory_order_acquire) != 0; }
 
@@ -167,6 +168,10 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
   round.end.store(lsn, std::memory_order_relaxed);
   round.syncing_gsn.store(0, std::memory_order_relaxed);
   round.syncing_to.store(0, std::memory_order_relaxed);
+  round.host = 0;
+  shared_->written.count = 0;
+  shared_->written.latest.store(0, std::memory_order_relaxed);
+  shared_->written.noted.store(0, std::memory_order_relaxed);
   // No worker appends yet, so relaxed will do; workers see it through whatever tells them that the
   // store is ready.
   shared_->counter.store(gsn, std::memory_order_relaxed);
@@ -182,7 +187,7 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
   }
   log_add_position(shared_->positions, lsn, gsn);
   auto writer = std::make_shared<LogWriter>(shared_, std::move(segments));
-  LS_TRY(writer->open_block());
+  LS_TRY(writer->resume());
   set_writer(shared_, std::move(writer));
   return kOk;
 }

@@ -39,6 +39,7 @@ struct LogConfig {
   u32 buffer_bytes;      // per slot, power of two, >= 4 * kMaxRecordBytes
   u64 segment_bytes;     // multiple of 1 MiB
   bool fsync;
+  bool host_log;         // rounds go into the host's log, too (log_sink.hpp)
   char dir[512];         // ".../leanstore/wal"
 };
 
@@ -87,6 +88,20 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // again, and writers that need buffer space meanwhile get LS_NO_SPACE.
   Status run_committer(u32 idle_ms);
   void stop();
+
+  // ---- with a host's log (LogConfig::host_log): by a thread that may use it (log_sink.hpp)
+  bool has_host_log() const;
+  // Instead of the committer's loop: wait for a kick, at most for so long, and write what there
+  // is; from open_for_append on, as long as anything waits for the log, stop() included.  Fails as
+  // commit_round.
+  Status pump(u32 wait_us);
+  // What the host has flushed is hardened.
+  void note_flushed();
+  // RELAY-1: what is in the host's log by now becomes durable in the relay log, too; a number to
+  // ask with.
+  u32 request_relay_sync();
+  bool relay_is_synced(u32 request) const;
+
   bool failed() const;        // a write or sync failed: nothing will be hardened any more
   // Remove or recycle segments wholly before lsn (<= end()).
   Status truncate(Lsn lsn);
@@ -141,6 +156,10 @@ class LogAppender {
   // after waiting for other commits so long (0: see LogWriter::gather).
   bool wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us = 0);
 
+  // With a host's log: what was appended up to gsn gets into it, in rounds that cover it, before
+  // what the host writes there next; *host: it ends there.
+  Status write_out(Gsn gsn, const volatile int *interrupt, u64 *host);
+
   // What this worker has written to a file beside the log becomes durable before any record that
   // is appended after this (file_syncs.hpp).  LS_NO_MEMORY; any other failure is one of the log.
   Status sync_first(const FileRef &file);
@@ -156,6 +175,7 @@ class LogAppender {
   Status wait_for_space(u64 need, const volatile int *interrupt, bool refusable);
   u64 space() const;       // ring bytes behind position_ that the committer has drained
   void join_line(Gsn gsn);
+  Status make_writer();
   bool take_turn(Gsn gsn, u32 delay_us, u32 *blocked);
 
   Log log_;

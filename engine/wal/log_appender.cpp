@@ -1,5 +1,7 @@
 // A worker's side of its slot.  Owner of the slot's first cache line; see log.hpp for LOG-1, LOG-2
 // and group_commit.cpp for the other side.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +9,7 @@
 #include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "os/futex.hpp"
+#include "os/host_watch.hpp"
 #include "wal/dependencies.hpp"
 #include "wal/log.hpp"
 #include "wal/log_slot.hpp"
@@ -172,15 +175,20 @@ Gsn LogAppender::finish() {
   return gsn;
 }
 
+Status LogAppender::make_writer() {
+  if (writer_) return kOk;
+  return with_memory([&] {
+    writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
+    return kOk;
+  });
+}
+
 // ---- files beside the log
 
 Status LogAppender::sync_first(const FileRef &file) {
   FileSyncs &syncs = log_.shared()->file_syncs;
   while (!syncs.ask(file)) {
-    LS_TRY(with_memory([&] {
-      if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
-      return kOk;
-    }));
+    LS_TRY(make_writer());
     LS_TRY(writer_->sync_files());
   }
   return kOk;
@@ -191,13 +199,14 @@ Status LogAppender::sync_first(const FileRef &file) {
 // True: this worker has written a round; look again whether the wait is over.
 bool LogAppender::take_turn(Gsn gsn, u32 delay_us, u32 *blocked) {
   if (log_.failed()) return false;
+  if (log_.has_host_log() && !host_log()) {
+    log_.kick();
+    return false;
+  }
   // that is under way
   if (log_.shared()->round.syncing_gsn.load(std::memory_order_seq_cst) >= gsn) return false;
   // Without memory for it the committer writes the round.
-  if (!ok(with_memory([&] {
-        if (!writer_) writer_ = std::make_unique<LogWriter>(log_.shared(), nullptr);
-        return kOk;
-      }))) {
+  if (!ok(make_writer())) {
     log_.kick();
     return false;
   }
@@ -249,6 +258,26 @@ bool LogAppender::wait_hardened(Gsn gsn, const volatile int *interrupt, u32 dela
   shared->leave_line(slot_->wait_gsn.exchange(0, std::memory_order_seq_cst));
   shared->waiters.fetch_sub(1, std::memory_order_relaxed);
   return done;
+}
+
+// What is too large for a worker, or needs a new segment, the committer writes.
+Status LogAppender::write_out(Gsn gsn, const volatile int *interrupt, u64 *host) {
+  constexpr unsigned kPollUs = 500;
+  LS_TRY(make_writer());
+  for (u32 blocked = 0;;) {
+    bool done;
+    LS_TRY(writer_->write_out(gsn, slot_, &done, host));
+    if (done) return kOk;
+    if (interrupt_pending(interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while a transaction was written to the log");
+    if (writer_->blocked_by_append()) {
+      pause_for_append(blocked++);
+      continue;
+    }
+    log_.kick();
+    usleep(kPollUs);
+    watch_host();
+  }
 }
 
 }  // namespace ls

@@ -48,6 +48,12 @@ static_assert(sizeof(LogSlot) == 2 * kCacheLine);
 
 inline constexpr Gsn kUnderWay = Gsn{1} << 63;
 
+// How far the stream has been written: the end of a round, and where the host's log has that.
+struct LogMark {
+  Lsn end;
+  u64 host;   // 0: there is no host's log, or nothing in it yet
+};
+
 enum KickState : u32 { kCommitterAwake = 0, kCommitterKicked, kCommitterSleeping };
 
 // The log is written in such blocks: a multiple of what any device writes at once, or tears.
@@ -84,6 +90,7 @@ struct RoundState {
   Gsn complete{0};            // as computed last; never decreases
   Gsn persisted{0};           // in the last round written
   Gsn max_written{0};         // in all rounds
+  u64 host{0};                // where the host's log has the last round (LogMark)
   std::atomic<u32> number{1}; // of rounds so far that had something to write
   std::atomic<u64> lately_ns{0};  // how long they take, the last few counting most; not exact
   // how many commits joined one while it was waited for them, times kRoundsLately, the last few
@@ -92,6 +99,22 @@ struct RoundState {
   ls_error failure{};         // why `failed`
   // what is before `end` in its block: written once more with what comes behind it
   u8 block[kLogBlockBytes];
+};
+
+// With a host's log: the last rounds written, so that what the host has flushed for a reason of its
+// own is hardened without a flush (Log::note_flushed).
+inline constexpr u32 kWrittenRounds = 64;
+struct WrittenRounds {
+  struct Round {
+    LogMark mark;
+    Gsn complete;
+    Gsn max_written;
+  };
+  FutexMutex<LockRank::kInnermost> mutex;
+  u64 count{0};                   // of all; the last ones are here
+  std::atomic<u64> latest{0};     // LogMark::host of the last one
+  std::atomic<u64> noted{0};      // and of the last one that was found flushed
+  Round rounds[kWrittenRounds];
 };
 
 struct LogShared {
@@ -126,6 +149,10 @@ struct LogShared {
   std::atomic<u64> stat_counted{0}, stat_remote_by_page{0}, stat_remote_by_transaction{0};
   PositionTable positions;
   FileSyncs file_syncs;              // before the next round
+  // With a host's log.
+  WrittenRounds written;
+  std::atomic<u64> pumped_ms{0};   // when Log::pump() has written last
+  std::atomic<u32> relay_wanted{0}, relay_done{0};   // requests to sync the relay log; futexes
 
   // `waited`: what stood in a slot's wait_gsn, and does no more.
   void leave_line(Gsn waited) {

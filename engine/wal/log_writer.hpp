@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "wal/log_files.hpp"
 #include "wal/log_segments.hpp"
+#include "wal/log_sink.hpp"
 #include "wal/log_slot.hpp"
 
 namespace ls {
@@ -24,20 +24,39 @@ inline constexpr u32 kWorkerRoundBytes = 256 << 10;
 // While rounds are synced the next one is collected and written; more than so many wait.
 inline constexpr u32 kMostSyncing = 3;
 
+// What a round is for.
+enum class RoundFor : u8 {
+  kRoom,      // in the buffers: synced only if must_sync()
+  kHarden,    // synced
+  kWriteOut,  // with a host's log: in it, and no more
+};
+
+// How a turn of the committer ended.
+struct CommitterTurn {
+  bool stopping;      // that was the last one
+  bool later;         // what lacks may be there in a while
+  bool lacks_memory;  // not to be kicked until then
+};
+
 class LogWriter {
  public:
   // segments: null in workers.
   LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments);
-  // Wait for the mutex, one round, wake.  harden: synced in any case, not only if must_sync().
-  Status round(bool harden, u64 *wrote);
+  // Wait for the mutex, one round, wake.
+  Status round(RoundFor purpose, u64 *wrote);
   // A worker's turn: false when another thread has the mutex, or kMostSyncing rounds are being
   // synced; their ends wake it when its wait is over, or it is its turn.  Failures go to the
   // committer, which reports them.  delay_us: to wait for other commits, 0: see gather().
   bool try_round(const LogSlot *self, u32 delay_us = 0);
   // Waits for the mutex; FileSyncs::run() without a round.
   Status sync_files();
-  // Before the first round: what is in the file already of the block in which the log goes on.
-  Status open_block();
+  Status resume() { return sink_->resume(); }
+  // With a host's log, for a worker: a round, unless one has covered gsn already.  *done: it is
+  // covered, and the host's log has that at *host; else a part is the committer's to write, or it
+  // is blocked_by_append().
+  Status write_out(Gsn gsn, const LogSlot *self, bool *done, u64 *host);
+  // One round, as kicks want it.
+  Status committer_turn(CommitterTurn *turn);
   LogSegments &segments() { return *segments_; }
   // The last round could not complete a record already written because some worker was between
   // drawing a GSN and publishing: that ends by itself in an instant, without a kick.
@@ -48,7 +67,7 @@ class LogWriter {
     u32 slot;
     u64 from, to;  // ring positions
   };
-  Status write(bool harden, u64 *wrote);
+  Status write(RoundFor purpose, u64 *wrote);
   Status make_room(u64 most);
   Status finish() noexcept;
   void hand_over();
@@ -64,7 +83,7 @@ class LogWriter {
   Status sync_beside();
   Status sync();
   void publish(Gsn complete);
-  void publish_hardened(Gsn complete);
+  void note_written(Gsn complete);
   void wake_waiters(const LogSlot *self);
   Status fail_log(Status status);
 
@@ -74,10 +93,11 @@ class LogWriter {
   // A worker's writer is its own; that of the process which opened the log may be called by several
   // threads (Log::commit_round).
   std::mutex whose_;
-  LogFiles files_;
+  std::unique_ptr<LogSink> sink_;
   std::vector<Collected> collected_;
   LogBlocks staging_;           // the round being built, behind what its first block has already
   Lsn end_ = 0;
+  u64 host_ = 0;                // LogMark::host of that
   // on disk when this round began; without fsync nothing is known to be
   Lsn durable_ = 0;
   bool must_finish_ = false;    // it is written, and this thread is to sync it
@@ -89,6 +109,7 @@ class LogWriter {
   bool only_made_room_ = false;
   Gsn target_ = 0;              // complete_gsn of the collection
   bool blocked_by_append_ = false;
+  u64 without_memory_ms_ = 0;   // committer_turn(): since then; 0: the last round had memory
 };
 
 // The writer of this process for the log, null when open_for_append was not called here.
@@ -103,6 +124,8 @@ void pause_for_append(u32 times);
 // stops without a wake-up.
 inline constexpr i64 kUninterruptedSleepUs = 1'000'000;
 
+// What is written up to here is durable.
+void log_publish(LogShared *shared, Lsn end, Gsn max_written, Gsn complete);
 void log_add_position(PositionTable &table, Lsn lsn, Gsn max_before);
 
 }  // namespace ls

@@ -101,6 +101,8 @@ typedef struct ls_config {
   uint64_t range_lock_bytes;
   bool fsync;                   /* false: nothing is flushed, as PostgreSQL's fsync=off */
   bool direct_io;
+  /* the log is the host's: ls_host_log; changes only where a store was shut down cleanly */
+  bool host_log;
   bool host_sync_points;        /* the host calls ls_host_sync_point: the log is kept from there */
   /* the arena is a mapping that the system may back with huge pages: ask for them */
   bool huge_pages;
@@ -198,6 +200,49 @@ typedef struct ls_commit_behind {
 } ls_commit_behind;
 LS_NODISCARD ls_status ls_commits_behind(ls_store *store, ls_commit_behind **commits, size_t *n,
                                          uint64_t *highest, ls_error *err) LS_NOEXCEPT;
+
+/*
+ * With host_log.  The log goes into the host's log as well, and recovery reads what the host has
+ * replayed of it (wal/relay_files.hpp).  The host makes of one commit one record of its own, behind
+ * ls_txn_write_out(); what it decides counts.
+ */
+typedef struct ls_host_log {
+  /* Append what stands at `position` of the engine's log; in this order, one call at a time, under
+   * a mutex of the engine's: it calls no function of the engine and always succeeds (else the host
+   * ends all its processes).  Where it ends there, which grows from call to call and is not 0.
+   * The first call behind the place where the host's recovery would begin, and the first of a
+   * start, return when this is flushed. */
+  uint64_t (*insert)(const void *bytes, size_t count, uint64_t position);
+  /* Durable up to there, at return. */
+  void (*flush)(uint64_t end);
+  /* As far as it is durable. */
+  uint64_t (*flushed)(void);
+} ls_host_log;
+/* The calling thread may call these; null: it may not any more. */
+void ls_host_log_use(const ls_host_log *log) LS_NOEXCEPT;
+/* Engine process, a thread that may use the host's log, from step 1 of recovery until the store has
+ * stopped, again and again, and while any other call of the engine waits in this process: wait for
+ * at most wait_us, insert what there is. */
+LS_NODISCARD ls_status ls_host_log_pump(ls_store *store, uint32_t wait_us,
+                                        ls_error *err) LS_NOEXCEPT;
+/* The host has flushed its log: what that makes durable here is taken note of. */
+void ls_host_log_flushed(ls_worker *worker) LS_NOEXCEPT;
+/* Changes, as prepared(full_xid), and everything before them get into the host's log; *end: they
+ * end there, 0: there were none.  The host decides the rest, as after ls_txn_prepare_commit. */
+LS_NODISCARD ls_status ls_txn_write_out(ls_worker *worker, uint64_t full_xid, uint64_t *end,
+                                        ls_error *err) LS_NOEXCEPT;
+/* What was inserted so far becomes durable in the relay log; a number to ask with.  The host has
+ * to see to that before its recovery may begin at a later place. */
+uint32_t ls_relay_sync(ls_store *store) LS_NOEXCEPT;
+bool ls_relay_is_synced(const ls_store *store, uint32_t request) LS_NOEXCEPT;
+/* Before step 1 of recovery, by the process that replays the host's log: each insertion again, in
+ * order; then the end of all.  Nothing of it holds a place in memory of the store. */
+LS_NODISCARD ls_status ls_relay_replay(ls_store *store, const void *bytes, size_t count,
+                                       uint64_t position, ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_relay_replay_end(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* Before all else: could the store be started with the log that is configured?  False: it was not
+ * shut down, and had the other one. */
+LS_NODISCARD ls_status ls_store_log_fits(ls_store *store, bool *fits, ls_error *err) LS_NOEXCEPT;
 
 /* TN = full xid + offset; constant from recovery to the end of the process tree. */
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;

@@ -19,7 +19,8 @@ class UnsyncedRounds : public testing::Test {
 
   u64 drain() {
     u64 wrote = 0;
-    EXPECT_TRUE(ok(log_writer_of(t_.log().shared())->round(false, &wrote))) << last_error().message;
+    const auto writer = log_writer_of(t_.log().shared());
+    EXPECT_TRUE(ok(writer->round(RoundFor::kRoom, &wrote))) << last_error().message;
     return wrote;
   }
   // A round of its own; returns where it begins.

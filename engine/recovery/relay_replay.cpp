@@ -1,0 +1,88 @@
+// relay_replay.cpp - rounds put in their places, and what is behind them cut off.
+#include "recovery/relay_replay.hpp"
+
+#include <set>
+
+#include "recovery/control_file.hpp"
+#include "wal/log_record.hpp"
+
+namespace ls {
+
+RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync)
+    : data_dir_(data_dir),
+      dir_(data_dir_ + "/wal"),
+      segment_bytes_(segment_bytes),
+      fsync_(fsync),
+      segments_(dir_.c_str(), segment_bytes, fsync, &ready_until_),
+      files_(dir_.c_str(), segment_bytes) {}
+
+// Without a control file, and with one of a store that was shut down or that has its own log,
+// nothing is needed.
+Status RelayReplay::begin() {
+  if (begun_) return kOk;
+  ControlFile control;
+  bool exists;
+  LS_TRY(control_read(data_dir_.c_str(), &control, &exists));
+  wanted_ = exists && !control.clean && control.host_log;
+  needed_from_ = exists ? control.redo_lsn : 0;
+  if (wanted_ && control.segment_bytes != segment_bytes_)
+    return fail(LS_INVALID, "the log has segments of %llu bytes, configured are %llu; set it back",
+                static_cast<unsigned long long>(control.segment_bytes),
+                static_cast<unsigned long long>(segment_bytes_));
+  begun_ = true;
+  return kOk;
+}
+
+Status RelayReplay::add(Lsn lsn, std::span<const u8> round) {
+  LS_TRY(begin());
+  if (!wanted_) return kOk;
+  RoundHeader header;
+  if (round.size() < kRoundHeaderBytes || !load_round_header(round.data(), lsn, &header) ||
+      header.bytes != round.size() || !is_whole(header, round.data()))
+    return fail(LS_CORRUPT, "the host's log has no round of the log at position %llu",
+                static_cast<unsigned long long>(lsn));
+  if (seen_ != 0 && lsn != seen_)
+    return fail(LS_CORRUPT, "the host's log has position %llu of the log behind %llu",
+                static_cast<unsigned long long>(lsn), static_cast<unsigned long long>(seen_));
+  seen_ = lsn + round.size();
+  if (seen_ <= needed_from_) return kOk;
+  if (first_ == end_) {
+    LS_TRY(segments_.open(lsn));
+    first_ = lsn;
+  }
+  LS_TRY(segments_.ensure(lsn, seen_));
+  LS_TRY(files_.open(lsn, seen_));
+  LS_TRY(files_.write(lsn, round));
+  end_ = seen_;
+  return kOk;
+}
+
+// A short segment is filled with zeros when the log goes on there (LogSegments::open).
+Status RelayReplay::cut(Lsn end) {
+  std::set<u64> present;
+  LS_TRY(log_segments_present(dir_, present));
+  const u64 last = end / segment_bytes_;
+  for (auto number = present.rbegin(); number != present.rend() && *number > last; ++number)
+    LS_TRY(file_unlink(log_segment_path(dir_, *number).c_str()));
+  if (!present.contains(last)) return kOk;
+  File file;
+  LS_TRY(file.open(log_segment_path(dir_, last).c_str(), 0));
+  LS_TRY(file.truncate(end % segment_bytes_));
+  return fsync_ ? file.sync_data() : kOk;
+}
+
+// A place from which recovery reads was durable in the host's log when the control file named it.
+Status RelayReplay::finish() {
+  LS_TRY(begin());
+  if (seen_ == 0 || !wanted_) return kOk;
+  if (seen_ < needed_from_)
+    return fail(LS_CORRUPT, "the host's log ends at position %llu of the log, before %llu",
+                static_cast<unsigned long long>(seen_),
+                static_cast<unsigned long long>(needed_from_));
+  LS_TRY(cut(seen_));
+  if (!fsync_) return kOk;
+  LS_TRY(files_.sync(first_, end_));
+  return directory_sync(dir_.c_str());
+}
+
+}  // namespace ls

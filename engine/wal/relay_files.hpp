@@ -1,0 +1,39 @@
+// relay_files.hpp - the log's files where the host's log is the log: the relay log.  The rounds of
+// the host's log at their places in the stream, in the format of the engine's log, so that recovery
+// reads them as ever.
+//
+//   RELAY-1  What the host inserted before the place where its own recovery would begin is synced
+//            here before that place counts (Log::sync_relay).
+//   RELAY-2  After a crash no round counts that the host's log has lost.  Such rounds may be here:
+//            RelayReplay (recovery/) cuts them off, behind the last round that was replayed.  When
+//            none was there are none: the host makes the first round behind the place where its
+//            recovery would begin durable before ls_host_log::insert returns.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/status.hpp"
+#include "os/file.hpp"
+
+namespace ls {
+
+// One process' descriptors: buffered writes of any bytes.  That a segment exists is LogSegments'
+// business.
+class RelayFiles {
+ public:
+  RelayFiles(const char *dir, u64 segment_bytes) : dir_(dir), segment_bytes_(segment_bytes) {}
+  Status open(Lsn from, Lsn to);
+  Status write(Lsn lsn, std::span<const u8> bytes);
+  // What any process has written in [from, to).
+  Status sync(Lsn from, Lsn to);
+
+ private:
+  Status get(u64 number, File **out);
+
+  const std::string dir_;
+  const u64 segment_bytes_;
+  std::map<u64, File> files_;
+};
+
+}  // namespace ls
