@@ -14,16 +14,11 @@
 #include "txn/ls_txn.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "postmaster/startup.h"
 #include "storage/procarray.h"
-
-#define POLL_MIN_US 200			/* a store that was shut down cleanly takes a few milliseconds */
-#define POLL_MAX_US 20000
 
 typedef struct RecoveryStep
 {
@@ -33,24 +28,23 @@ typedef struct RecoveryStep
 	size_t		n_doubts;
 	ls_status	status;
 	ls_error	error;
-	pg_atomic_uint32 done;
 } RecoveryStep;
 
-static void *
-step_thread(void *arg)
-{
-	RecoveryStep *step = arg;
+static RecoveryStep step;		/* outlives an error here, as its thread may */
+static instr_time start;
+static double next_report;		/* seconds behind `start`; 0: never */
 
-	step->status = step->finish ? ls_recovery_finish(ls_shared->store, step->doubts, step->n_doubts,
-													 &step->error)
-								: ls_recovery_redo(ls_shared->store, step->next_xid, &step->doubts,
-												   &step->n_doubts, &step->error);
-	pg_atomic_write_membarrier_u32(&step->done, 1);
-	return NULL;
+static void
+take_step(void *arg)
+{
+	step.status = step.finish ? ls_recovery_finish(ls_shared->store, step.doubts, step.n_doubts,
+												   &step.error)
+							  : ls_recovery_redo(ls_shared->store, step.next_xid, &step.doubts,
+												 &step.n_doubts, &step.error);
 }
 
 static double
-seconds_since(instr_time start)
+seconds_since_start(void)
 {
 	instr_time	now;
 
@@ -81,52 +75,43 @@ report_progress(double seconds)
 							 gigabytes(progress.log_bytes), seconds)));
 }
 
+static double
+report_interval(void)
+{
+	return log_startup_progress_interval / 1000.0;
+}
+
 /*
- * Run a step to its end.  Reports as often as the server does for its own
- * recovery (log_startup_progress_interval, every ten seconds if not set
- * otherwise).
+ * Reports as often as the server does for its own recovery (log_startup_progress_interval, every
+ * ten seconds if not set otherwise).
  */
 static void
-run_step(RecoveryStep *step, instr_time start)
+between(void)
 {
-	pthread_t	thread;
-	sigset_t	all,
-				before;
+	if (ls_engine_worker_leaves())
+		ls_recovery_cancel(ls_shared->store);
+	if (report_interval() > 0 && seconds_since_start() >= next_report)
+	{
+		report_progress(seconds_since_start());
+		next_report += report_interval();
+	}
+}
+
+/* Run a step to its end. */
+static void
+run_step(void)
+{
+	const double interval = report_interval();
 	int			error;
-	long		pause_us = POLL_MIN_US;
-	double		interval = log_startup_progress_interval / 1000.0;
-	double next_report = (floor(interval > 0 ? seconds_since(start) / interval : 0) + 1) * interval;
 
-	pg_atomic_init_u32(&step->done, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, step_thread, step);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error != 0)
-	{
-		step->status = step->error.status = LS_NO_MEMORY;
-		step->error.page_no = UINT32_MAX;
-		snprintf(step->error.message, sizeof(step->error.message), "could not start a thread: %s",
-				 strerror(error));
+	next_report = (floor(interval > 0 ? seconds_since_start() / interval : 0) + 1) * interval;
+	error = ls_aside(take_step, NULL, between);
+	if (error == 0)
 		return;
-	}
-
-	while (pg_atomic_read_u32(&step->done) == 0)
-	{
-		/* Not WaitLatch: the thread must not touch the latch. */
-		pg_usleep(pause_us);
-		pause_us = Min(pause_us * 2, POLL_MAX_US);
-		/* No other process may have to wait for this one to answer a barrier. */
-		CHECK_FOR_INTERRUPTS();
-		if (ls_engine_worker_leaves())
-			ls_recovery_cancel(ls_shared->store);
-		if (interval > 0 && seconds_since(start) >= next_report)
-		{
-			report_progress(seconds_since(start));
-			next_report += interval;
-		}
-	}
-	pthread_join(thread, NULL);
+	step.status = step.error.status = LS_NO_MEMORY;
+	step.error.page_no = UINT32_MAX;
+	snprintf(step.error.message, sizeof(step.error.message), "could not start a thread: %s",
+			 strerror(error));
 }
 
 /*
@@ -148,10 +133,10 @@ report_recovery_failure(const ls_error *error)
 
 /* What was done, if there was anything to do. */
 static void
-report_success(instr_time start)
+report_success(void)
 {
 	ls_recovery_progress progress;
-	double		seconds = seconds_since(start);
+	double		seconds = seconds_since_start();
 
 	ls_recovery_get_progress(ls_shared->store, &progress);
 	if (progress.log_bytes > 0)
@@ -170,12 +155,9 @@ report_success(instr_time start)
 bool
 ls_recover(void)
 {
-	static RecoveryStep step;	/* outlives an error here, as its thread may */
-	instr_time	start;
-
 	step = (RecoveryStep) {.next_xid = pg_atomic_read_u64(&ls_shared->first_new_xid)};
 	INSTR_TIME_SET_CURRENT(start);
-	run_step(&step, start);
+	run_step();
 	if (step.status == LS_INTERRUPTED)
 		return false;
 	if (step.status != LS_OK)
@@ -200,15 +182,16 @@ ls_recover(void)
 										   : "not committed")));
 	}
 
-	ls_commits_begin();
+	if (!ls_log_is_wal())
+		ls_commits_begin();
 	step.finish = true;
-	run_step(&step, start);
+	run_step();
 	free(step.doubts);
 	if (step.status != LS_OK)
 	{
 		report_recovery_failure(&step.error);
 		return false;
 	}
-	report_success(start);
+	report_success();
 	return true;
 }

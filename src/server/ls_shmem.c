@@ -52,7 +52,8 @@ fill_config(ls_config *config)
 	config->range_lock_bytes = (uint64) ls_range_lock_memory_kb * 1024;
 	config->fsync = enableFsync;
 	config->direct_io = ls_direct_io;
-	config->host_sync_points = true;
+	config->host_log = ls_log_is_wal();
+	config->host_sync_points = !config->host_log;
 	strlcpy(config->root_dir, DataDir, sizeof(config->root_dir));
 	if (snprintf(config->data_dir, sizeof(config->data_dir), "%s/leanstore", DataDir) >=
 		(int) sizeof(config->data_dir))
@@ -60,6 +61,26 @@ fill_config(ls_config *config)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("data directory path is too long for leanstore_am"),
 				 errhint("Use a path of at most %d bytes.", (int) sizeof(config->data_dir) - 11)));
+}
+
+/* Before WAL is replayed, which the log of the other kind would have no place for. */
+static void
+check_log(void)
+{
+	ls_error	error = {0};
+	bool		fits = true;
+
+	/* Why it cannot be read recovery will say. */
+	if (ls_store_log_fits(ls_shared->store, &fits, &error) != LS_OK || fits)
+		return;
+	ereport(FATAL,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("\"leanstore.log\" was changed, and leanstore tables were not shut down "
+					"cleanly"),
+			 errdetail("Recovery needs the log that they had."),
+			 errhint("Set \"leanstore.log\" to \"%s\" and start the server.  It can be changed "
+					 "when the server was shut down with no prepared transactions.",
+					 ls_log_is_wal() ? "engine" : "wal")));
 }
 
 static Size
@@ -176,6 +197,8 @@ ls_shmem_startup(void)
 					 errmsg("could not create the leanstore buffer pool: %s", error.message),
 					 errhint("Check \"leanstore.buffer_pool_size\" and the memory that the system"
 							 " has.")));
+		if (!ls_shared->from_backup)
+			check_log();
 	}
 	ls_pin_shmem_init();
 	ls_serializable_shmem_init();

@@ -44,6 +44,7 @@
 
 #define HORIZON_INTERVAL_MS 10	/* while a process uses the engine */
 #define IDLE_INTERVAL_MS 200
+#define TEND_INTERVAL_MS 50		/* with leanstore.log = wal: checkpoints wait for it */
 #define LOCK_FILE "postmaster.pid"	/* in the data directory, where the server's processes run */
 
 void
@@ -170,6 +171,23 @@ a_session_is_lost(void)
 	return false;
 }
 
+typedef struct StoreEnd
+{
+	bool		abandon;
+	ls_status	status;
+	ls_error	error;
+} StoreEnd;
+
+/* Aside: with leanstore.log = wal the last rounds are this process' main thread's to insert. */
+static void
+end_store(void *arg)
+{
+	StoreEnd   *end = arg;
+
+	end->status = end->abandon ? ls_store_abandon(ls_shared->store, &end->error)
+		: ls_store_shutdown(ls_shared->store, &end->error);
+}
+
 /*
  * Stop the store if no backend needs it any more: one may still have changes to make.  A smart
  * shutdown waits for all sessions, also for those that have not used the engine yet.  Without a
@@ -179,9 +197,8 @@ a_session_is_lost(void)
 static bool
 stop_store(void)
 {
+	static StoreEnd end;
 	bool		postmaster_is_alive = PostmasterIsAlive();
-	ls_error	error = {0};
-	ls_status	status;
 
 	if (!postmaster_is_alive && a_session_is_lost())
 		return true;
@@ -190,31 +207,53 @@ stop_store(void)
 		return false;
 	if (!ls_store_ready(ls_shared->store))
 		return true;
-	status = postmaster_is_alive ? ls_store_shutdown(ls_shared->store, &error)
-		: ls_store_abandon(ls_shared->store, &error);
-	if (status == LS_OK)
+	end = (StoreEnd) {.abandon = !postmaster_is_alive};
+	if (ls_aside(end_store, &end, NULL) != 0)
+		return false;
+	if (end.status == LS_OK)
 		return true;
 	if (!ls_store_ready(ls_shared->store))
 		ereport(PANIC,
-				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
-				 errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&error)),
-				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				(errcode(end.error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore shutdown checkpoint failed: %s", ls_error_text(&end.error)),
+				 end.error.path[0] ? errdetail("File \"%s\".", end.error.path) : 0,
 				 errhint("Nothing committed is lost: the next start recovers it from the log.")));
 	return false;
+}
+
+/* With leanstore.log = wal until the engine's threads have logged something, too. */
+static void
+wait_for_work(long most_ms)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("LeanstoreEngineMain");
+	if (ls_log_is_wal())
+	{
+		pgstat_report_wait_start(wait_event);
+		ls_relay_tend(Min(most_ms, TEND_INTERVAL_MS) * 1000);
+		pgstat_report_wait_end();
+		return;
+	}
+	/* Once the postmaster is dead no wait for a latch sleeps any more. */
+	if (!PostmasterIsAlive())
+	{
+		pg_usleep(HORIZON_INTERVAL_MS * 1000L);
+		return;
+	}
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, most_ms, wait_event);
+	ResetLatch(MyLatch);
 }
 
 void
 ls_engine_worker_main(Datum arg)
 {
-	uint32		wait_event;
-
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGINT, SIG_IGN);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(InvalidOid, InvalidOid, 0);
-
-	wait_event = WaitEventExtensionNew("LeanstoreEngineMain");
 
 	if (pg_atomic_exchange_u32(&ls_shared->engine_pid, MyProcPid) != 0)
 		elog(PANIC, "two leanstore engine workers");
@@ -224,8 +263,14 @@ ls_engine_worker_main(Datum arg)
 	if (ls_store_begun(ls_shared->store))
 		elog(PANIC, "leanstore engine worker found a store that has been in use");
 
-	if (!ls_shared->from_backup && ls_recover())
-		ereport(LOG, (errmsg("leanstore engine is ready")));
+	if (!ls_shared->from_backup)
+	{
+		ls_relay_begin();
+		if (ls_recover())
+			ereport(LOG, (errmsg("leanstore engine is ready")));
+		else
+			ls_relay_end();
+	}
 
 	for (;;)
 	{
@@ -244,24 +289,17 @@ ls_engine_worker_main(Datum arg)
 			report_undo_failures();
 			ls_twophase_sweep();
 			ls_horizon_publish();
-			ls_host_sync_point_advance();
+			if (!ls_log_is_wal())
+				ls_host_sync_point_advance();
 		}
 
 		if (leaving && stop_store())
 			break;
 
-		/* Once the postmaster is dead no wait for a latch sleeps any more. */
-		if (!PostmasterIsAlive())
-		{
-			pg_usleep(HORIZON_INTERVAL_MS * 1000L);
-			continue;
-		}
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH,
-						 leaving || ls_store_attached(ls_shared->store) > 0 ? HORIZON_INTERVAL_MS
-																			: IDLE_INTERVAL_MS,
-						 wait_event);
-		ResetLatch(MyLatch);
+		wait_for_work(leaving || ls_store_attached(ls_shared->store) > 0 ? HORIZON_INTERVAL_MS
+																		 : IDLE_INTERVAL_MS);
 	}
+	ls_relay_end();
 
 	/*
 	 * Status 1: if the server goes on after all, the next worker finds the store used, and the

@@ -23,6 +23,7 @@ int			ls_max_open_relations = 16384;
 int			ls_version_trees = 16;
 int			ls_range_lock_memory_kb = 16 * 1024;
 bool		ls_direct_io = true;
+int			ls_which_log = LS_LOG_ENGINE;
 int			ls_default_index = LS_DEFAULT_INDEX_LEANSTORE;
 bool		ls_replace_btree = true;
 bool		ls_show_indexes_as_btree = false;
@@ -34,6 +35,12 @@ int			ls_trace_values_size_kb = 1024 * 1024;
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
 	{"btree", LS_DEFAULT_INDEX_BTREE, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry log_options[] = {
+	{"engine", LS_LOG_ENGINE, false},
+	{"wal", LS_LOG_WAL, false},
 	{NULL, 0, false}
 };
 
@@ -125,6 +132,13 @@ define_pool(void)
 static void
 define_log(void)
 {
+	DefineCustomEnumVariable("leanstore.log",
+							 "Log that makes changes of leanstore tables durable.",
+							 "The engine's own, or the server's WAL.  It can be changed when the "
+							 "server was shut down cleanly.",
+							 &ls_which_log, LS_LOG_ENGINE, log_options,
+							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+
 	DefineCustomIntVariable("leanstore.log_buffer_size",
 							"Log buffer of each backend.",
 							"A power of two.  Shared memory is reserved for all possible backends, "

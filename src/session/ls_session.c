@@ -168,6 +168,7 @@ attach(void)
 	engine_wait_events[LS_WAIT_OPEN_RELATION] = WaitEventExtensionNew("LeanstoreOpenRelation");
 	engine_wait_events[LS_WAIT_PAGE_FRAME] = WaitEventExtensionNew("LeanstorePageFrame");
 	ls_descriptors_reserve();
+	ls_host_log_begin();
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &ls_attached_worker, &error) != LS_OK)
 		ls_raise(&error, NULL);
 	ls_watch_host(leave_without_server);

@@ -40,6 +40,22 @@ typedef enum LsDefaultIndex
 } LsDefaultIndex;
 
 extern int	ls_default_index;	/* LsDefaultIndex */
+
+typedef enum LsWhichLog
+{
+	LS_LOG_ENGINE,
+	LS_LOG_WAL
+} LsWhichLog;
+
+extern int	ls_which_log;		/* LsWhichLog */
+
+/* Is the server's own log the engine's? */
+static inline bool
+ls_log_is_wal(void)
+{
+	return ls_which_log == LS_LOG_WAL;
+}
+
 extern bool ls_replace_btree;
 extern bool ls_show_indexes_as_btree;
 extern bool ls_count_remote_waits;
@@ -57,6 +73,7 @@ typedef struct LsShared
 	 */
 	pg_atomic_uint64 first_new_xid;
 	pg_atomic_uint64 visible_lsn;	/* txn/ls_commit_order.c */
+	uint64		round_behind;	/* redo point before the last round in WAL: ls_host_log.c */
 	pg_atomic_uint32 async_commits;
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
 	pg_atomic_uint32 recovery_failed;
@@ -168,6 +185,30 @@ ls_interruptible(bool on)
 		} \
 		ls_count_pages(rel); \
 	} while (0)
+
+/* ---- ls_host_log.c: rounds of the engine's log in WAL */
+#define LS_RMGR_ID 187
+
+/* Kinds of its records.  A round: its position in the engine's log, 64 bits, and its bytes. */
+#define LS_WAL_ROUND 0x00
+
+/* With leanstore.log = wal the calling process may write them from now on. */
+extern void ls_host_log_begin(void);
+
+/* ---- ls_relay.c: the same in the engine worker's main thread */
+
+/* From before recovery until the store has stopped; they do nothing with another log. */
+extern void ls_relay_begin(void);
+extern void ls_relay_end(void);
+
+/* Between them, whenever there is nothing else to do: takes wait_us or less. */
+extern void ls_relay_tend(long wait_us);
+
+/*
+ * Run `call` in a thread, which must not call the server; tend the log until it has ended, and run
+ * `meanwhile` again and again.  0, or what is wrong with a thread: it has not been called then.
+ */
+extern int	ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void));
 
 /* ---- ls_backup.c: a data directory that has leanstore tables which cannot be used */
 

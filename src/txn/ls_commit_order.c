@@ -43,7 +43,8 @@ ls_commit_order_before_commit(bool engine_log, bool engine_read)
 {
 	const bool	has_wal = XactLastRecEnd != 0;
 
-	if (ls_shared == NULL)
+	/* In one log it comes behind what it has seen. */
+	if (ls_shared == NULL || ls_log_is_wal())
 		return;
 	raise_visible(ls_sequences_lsn(engine_log && has_wal));
 	if (engine_log && !has_wal)

@@ -82,13 +82,33 @@ ls_twophase_settle_all(void)
 		(void) ls_twophase_settle(tns[i]);
 }
 
+typedef struct PreparedEnd
+{
+	ls_worker  *worker;
+	uint64		tn;
+	bool		committed;
+	ls_status	status;
+	ls_error	error;
+} PreparedEnd;
+
+static void
+end_prepared(void *arg)
+{
+	PreparedEnd *end = arg;
+
+	end->status = ls_prepared_finish(end->worker, end->tn, end->committed, &end->error);
+}
+
 /*
+ * Aside: it waits for the log.
+ *
  * The engine worker is attached only while it has something to do: its own attachment would keep it
  * from stopping the store.
  */
 void
 ls_twophase_sweep(void)
 {
+	static PreparedEnd end;
 	ls_worker  *worker = NULL;
 	ls_error	error = {0};
 	size_t		n;
@@ -103,10 +123,11 @@ ls_twophase_sweep(void)
 		if (worker == NULL &&
 			ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 			return;
-		if (ls_prepared_finish(worker, tns[i], committed, &error) != LS_OK)
+		end = (PreparedEnd) {.worker = worker, .tn = tns[i], .committed = committed};
+		if (ls_aside(end_prepared, &end, NULL) == 0 && end.status != LS_OK)
 			ereport(LOG,
 					(errmsg("leanstore could not finish prepared transaction %u: %s",
-							ls_tn_to_xid(tns[i]), error.message)));
+							ls_tn_to_xid(tns[i]), end.error.message)));
 	}
 	if (worker != NULL)
 		ls_worker_detach(worker);

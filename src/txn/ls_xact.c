@@ -187,6 +187,24 @@ needs_both_logs(void)
 			replorigin_session_origin != DoNotReplicateId);
 }
 
+/*
+ * leanstore.log = wal: the changes get into WAL before the commit record.  The server flushes both
+ * at once if it finds that the transaction has written WAL; it may have been another session that
+ * has inserted the round.
+ */
+static void
+write_to_wal(void)
+{
+	ls_error	error = {0};
+	uint64		end;
+
+	if (ls_txn_write_out(ls_attached_worker, begun_tn - ls_store_tn_offset(ls_shared->store), &end,
+						 &error) != LS_OK)
+		ls_raise(&error, NULL);
+	if (XactLastRecEnd == InvalidXLogRecPtr)
+		XactLastRecEnd = end;
+}
+
 static void
 pre_commit(void)
 {
@@ -197,6 +215,11 @@ pre_commit(void)
 	commit_begun = true;
 	if (!has_engine_log())
 		return;
+	if (ls_log_is_wal())
+	{
+		write_to_wal();
+		return;
+	}
 
 	mixed = needs_both_logs();
 	if (mixed)
@@ -222,13 +245,19 @@ pre_commit(void)
 static void
 commit(void)
 {
-	/* A mixed transaction is durable already, and with it all that its commit record holds. */
-	bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !mixed;
+	/*
+	 * A mixed transaction is durable already, and with it all that its commit record holds; in WAL
+	 * one is as durable as its own setting says.
+	 */
+	bool		in_own_log = !mixed && !ls_log_is_wal();
+	bool		will_wait = synchronous_commit > SYNCHRONOUS_COMMIT_OFF && in_own_log;
 	static char note[LS_COMMIT_NOTE_BYTES];
-	size_t		note_bytes = mixed || !has_engine_log() ? 0 : ls_commit_note_fill(note);
+	size_t		note_bytes = in_own_log && has_engine_log() ? ls_commit_note_fill(note) : 0;
 	uint64		gsn = ls_txn_commit(ls_attached_worker, note, note_bytes, will_wait);
 
 	wait_gsn = will_wait ? gsn : 0;
+	if (ls_log_is_wal())
+		ls_host_log_flushed(ls_attached_worker);
 	ls_pages_note(NULL);
 }
 

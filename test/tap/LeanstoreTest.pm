@@ -71,6 +71,7 @@ sub prepare_node
 		log_statement => 'none',
 		# a test that names btree means btree
 		'leanstore.replace_btree' => 'off',
+		$ENV{LOG} ? ('leanstore.log' => $ENV{LOG}) : (),
 		%settings);
 	$node->set_config(%all);
 	return $node;

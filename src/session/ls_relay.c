@@ -1,0 +1,194 @@
+/*
+ * ls_relay.c - the engine worker's main thread with leanstore.log = wal: it inserts into WAL what
+ * the engine's threads log, and lets PostgreSQL's checkpoints wait for the relay log
+ * (engine/wal/relay_files.hpp).
+ *
+ * Both have to go on whatever this process does.  So all that waits in the engine is done aside, in
+ * a thread (ls_aside()), and this one tends the log meanwhile.
+ *
+ * Checkpoints: when one has written its pages it looks, in the process array, for virtual
+ * transaction ids with DELAY_CHKPT_COMPLETE, and waits until none of those it has found is there
+ * any more.  This process has the flag all the time, and an id of no transaction, which it changes
+ * again and again while the relay log is synced up to the redo point; and not while that has moved
+ * and the sync has not ended.  That nothing has moved it sees with the process array locked, so no
+ * checkpoint looks in between: one that has found an id waits for the sync that began behind its
+ * redo point (RELAY-1).
+ */
+#include "postgres.h"
+
+#include "ls_session_internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/sinvaladt.h"
+#include "utils/timestamp.h"
+
+#define REPORT_AFTER_MS 30000
+#define CHANGE_AFTER_MS 10
+#define ASIDE_POLL_MIN_US 200	/* a store that was shut down cleanly takes a few milliseconds */
+#define ASIDE_POLL_MAX_US 20000
+
+static bool keeping = false;
+static XLogRecPtr kept = InvalidXLogRecPtr; /* redo point up to which the relay log is synced */
+
+/* Checkpoints that have found the last one need not wait any more, if all is synced. */
+static void
+take_next_id(void)
+{
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	if (GetRedoRecPtr() == kept)
+		MyProc->vxid.lxid = GetNextLocalTransactionId();
+	LWLockRelease(ProcArrayLock);
+}
+
+void
+ls_relay_begin(void)
+{
+	if (!ls_log_is_wal())
+		return;
+	ls_host_log_begin();
+	/* Nothing of this start is in the relay log yet, and what is older has been synced. */
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	MyProc->vxid.lxid = GetNextLocalTransactionId();
+	MyProc->delayChkptFlags |= DELAY_CHKPT_COMPLETE;
+	kept = GetRedoRecPtr();
+	LWLockRelease(ProcArrayLock);
+	keeping = true;
+}
+
+void
+ls_relay_end(void)
+{
+	if (!keeping)
+		return;
+	keeping = false;
+	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	MyProc->delayChkptFlags &= ~DELAY_CHKPT_COMPLETE;
+	MyProc->vxid.lxid = InvalidLocalTransactionId;
+	LWLockRelease(ProcArrayLock);
+}
+
+static void
+keep_checkpoints(void)
+{
+	static XLogRecPtr wanted = InvalidXLogRecPtr;	/* is being synced */
+	static uint32 request;
+	static TimestampTz since;
+	static TimestampTz changed = 0;
+	const TimestampTz now = GetCurrentTimestamp();
+
+	if (wanted == InvalidXLogRecPtr)
+	{
+		const XLogRecPtr redo = GetRedoRecPtr();
+
+		if (redo == kept)
+		{
+			if (!TimestampDifferenceExceeds(changed, now, CHANGE_AFTER_MS))
+				return;
+			changed = now;
+			take_next_id();
+			return;
+		}
+		wanted = redo;
+		request = ls_relay_sync(ls_shared->store);
+		since = now;
+	}
+	if (ls_relay_is_synced(ls_shared->store, request))
+	{
+		kept = wanted;
+		wanted = InvalidXLogRecPtr;
+		take_next_id();
+	}
+	else if (TimestampDifferenceExceeds(since, now, REPORT_AFTER_MS))
+	{
+		since = now;
+		ereport(LOG,
+				(errmsg("a checkpoint waits for the leanstore log to be synced"),
+				 errdetail("The redo point is %X/%X.", LSN_FORMAT_ARGS(wanted)),
+				 errhint("The file system of the data directory may be overloaded.")));
+	}
+}
+
+static void
+raise_failure(const ls_error *error)
+{
+	ereport(PANIC,
+			(errcode(error->status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+			 errmsg("leanstore engine failed: %s", ls_error_text(error)),
+			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
+			 errhint("Committed changes are recovered by the restart, once the file system can"
+					 " be written again.")));
+}
+
+void
+ls_relay_tend(long wait_us)
+{
+	ls_error	error = {0};
+
+	if (ls_host_log_pump(ls_shared->store, wait_us, &error) != LS_OK)
+		raise_failure(&error);
+	if (keeping)
+		keep_checkpoints();
+}
+
+/* ---- aside ---------------------------------------------------------------- */
+
+typedef struct Aside
+{
+	void		(*call) (void *arg);
+	void	   *arg;
+	pg_atomic_uint32 done;
+} Aside;
+
+static void *
+aside_thread(void *arg)
+{
+	Aside	   *aside = arg;
+
+	aside->call(aside->arg);
+	pg_atomic_write_membarrier_u32(&aside->done, 1);
+	return NULL;
+}
+
+/* static, as it outlives an error of `meanwhile`, and so does the thread */
+static Aside aside;
+
+int
+ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void))
+{
+	pthread_t	thread;
+	sigset_t	all,
+				before;
+	int			error;
+	long		pause_us = ASIDE_POLL_MIN_US;
+
+	aside.call = call;
+	aside.arg = arg;
+	pg_atomic_init_u32(&aside.done, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, NULL, aside_thread, &aside);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error != 0)
+		return error;
+	while (pg_atomic_read_u32(&aside.done) == 0)
+	{
+		/* Not WaitLatch: the thread must not touch the latch. */
+		if (ls_log_is_wal())
+			ls_relay_tend(pause_us);
+		else
+			pg_usleep(pause_us);
+		pause_us = Min(pause_us * 2, ASIDE_POLL_MAX_US);
+		/* No other process may have to wait for this one to answer a barrier. */
+		CHECK_FOR_INTERRUPTS();
+		if (meanwhile != NULL)
+			meanwhile();
+	}
+	pthread_join(thread, NULL);
+	return 0;
+}
