@@ -2,6 +2,8 @@
 //
 // With a host's log only the host's processes may write to it.  Then a turn is Log::pump(), by a
 // thread of the host's, and the engine's thread makes segments ahead and syncs the relay log.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/check.hpp"
@@ -109,7 +111,6 @@ class RelayKeeper {
       const std::lock_guard guard(shared_->round.mutex);
       end = shared_->round.end.load(std::memory_order_relaxed);
     }
-    LS_TRY(files_.open(synced_, end));
     LS_TRY(files_.sync(synced_, end));
     synced_ = end;
     return kOk;
@@ -206,9 +207,12 @@ Status Log::run_committer(u32 idle_ms) {
 // ---- with a host's log
 
 Status Log::pump(u32 wait_us) {
-  const bool kicked = await_kick(shared_, wait_us);
   std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
-  if (!writer || shared_->stopped.load(std::memory_order_acquire)) return kOk;
+  if (!writer || shared_->stopped.load(std::memory_order_acquire)) {
+    usleep(wait_us);
+    return kOk;
+  }
+  const bool kicked = await_kick(shared_, wait_us);
   note_flushed();
   const u64 lately_ms = shared_->pumped_ms.load(std::memory_order_relaxed);
   if (!kicked && now_ms() - lately_ms < kPumpIdleMs) return kOk;

@@ -39,9 +39,12 @@ Status RelayFiles::write(Lsn lsn, std::span<const u8> bytes) {
 Status RelayFiles::sync(Lsn from, Lsn to) {
   for (u64 number = from / segment_bytes_; number * segment_bytes_ < to; number++) {
     File *file;
-    LS_TRY(get(number, &file));
+    const Status status = get(number, &file);
+    if (code(status) == LS_NOT_FOUND) continue;
+    LS_TRY(status);
     LS_TRY(file->sync_data());
   }
+  files_.clear();
   return kOk;
 }
 

@@ -25,7 +25,8 @@ class RelayFiles {
   RelayFiles(const char *dir, u64 segment_bytes) : dir_(dir), segment_bytes_(segment_bytes) {}
   Status open(Lsn from, Lsn to);
   Status write(Lsn lsn, std::span<const u8> bytes);
-  // What any process has written in [from, to).
+  // What any process has written in [from, to) and is not truncated: segments that are gone are
+  // not needed, and no name comes back.
   Status sync(Lsn from, Lsn to);
 
  private:

@@ -20,8 +20,9 @@
  * A round gets into the relay log when this returns, without having been flushed.  After a crash it
  * must not count unless WAL has it, and what is replayed tells where WAL ends, if anything is
  * replayed at all.  So the first round behind a redo point is flushed: if none is replayed none is
- * in the relay log.  (A redo point that is newer than the one seen here is no matter: its
- * checkpoint's own record will be behind this round, and flushed.)
+ * in the relay log.  (A redo point that is newer than the one seen here is no
+ * matter: its checkpoint waits for the relay log, which waits for that mutex, so the checkpoint's
+ * own record will be behind this round, and flushed.)
  */
 static uint64_t
 insert_round(const void *bytes, size_t count, uint64_t position)

@@ -203,6 +203,29 @@ TEST_F(HostLogTest, stop_ends_with_a_last_round_and_a_synced_relay_log) {
   EXPECT_TRUE(ok(status)) << last_error().message;
 }
 
+// A checkpoint of the engine may have removed what a sync for the host would begin with.
+TEST_F(HostLogTest, truncated_segments_need_no_sync) {
+  Thread committer;
+  Status status = kOk;
+  ASSERT_TRUE(ok(committer.start("committer", [&] { status = log().run_committer(10); })));
+  LogAppender a(log(), 0);
+  for (u64 i = 1; log().end() < 10 * test::kSegment; i++) {
+    test::reserve_append(a, i, 15000);
+    u64 ignored;
+    ASSERT_TRUE(ok(log().commit_round(&ignored))) << last_error().message;
+  }
+  ASSERT_TRUE(ok(log().truncate(log().end())));
+  const u32 request = log().request_relay_sync();
+  for (int i = 0; i < 100 && !log().relay_is_synced(request); i++)
+    ASSERT_TRUE(ok(log().pump(10000)));
+  EXPECT_TRUE(log().relay_is_synced(request));
+  log().stop();
+  for (int i = 0; i < 100 && log().shared()->stopped.load() == 0; i++)
+    ASSERT_TRUE(ok(log().pump(1000)));
+  committer.join();
+  EXPECT_TRUE(ok(status));
+}
+
 TEST_F(HostLogTest, what_the_host_has_lost_is_cut_off) {
   LogAppender a(log(), 0);
   u64 host;
