@@ -298,6 +298,11 @@ void LogWriter::note_written(Gsn complete) {
   written.rounds[written.count++ % kWrittenRounds] = {{end_, state_.host}, complete,
                                                       state_.max_written};
   written.latest.store(state_.host, std::memory_order_release);
+  // A segment behind that of the end is to be there; where none can be made writers have to hear of
+  // that while there still is room.
+  const u64 segment = shared_->config.segment_bytes;
+  if (shared_->ready_until.load(std::memory_order_relaxed) < (end_ / segment + 2) * segment)
+    futex_wake_all(&shared_->relay_wanted);
 }
 
 // Under the mutex: one round, up to its sync.
