@@ -90,6 +90,17 @@ class HostLogTest : public testing::Test {
     ASSERT_TRUE(ok(control_write(directory_.path().c_str(), control))) << last_error().message;
   }
 
+  // RELAY-1: what is in the relay log by now outlives a loss of power.
+  void checkpoint() {
+    host_.checkpoint();
+    std::filesystem::remove_all(synced_dir());
+    std::filesystem::copy(config_.dir, synced_dir());
+  }
+  void lose_power() {
+    std::filesystem::remove_all(config_.dir);
+    std::filesystem::copy(synced_dir(), config_.dir);
+  }
+
   // The host's log as it is after a crash, replayed; what the relay log has then.
   LogImage replay(Lsn from) {
     host_.crash();
@@ -122,6 +133,7 @@ class HostLogTest : public testing::Test {
   struct Free {
     void operator()(void *p) const { std::free(p); }
   };
+  std::string synced_dir() const { return directory_.path() + "/synced"; }
   test::TempDirectory directory_;
   LogConfig config_{};
   std::unique_ptr<void, Free> arena_;
@@ -285,6 +297,7 @@ TEST_F(HostLogTest, a_crash_leaves_what_the_host_has_flushed) {
   std::set<Gsn> model;   // places of what was appended
   Lsn from = 0;
   for (int life = 0; life < 20; life++) {
+    checkpoint();   // as the host makes one at the end of its recovery
     std::vector<std::unique_ptr<LogAppender>> workers;
     for (u32 i = 0; i < 4; i++) workers.push_back(std::make_unique<LogAppender>(log(), i));
     for (u64 step = random() % 300; step > 0; step--) {
@@ -305,11 +318,12 @@ TEST_F(HostLogTest, a_crash_leaves_what_the_host_has_flushed) {
       } else if (what < 18) {
         ASSERT_TRUE(ok(log().commit_round(&ignored)));
       } else if (what < 19) {
-        host_.checkpoint();
+        checkpoint();
       }
     }
     const Gsn hardened = log().hardened();
     workers.clear();
+    if (random() % 2 == 0) lose_power();
     const LogImage image = replay(from);
     EXPECT_GE(image.complete_gsn, hardened);
     EXPECT_EQ(image.end, end_in_host(0));
