@@ -119,7 +119,8 @@ struct PoolShared {
   std::atomic<u64> files_closed;     // ever, so that others could be opened
   std::atomic<u32> closed_tree;      // closed_files.hpp: slot index + 1; 0: there is none
   std::atomic<u64> closed_names;     // in it, ever: 0 is the usual case
-  std::atomic<u32> value_tree;       // vlog/free_runs.hpp: slot index + 1; 0: there is none
+  std::atomic<u32> value_tree;       // vlog/value_tree.hpp: slot index + 1; 0: there is none
+  std::atomic<u64> value_files;      // in it, ever: their numbers
 
   // one provider at a time clears out forgotten files; only tried
   FutexMutex<LockRank::kLongAction> sweep_mutex;

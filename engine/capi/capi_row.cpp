@@ -1,6 +1,7 @@
 // Table rows and scans.
 #include "capi/api_call.hpp"
 #include "txn/row.hpp"
+#include "txn/value_check.hpp"
 #include "txn/value_row.hpp"
 #include "vlog/value_pages.hpp"
 #include "txn/row_scan.hpp"
@@ -98,6 +99,13 @@ ls_status ls_value_check(ls_worker *worker, ls_rel *rel, const ls_row *row, uint
                          ls_error *err) noexcept {
   return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
     return value_check(w, file, *row, value_bytes);
+  });
+}
+
+ls_status ls_value_check_pages(ls_worker *worker, ls_rel *rel, bool *compared,
+                               ls_error *err) noexcept {
+  return api::call_in(worker, rel, err, [&](Worker &w, FileSlot &file) {
+    return value_check_claims(w, file, compared);
   });
 }
 

@@ -5,11 +5,10 @@
 // it.  So whether it counts is never asked: a transaction with the pointer may read it, until the
 // horizon has passed the deletion (GONE-4), and one that has locked the row may delete it.
 #include "base/check.hpp"
-#include "txn/io_memory.hpp"
 #include "txn/row.hpp"
 #include "txn/row_read.hpp"
 #include "txn/value_row.hpp"
-#include "vlog/value_file.hpp"
+#include "txn/value_share.hpp"
 #include "vlog/value_pages.hpp"
 
 namespace ls {
@@ -29,26 +28,55 @@ Status insert_row(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid,
   return row_insert(w, file, row_id, cid, 0, Bytes(row, LS_VALUE_HEAD_BYTES + behind.size()));
 }
 
-Status insert_in_pages(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid) {
+Status insert_place(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid,
+                    const ValuePlace &place) {
+  u8 packed[kMostPlaceBytes];
+  // Also of shared pages, the writer of which may not have committed.
+  if (file.logged) LS_TRY(w.value_files.add(w.log, FurtherFile(file).ref()));
+  return insert_row(w, file, value, cid, Bytes(packed, store_place(place, packed)));
+}
+
+// hash: of what the pages are to have; 0: no other value is to have them.
+Status insert_written(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid, u64 hash) {
   const IoMemory io(w);
   LS_TRY(io.status());
   const FurtherFile further(file);
   ValuePlace place;
   place.bytes = value.bytes;
+  place.hash = hash;
   LS_TRY(take_value_pages(w.ctx, file, ValueLayout(value.bytes).pages(), &place.runs));
-  Status status = with_memory([&] {
+  const Status status = with_memory([&] {
     ValueNotes notes(value.bytes);
-    u8 packed[kMostPlaceBytes];
     LS_TRY(value_write({further, value.value_id}, value.data,
                        {io.bytes(), w.ctx.interrupt, file.logged}, notes, &place));
-    if (file.logged) LS_TRY(w.value_files.add(w.log, further.ref()));
-    return insert_row(w, file, value, cid, Bytes(packed, store_place(place, packed)));
+    if (hash != 0) note_candidate(w, file, value.value_id, place);
+    return insert_place(w, file, value, cid, place);
   });
   if (!ok(status)) {
-    free_value_pages(w.ctx, file, place.runs);
+    free_value_pages(w.ctx, file, {place.runs, hash});
   } else {
     file.values.written_pages.fetch_add(place.runs.pages(), std::memory_order_relaxed);
   }
+  return status;
+}
+
+Status insert_in_pages(Worker &w, FileSlot &file, const ls_new_value &value, u32 cid) {
+  const ClaimsChange change(file);
+  if (!value.share) return insert_written(w, file, value, cid, 0);
+  const ValueLayout layout(value.bytes);
+  BytesInMemory paged(value.data, layout.paged_bytes);
+  ShareRate &rate = file.values.share_rate;
+  const ShareRate::Look look = rate.choose(layout.data_pages, paged.hash());
+  if (look == ShareRate::Look::kNone) return insert_written(w, file, value, cid, 0);
+  SharedPages shared;
+  LS_TRY(share_pages(w, file, paged, kInvalidPageNo, &shared));
+  rate.note(look, shared.found);
+  if (!shared.found) return insert_written(w, file, value, cid, paged.hash());
+  ValuePlace place = shared.place;
+  place.bytes = value.bytes;
+  place.tail = Bytes(value.data + layout.paged_bytes, layout.tail_bytes);
+  const Status status = insert_place(w, file, value, cid, place);
+  if (!ok(status)) free_value_pages(w.ctx, file, {place.runs, place.hash});
   return status;
 }
 
@@ -75,8 +103,8 @@ Status read_in_pages(Worker &w, FileSlot &file, const ls_value_slice &slice, u8 
     if (place.bytes != slice.value_bytes)
       return fail_value(file, slice.value_id, "has another size than its pointer says");
     ValueRead read;
-    LS_TRY(value_read({{further, slice.value_id}, place}, {slice.offset, slice.bytes}, io.bytes(),
-                      out, &read));
+    LS_TRY(value_read({{further, place.writer_in(slice.value_id)}, place},
+                      {slice.offset, slice.bytes}, io.bytes(), out, &read));
     if (!read.stale) return kOk;
     const bool same = row.payload.size() == before_bytes &&
                       std::memcmp(row.payload.data(), before, before_bytes) == 0;

@@ -3,27 +3,36 @@
 
 #include <cstring>
 
-#include "txn/io_memory.hpp"
 #include "txn/row.hpp"
 #include "txn/row_read.hpp"
+#include "txn/value_share.hpp"
 #include "vlog/value_pages.hpp"
 
 namespace ls {
 
 namespace {
 
-// Pages for it, and `insert` with its row; the pages are freed if that fails, or *stale.
+// Its row as that of a value which has its bytes at this place.
+void pack_copy(const ValuePlace &place, CopiedValue *copy) {
+  const u32 bytes = store_place(place, copy->row + LS_VALUE_HEAD_BYTES);
+  put_value_head(copy->value_id, false, bytes, copy->row);
+  copy->row_bytes = LS_VALUE_HEAD_BYTES + bytes;
+}
+
+// A place for it, and `insert` with its row; the claim is let go of if that fails, or it is stale.
 template <typename Insert>
-Status insert_copy(Worker &w, const ValueSource &from, FileSlot &to, bool *stale, Insert &&insert) {
-  CopiedValue copy;
-  LS_TRY(take_value_pages(w.ctx, to, from.place.runs.pages(), &copy.runs));
-  Status status = with_memory([&] {
-    LS_TRY(copy_value(w, from, to, &copy, stale));
-    if (*stale) return kOk;
+Status insert_copy(Worker &w, const ValueSource &from, FileSlot &to, CopiedValue *copy,
+                   Insert &&insert) {
+  const ClaimsChange change(to);
+  LS_TRY(share_copied(w, from, to, kInvalidPageNo, copy));
+  if (!copy->shared) LS_TRY(take_value_pages(w.ctx, to, from.place.runs.pages(), &copy->runs));
+  const Status status = with_memory([&] {
+    if (!copy->shared) LS_TRY(copy_value(w, from, to, copy));
+    if (copy->stale) return kOk;
     if (to.logged) LS_TRY(w.value_files.add(w.log, FurtherFile(to).ref()));
-    return insert(Bytes(copy.row, copy.row_bytes));
+    return insert(Bytes(copy->row, copy->row_bytes));
   });
-  if (!ok(status) || *stale) free_value_pages(w.ctx, to, copy.runs);
+  if (!ok(status) || copy->stale) free_value_pages(w.ctx, to, {copy->runs, from.place.hash});
   return status;
 }
 
@@ -34,22 +43,35 @@ Status fail_damaged(const ValueSource &from) {
 
 }  // namespace
 
-Status copy_value(Worker &w, const ValueSource &from, FileSlot &to, CopiedValue *copy,
-                  bool *stale) {
+Status copy_value(Worker &w, const ValueSource &from, FileSlot &to, CopiedValue *copy) {
   const IoMemory io(w), data(w);
   LS_TRY(io.status());
   LS_TRY(data.status());
   const FurtherFile further(to);
   ValueNotes notes(from.place.bytes);
-  ValuePlace place;
-  place.bytes = from.place.bytes;
+  ValuePlace place = from.place;
   place.runs = copy->runs;
   LS_TRY(value_copy(from, {{io.bytes(), w.ctx.interrupt}, data.bytes()}, notes,
-                    {{further, from.name.value_id}, &place}, stale));
-  if (*stale) return kOk;
-  const u32 bytes = store_place(place, copy->row + LS_VALUE_HEAD_BYTES);
-  put_value_head(from.name.value_id, false, bytes, copy->row);
-  copy->row_bytes = LS_VALUE_HEAD_BYTES + bytes;
+                    {{further, from.name.value_id}, &place}, &copy->stale));
+  if (copy->stale) return kOk;
+  if (place.hash != 0) note_candidate(w, to, copy->value_id, place);
+  pack_copy(place, copy);
+  return kOk;
+}
+
+Status share_copied(Worker &w, const ValueSource &from, FileSlot &to, PageNo below,
+                    CopiedValue *copy) {
+  if (from.place.hash == 0) return kOk;
+  BytesInPages paged(w, from);
+  SharedPages pages;
+  LS_TRY(share_pages(w, to, paged, below, &pages));
+  if (!pages.found) return kOk;
+  ValuePlace place = pages.place;
+  place.bytes = from.place.bytes;
+  place.tail = from.place.tail;
+  copy->runs = place.runs;
+  pack_copy(place, copy);
+  copy->shared = true;
   return kOk;
 }
 
@@ -61,15 +83,15 @@ Status value_insert_copied(Worker &w, FileSlot &to, FileSlot &from, const ls_row
   for (;;) {
     ValuePlace place;
     if (!load_value_row(payload, &place)) return fail_row(from, row.row_id, "not a value");
-    const ValueSource source{{further, row.row_id / LS_ROWS_PER_VALUE}, place};
-    bool stale;
-    LS_TRY(insert_copy(w, source, to, &stale, [&](Bytes fresh) {
+    const ValueSource source = source_of(further, row.row_id, place);
+    CopiedValue copied(row.row_id);
+    LS_TRY(insert_copy(w, source, to, &copied, [&](Bytes fresh) {
       ls_row now = row;
       now.data = fresh.data();
       now.len = static_cast<u32>(fresh.size());
       return row_insert_copied(w, to, row.row_id, now);
     }));
-    if (!stale) return kOk;
+    if (!copied.stale) return kOk;
     // Moved meanwhile; or a ghost that no snapshot sees, as it was left by an earlier start.
     RowParts parts;
     u32 bytes;
@@ -89,12 +111,12 @@ Status value_adopt(Worker &w, FileSlot &to, const FileRef &from, const ls_row &r
   ValuePlace place;
   if (!load_value_row(Bytes(row.data, row.len), &place))
     return fail_page(from.path, kInvalidPageNo, "the row of a value is damaged");
-  const ValueSource source{{further, row.row_id / LS_ROWS_PER_VALUE}, place};
-  bool stale;
-  LS_TRY(insert_copy(w, source, to, &stale, [&](Bytes fresh) {
+  const ValueSource source = source_of(further, row.row_id, place);
+  CopiedValue copied(row.row_id);
+  LS_TRY(insert_copy(w, source, to, &copied, [&](Bytes fresh) {
     return row_insert(w, to, row.row_id, row.cid, 0, fresh);
   }));
-  return stale ? fail_damaged(source) : kOk;
+  return copied.stale ? fail_damaged(source) : kOk;
 }
 
 }  // namespace ls

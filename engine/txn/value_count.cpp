@@ -5,7 +5,9 @@
 #include "txn/row_purge.hpp"
 #include "txn/value_keeper.hpp"
 #include "txn/value_row.hpp"
+#include "txn/value_share.hpp"
 #include "vlog/free_runs.hpp"
+#include "vlog/page_set.hpp"
 #include "vlog/value_pages.hpp"
 
 namespace ls {
@@ -14,31 +16,6 @@ namespace {
 
 // Before something is tried again it waits as if it had moved so much.
 constexpr u64 kRetryBytes = 8 << 20;
-
-// A bit for each page: 32 MB for a file of a TiB.
-class PageSet {
- public:
-  explicit PageSet(PageNo pages) : pages_(pages), words_((size_t{pages} + 63) / 64) {}
-
-  void add(const PageRun &run) {
-    for (PageNo page = run.first; page < run.end() && page < pages_; page++)
-      words_[page / 64] |= u64{1} << page % 64;
-  }
-  // The next run of pages that are not in it, from `page` on; pages 0: there is none.
-  PageRun next_gap(PageNo page) const {
-    while (page < pages_ && has(page)) page++;
-    PageRun gap{page, 0};
-    while (page < pages_ && !has(page)) page++;
-    gap.pages = page - gap.first;
-    return gap;
-  }
-
- private:
-  bool has(PageNo page) const { return words_[page / 64] >> page % 64 & 1; }
-
-  const PageNo pages_;
-  std::vector<u64> words_;
-};
 
 class Counter {
  public:
@@ -49,34 +26,42 @@ class Counter {
         used_(file.values.old_end.load(std::memory_order_acquire)),
         tn_base_(w_.txns->tn_base.load(std::memory_order_relaxed)) {}
 
-  // A leaf, or a gap, at which it fails is tried again: to begin anew would take pages for free
-  // that have been handed out since.
+  // A leaf, a row or a gap at which it fails is tried again: to begin anew would take pages for
+  // free that have been handed out since.
   Status run() {
     for (u64 row_id = 0; row_id <= LS_MAX_ROW_ID;) {
       if (keeper_.stops()) return kOk;
-      LS_TRY(insist([&] { return count_leaf(row_id, &row_id); }));
+      const u64 first = row_id;
+      LS_TRY(insist([&] { return copy_leaf(first, &row_id); }));
+      LS_TRY(count_leaf(first));
     }
     for (PageRun gap = used_.next_gap(0); gap.pages > 0; gap = used_.next_gap(gap.end())) {
       LS_TRY(insist([&] { return note_free(gap); }));
     }
     file_.values.counted_below.store(ValueSpace::kAllCounted, std::memory_order_release);
-    return kOk;
+    for (PageNo behind = 0;;) {
+      const Status status = insist([&] { return free_unclaimed(w_.ctx, file_, &behind); });
+      if (code(status) == LS_NOT_FOUND) return kOk;
+      LS_TRY(status);
+    }
   }
 
  private:
   // *next: the first row behind the leaf.
-  Status count_leaf(u64 row_id, u64 *next) {
-    alignas(8) u8 copy[kPageSize];
-    {
-      RowLeaf leaf;
-      LS_TRY(leaf.open(w_, file_, row_id, 0));
-      std::memcpy(copy, leaf.node(), kPageSize);
-      *next = rows_end(*leaf.node());
-      // Under the latch: what vanishes from the leaf before is not counted, what does later was.
-      file_.values.counted_below.store(*next, std::memory_order_release);
-    }
+  Status copy_leaf(u64 row_id, u64 *next) {
+    RowLeaf leaf;
+    LS_TRY(leaf.open(w_, file_, row_id, 0));
+    std::memcpy(copy_, leaf.node(), kPageSize);
+    *next = rows_end(*leaf.node());
+    // Under the latch: what vanishes from the leaf before is not counted, what does later was.
+    file_.values.counted_below.store(*next, std::memory_order_release);
+    return kOk;
+  }
+
+  // row_id: one in the leaf.
+  Status count_leaf(u64 row_id) {
     bool ghosts = false;
-    const Node &leaf = *reinterpret_cast<const Node *>(copy);
+    const Node &leaf = *reinterpret_cast<const Node *>(copy_);
     for (u16 pos = 0; pos < leaf.count; pos++) {
       u8 key[kMaxKeyBytes];
       RowParts row;
@@ -88,17 +73,31 @@ class Counter {
       ValuePlace place;
       if (!load_value_row(row.payload, &place))
         return fail_page(file_.path, leaf.header.page_no, "the row of a value is damaged");
-      for (const PageRun &run : place.runs.all()) used_.add(run);
+      LS_TRY(insist([&] { return count_row(decode_row_key(key), place); }));
     }
     if (!ghosts) return kOk;
-    PurgeResult purged;
-    return purge_leaf(w_, file_, row_id, settled_below(*w_.txns), &purged);
+    return insist([&] {
+      PurgeResult purged;
+      return purge_leaf(w_, file_, row_id, settled_below(*w_.txns), &purged);
+    });
+  }
+
+  // VCLAIM-4.  What lies behind the old pages has its claims from the workers that took it.
+  Status count_row(u64 row_id, const ValuePlace &place) {
+    const PageNo page = place.runs[0].first;
+    if (place.hash != 0 && page < used_.pages()) {
+      Candidate candidate;
+      pack_candidate(row_id / LS_ROWS_PER_VALUE, place, &candidate);
+      LS_TRY(count_value(w_.ctx, file_, {place.runs, place.hash}, candidate, !used_.has(page)));
+    }
+    for (const PageRun &run : place.runs.all()) used_.add(run);
+    return kOk;
   }
 
   Status note_free(const PageRun &gap) {
     ValueSpace &space = file_.values;
     const std::lock_guard guard(space.mutex);
-    LS_TRY(FreeRuns(w_.ctx, file_.file_no.load(std::memory_order_relaxed)).add(gap));
+    LS_TRY(FreeRuns(w_.ctx, space.number.load(std::memory_order_relaxed)).add(gap));
     space.free_pages.fetch_add(gap.pages, std::memory_order_relaxed);
     return kOk;
   }
@@ -118,11 +117,13 @@ class Counter {
   FileSlot &file_;
   PageSet used_;
   const Tn tn_base_;
+  alignas(8) u8 copy_[kPageSize];
 };
 
 }  // namespace
 
 Status count_values(ValueKeeper &keeper, FileSlot &file) {
+  const ClaimsChange change(file);
   const Status status = Counter(keeper, file).run();
   // Once: what is not known now is known when the file is opened again.
   if (!ok(status)) file.values.counting_failed.store(true, std::memory_order_relaxed);

@@ -40,6 +40,7 @@ Status keep(ValueKeeper &keeper, FileSlot &file, bool *did) {
 Status keep_values(ValueKeeper &keeper, bool *did) {
   *did = false;
   Worker &w = keeper.w;
+  LS_TRY(sweep_value_tree(w.ctx, &keeper.swept));
   const u32 files = w.pool->shared()->max_files;
   for (u32 i = 0; i < kSlotsPerRound && i < files && !keeper.stops(); i++) {
     FileSlot &file = w.pool->file(keeper.cursor);

@@ -20,6 +20,7 @@ struct ValueKeeper {
   // Sleeps as long as moving so many bytes may take; false: the store is to stop.
   std::function<bool(u64 bytes)> pace;
   u32 cursor = 0;          // in the file table
+  u64 swept = 0;           // in the tree of what is known (vlog/value_tree.hpp)
   u64 move_after_us = 0;   // a pass that has moved nothing is not made again at once
 };
 

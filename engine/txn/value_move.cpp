@@ -7,6 +7,7 @@
 #include "txn/row_purge.hpp"
 #include "txn/value_copy.hpp"
 #include "txn/value_keeper.hpp"
+#include "txn/value_share.hpp"
 #include "vlog/value_pages.hpp"
 
 namespace ls {
@@ -26,6 +27,7 @@ struct Move {
   u64 row_id = 0;
   std::vector<u8> before, after;   // payloads
   PageRuns from, to;
+  u64 hash = 0;   // of both
 };
 
 class Mover {
@@ -33,10 +35,11 @@ class Mover {
   Mover(ValueKeeper &keeper, FileSlot &file, PageNo target)
       : keeper_(keeper), w_(keeper.w), file_(file), further_(file), target_(target) {}
   ~Mover() {
-    for (const Move &move : moves_) free_value_pages(w_.ctx, file_, move.to);
+    for (const Move &move : moves_) free_value_pages(w_.ctx, file_, {move.to, move.hash});
   }
 
   Status run() {
+    const ClaimsChange change(file_);
     ValuePagesFence fence(w_.ctx, file_);
     LS_TRY(fence.begin(target_));
     for (u64 row_id = 0; row_id <= LS_MAX_ROW_ID && !full_;) {
@@ -71,11 +74,21 @@ class Mover {
     return kOk;
   }
 
+  // Values that share pages go one after the other: the first one gets a copy, the others find it.
   Status copy_one(u64 row_id, const RowParts &row, const ValuePlace &place) {
     moves_.reserve(kMostMoves);
     Move move{.row_id = row_id, .before = {row.payload.begin(), row.payload.end()}};
     move.from = place.runs;
-    CopiedValue copied;
+    move.hash = place.hash;
+    const ValueSource source = source_of(further_, row_id, place);
+    CopiedValue copied(row_id);
+    LS_TRY(share_copied(w_, source, file_, target_, &copied));
+    if (copied.shared) {
+      move.to = copied.runs;
+      moves_.push_back(std::move(move));
+      moves_.back().after.assign(copied.row, copied.row + copied.row_bytes);
+      return kOk;
+    }
     const Status status = take_free_value_pages(w_.ctx, file_, place.runs.pages(), &copied.runs);
     // A large value needs pieces that are not too small; others may have room still.
     full_ = code(status) == LS_NOT_FOUND && place.runs.pages() <= kSmallPages;
@@ -84,10 +97,9 @@ class Mover {
     move.to = copied.runs;
     moves_.push_back(std::move(move));
     moved_pages_ += copied.runs.pages();
-    bool stale;
-    LS_TRY(copy_value(w_, {{further_, row_id / LS_ROWS_PER_VALUE}, place}, file_, &copied, &stale));
-    if (stale) {   // damaged, or gone meanwhile: it stays
-      free_value_pages(w_.ctx, file_, copied.runs);
+    LS_TRY(copy_value(w_, source, file_, &copied));
+    if (copied.stale) {   // damaged, or gone meanwhile: it stays
+      free_value_pages(w_.ctx, file_, {copied.runs, place.hash});
       moved_pages_ -= copied.runs.pages();
       moves_.pop_back();
     } else {
@@ -99,23 +111,25 @@ class Mover {
   // VKEEP-1
   Status apply() {
     if (moves_.empty()) return kOk;
-    std::vector<PageRuns> freed;
-    freed.reserve(moves_.size());
+    std::vector<Move> changed_rows;
+    changed_rows.reserve(moves_.size());
     LS_TRY(sync());
     Status status = kOk;
     while (!moves_.empty() && ok(status)) {
       bool changed = false;
       status = change_row(moves_.back(), &changed);
-      if (changed) freed.push_back(moves_.back().from);
-      if (!changed) free_value_pages(w_.ctx, file_, moves_.back().to);
+      Move move = std::move(moves_.back());
       moves_.pop_back();
+      if (!changed) free_value_pages(w_.ctx, file_, {move.to, move.hash});
+      if (changed) changed_rows.push_back(std::move(move));
     }
     if (!w_.log.log().wait_hardened(w_.log.log().last_gsn(), w_.ctx.interrupt))
       return fail(LS_INTERRUPTED, "interrupted while moved values were hardened");
-    for (const PageRuns &runs : freed) free_value_pages(w_.ctx, file_, runs);
+    for (const Move &move : changed_rows)
+      free_value_pages(w_.ctx, file_, {move.from, move.hash});
     const u64 pages = std::exchange(moved_pages_, 0);
     file_.values.moved_pages.fetch_add(pages, std::memory_order_relaxed);
-    moved_ += pages;
+    moved_ += std::max<u64>(pages, changed_rows.size());
     full_ = full_ || !keeper_.pace(pages * kPageSize);
     return status;
   }
@@ -157,7 +171,7 @@ class Mover {
   const PageNo target_;
   std::vector<Move> moves_;   // their pages are written
   u32 moved_pages_ = 0;   // of them
-  u64 moved_ = 0;         // pages of rows that were looked at to the end
+  u64 moved_ = 0;   // pages, or rows, that were looked at to the end
   bool full_ = false;   // no page before the target is free
 };
 

@@ -25,7 +25,10 @@ bool VanishedValues::find(u64 row_id, RowHeader *header, ValuePlace *place) cons
 void VanishedValues::add(u64 row_id) {
   if (!names_pages(row_id)) return;
   counted_[count_] = is_counted_row(file_, row_id);
-  if (count_ == 0) old_end_ = old_end_of(file_);
+  if (count_ == 0) {
+    old_end_ = old_end_of(file_);
+    file_.values.changes_begun.fetch_add(1, std::memory_order_seq_cst);
+  }
   rows_[count_++] = row_id;
 }
 
@@ -35,14 +38,12 @@ void VanishedValues::free_pages() {
     RowHeader header;
     ValuePlace place;
     if (!find(rows_[i], &header, &place) || header.tn() < tn_base) continue;   // VPAGES-3
-    PageRuns freed;
-    for (const PageRun &run : place.runs.all()) {
-      const u32 old = run.first < old_end_ ? std::min(run.pages, old_end_ - run.first) : 0;
-      if (old > 0 && counted_[i]) freed.add({run.first, old});
-      if (old < run.pages) freed.add({run.first + old, run.pages - old});
-    }
-    free_value_pages(w_.ctx, file_, freed);
+    const auto runs = place.runs.all();
+    const bool old = std::any_of(runs.begin(), runs.end(),
+                                 [&](const PageRun &run) { return run.first < old_end_; });
+    if (!old || counted_[i]) free_value_pages(w_.ctx, file_, {place.runs, place.hash});
   }
+  if (count_ > 0) file_.values.changes_ended.fetch_add(1, std::memory_order_seq_cst);
 }
 
 }  // namespace ls

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "buffer/further_file.hpp"
 #include "vlog/free_runs.hpp"
-#include "vlog/value_file.hpp"
 
 namespace ls {
 
@@ -22,7 +22,7 @@ static_assert(kMostPiecesMoved < PageRuns::kMost);
 // Of 4 KiB, in a file.
 constexpr u64 kMostValuePages = 0xf000'0000;
 
-FileNo number_of(const FileSlot &file) { return file.file_no.load(std::memory_order_relaxed); }
+u64 number_of(const FileSlot &file) { return file.values.number.load(std::memory_order_relaxed); }
 
 // VPAGES-2
 Status begin(Ctx &ctx, FileSlot &file) {
@@ -36,7 +36,8 @@ Status begin(Ctx &ctx, FileSlot &file) {
   } else {
     LS_TRY(status);
   }
-  LS_TRY(FreeRuns(ctx, number_of(file)).clear());
+  space.number.store(ctx.pool->shared()->value_files.fetch_add(1, std::memory_order_relaxed) + 1,
+                     std::memory_order_release);
   space.end = space.allocated = pages;
   space.free_pages.store(0, std::memory_order_relaxed);
   space.counted_below.store(pages == 0 ? ValueSpace::kAllCounted : 0, std::memory_order_relaxed);
@@ -127,17 +128,143 @@ Status take_free_value_pages(Ctx &ctx, FileSlot &file, u32 pages, PageRuns *runs
   return take(ctx, file, pages, false, runs);
 }
 
-void free_value_pages(Ctx &ctx, FileSlot &file, const PageRuns &runs) {
-  if (runs.count() == 0) return;
+namespace {
+
+// Pages that rows behind may name, whatever those that were counted do (VCLAIM-4).
+bool awaits_counting(const ValueSpace &space, const PageRuns &runs) {
+  return runs[0].first < space.old_end.load(std::memory_order_relaxed) && !space.is_counted();
+}
+
+Status change_claims(ValueClaims &claims, ValueSpace &space, const PageRuns &runs, i32 from,
+                     i32 to) {
+  LS_TRY(claims.set(runs, to));
+  if (from == 0) space.claim_entries++;
+  if (to == 0) space.claim_entries--;
+  space.shared_values.fetch_add(to - from, std::memory_order_relaxed);
+  space.shared_pages.fetch_add(i64{to - from} * runs.pages(), std::memory_order_relaxed);
+  return kOk;
+}
+
+Status let_go(Ctx &ctx, FileSlot &file, const ValueClaim &claim) {
+  ValueSpace &space = file.values;
+  FreeRuns free(ctx, number_of(file));
+  if (claim.hash != 0) {
+    ValueClaims claims(ctx, number_of(file));
+    const bool waits = awaits_counting(space, claim.runs);
+    i32 more = 0;
+    if (space.claim_entries > 0) LS_TRY(claims.count(claim.runs, &more));
+    if (more <= 0) LS_TRY(claims.forget_candidate(claim));   // VCLAIM-3: before
+    if (waits || more > 0) return change_claims(claims, space, claim.runs, more, more - 1);
+  }
+  give_back(free, space, claim.runs);
+  return kOk;
+}
+
+}  // namespace
+
+void free_value_pages(Ctx &ctx, FileSlot &file, const ValueClaim &claim) {
+  if (claim.runs.count() == 0) return;
   const ls_error error = last_error();
   ValueSpace &space = file.values;
   {
     const std::lock_guard guard(space.mutex);
-    FreeRuns free(ctx, number_of(file));
     // A file that was opened anew meanwhile counts its rows.
-    if (space.begun) give_back(free, space, runs);
+    if (space.begun && !ok(let_go(ctx, file, claim)))
+      space.lost_pages.fetch_add(claim.runs.pages(), std::memory_order_relaxed);
   }
   set_last_error(error);
+}
+
+Status find_value_candidate(Ctx &ctx, FileSlot &file, u64 hash, Candidate *candidate) {
+  return ValueClaims(ctx, file.values.number.load(std::memory_order_acquire))
+      .find_candidate(hash, candidate);
+}
+
+Status share_value_pages(Ctx &ctx, FileSlot &file, const ValueClaim &claim,
+                         const Candidate &candidate, bool *shared) {
+  *shared = false;
+  ValueSpace &space = file.values;
+  const std::lock_guard guard(space.mutex);
+  if (!space.begun || awaits_counting(space, claim.runs)) return kOk;
+  ValueClaims claims(ctx, number_of(file));
+  Candidate now;
+  const Status status = claims.find_candidate(claim.hash, &now);
+  if (code(status) == LS_NOT_FOUND) return kOk;
+  LS_TRY(status);
+  if (!std::ranges::equal(now.packed(), candidate.packed())) return kOk;
+  i32 more;
+  LS_TRY(claims.count(claim.runs, &more));
+  LS_TRY(change_claims(claims, space, claim.runs, more, more + 1));
+  *shared = true;
+  return kOk;
+}
+
+void note_value_candidate(Ctx &ctx, FileSlot &file, u64 hash, const Candidate &candidate) {
+  const ls_error error = last_error();
+  {
+    const std::lock_guard guard(file.values.mutex);
+    if (file.values.begun)
+      (void)ok(ValueClaims(ctx, number_of(file)).note_candidate(hash, candidate));
+  }
+  set_last_error(error);
+}
+
+Status count_value(Ctx &ctx, FileSlot &file, const ValueClaim &claim, const Candidate &candidate,
+                   bool first) {
+  ValueSpace &space = file.values;
+  const std::lock_guard guard(space.mutex);
+  ValueClaims claims(ctx, number_of(file));
+  i32 more;
+  LS_TRY(claims.count(claim.runs, &more));
+  if (!first) {
+    LS_TRY(change_claims(claims, space, claim.runs, more, more + 1));
+    more++;
+  }
+  // With the first claim that there is, and not again with others.
+  if (more != 0) return kOk;
+  const ls_error error = last_error();
+  (void)ok(claims.note_candidate(claim.hash, candidate));
+  set_last_error(error);
+  return kOk;
+}
+
+Status free_unclaimed(Ctx &ctx, FileSlot &file, PageNo *behind) {
+  ValueSpace &space = file.values;
+  const std::lock_guard guard(space.mutex);
+  LS_ASSERT(space.is_counted());
+  ValueClaims claims(ctx, number_of(file));
+  PageRuns runs;
+  i32 more;
+  LS_TRY(claims.next(*behind, &runs, &more));
+  if (more < 0) {
+    LS_TRY(change_claims(claims, space, runs, more, 0));
+    FreeRuns free(ctx, number_of(file));
+    give_back(free, space, runs);
+  }
+  *behind = runs[0].first + 1;
+  return kOk;
+}
+
+Status next_free_run(Ctx &ctx, FileSlot &file, PageNo *from, PageRun *run) {
+  const std::lock_guard guard(file.values.mutex);
+  LS_TRY(FreeRuns(ctx, number_of(file)).next(*from, run));
+  *from = run->end();
+  return kOk;
+}
+
+Status next_claims(Ctx &ctx, FileSlot &file, PageNo *from, PageRuns *runs, i32 *more) {
+  const std::lock_guard guard(file.values.mutex);
+  LS_TRY(ValueClaims(ctx, number_of(file)).next(*from, runs, more));
+  *from = (*runs)[0].first + 1;
+  return kOk;
+}
+
+Status next_candidate(Ctx &ctx, FileSlot &file, u64 *from, Candidate *candidate) {
+  const std::lock_guard guard(file.values.mutex);
+  u64 hash;
+  LS_TRY(ValueClaims(ctx, number_of(file)).next_candidate(*from, &hash, candidate));
+  *from = hash + 1;
+  return kOk;
 }
 
 PageNo old_end_of(const FileSlot &file) {
@@ -166,7 +293,7 @@ ValuePagesFence::~ValuePagesFence() {
   for (const PageRun &run : runs_) {
     PageRuns one;
     one.add(run);
-    free_value_pages(ctx_, file_, one);
+    free_value_pages(ctx_, file_, {one, 0});
   }
 }
 
@@ -184,6 +311,8 @@ Status value_pages_stats(FileSlot &file, ls_value_stats *stats) {
   stats->free_pages = space.free_pages.load(relaxed);
   stats->lost_pages = space.lost_pages.load(relaxed);
   stats->written_pages = space.written_pages.load(relaxed);
+  stats->shared_values = static_cast<u64>(std::max<i64>(0, space.shared_values.load(relaxed)));
+  stats->shared_pages = static_cast<u64>(std::max<i64>(0, space.shared_pages.load(relaxed)));
   stats->moved_pages = space.moved_pages.load(relaxed);
   stats->counted = space.begun && space.is_counted();
   return kOk;

@@ -6,7 +6,8 @@
 //   VPAGES-1  A page is handed out once until it is freed.  Pages are freed when the row that names
 //             them has left its leaf, or names others and the record of that is hardened: a crash
 //             brings back no row that is read and names them.  (A ghost may come back.  It is
-//             counted as gone, see VPAGES-3.)
+//             counted as gone, see VPAGES-3.)  Values with the same bytes have the same pages:
+//             these are freed with the last claim (vlog/value_claims.hpp).
 //   VPAGES-2  When a file is opened its pages are old, and none is free before the keeper has
 //             counted the rows (txn/value_count.hpp), in their order; until then values go to its
 //             end.  A row that vanishes frees old pages only if it was counted: what is not counted
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "buffer/pool.hpp"
-#include "vlog/page_runs.hpp"
+#include "vlog/value_claims.hpp"
 
 namespace ls {
 
@@ -26,9 +27,32 @@ namespace ls {
 Status take_value_pages(Ctx &ctx, FileSlot &file, u32 pages, PageRuns *runs);
 // Free ones only.  LS_NOT_FOUND: there are not as many.
 Status take_free_value_pages(Ctx &ctx, FileSlot &file, u32 pages, PageRuns *runs);
-// Those that were taken from the end or noted as free before.  Never fails: what cannot be noted is
-// lost until the file is opened again.  No latch held.
-void free_value_pages(Ctx &ctx, FileSlot &file, const PageRuns &runs);
+// Lets go of a claim on pages that were taken, or shared; or that are old (VPAGES-2) and were
+// counted.  Never fails: what cannot be noted is lost until the file is opened again.  No latch
+// held.
+void free_value_pages(Ctx &ctx, FileSlot &file, const ValueClaim &claim);
+
+// Where pages with this hash are, as of now.  LS_NOT_FOUND.
+Status find_value_candidate(Ctx &ctx, FileSlot &file, u64 hash, Candidate *candidate);
+// A claim on its pages, if the candidate is still what was found: then they are what was read.
+Status share_value_pages(Ctx &ctx, FileSlot &file, const ValueClaim &claim,
+                         const Candidate &candidate, bool *shared);
+// Of written pages on which the caller has a claim.  In place of the candidate before.  Never
+// fails: what cannot be noted is not found.
+void note_value_candidate(Ctx &ctx, FileSlot &file, u64 hash, const Candidate &candidate);
+
+// While old rows are counted: one that names such pages, as the first one or not.  A failure has
+// changed nothing.
+Status count_value(Ctx &ctx, FileSlot &file, const ValueClaim &claim, const Candidate &candidate,
+                   bool first);
+// When all are counted: looks at one entry from a page on, and sets it behind that.  LS_NOT_FOUND:
+// there is none.
+Status free_unclaimed(Ctx &ctx, FileSlot &file, PageNo *behind);
+
+// For checks, each the next one from there on, which is set behind it.  LS_NOT_FOUND: none.
+Status next_free_run(Ctx &ctx, FileSlot &file, PageNo *from, PageRun *run);
+Status next_claims(Ctx &ctx, FileSlot &file, PageNo *from, PageRuns *runs, i32 *more);
+Status next_candidate(Ctx &ctx, FileSlot &file, u64 *from, Candidate *candidate);
 
 // To judge a row that vanishes (VPAGES-2), under the latch of its leaf: its pages from old_end_of()
 // on are freed; those before, if the row is counted, and VPAGES-3 does not forbid it.

@@ -19,6 +19,12 @@ u32 store_place(const ValuePlace &place, u8 *out) {
     at += put_varint(at, run.pages);
     before = run.end();
   }
+  *at++ = static_cast<u8>((place.hash != 0 ? kHasHash : 0) | (place.writer != 0 ? kHasWriter : 0));
+  if (place.hash != 0) {
+    std::memcpy(at, &place.hash, sizeof place.hash);
+    at += sizeof place.hash;
+  }
+  if (place.writer != 0) at += put_varint(at, place.writer);
   for (const Bytes part : {place.notes, place.tail}) {
     if (!part.empty()) std::memcpy(at, part.data(), part.size());
     at += part.size();
@@ -41,6 +47,17 @@ bool load_place(Bytes bytes, ValuePlace *place) {
     if (first > ~u32{0} || pages == 0 || first + pages > ~u32{0}) return false;
     place->runs.add({static_cast<PageNo>(first), static_cast<u32>(pages)});
     before = first + pages;
+  }
+  const u8 has = in.byte();
+  if ((has & ~(kHasHash | kHasWriter)) != 0) return false;
+  if ((has & kHasHash) != 0) {
+    const Bytes hash = in.take(sizeof place->hash);
+    if (in.good()) std::memcpy(&place->hash, hash.data(), hash.size());
+    if (place->hash == 0) return false;
+  }
+  if ((has & kHasWriter) != 0) {
+    place->writer = in.number();
+    if (place->writer == 0) return false;
   }
   const ValueLayout layout(place->bytes);
   if (!in.good() || layout.tail_bytes != tail_bytes || layout.pages() != place->runs.pages() ||

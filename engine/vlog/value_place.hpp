@@ -5,7 +5,9 @@
 // What does not fill a page and is small, the tail, stays in the row.
 //
 //   place   bytes | bytes of the tail | number of runs | for each run: first page less the end of
-//           the run before, signed; pages | notes, unless they have pages | tail
+//           the run before, signed; pages | what follows (kHasHash, kHasWriter) | hash of the
+//           bytes in pages 8 | number of the value that has written them | notes, unless they have
+//           pages | tail
 //   notes   for each chunk, eight pages of the value: checksum 4 | for each page 2 bytes of it
 //   pages   of notes, if there are more than kMostChunksInRow chunks | of the value; behind its end
 //           zeros
@@ -13,8 +15,9 @@
 // VPLACE-1  Bytes 14 and 15 of each block of 8 KiB are zero, so the server's tools take it for one
 //           that was never written, and look for no checksum of theirs.  What the value has there
 //           is among the notes (of a page with an odd number these are zero).
-// VPLACE-2  A chunk's checksum begins with the value's number and the chunk's: bytes of another
-//           value, or of another chunk, are found as well as flipped bits.
+// VPLACE-2  A chunk's checksum begins with the number of the value that has written it, and its
+//           own: bytes of another value, or of another chunk, are found as well as flipped bits.
+//           A value that shares the pages of another one has that number in its row.
 #pragma once
 #include <vector>
 
@@ -50,15 +53,22 @@ struct ValueLayout {
   }
 };
 
+inline constexpr u8 kHasHash = 1, kHasWriter = 2;
+
 inline constexpr u32 kMostPlaceBytes =
-    16 + PageRuns::kMost * 12 + kMostChunksInRow * kChunkNoteBytes + LS_VALUE_IN_ROW_BYTES;
+    35 + PageRuns::kMost * 12 + kMostChunksInRow * kChunkNoteBytes + LS_VALUE_IN_ROW_BYTES;
 static_assert(LS_VALUE_HEAD_BYTES + kMostPlaceBytes <= LS_MAX_ROW_BYTES);
 
 struct ValuePlace {
   u32 bytes = 0;
   PageRuns runs;
-  Bytes notes;   // in the row; empty: they have pages
+  u64 hash = 0;     // of what the pages have; 0: the value shares them with no other one
+  u64 writer = 0;   // the value that has written them; 0: this one
+  Bytes notes;      // in the row; empty: they have pages
   Bytes tail;
+
+  // The number that checksums begin with, in the row of a value.
+  u64 writer_in(u64 value_id) const { return writer != 0 ? writer : value_id; }
 };
 
 // How many bytes were stored.

@@ -100,6 +100,9 @@ class CrashPointsTest : public ::testing::Test {
                                       : s.contents(open_table(s, table));
       ls_check_result result;
       LS_EXPECT_OK(ls_rel_check(s.worker(), open_table(s, table), &result, &err));
+      bool compared;
+      if (table == kValues)
+        LS_EXPECT_OK(ls_value_check_pages(s.worker(), open_table(s, table), &compared, &err));
     }
     return found;
   }

@@ -581,7 +581,7 @@ LS_NODISCARD ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t ro
  * behind it with the place of the bytes, which are in pages of a further file of the relation,
  * "path" followed by "_fsm".  The row begins with LS_VALUE_HEAD_BYTES of the host's.  It is
  * inserted and deleted in the transaction that changes the row with the pointer, and undone with
- * it.
+ * it.  Values with the same bytes may have the same pages.
  *
  * A pointer is followed without a snapshot, also where the row that had it is deleted: as long as
  * any snapshot does not see the deletion, the value is there.
@@ -601,6 +601,7 @@ typedef struct ls_new_value {
   uint64_t value_id;
   const uint8_t *data;
   uint32_t bytes;
+  bool share; /* pages with another value of the file that has the same bytes */
 } ls_new_value;
 /* What the host has at the beginning of a value's row: LS_VALUE_HEAD_BYTES before so many bytes of
  * the value (in_row), or of its place.  Of this process, before any call; null: zeros. */
@@ -631,6 +632,7 @@ typedef struct ls_value_stats {
   uint64_t pages, free_pages; /* of 4 KiB; what is free is known when all rows are counted */
   uint64_t lost_pages;        /* free ones that are found again at the next start */
   uint64_t written_pages, moved_pages; /* by workers; from the end of the file to free ones */
+  uint64_t shared_values, shared_pages; /* now, beside the first with the same bytes, of each */
   bool counted;
 } ls_value_stats;
 LS_NODISCARD ls_status ls_value_get_stats(ls_worker *worker, ls_rel *rel, ls_value_stats *stats,
@@ -639,6 +641,10 @@ LS_NODISCARD ls_status ls_value_get_stats(ls_worker *worker, ls_rel *rel, ls_val
  * *value_bytes: its size. */
 LS_NODISCARD ls_status ls_value_check(ls_worker *worker, ls_rel *rel, const ls_row *row,
                                       uint32_t *value_bytes, ls_error *err) LS_NOEXCEPT;
+/* What all rows of the file say of pages against what is noted of these: LS_CORRUPT.  *compared:
+ * false where it could not be, as others changed values all the time, or rows are not counted. */
+LS_NODISCARD ls_status ls_value_check_pages(ls_worker *worker, ls_rel *rel, bool *compared,
+                                            ls_error *err) LS_NOEXCEPT;
 
 /* ----------------------------------------------------------------- scans -- */
 

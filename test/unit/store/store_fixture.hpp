@@ -338,7 +338,7 @@ class Session {
     const ls_status status = ls_value_ids(worker_, rel, 1, &values, &err);
     *value_id = values.first;
     if (status != LS_OK) return status;
-    const ls_new_value value{values.first, bytes(data), static_cast<u32>(data.size())};
+    const ls_new_value value{values.first, bytes(data), static_cast<u32>(data.size()), true};
     return ls_value_insert(worker_, rel, &value, cid_++, &err);
   }
   ls_status remove_value(ls_rel *rel, u64 value_id, size_t size) {

@@ -31,7 +31,7 @@ class ValuePages : public TxnTest {
   }
   void give_back(const PageRuns &runs) {
     mark(runs, false);
-    free_value_pages(ctx, file, runs);
+    free_value_pages(ctx, file, {runs, 0});
   }
   void mark(const PageRuns &runs, bool as) {
     for (const PageRun &run : runs.all()) {

@@ -53,6 +53,8 @@ Packed random_place(std::mt19937_64 &random) {
                                    random() % (random() % 4 == 0 ? 40'000'000 : 300'000));
   const ValueLayout layout(p.place.bytes);
   p.place.runs = random_runs(layout.pages(), random);
+  p.place.hash = random() % 2 == 0 ? 0 : random() | 1;
+  p.place.writer = random() % 2 == 0 ? 0 : 1 + random() % (u64{1} << random() % 33);
   p.notes.resize(layout.note_pages == 0 ? size_t{layout.chunks} * kChunkNoteBytes : 0);
   p.tail.resize(layout.tail_bytes);
   for (u8 &byte : p.notes) byte = static_cast<u8>(random());
@@ -71,6 +73,8 @@ TEST(ValuePlaceTest, what_was_stored_is_read_back) {
     ValuePlace back;
     ASSERT_TRUE(load_place(p.bytes, &back));
     EXPECT_EQ(back.bytes, p.place.bytes);
+    EXPECT_EQ(back.hash, p.place.hash);
+    EXPECT_EQ(back.writer, p.place.writer);
     ASSERT_EQ(back.runs.count(), p.place.runs.count());
     for (u32 run = 0; run < back.runs.count(); run++) {
       EXPECT_EQ(back.runs[run].first, p.place.runs[run].first);
