@@ -49,7 +49,8 @@ REVOKE ALL ON FUNCTION leanstore_relation_info(regclass) FROM PUBLIC;
 
 -- Of a TOAST table, the file with the pages of values, which have 4 KiB: in all, free, free but
 -- found again at the next start only; and since the file was opened: written by sessions, moved to
--- make the file shorter, and whether the rows are counted, so that free pages are known.
+-- make the file shorter, and whether the rows are counted, so that free pages are known.  Now:
+-- values that have their pages from another one with the same bytes, and how many they would need.
 CREATE FUNCTION leanstore_value_info(
     relation regclass,
     OUT pages bigint,
@@ -57,7 +58,9 @@ CREATE FUNCTION leanstore_value_info(
     OUT lost_pages bigint,
     OUT written_pages bigint,
     OUT moved_pages bigint,
-    OUT counted boolean)
+    OUT counted boolean,
+    OUT shared_values bigint,
+    OUT shared_pages bigint)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT;
@@ -165,7 +168,8 @@ CREATE VIEW leanstore_stat_values AS
     SELECT c.oid AS relid, n.nspname AS schemaname, c.relname,
            v.pages * 4096 AS bytes, v.free_pages * 4096 AS free_bytes,
            v.lost_pages * 4096 AS lost_bytes, v.written_pages * 4096 AS written_bytes,
-           v.moved_pages * 4096 AS moved_bytes, v.counted
+           v.moved_pages * 4096 AS moved_bytes, v.counted, v.shared_values,
+           v.shared_pages * 4096 AS shared_bytes
     FROM pg_class c
          JOIN pg_namespace n ON n.oid = c.relnamespace
          JOIN pg_class t ON t.oid = c.reltoastrelid

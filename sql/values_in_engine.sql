@@ -203,6 +203,20 @@ INSERT INTO pages SELECT noise(i, 1900) FROM generate_series(1, 10) i;
 SELECT written_bytes / 4096 AS written_pages, moved_bytes FROM leanstore_stat_values
 	WHERE relid = 'pages'::regclass;
 SELECT leanstore_value_info('pages') IS NULL AS no_toast_table;
+-- The same bytes are stored once; what is behind whole pages may differ.
+CREATE TABLE equal (i int, t text STORAGE external);
+INSERT INTO equal SELECT i, noise(i % 3, 40960) || i FROM generate_series(1, 30) i;
+SELECT written_bytes / 4096 AS written_pages, shared_values, shared_bytes / 4096 AS shared_pages
+	FROM leanstore_stat_values WHERE relid = 'equal'::regclass;
+UPDATE equal SET t = noise(7, 8192) WHERE i < 5;
+SET leanstore.share_values = off;
+INSERT INTO equal VALUES (31, noise(0, 40960));
+RESET leanstore.share_values;
+SELECT written_bytes / 4096 AS written_pages FROM leanstore_stat_values
+	WHERE relid = 'equal'::regclass;
+SELECT count(*) FROM equal
+	WHERE t = noise(i % 3, 40960) || i OR i < 5 AND t = noise(7, 8192) OR i = 31;
+SELECT leanstore_check('equal');
 SELECT pg_size_pretty(pg_relation_size(reltoastrelid, 'fsm')) AS in_fork_fsm FROM pg_class
 	WHERE oid = 'pages'::regclass;
 

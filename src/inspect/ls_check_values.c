@@ -4,7 +4,8 @@
  *
  * One MVCC snapshot sees a row with a pointer exactly if it sees the value's (VALUE-1 in
  * row/ls_value.c), so under one the two sets are equal: each pointer leads to a value, whole and of
- * the size that it says, and to each value leads one pointer.
+ * the size that it says, and to each value leads one pointer.  Which pages the values have is
+ * compared with what the engine has noted of these: which are free, and how many values share some.
  */
 #include "postgres.h"
 
@@ -160,6 +161,7 @@ ls_check_values(Relation table)
 {
 	ValueCheck	check = {.table = table};
 	Snapshot	snapshot;
+	bool		compared;
 	ls_check_result result;
 	ls_error	error;
 	ls_status	status;
@@ -182,5 +184,7 @@ ls_check_values(Relation table)
 		raise_value(&check, check.wanted, "is missing");
 	tuplesort_end(check.pointers);
 	UnregisterSnapshot(snapshot);
+	LS_CALL(status, ls_value_check_pages(ls_reader(), ls_open(check.toast), &compared, &error));
+	ls_check(status, error, check.toast);
 	table_close(check.toast, AccessShareLock);
 }

@@ -147,8 +147,8 @@ leanstore_value_info(PG_FUNCTION_ARGS)
 	Relation	rel;
 	ls_value_stats stats = {0};
 	ls_error	error = {0};
-	Datum		values[6];
-	bool		nulls[6] = {0};
+	Datum		values[8];
+	bool		nulls[8] = {0};
 	bool		has_values;
 
 	require_store();
@@ -168,6 +168,8 @@ leanstore_value_info(PG_FUNCTION_ARGS)
 	values[3] = Int64GetDatum((int64) stats.written_pages);
 	values[4] = Int64GetDatum((int64) stats.moved_pages);
 	values[5] = BoolGetDatum(stats.counted);
+	values[6] = Int64GetDatum((int64) stats.shared_values);
+	values[7] = Int64GetDatum((int64) stats.shared_pages);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 

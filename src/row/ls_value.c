@@ -10,6 +10,8 @@
  * VALUE-1: a value has one owner, a row.  It is inserted and deleted by the transaction that stores
  *	the pointer and takes it away, under a lock of that row: so one MVCC snapshot sees a row with
  *	a pointer exactly if it sees the value's row (leanstore_check() looks at that).
+ *	Values with the same bytes may have the same pages, which the engine sees to
+ *	(docs/decisions/0040-equal-values.md): each has its number and its row.
  * VALUE-2: a pointer is followed without a snapshot.  The value stays until the deletion is below
  *	the horizon, as rows of heap do, whatever the engine knows of single snapshots (GONE-4 in
  *	engine/txn/row_gone.hpp).
@@ -288,6 +290,7 @@ ls_value_save(Relation rel, const struct varlena *value, const struct varlena *o
 	ls_new_value new;
 
 	new.data = (const uint8 *) describe(value, &pointer, &new.bytes);
+	new.share = ls_share_values;
 	new.value_id = kept_value_id(rel, old_pointer);
 	/* versions of a row share a value */
 	*stored = new.value_id == InvalidOid ||

@@ -31,6 +31,7 @@ bool		ls_count_remote_waits = false;
 int			ls_sequence_log_values = 10000;
 char	   *ls_trace_values = "";
 int			ls_trace_values_size_kb = 1024 * 1024;
+bool		ls_share_values = true;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -199,10 +200,16 @@ define_transactions(void)
 							PGC_POSTMASTER, GUC_UNIT_KB, NULL, NULL, NULL);
 }
 
-/* What was stored out of line: row/ls_value_trace.c. */
+/* What is stored out of line: row/ls_value.c, row/ls_value_trace.c. */
 static void
-define_traces(void)
+define_values(void)
 {
+	DefineCustomBoolVariable("leanstore.share_values",
+							 "Stores the same bytes of large values of a table once.",
+							 "Values that are stored while it is off are not found by later ones.",
+							 &ls_share_values, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+
 	DefineCustomStringVariable("leanstore.trace_values",
 							   "Name of the trace of values that are stored out of line "
 							   "and deleted.",
@@ -251,6 +258,6 @@ ls_define_settings(void)
 	define_log();
 	define_transactions();
 	define_indexes();
-	define_traces();
+	define_values();
 	MarkGUCPrefixReserved("leanstore");
 }

@@ -62,6 +62,7 @@ extern bool ls_count_remote_waits;
 extern int	ls_sequence_log_values;
 extern char *ls_trace_values;	/* the trace's name; empty: none */
 extern int	ls_trace_values_size_kb;
+extern bool ls_share_values;
 extern void ls_define_settings(void);
 
 /* ---- ls_shared.c: what the processes share; server/ls_shmem.c fills it */
