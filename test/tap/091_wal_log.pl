@@ -112,6 +112,8 @@ CrashDriver::kill_server($node, 'all');
 start_fails('engine', 'a crash');
 $node->set_config('leanstore.log' => 'wal');
 $node->start;
+# A server that is stopped in the middle of the engine's recovery was not shut down cleanly.
+$node->safe_psql('postgres', 'SELECT count(*) FROM t');
 $node->stop('fast');
 
 $node->set_config('leanstore.log' => 'engine');
