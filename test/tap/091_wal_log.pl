@@ -103,6 +103,14 @@ sub start_fails
 	return;
 }
 
+# A server that is stopped in the middle of the engine's recovery was not shut down cleanly.
+sub stop_recovered
+{
+	$node->safe_psql('postgres', 'SELECT count(*) FROM t');
+	$node->stop('fast');
+	return;
+}
+
 $node->stop('fast');
 start_fails('engine', 'a prepared transaction');
 $node->set_config('leanstore.log' => 'wal');
@@ -112,9 +120,7 @@ CrashDriver::kill_server($node, 'all');
 start_fails('engine', 'a crash');
 $node->set_config('leanstore.log' => 'wal');
 $node->start;
-# A server that is stopped in the middle of the engine's recovery was not shut down cleanly.
-$node->safe_psql('postgres', 'SELECT count(*) FROM t');
-$node->stop('fast');
+stop_recovered();
 
 $node->set_config('leanstore.log' => 'engine');
 $node->start;
@@ -124,7 +130,7 @@ CrashDriver::kill_server($node, 'all');
 start_fails('wal', 'a crash with the own log');
 $node->set_config('leanstore.log' => 'engine');
 $node->start;
-$node->stop('fast');
+stop_recovered();
 $node->set_config('leanstore.log' => 'wal');
 $node->start;
 $node->safe_psql('postgres', 'INSERT INTO t VALUES (5)');
