@@ -1,19 +1,17 @@
-// log_files.hpp - one process' descriptors of the log's segments: writing rounds and syncing them.
-// Used under the mutex of LogShared::round; that a segment exists is LogSegments' business.
+// log_files.hpp - one process' side of the log's segments: writing rounds and syncing them.  Used
+// under the mutex of LogShared::round.
 //
 // The log is written in whole blocks, past the page cache where that is possible: the kernel then
 // copies nothing, finds no pages to mark and to clean again, and a sync has only the device to wait
 // for.
 #pragma once
-#include <map>
 #include <new>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/status.hpp"
-#include "os/file.hpp"
 #include "wal/log_slot.hpp"
+#include "wal/segment_files.hpp"
 
 namespace ls {
 
@@ -31,9 +29,9 @@ using LogBlocks = std::vector<u8, LogBlockAllocator<u8>>;
 class LogFiles {
  public:
   LogFiles(const char *dir, u64 segment_bytes, bool fsync)
-      : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync) {}
+      : segments_(dir, segment_bytes, true), fsync_(fsync) {}
   // Descriptors of [from, to): then neither writing nor syncing there needs another, or memory.
-  Status open(Lsn from, Lsn to);
+  Status open(Lsn from, Lsn to) { return segments_.open(from, to); }
   // Positions, sizes and buffers are those of whole blocks.
   Status write(Lsn lsn, std::span<const u8> bytes);
   Status read_block(Lsn lsn, u8 *block);
@@ -41,12 +39,8 @@ class LogFiles {
   Status sync(Lsn from, Lsn to, u32 *files_synced);
 
  private:
-  Status get(u64 number, File **out);
-
-  const std::string dir_;
-  const u64 segment_bytes_;
+  SegmentFiles segments_;
   const bool fsync_;
-  std::map<u64, File> files_;
 };
 
 }  // namespace ls

@@ -9,32 +9,25 @@
 //            none was there are none: the host makes the first round behind the place where its
 //            recovery would begin durable before ls_host_log::insert returns.
 #pragma once
-#include <map>
 #include <span>
-#include <string>
 
 #include "base/status.hpp"
-#include "os/file.hpp"
+#include "wal/segment_files.hpp"
 
 namespace ls {
 
-// One process' descriptors: buffered writes of any bytes.  That a segment exists is LogSegments'
-// business.
+// One process' side of it: buffered writes of any bytes.
 class RelayFiles {
  public:
-  RelayFiles(const char *dir, u64 segment_bytes) : dir_(dir), segment_bytes_(segment_bytes) {}
+  RelayFiles(const char *dir, u64 segment_bytes) : segments_(dir, segment_bytes, false) {}
   Status open(Lsn from, Lsn to);
-  Status write(Lsn lsn, std::span<const u8> bytes);
+  Status write(Lsn lsn, std::span<const u8> bytes) { return segments_.write(lsn, bytes); }
   // What any process has written in [from, to) and is not truncated: segments that are gone are
   // not needed, and no name comes back.
   Status sync(Lsn from, Lsn to);
 
  private:
-  Status get(u64 number, File **out);
-
-  const std::string dir_;
-  const u64 segment_bytes_;
-  std::map<u64, File> files_;
+  SegmentFiles segments_;
 };
 
 }  // namespace ls
