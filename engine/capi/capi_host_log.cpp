@@ -76,7 +76,7 @@ ls_status ls_store_log_fits(ls_store *store, bool *fits, ls_error *err) noexcept
     ControlFile control;
     bool exists;
     LS_TRY(control_read(store->config.data_dir, &control, &exists));
-    *fits = !exists || control.clean || control.host_log == store->config.host_log;
+    *fits = !exists || log_fits(control, store->config.host_log);
     return kOk;
   });
 }

@@ -43,6 +43,11 @@ struct ControlFile {
 };
 static_assert(sizeof(ControlFile) == 144 && offsetof(ControlFile, next_file_no) == 72);
 
+// Can a start with that log go on from here?  Not where recovery needs the other one.
+inline bool log_fits(const ControlFile &control, bool host_log) {
+  return control.clean || control.host_log == host_log;
+}
+
 // Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the
 // engine.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);

@@ -178,7 +178,7 @@ class Redoer {
   // Which log: as it was, or another one where nothing of it is needed any more.
   Status check_log() {
     const bool host_log = store_.config.host_log;
-    if (state_.control.clean || state_.control.host_log == host_log) return kOk;
+    if (log_fits(state_.control, host_log)) return kOk;
     return fail(LS_INVALID, "the store was not shut down, and its log was %s then",
                 host_log ? "its own" : "the host's");
   }

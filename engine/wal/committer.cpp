@@ -95,9 +95,11 @@ class RelayKeeper {
                                std::memory_order_relaxed);
       if (stopping && !await_last_round())
         return fail(LS_IO_ERROR, "the log failed before its last round");
-      if (stopping || wanted != shared_->relay_done.load(std::memory_order_relaxed)) LS_TRY(sync());
-      shared_->relay_done.store(wanted, std::memory_order_release);
-      futex_wake_all(&shared_->relay_done);
+      if (stopping || wanted != shared_->relay_done.load(std::memory_order_relaxed)) {
+        LS_TRY(sync());
+        shared_->relay_done.store(wanted, std::memory_order_release);
+        futex_wake_all(&shared_->relay_done);
+      }
       if (stopping) return kOk;
       futex_wait(&shared_->relay_wanted, wanted, i64{idle_ms} * 1000);
     }
