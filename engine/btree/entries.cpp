@@ -24,13 +24,19 @@ Status judge(const FoundEntry &found, Bytes from, u32 prefix) {
   return same ? kOk : make_status(LS_NOT_FOUND);
 }
 
+Status latch_near(BTree &tree, Bytes key, u32 room, Frame **near, ExclusiveGuard &leaf) {
+  LS_ASSERT(!tree.file().logged);
+  LS_TRY(tree.leaf_exclusive(key, room, leaf, near ? *near : nullptr));
+  if (near) *near = leaf.frame();
+  return kOk;
+}
+
 }  // namespace
 
-Status put_entry(BTree &tree, Bytes key, Bytes value) {
-  LS_ASSERT(!tree.file().logged);
+Status put_entry(BTree &tree, Bytes key, Bytes value, Frame **near) {
   ExclusiveGuard leaf;
   const size_t room = sizeof(Slot) + key.size() + value.size();
-  LS_TRY(tree.leaf_exclusive(key, static_cast<u32>(room), leaf));
+  LS_TRY(latch_near(tree, key, static_cast<u32>(room), near, leaf));
   Node *node = reinterpret_cast<Node *>(leaf.page());
   bool found;
   const u16 pos = node->lower_bound(key, &found);
@@ -44,10 +50,9 @@ Status put_entry(BTree &tree, Bytes key, Bytes value) {
   return kOk;
 }
 
-Status remove_entry(BTree &tree, Bytes key) {
-  LS_ASSERT(!tree.file().logged);
+Status remove_entry(BTree &tree, Bytes key, Frame **near) {
   ExclusiveGuard leaf;
-  LS_TRY(tree.leaf_exclusive(key, 0, leaf));
+  LS_TRY(latch_near(tree, key, 0, near, leaf));
   Node *node = reinterpret_cast<Node *>(leaf.page());
   bool found;
   const u16 pos = node->lower_bound(key, &found);

@@ -107,6 +107,10 @@ class BTree {
     if (aim == Aim::kBefore && key.empty()) return make_status(LS_END);
     return read_node(key, aim, 0, read, seen);
   }
+  // The same of the leaf of `key`, for one that is often that of the call before: *near is where
+  // that was (a guess, null: none), and becomes where this one is.
+  template <typename Read>
+  Status read_leaf_near(Bytes key, Frame **near, Read &&read);
   // A separator s of an inner node with  from < s < to,  about in the middle of what lies between;
   // at most kMaxKeyBytes at `out`.  *bytes = 0: one leaf has it all.  unbounded: `to` is the end.
   Status separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u16 *bytes);
@@ -295,6 +299,21 @@ class BTree {
   FileSlot &file_;
   const FileNo file_no_;
 };
+
+template <typename Read>
+Status BTree::read_leaf_near(Bytes key, Frame **near, Read &&read) {
+  if (*near && (*near)->in_tree() && has_pages(file_)) {
+    OptimisticGuard leaf(pool(), *near);
+    if (node_is(*near, key, Aim::kAt, 0)) {
+      read(*reinterpret_cast<const Node *>(leaf.page()));
+      if (valid_use(leaf)) return kOk;
+    }
+  }
+  PageStamp seen;
+  LS_TRY(read_leaf(key, Aim::kAt, read, &seen));
+  *near = seen.frame;
+  return kOk;
+}
 
 template <typename Read>
 Status BTree::read_node(Bytes key, Aim aim, u8 level, Read &&read, PageStamp *seen,

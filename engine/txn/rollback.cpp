@@ -45,8 +45,8 @@ class EntryFile {
   FileNo number_ = 0;
 };
 
-Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_id) {
-  RowLockTable table(w);
+Status undo_lock_of_row(Worker &w, RowLockTable &table, u32 seq, const VersionEntry &entry,
+                        u64 row_id) {
   LockValue value;
   bool found;
   LS_TRY(table.get(entry.file_no, row_id, w.tn, &value, &found));
@@ -59,9 +59,15 @@ Status undo_lock_of_row(Worker &w, u32 seq, const VersionEntry &entry, u64 row_i
 
 // With the copies that movers have made (RLOCK-4 in row_lock_table.hpp).
 Status undo_lock(Worker &w, u32 seq, const VersionEntry &entry, FileSlot &file) {
-  for (u64 row_id = entry.row_id; row_id != 0;) {
-    LS_TRY(undo_lock_of_row(w, seq, entry, row_id));
-    LS_TRY(successor_of(w, file, row_id, &row_id));
+  RowLockTable table(w);
+  u64 rows[kLockBlockRows] = {entry.row_id};
+  u32 n = 1;
+  if (entry.had_mode == 0) LS_TRY(table.own_in_block(entry.file_no, entry.row_id, seq, rows, &n));
+  for (u32 i = 0; i < n; i++) {
+    for (u64 row_id = rows[i]; row_id != 0;) {
+      LS_TRY(undo_lock_of_row(w, table, seq, entry, row_id));
+      LS_TRY(successor_of(w, file, row_id, &row_id));
+    }
   }
   return kOk;
 }
@@ -236,6 +242,7 @@ void roll_back(Worker &w, u32 savepoint) {
   LS_CHECK(ok(s), last_error().message);
   LS_CHECK(!walk.range_open, "a rollback has left out a range of insertions");
   if (w.inserts.seq >= savepoint) w.inserts = InsertRange{};
+  w.locks = LockBlock{};
   w.ctx.interrupt = interrupt;
   w.ctx.must_open = false;
 }

@@ -19,7 +19,7 @@ struct Locking {
   u8 *older;                // a version before it
   // the row is another one's continuation: its insertion is no change of the key
   bool successor = false;
-  u32 seq = 0;              // drawn once
+  u32 seq = 0;              // drawn, and not used for good
   u64 moved_to = 0;         // when locked: where the row goes on with the same key
 };
 
@@ -67,18 +67,27 @@ Status look_through(Locking &l, const RowParts &newest, RowVersion *version, boo
   return kOk;
 }
 
-Status write_lock_undo(Locking &l, const LockView &view) {
+// *seq: of the entry.
+Status write_lock_undo(Locking &l, const LockView &view, u32 *seq) {
+  LockBlock &block = l.w.locks;
+  const FileNo file_no = file_no_of(l.file);
+  *seq = block.seq;
+  if (!view.own && block.has(file_no, l.request.row_id)) return kOk;   // RLOCK-5
   if (l.seq == 0) LS_TRY(draw_seq(l.w, &l.seq));
   VersionEntry entry{};
   entry.op = VersionOp::kLock;
   entry.file_slot = l.file.index;
-  entry.file_no = file_no_of(l.file);
-  entry.row_id = l.request.row_id;
+  entry.file_no = file_no;
+  entry.row_id = view.own ? l.request.row_id : LockBlock::first_of(l.request.row_id);
   entry.had_mode = view.own ? static_cast<u8>(view.own_value.mode + 1) : 0;
   entry.set_part(l.w.part);
   entry.older_seq = view.own ? view.own_value.seq : 0;
   LS_TRY(version_store(l.w, l.w.tn).put({l.w.tn, l.seq}, entry, {}));
   l.w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
+  *seq = l.seq;
+  if (view.own) return kOk;
+  block = {file_no, entry.row_id, l.seq};
+  l.seq = 0;   // other rows use it from here on
   return kOk;
 }
 
@@ -97,9 +106,10 @@ Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
 Status grant(Locking &l, const ChangeBasis &basis, bool *granted) {
   LS_ASSERT(basis.locks.conflict_tn == 0 && !basis.locks.unsettled);  // RLOCK-1
   LS_ASSERT(!basis.locks.holds(l.request.mode));
-  LS_TRY(write_lock_undo(l, basis.locks));
+  u32 seq;
+  LS_TRY(write_lock_undo(l, basis.locks, &seq));
   RowLockTable table(l.w);
-  const LockValue value{static_cast<u8>(l.request.mode), LockState::kTentative, 0, l.seq};
+  const LockValue value{static_cast<u8>(l.request.mode), LockState::kTentative, 0, seq};
   LS_TRY(table.put(file_no_of(l.file), l.request.row_id, l.w.tn, value));
   // From here on the entry must not stay tentative: a failure ends the transaction, and its end
   // settles the entry.

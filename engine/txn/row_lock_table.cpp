@@ -74,13 +74,64 @@ bool lock_modes_conflict(ls_lock_mode a, ls_lock_mode b) {
 
 RowLockTable::RowLockTable(Worker &w) : w_(w), tree_(w.ctx, w.pool->file(w.txns->lock_file)) {}
 
-// visit(tn, value) for each entry of the row; it may change the table: the leaves are copies.  A
-// leaf with room for keys beyond the row's is the last, also when its entries have gone: else a
-// look-up would walk through all that transactions have rolled back.
-template <typename Visit>
-Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
+// What one look at a row's leaf finds.
+struct RowLockTable::RowEntries {
+  static constexpr u32 kMost = 8;
+  struct Entry {
+    Tn tn;
+    LockValue value;
+  };
+  Entry entries[kMost];
+  u32 count;
+  bool whole;   // there are no others; if there may be, or one is damaged, a walk has to tell
+};
+
+Status RowLockTable::read_row(FileNo file_no, u64 row_id, RowEntries *entries) {
   const LockKey first(file_no, row_id, 0);
   const LockKey beyond(file_no, row_id, ~Tn{0});
+  return tree_.read_leaf_near(first, &w_.lock_leaf, [&](const Node &node) {
+    entries->count = 0;
+    entries->whole = false;
+    bool found;
+    u16 pos = node.lower_bound(first, &found);
+    for (; pos < node.count; pos++) {
+      u8 key[kMaxKeyBytes];
+      if (node.copy_key(pos, key) != kLockKeyBytes ||
+          std::memcmp(key, first.bytes, kRowPartBytes) != 0)
+        break;
+      const Bytes bytes = node.value(pos);
+      if (entries->count == RowEntries::kMost || bytes.size() != sizeof(LockValue)) return;
+      RowEntries::Entry &entry = entries->entries[entries->count++];
+      entry.tn = key_tn(key);
+      std::memcpy(&entry.value, bytes.data(), sizeof entry.value);
+    }
+    entries->whole =
+        pos < node.count || !node.has_upper || compare_keys(node.upper_fence(), beyond) >= 0;
+  });
+}
+
+// visit(tn, value) for each entry of the row; it may change the table: what it is given are copies.
+template <typename Visit>
+Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
+  RowEntries seen;
+  LS_TRY(read_row(file_no, row_id, &seen));
+  if (!seen.whole) {
+    return for_each_of_rows(file_no, row_id, row_id, [&](u64, Tn tn, const LockValue &value) {
+      return visit(tn, value);
+    });
+  }
+  for (u32 i = 0; i < seen.count; i++) LS_TRY(visit(seen.entries[i].tn, seen.entries[i].value));
+  return kOk;
+}
+
+// visit(row id, tn, value) for each entry of rows first to last, leaf by leaf.  A leaf with room
+// for keys beyond the last row's is the last, also when its entries have gone: else a look-up would
+// walk through all that transactions have rolled back.
+template <typename Visit>
+Status RowLockTable::for_each_of_rows(FileNo file_no, u64 first_row, u64 last_row,
+                                      const Visit &visit) {
+  const LockKey first(file_no, first_row, 0);
+  const LockKey beyond(file_no, last_row, ~Tn{0});
   alignas(8) u8 leaf[kPageSize];
   u8 from[kMaxKeyBytes];
   u32 from_bytes = kLockKeyBytes;
@@ -92,15 +143,14 @@ Status RowLockTable::for_each(FileNo file_no, u64 row_id, const Visit &visit) {
     u16 pos = node->lower_bound(Bytes(from, from_bytes), &found);
     for (; pos < node->count; pos++) {
       u8 key[kMaxKeyBytes];
-      if (node->copy_key(pos, key) != kLockKeyBytes ||
-          std::memcmp(key, first.bytes, kRowPartBytes) != 0)
-        break;
+      const u32 key_bytes = node->copy_key(pos, key);
+      if (compare_keys({key, key_bytes}, beyond) > 0) break;
       LockValue value;
       const Bytes bytes = node->value(pos);
-      if (bytes.size() != sizeof value)
+      if (key_bytes != kLockKeyBytes || bytes.size() != sizeof value)
         return fail(LS_CORRUPT, "row lock entry has %zu bytes", bytes.size());
       std::memcpy(&value, bytes.data(), sizeof value);
-      LS_TRY(visit(key_tn(key), value));
+      LS_TRY(visit(key_row(key), key_tn(key), value));
     }
     const Bytes upper = node->upper_fence();
     more = pos == node->count && node->has_upper && compare_keys(upper, beyond) < 0;
@@ -143,28 +193,29 @@ Status RowLockTable::copy_to_successor(FileNo file_no, u64 row_id, u64 successor
   });
 }
 
+Status RowLockTable::own_in_block(FileNo file_no, u64 first, u32 seq, u64 *rows, u32 *n) {
+  *n = 0;
+  const u64 last = first + kLockBlockRows - 1;
+  return for_each_of_rows(file_no, first, last, [&](u64 row_id, Tn tn, const LockValue &value) {
+    LS_ASSERT(row_id >= first && row_id <= last && *n <= row_id - first);   // RLOCK-5
+    if (tn == w_.tn && value.seq == seq) rows[(*n)++] = row_id;
+    return kOk;
+  });
+}
+
 Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value) {
   LS_ASSERT(tn == w_.tn || value.state == LockState::kGranted);  // RLOCK-3
-  const LockKey key(file_no, row_id, tn);
   const Bytes bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
-  ExclusiveGuard leaf;
-  LS_TRY(tree_.leaf_exclusive(key, sizeof(Slot) + kLockKeyBytes + sizeof value, leaf));
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  bool found;
-  const u16 pos = node->lower_bound(key, &found);
-  if (found) {
-    std::memcpy(node->value_data(pos), bytes.data(), bytes.size());
-  } else {
-    node->insert(key, bytes);
-  }
-  w_.pool->mark_dirty(leaf.frame(), 0);
-  return kOk;
+  return put_entry(tree_, LockKey(file_no, row_id, tn), bytes, &w_.lock_leaf);
 }
 
 Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found) {
   alignas(8) u8 out[64];
   u32 bytes = 0;
-  const Status s = tree_.lookup(LockKey(file_no, row_id, tn), out, sizeof out, &bytes);
+  BTree::LeafFinger near{{w_.lock_leaf, BTree::kNoVersion}};
+  const Status s =
+      tree_.lookup_near(LockKey(file_no, row_id, tn), &near, out, sizeof out, &bytes);
+  w_.lock_leaf = near.leaf.frame;
   *found = ok(s);
   if (code(s) == LS_NOT_FOUND) return kOk;
   LS_TRY(s);
@@ -175,7 +226,7 @@ Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bo
 
 Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
   LS_ASSERT(tn == w_.tn || !tn_is_active(*w_.txns, tn));  // RLOCK-3
-  return remove_entry(tree_, LockKey(file_no, row_id, tn));
+  return remove_entry(tree_, LockKey(file_no, row_id, tn), &w_.lock_leaf);
 }
 
 Status RowLockTable::locks_of(Tn tn, void *arg,

@@ -20,6 +20,9 @@
 //          transaction that locks the old row afterwards locks where it leads, too.  A copy has the
 //          seq of its original and goes with it when a savepoint is rolled back; one made at that
 //          very moment may stay until the transaction ends.
+// RLOCK-5  First locks of rows of one block (LockBlock) that one part of a transaction takes
+//          between two savepoints have the same seq, that of one undo entry, which names the block.
+//          Its undo removes those locks of the block that have this seq.
 #pragma once
 #include "txn/row_leaf.hpp"
 
@@ -31,7 +34,7 @@ struct LockValue {
   u8 mode;         // ls_lock_mode
   LockState state;
   u16 zero;
-  u32 seq;         // of the transaction's kLock entry
+  u32 seq;         // of the transaction's kLock entry (RLOCK-5)
 };
 static_assert(sizeof(LockValue) == 8);
 
@@ -62,6 +65,9 @@ class RowLockTable {
   Status remove(FileNo file_no, u64 row_id, Tn tn);
   // RLOCK-4; *copied: how many; *unsettled: there are tentative ones, look again.
   Status copy_to_successor(FileNo file_no, u64 row_id, u64 successor, u32 *copied, bool *unsettled);
+  // RLOCK-5: on which rows of the block, at most kLockBlockRows, the transaction has locks with
+  // this seq.
+  Status own_in_block(FileNo file_no, u64 first, u32 seq, u64 *rows, u32 *n);
   // All rows on which a transaction has an entry: a walk over the whole table.
   Status locks_of(Tn tn, void *arg,
                   Status (*each)(void *arg, FileNo file_no, u64 row_id, const LockValue &value));
@@ -69,8 +75,12 @@ class RowLockTable {
   Status sweep(LockSweep *sweep, u32 max_leaves, u64 *removed);
 
  private:
+  struct RowEntries;
+  Status read_row(FileNo file_no, u64 row_id, RowEntries *entries);
   template <typename Visit>
   Status for_each(FileNo file_no, u64 row_id, const Visit &visit);
+  template <typename Visit>
+  Status for_each_of_rows(FileNo file_no, u64 first, u64 last, const Visit &visit);
   Status sweep_leaf(LockSweep *sweep, u64 *removed);
   bool is_stale(const Node *node, u16 pos) const;
 

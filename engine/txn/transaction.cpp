@@ -67,6 +67,7 @@ void txn_leave(Worker &w) {
   w.two_phase = nullptr;
   w.two_phase_logged = false;
   w.inserts = InsertRange{};
+  w.locks = LockBlock{};
   w.value_files.clear();
   if (w.dependencies) w.dependencies->forget();
 }
@@ -111,12 +112,14 @@ Status txn_begin(Worker &w, Tn tn) {
 u32 txn_savepoint(Worker &w) {
   LS_ASSERT(w.inserts.seq < w.next_seq);
   w.inserts.closed = true;
+  w.locks = LockBlock{};
   return w.next_seq;
 }
 
 void txn_set_part(Worker &w, u32 part) {
   if (part == w.part) return;
   w.inserts.closed = true;
+  w.locks = LockBlock{};
   w.part = part;
 }
 

@@ -122,6 +122,19 @@ struct InsertRange {
   u32 part = 0;        // Worker::part when it began
 };
 
+// Row locks of so many consecutive row ids share one undo entry (RLOCK-5).
+inline constexpr u64 kLockBlockRows = 64;
+// The one that the worker's transaction has begun last.
+struct LockBlock {
+  FileNo file_no = 0;
+  u64 first = 0;   // row id; a multiple of kLockBlockRows
+  u32 seq = 0;     // of the undo entry; 0: there is none
+  static u64 first_of(u64 row_id) { return row_id / kLockBlockRows * kLockBlockRows; }
+  bool has(FileNo file, u64 row_id) const {
+    return seq != 0 && file_no == file && first == first_of(row_id);
+  }
+};
+
 // The leaves of the rows that a worker has looked up last, by file: rows that an index scan
 // fetches, or that are fetched and then changed, often are neighbours (index scan in the order of
 // the rows: 0.6 of the time without).
@@ -216,6 +229,8 @@ struct Worker {
   Shown shown;
   std::unique_ptr<Dependencies> dependencies;   // ctx points at it, too; null: not counted
   InsertRange inserts;
+  LockBlock locks;
+  Frame *lock_leaf = nullptr;   // of the row lock tree, where the worker was last; a guess
   LastLeaves last_leaves;
   AppendedLeaves appended_leaves;
   SpareMemory scan_memory;

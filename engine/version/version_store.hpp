@@ -9,8 +9,9 @@
 //   kUpdate   `previous` header and payload of the row before the change
 //   kDelete   `previous` header; the payload is still in the leaf under the ghost (MOVED: 8 bytes
 //             moved_to appended there)
-//   kLock     a row lock was taken: undo removes the lock tree entry, or gives it back the weaker
-//             mode it had before
+//   kLock     row locks were taken.  Of a row that the transaction had locked before: undo gives
+//             the lock tree entry back the weaker mode.  Else row_id is that of a block of rows
+//             (RLOCK-5 in txn/row_lock_table.hpp): undo removes the entries taken under this seq
 // Entries of one transaction in descending seq are its rollback.
 //
 // VER-1  Only transaction tn writes entries (tn, *) while it runs.  Later a transaction that has

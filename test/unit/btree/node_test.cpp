@@ -38,6 +38,22 @@ TEST(Node, keys_of_every_length_up_to_the_head_are_told_apart) {
   }
 }
 
+TEST(Node, keys_are_compared_as_memcmp_does) {
+  std::mt19937 random(5);
+  for (u32 i = 0; i < 200'000; i++) {
+    std::string a(random() % 40, '\0'), b(random() % 40, '\0');
+    for (std::string *key : {&a, &b}) {
+      for (char &c : *key) c = "\0\1\x7f\x80\xff"[random() % 5];
+    }
+    // Mostly with much in common.
+    const size_t common = random() % (std::min(a.size(), b.size()) + 1);
+    b.replace(0, common, a, 0, common);
+    const int order = compare_keys(as_bytes(a), as_bytes(b)), expected = a.compare(b);
+    ASSERT_EQ(order < 0, expected < 0);
+    ASSERT_EQ(order > 0, expected > 0);
+  }
+}
+
 TEST(Node, hints_lead_to_the_right_slot_at_every_count) {
   PageBuffer page;
   Node *node = page.node();

@@ -53,9 +53,7 @@ TEST_F(RowLock, what_was_rolled_back_is_not_walked_through) {
   for (u64 row_id = 1; row_id <= kRows; row_id++)
     TXN_ASSERT_OK(a.lock(table, row_id, LS_LOCK_UPDATE));
   TXN_ASSERT_OK(tree.verify(&full, nullptr, nullptr));
-  const u32 savepoint = txn_savepoint(a.worker());
   a.abort();
-  EXPECT_GT(savepoint, kRows);
   TXN_ASSERT_OK(tree.verify(&emptied, nullptr, nullptr));
   EXPECT_GT(full.leaf_pages, 20u);
   EXPECT_LT(emptied.leaf_pages, full.leaf_pages / 5);
@@ -135,6 +133,77 @@ TEST_F(RowLock, savepoint_rollback_gives_the_weaker_mode_back) {
   TXN_EXPECT_OK(b.lock(table, 1, LS_LOCK_UPDATE));
   a.commit();
   b.commit();
+}
+
+// With its own more than one look at a leaf takes in.
+TEST_F(RowLock, many_share_one_row) {
+  constexpr u32 kHolders = 8;
+  std::vector<std::unique_ptr<Session>> holders;
+  for (u32 i = 0; i < kHolders; i++) {
+    holders.push_back(std::make_unique<Session>(engine, host, 3 + i));
+    holders.back()->begin();
+    TXN_ASSERT_OK(holders.back()->lock(table, 1, LS_LOCK_SHARE));
+  }
+  a.begin();
+  for (u32 i = 0; i < kHolders; i++) {
+    EXPECT_EQ(code(a.lock(table, 1, LS_LOCK_UPDATE)), LS_LOCKED) << i << " have left";
+    TXN_EXPECT_OK(a.lock(table, 1, LS_LOCK_KEY_SHARE));
+    holders[i]->commit();
+  }
+  TXN_EXPECT_OK(a.lock(table, 1, LS_LOCK_UPDATE));
+  a.commit();
+}
+
+// RLOCK-5
+TEST_F(RowLock, locks_of_a_block_share_an_undo_entry) {
+  constexpr u64 kFirst = 2 * kLockBlockRows, kRows = 3 * kLockBlockRows;
+  a.begin();
+  for (u64 i = 0; i < kRows; i++) TXN_ASSERT_OK(a.insert(table, kFirst + i, "x"));
+  a.commit();
+  a.begin();
+  const u64 before = engine.txns().versions_written.load();
+  for (u64 i = 0; i < kRows; i++) TXN_ASSERT_OK(a.lock(table, kFirst + i, LS_LOCK_UPDATE));
+  EXPECT_EQ(engine.txns().versions_written.load() - before, kRows / kLockBlockRows);
+  a.abort();
+  b.begin();
+  for (u64 i = 0; i < kRows; i++) TXN_EXPECT_OK(b.lock(table, kFirst + i, LS_LOCK_UPDATE));
+  b.commit();
+}
+
+// RLOCK-5: what was locked before a savepoint stays, beside it in the same block.
+TEST_F(RowLock, savepoint_rollback_takes_its_locks_of_a_block_only) {
+  constexpr u64 kFirst = 4 * kLockBlockRows, kRows = 2 * kLockBlockRows;
+  a.begin();
+  for (u64 i = 0; i < kRows; i++) TXN_ASSERT_OK(a.insert(table, kFirst + i, "x"));
+  a.commit();
+  const auto locked = [&](u64 i) {
+    b.begin();
+    const Status s = b.lock(table, kFirst + i, LS_LOCK_KEY_SHARE);
+    b.abort();
+    return code(s) == LS_LOCKED;
+  };
+  a.begin();
+  for (u64 i = 0; i < kRows; i += 4) TXN_ASSERT_OK(a.lock(table, kFirst + i, LS_LOCK_UPDATE));
+  TXN_ASSERT_OK(a.lock(table, kFirst + 3, LS_LOCK_KEY_SHARE));
+  const u32 savepoint = txn_savepoint(a.worker());
+  for (u64 i = 1; i < kRows; i += 4) TXN_ASSERT_OK(a.lock(table, kFirst + i, LS_LOCK_UPDATE));
+  TXN_ASSERT_OK(a.lock(table, kFirst + 3, LS_LOCK_UPDATE));
+  txn_set_part(a.worker(), 7);
+  for (u64 i = 2; i < kRows; i += 4) TXN_ASSERT_OK(a.lock(table, kFirst + i, LS_LOCK_UPDATE));
+  for (u64 i = 0; i < kRows; i++) EXPECT_EQ(locked(i), i == 3 || i % 4 != 3) << i;
+  u32 part;
+  TXN_ASSERT_OK(change_part(a.worker(), a.tn(), a.worker().locks.seq, &part));
+  EXPECT_EQ(part, 7u);
+  txn_rollback_to(a.worker(), savepoint);
+  for (u64 i = 0; i < kRows; i++) EXPECT_EQ(locked(i), i % 4 == 0) << i;
+  b.begin();
+  EXPECT_EQ(code(b.lock(table, kFirst + 3, LS_LOCK_UPDATE)), LS_LOCKED) << "KEY SHARE is back";
+  b.abort();
+  // Again: the rollback has taken back the entry of the block.
+  for (u64 i = 1; i < kRows; i += 4) TXN_ASSERT_OK(a.lock(table, kFirst + i, LS_LOCK_UPDATE));
+  txn_rollback_to(a.worker(), 1);
+  for (u64 i = 0; i < kRows; i++) EXPECT_FALSE(locked(i)) << i;
+  a.commit();
 }
 
 TEST_F(RowLock, key_share_passes_an_update_that_leaves_the_key_alone) {
