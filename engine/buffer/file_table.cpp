@@ -217,10 +217,10 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
 // nothing else has been written would pass for an empty one.  Not synced: it is not needed as long
 // as the log is there.
 Status claim(const BufferPool &pool, FileSlot &slot) {
-  alignas(kPageSize) u8 page[kPageSize];
-  page_claim(page, slot.kind, pool.shared()->store);
-  LS_TRY(file_extend(slot.ref(), kFirstPages));
-  return file_write_page(slot.ref(), kMetaPageNo, page);
+  static_assert(kMetaPageNo == 0);
+  alignas(64) u8 pages[kFirstPages * kPageSize] = {};
+  page_claim(pages, slot.kind, pool.shared()->store);
+  return file_begin(slot.ref(), pages);
 }
 
 const ClosedFileOps *closed_files(const PoolShared &pool) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/aligned_memory.hpp"
+#include "base/check.hpp"
 #include "os/fd_cache.hpp"
 #include "os/file_settings.hpp"
 #include "os/sys_calls.hpp"
@@ -177,6 +178,14 @@ Status file_extend(const FileRef &file, u32 pages) {
     first += count;
   }
   return kOk;
+}
+
+// By a descriptor of its own: those that are kept go past the page cache.
+Status file_begin(const FileRef &file, std::span<const u8> bytes) {
+  LS_ASSERT(bytes.size() % kPageSize == 0 && bytes.size() <= kSegmentBytes);
+  File first;
+  LS_TRY(first.open(SegmentPath(file, 0).text, 0));
+  return first.write_at(0, bytes.data(), bytes.size());
 }
 
 Status file_shrink(const FileRef &file, u32 pages) {

@@ -32,6 +32,10 @@ Status file_write_page(const FileRef &file, PageNo page, const u8 *buffer);
 // write-back).  Segments are filled to 1 GiB before the next is created; the first is the host's:
 // LS_NOT_FOUND when it does not exist.  One caller per file at a time.
 Status file_extend(const FileRef &file, u32 pages);
+// What an empty file begins with, through the page cache: no I/O, if the file is gone before it is
+// written back, and no allocation that has to be journalled.  The file has these bytes then; like
+// all pages they are synced later.
+Status file_begin(const FileRef &file, std::span<const u8> bytes);
 // Shrink to so many pages, if it has more.  Segments that are emptied stay, for other processes may
 // have them open.  Not beside file_extend.
 Status file_shrink(const FileRef &file, u32 pages);

@@ -58,6 +58,32 @@ class FileTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Io, FileTest, testing::Bool(),
                          [](const auto &info) { return info.param ? "direct" : "buffered"; });
 
+TEST_P(FileTest, a_file_begins_with_what_it_is_given) {
+  const FileRef file = make(1, "a");
+  Page pages[2] = {page_of(7), page_of(0)};
+  const std::span<const u8> bytes(pages[0].bytes, sizeof pages);
+  ASSERT_TRUE(ok(file_begin(file, bytes))) << last_error().message;
+  u32 n;
+  ASSERT_TRUE(ok(file_pages(file, &n)));
+  EXPECT_EQ(n, 2u);
+  expect_page(file, 0, 7);
+  EXPECT_EQ(read_status(file, 1), LS_END) << "a page of zeros was never written";
+  // What comes later goes past the page cache, perhaps, and is what is read.
+  ASSERT_TRUE(ok(file_write_page(file, 0, page_of(8).bytes)));
+  ASSERT_TRUE(ok(file_extend(file, 4)));
+  ASSERT_TRUE(ok(file_write_page(file, 1, page_of(9).bytes)));
+  ASSERT_TRUE(ok(file_sync(file)));
+  expect_page(file, 0, 8);
+  expect_page(file, 1, 9);
+
+  EXPECT_EQ(code(file_begin({2, "none"}, bytes)), LS_NOT_FOUND) << "the host makes the file";
+  fault_add({.op = FaultOp::kWrite, .path_part = "b", .nth = 1, .error = ENOSPC});
+  EXPECT_EQ(code(file_begin(make(3, "b"), bytes)), LS_NO_SPACE);
+  EXPECT_EQ(fault_hits(), 1u);
+  ASSERT_TRUE(ok(file_begin(make(3, "b"), bytes))) << "and again";
+  expect_page({3, "b"}, 0, 7);
+}
+
 TEST_P(FileTest, pages_come_back) {
   FileRef file = make(1, "a");
   ASSERT_TRUE(ok(file_extend(file, 8)));
