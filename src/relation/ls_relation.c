@@ -66,6 +66,7 @@ static HTAB *temp_indexes = NULL;
 static const TableAmRoutine *table_routine = NULL;
 static aminsert_function index_aminsert = NULL;
 object_access_hook_type ls_relation_below_access = NULL;
+LsStaged	ls_relation_staged = {0};
 
 static ls_rel_key
 key_of(const RelFileLocator *locator, ProcNumber backend)
@@ -193,6 +194,8 @@ open_file(Relation rel, const ls_rel_key *key)
 				 errmsg("cannot access temporary tables of other sessions")));
 
 	ls_upgrade_refuse(RelationGetRelationName(rel));
+	if (unlikely(ls_relation_staged.relid == RelationGetRelid(rel)))
+		ls_relation_staged.insert();	/* STAGED-2 */
 	if (is_index && RelationUsesLocalBuffers(rel))
 		remember_temp_index(rel);
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
@@ -220,6 +223,14 @@ ls_open(Relation rel)
 			   same_key(&cached->key, &key) && ls_rel_is_open(&cached->handle)))
 		return &cached->handle;
 	return open_file(rel, &key);
+}
+
+void
+ls_relation_stage(Relation rel, ls_rel *file)
+{
+	*file = *ls_open(rel);
+	ls_relation_cache(rel)->handle.slot = NULL;
+	ls_relation_staged.relid = RelationGetRelid(rel);
 }
 
 /* ---- forgetting ------------------------------------------------------------ */

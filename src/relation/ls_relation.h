@@ -29,6 +29,37 @@ extern LsRelCache *ls_relation_cache(Relation rel);
 extern ls_rel *ls_open(Relation rel);
 
 /*
+ * Rows of this table wait to be inserted (table/ls_table_stage.c): its entry in the relcache has no
+ * file until they are, so that ls_open() comes by.  They are inserted, too, before a subtransaction
+ * begins or ends and before the transaction does.
+ */
+typedef struct LsStaged
+{
+	Oid			relid;			/* invalid: no rows wait */
+	void		(*insert) (void);
+	void		(*forget) (void);
+} LsStaged;
+
+extern LsStaged ls_relation_staged;
+
+/* From now on rows wait; *file: where they go. */
+extern void ls_relation_stage(Relation rel, ls_rel *file);
+
+static inline void
+ls_relation_insert_staged(void)
+{
+	if (unlikely(OidIsValid(ls_relation_staged.relid)))
+		ls_relation_staged.insert();
+}
+
+static inline void
+ls_relation_forget_staged(void)
+{
+	if (unlikely(OidIsValid(ls_relation_staged.relid)))
+		ls_relation_staged.forget();
+}
+
+/*
  * A TOAST table: what is found in it, by their numbers, has no index.  The table that VACUUM FULL
  * makes to take its place is an ordinary one in the same namespace, where no user has tables.
  */

@@ -81,6 +81,9 @@ ls_finish_bulk_insert(Relation rel, int options)
 	IdRange    *range = find_range(rel);
 	ls_rel	   *tree;
 
+	if (ls_relation_staged.relid == RelationGetRelid(rel))
+		ls_relation_insert_staged();
+
 	/* COPY has drawn none here: do not look for the file. */
 	if (range->relid != RelationGetRelid(rel))
 		return;

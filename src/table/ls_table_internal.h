@@ -13,6 +13,7 @@
 
 #include "access/relscan.h"
 #include "access/skey.h"
+#include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
 
@@ -111,9 +112,29 @@ extern uint64 ls_row_id_range(Relation rel, uint32 count);
 extern void ls_forget_row_ids(Relation rel);
 extern void ls_finish_bulk_insert(Relation rel, int options);
 
+/* ---- ls_table_stage.c */
+extern bool ls_stage_takes(Relation rel, int options);
+extern uint64 ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid);
+
 /* ---- ls_table_modify.c, ls_table_update.c, ls_table_lock.c */
 extern void ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 							struct BulkInsertStateData *bistate);
+/* Appends the row as it is stored to `payloads`; its length. */
+extern uint32 ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads);
+
+typedef struct LsNewRows
+{
+	uint64		first;			/* id of the first; the others follow */
+	CommandId	cid;
+	const ls_bytes *rows;
+	uint32		n;
+} LsNewRows;
+
+/*
+ * By the worker, which has begun its transaction.  rel: where pages are counted and what errors
+ * name, or NULL.
+ */
+extern void ls_insert_encoded(Relation rel, ls_rel *file, const LsNewRows *new_rows);
 extern void ls_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
 										int options, struct BulkInsertStateData *bistate,
 										uint32 token);

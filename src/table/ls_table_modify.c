@@ -39,7 +39,7 @@ static int	next_speculative = 0;
  */
 
 static void
-check_insert_allowed(void)
+before_insert(Relation rel)
 {
 	/*
 	 * The leader may insert while workers run (CREATE TABLE AS); a worker has
@@ -49,6 +49,8 @@ check_insert_allowed(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot insert tuples in a parallel worker")));
+	ls_publication_check_change(rel);
+	ls_forget_recent();
 }
 
 /*
@@ -116,10 +118,7 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uin
 	uint32		len;
 	uint64		row_id;
 
-	check_insert_allowed();
-	ls_publication_check_change(rel);
-	ls_forget_recent();
-
+	before_insert(rel);
 	slot->tts_tableOid = RelationGetRelid(rel);
 	tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
 	tuple->t_tableOid = RelationGetRelid(rel);
@@ -143,7 +142,14 @@ void
 ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 				struct BulkInsertStateData *bistate)
 {
-	(void) insert_slot(rel, slot, cid, 0, 0);
+	if (bistate == NULL || !ls_stage_takes(rel, options))
+	{
+		(void) insert_slot(rel, slot, cid, 0, 0);
+		return;
+	}
+	before_insert(rel);
+	set_stored(slot, rel, ls_stage_row(rel, slot, cid), cid, 0);
+	pgstat_count_heap_insert(rel, 1);
 }
 
 void
@@ -203,6 +209,31 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 		pgstat_count_heap_delete(rel);	/* the insertion was counted */
 }
 
+uint32
+ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads)
+{
+	bool		should_free;
+	HeapTuple	tuple;
+	HeapTuple	stored;
+	const uint8 *payload;
+	uint32		len;
+
+	slot->tts_tableOid = RelationGetRelid(rel);
+	tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
+	tuple->t_tableOid = RelationGetRelid(rel);
+	stored = ls_toast_tuple(rel, tuple, NULL);
+
+	/* the encoder's buffer is used again for the next row */
+	payload = ls_row_encode(rel, stored, &len);
+	appendBinaryStringInfoNT(payloads, payload, len);
+
+	if (stored != tuple)
+		heap_freetuple(stored);
+	if (should_free)
+		heap_freetuple(tuple);
+	return len;
+}
+
 /* The rows as they are stored; their bytes go to `payloads`. */
 static ls_bytes *
 encode_slots(Relation rel, TupleTableSlot **slots, int nslots, StringInfo payloads)
@@ -211,27 +242,7 @@ encode_slots(Relation rel, TupleTableSlot **slots, int nslots, StringInfo payloa
 	Size		begin = 0;
 
 	for (int i = 0; i < nslots; i++)
-	{
-		TupleTableSlot *slot = slots[i];
-		bool		should_free;
-		HeapTuple	tuple;
-		HeapTuple	stored;
-		const uint8 *payload;
-
-		slot->tts_tableOid = RelationGetRelid(rel);
-		tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
-		tuple->t_tableOid = RelationGetRelid(rel);
-		stored = ls_toast_tuple(rel, tuple, NULL);
-
-		/* the encoder's buffer is used again for the next row */
-		payload = ls_row_encode(rel, stored, &rows[i].len);
-		appendBinaryStringInfoNT(payloads, payload, rows[i].len);
-
-		if (stored != tuple)
-			heap_freetuple(stored);
-		if (should_free)
-			heap_freetuple(tuple);
-	}
+		rows[i].len = ls_encode_slot(rel, slots[i], payloads);
 	for (int i = 0; i < nslots; i++)
 	{
 		rows[i].data = (const uint8 *) payloads->data + begin;
@@ -240,13 +251,12 @@ encode_slots(Relation rel, TupleTableSlot **slots, int nslots, StringInfo payloa
 	return rows;
 }
 
-/* Rows with ids from `first` on. */
-static void
-insert_encoded(Relation rel, uint64 first, const ls_bytes *rows, uint32 n, CommandId cid)
+void
+ls_insert_encoded(Relation rel, ls_rel *file, const LsNewRows *new_rows)
 {
 	uint32		done = 0;
 
-	while (done < n)
+	while (done < new_rows->n)
 	{
 		ls_error	error;
 		ls_status	status;
@@ -254,8 +264,9 @@ insert_encoded(Relation rel, uint64 first, const ls_bytes *rows, uint32 n, Comma
 
 		/* after an interrupt: go on behind what is in */
 		ls_interruptible(true);
-		status = ls_row_insert_many(ls_writer(), ls_open(rel), first + done, n - done, cid,
-									rows + done, &inserted, &error);
+		status = ls_row_insert_many(ls_attached_worker, file, new_rows->first + done,
+									new_rows->n - done, new_rows->cid, new_rows->rows + done,
+									&inserted, &error);
 		ls_interruptible(false);
 		ls_count_pages(rel);
 		done += inserted;
@@ -272,21 +283,26 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 {
 	uint64		first;
 	ls_bytes   *rows;
+	ls_rel		file;
+	LsNewRows	new_rows;
 	StringInfoData payloads;
 
 	/* COPY flushes the buffers of all partitions, also those that have got nothing since */
 	if (nslots == 0)
 		return;
-	check_insert_allowed();
-	ls_publication_check_change(rel);
-	ls_forget_recent();
-
+	before_insert(rel);
 	initStringInfoExt(&payloads, nslots * 128);
 	rows = encode_slots(rel, slots, nslots, &payloads);
 	first = ls_row_id_range(rel, nslots);
 	if (ls_locks(rel))
 		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
-	insert_encoded(rel, first, rows, nslots, cid);
+	(void) ls_writer();
+	file = *ls_open(rel);
+	new_rows = (LsNewRows)
+	{
+		.first = first, .cid = cid, .rows = rows, .n = nslots
+	};
+	ls_insert_encoded(rel, &file, &new_rows);
 
 	for (int i = 0; i < nslots; i++)
 		set_stored(slots[i], rel, first + i, cid, 0);

@@ -208,6 +208,7 @@ write_to_wal(void)
 static void
 pre_commit(void)
 {
+	ls_relation_insert_staged();
 	ls_mixed_before_commit(begun_tn != 0);
 	ls_commit_order_before_commit(has_engine_log(), ls_engine_was_read);
 	if (!ls_commit_is_awaited())
@@ -309,6 +310,7 @@ xact_callback(XactEvent event, void *arg)
 			break;
 
 		case XACT_EVENT_ABORT:
+			ls_relation_forget_staged();
 			if (begun_tn != 0)
 			{
 				*ls_interrupt = NULL;	/* the error may have left it set */
@@ -321,6 +323,7 @@ xact_callback(XactEvent event, void *arg)
 			break;
 
 		case XACT_EVENT_PRE_PREPARE:
+			ls_relation_insert_staged();
 			ls_serializable_before_prepare();
 			ls_mixed_before_commit(begun_tn != 0);
 			ls_commit_order_before_commit(has_engine_log(), ls_engine_was_read);
@@ -351,6 +354,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 	switch (event)
 	{
 		case SUBXACT_EVENT_START_SUB:
+			ls_relation_insert_staged();
 			ls_serializable_start_sub();
 			if (n_savepoints == max_savepoints)
 			{
@@ -368,6 +372,10 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 			};
 			break;
 
+		case SUBXACT_EVENT_PRE_COMMIT_SUB:
+			ls_relation_insert_staged();
+			break;
+
 		case SUBXACT_EVENT_COMMIT_SUB:
 			while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
 				n_savepoints--;
@@ -379,6 +387,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid, SubTransactionId pa
 				uint32		seq = 0;
 				bool		known = false;
 
+				ls_relation_forget_staged();
 				while (n_savepoints > 0 && savepoints[n_savepoints - 1].subid >= subid)
 				{
 					seq = savepoints[--n_savepoints].seq;
