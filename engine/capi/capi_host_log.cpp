@@ -4,6 +4,7 @@
 #include "capi/api_call.hpp"
 #include "recovery/control_file.hpp"
 #include "recovery/relay_replay.hpp"
+#include "recovery/values_replay.hpp"
 #include "store/store_process.hpp"
 #include "wal/log_sink.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 
 // Of the one process that replays.
 std::unique_ptr<RelayReplay> g_replay;
+std::unique_ptr<ValuesReplay> g_values_replay;
 
 RelayReplay &replay_of(ls_store &store) {
   (void)store_process(store);  // sets the file layer up
@@ -67,7 +69,19 @@ ls_status ls_relay_replay_end(ls_store *store, ls_error *err) noexcept {
   return api::call(err, [&] {
     const Status status = replay_of(*store).finish();
     g_replay.reset();
+    g_values_replay.reset();
     return status;
+  });
+}
+
+ls_status ls_values_replay(ls_store *store, const ls_value_bytes *values, bool *there,
+                           ls_error *err) noexcept {
+  return api::call(err, [&] {
+    (void)store_process(*store);  // sets the file layer up
+    if (!g_values_replay)
+      g_values_replay = std::make_unique<ValuesReplay>(store->config.root_dir);
+    return g_values_replay->write(
+        values->path, values->page, {static_cast<const u8 *>(values->bytes), values->count}, there);
   });
 }
 

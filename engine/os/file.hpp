@@ -93,6 +93,8 @@ class File {
   Status sync_data();
   Status truncate(u64 bytes);
   Status size(u64 *bytes);
+  // Does it have a name still?
+  Status is_linked(bool *linked);
   const char *path() const { return path_; }
 
  private:

@@ -89,6 +89,14 @@ Status File::size(u64 *bytes) {
   return kOk;
 }
 
+Status File::is_linked(bool *linked) {
+  LS_ASSERT(is_open());
+  struct stat st;
+  if (fstat(fd_, &st) < 0) return fail_errno(errno, path_, "could not stat file");
+  *linked = st.st_nlink > 0;
+  return kOk;
+}
+
 Status file_write_atomically(const char *path, std::span<const u8> bytes) {
   char temporary[700];
   int length = std::snprintf(temporary, sizeof temporary, "%s.tmp", path);

@@ -41,6 +41,7 @@ Status insert_written(Worker &w, FileSlot &file, const ls_new_value &value, u32 
   const IoMemory io(w);
   LS_TRY(io.status());
   const FurtherFile further(file);
+  ValueSink sink(w.ctx, file, true);
   ValuePlace place;
   place.bytes = value.bytes;
   place.hash = hash;
@@ -48,7 +49,7 @@ Status insert_written(Worker &w, FileSlot &file, const ls_new_value &value, u32 
   const Status status = with_memory([&] {
     ValueNotes notes(value.bytes);
     LS_TRY(value_write({further, value.value_id}, value.data,
-                       {io.bytes(), w.ctx.interrupt, file.logged}, notes, &place));
+                       {io.bytes(), w.ctx.interrupt, &sink}, notes, &place));
     if (hash != 0) note_candidate(w, file, value.value_id, place);
     return insert_place(w, file, value, cid, place);
   });

@@ -48,10 +48,11 @@ Status copy_value(Worker &w, const ValueSource &from, FileSlot &to, CopiedValue 
   LS_TRY(io.status());
   LS_TRY(data.status());
   const FurtherFile further(to);
+  ValueSink sink(w.ctx, to, false);
   ValueNotes notes(from.place.bytes);
   ValuePlace place = from.place;
   place.runs = copy->runs;
-  LS_TRY(value_copy(from, {{io.bytes(), w.ctx.interrupt}, data.bytes()}, notes,
+  LS_TRY(value_copy(from, {{io.bytes(), w.ctx.interrupt, &sink}, data.bytes()}, notes,
                     {{further, from.name.value_id}, &place}, &copy->stale));
   if (copy->stale) return kOk;
   if (place.hash != 0) note_candidate(w, to, copy->value_id, place);

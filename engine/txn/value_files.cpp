@@ -6,7 +6,9 @@
 
 namespace ls {
 
+// With a host's log that has the bytes (VWAL-1).
 Status WrittenValueFiles::add(LogAppender &log, const FileRef &file) {
+  if (log.log().has_host_log()) return kOk;
   for (u32 i = 0; i < count_; i++) {
     if (entries_[i].file_no == file.file_no) return kOk;
   }

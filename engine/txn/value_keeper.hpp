@@ -4,8 +4,8 @@
 //
 // A file becomes shorter by moving values from its end to free pages before, then it is cut.  The
 // rows say of which values: they are read once for each such pass.  A crash loses nothing:
-//   VKEEP-1  A value's new pages are synced before its row is changed to name them, and the old
-//            ones are freed when the record of that is hardened.
+//   VKEEP-1  A value's new pages are synced, or in the host's log, before its row is changed to
+//            name them, and the old ones are freed when the record of that is hardened.
 #pragma once
 #include <functional>
 

@@ -30,7 +30,7 @@ class ValueWriter {
         place_(place),
         io_(io.bytes),
         interrupt_(io.interrupt),
-        synced_(io.synced),
+        sink_(*io.sink),
         notes_(notes),
         layout_(place.bytes) {}
 
@@ -44,8 +44,8 @@ class ValueWriter {
       for (u32 j = 0; j < run.pages; j++) {
         fill(first + i + j, run.first + j, data + size_t{i + j} * kPageSize, io_ + j * kPageSize);
       }
-      LS_TRY(file_write_range(name_.file.ref(), offset_of(run.first), io_, run.pages * kPageSize,
-                              synced_));
+      LS_TRY(sink_.write(run, io_, std::min(run.pages * kPageSize, layout_.paged_bytes -
+                                                                       (first + i) * kPageSize)));
       i += run.pages;
     }
     return kOk;
@@ -59,8 +59,7 @@ class ValueWriter {
                   size_t{n} * kChunkNoteBytes);
       const u32 checksum = note_page_checksum(name_.value_id, i, io_);
       std::memcpy(io_, &checksum, sizeof checksum);
-      LS_TRY(file_write_range(name_.file.ref(), offset_of(place_.runs.from(i, 1).first), io_,
-                              kPageSize, synced_));
+      LS_TRY(sink_.write(place_.runs.from(i, 1), io_, kNotePageHead + n * kChunkNoteBytes));
     }
     return kOk;
   }
@@ -81,7 +80,7 @@ class ValueWriter {
   const ValuePlace &place_;
   u8 *io_;
   const volatile int *interrupt_;
-  const bool synced_;
+  ValueSink &sink_;
   u8 *notes_;
   const ValueLayout layout_;
 };

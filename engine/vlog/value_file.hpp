@@ -7,6 +7,7 @@
 #pragma once
 #include "buffer/further_file.hpp"
 #include "vlog/value_place.hpp"
+#include "vlog/value_sink.hpp"
 
 namespace ls {
 
@@ -16,11 +17,11 @@ struct ValueName {
 };
 
 // Memory for I/O, kIoPages pages; the flag that ends a long write with LS_INTERRUPTED, or null; and
-// whether a commit is going to wait for a sync of what is written.
+// the file that is written to.
 struct ValueIo {
   u8 *bytes;
   const volatile int *interrupt;
-  bool synced = false;
+  ValueSink *sink;
 };
 inline constexpr u32 kIoPages = 64;
 static_assert(kIoPages % kChunkPages == 0 && kIoPages > kChunkPages);

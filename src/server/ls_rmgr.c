@@ -1,9 +1,9 @@
 /*
- * ls_rmgr.c - our WAL resource manager: rounds of the engine's log with leanstore.log = wal, and
- * the end of WAL replay.
+ * ls_rmgr.c - our WAL resource manager: rounds of the engine's log and bytes of values with
+ * leanstore.log = wal, and the end of WAL replay.
  *
  * A round that is replayed goes to its place in the relay log, from which the engine worker
- * recovers.
+ * recovers; bytes of values go to their place in the file.
  *
  * After a crash PostgreSQL may have lost the tail of its WAL, and with it transaction
  * ids that were in use.  ls_commits_replay() finds those that the engine's log
@@ -23,6 +23,7 @@
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
 #include "access/xlogrecovery.h"
+#include "common/relpath.h"
 
 /* Another attempt is the server's next start. */
 static void
@@ -37,40 +38,116 @@ raise_replay(const ls_error *error, XLogRecPtr lsn)
 			 errhint("Remove the cause and start the server again.")));
 }
 
+static uint8
+kind_of(XLogReaderState *record)
+{
+	return XLogRecGetInfo(record) & ~XLR_INFO_MASK;
+}
+
 static void
-ls_redo(XLogReaderState *record)
+redo_round(XLogReaderState *record)
 {
 	const char *data = XLogRecGetData(record);
 	const uint32 bytes = XLogRecGetDataLen(record);
 	uint64		position;
 	ls_error	error = {0};
 
-	if ((XLogRecGetInfo(record) & ~XLR_INFO_MASK) != LS_WAL_ROUND || bytes < sizeof(position))
-		elog(PANIC, "unknown WAL record of leanstore_am, type %u", XLogRecGetInfo(record));
-	if (ls_shared == NULL || ls_shared->from_backup)
-		return;
 	memcpy(&position, data, sizeof(position));
 	if (ls_relay_replay(ls_shared->store, data + sizeof(position), bytes - sizeof(position),
 						position, &error) != LS_OK)
 		raise_replay(&error, record->EndRecPtr);
 }
 
+static RelPathStr
+path_of(const RelFileLocator *locator, ForkNumber fork)
+{
+	return GetRelationPath(locator->dbOid, locator->spcOid, locator->relNumber,
+						   INVALID_PROC_NUMBER, fork);
+}
+
+/* A relation that is dropped later in WAL may have gone. */
 static void
-ls_desc(StringInfo buf, XLogReaderState *record)
+redo_values(XLogReaderState *record)
+{
+	const char *data = XLogRecGetData(record);
+	const Size	bytes = XLogRecGetDataLen(record) - sizeof(LsWalValues);
+	LsWalValues values;
+	RelPathStr	path;
+	ls_value_bytes pages;
+	bool		there;
+	ls_error	error = {0};
+
+	memcpy(&values, data, sizeof(values));
+	path = path_of(&values.locator, MAIN_FORKNUM);
+	pages = (ls_value_bytes) {path.str, values.page, data + sizeof(values), bytes};
+	if (ls_values_replay(ls_shared->store, &pages, &there, &error) != LS_OK)
+		raise_replay(&error, record->EndRecPtr);
+	if (there)
+		ls_host_log_sync_values(&values, bytes);
+}
+
+static void
+ls_redo(XLogReaderState *record)
+{
+	const uint8 kind = kind_of(record);
+	const uint32 bytes = XLogRecGetDataLen(record);
+	const bool	known = (kind == LS_WAL_ROUND && bytes > sizeof(uint64)) ||
+		(kind == LS_WAL_VALUES && bytes > sizeof(LsWalValues));
+
+	if (!known)
+		elog(PANIC, "unknown WAL record of leanstore_am, type %u", XLogRecGetInfo(record));
+	if (ls_shared == NULL || ls_shared->from_backup)
+		return;
+	if (kind == LS_WAL_ROUND)
+		redo_round(record);
+	else
+		redo_values(record);
+}
+
+static void
+desc_round(StringInfo buf, const char *data, Size bytes)
 {
 	uint64		position;
 
-	if (XLogRecGetDataLen(record) < sizeof(position))
-		return;
-	memcpy(&position, XLogRecGetData(record), sizeof(position));
+	memcpy(&position, data, sizeof(position));
 	appendStringInfo(buf, "position " UINT64_FORMAT ", %zu bytes", position,
-					 XLogRecGetDataLen(record) - sizeof(position));
+					 bytes - sizeof(position));
+}
+
+static void
+desc_values(StringInfo buf, const char *data, Size bytes)
+{
+	LsWalValues values;
+
+	memcpy(&values, data, sizeof(values));
+	appendStringInfo(buf, "file %s, page %u, %zu bytes",
+					 path_of(&values.locator, FSM_FORKNUM).str, values.page,
+					 bytes - sizeof(values));
+}
+
+static void
+ls_desc(StringInfo buf, XLogReaderState *record)
+{
+	const uint8 kind = kind_of(record);
+	const Size	bytes = XLogRecGetDataLen(record);
+
+	if (kind == LS_WAL_ROUND && bytes >= sizeof(uint64))
+		desc_round(buf, XLogRecGetData(record), bytes);
+	else if (kind == LS_WAL_VALUES && bytes >= sizeof(LsWalValues))
+		desc_values(buf, XLogRecGetData(record), bytes);
 }
 
 static const char *
 ls_identify(uint8 info)
 {
-	return (info & ~XLR_INFO_MASK) == LS_WAL_ROUND ? "ROUND" : NULL;
+	switch (info & ~XLR_INFO_MASK)
+	{
+		case LS_WAL_ROUND:
+			return "ROUND";
+		case LS_WAL_VALUES:
+			return "VALUES";
+	}
+	return NULL;
 }
 
 /* Called when there was WAL to replay. */

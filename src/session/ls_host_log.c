@@ -2,16 +2,30 @@
  * ls_host_log.c - PostgreSQL's WAL as the engine's log (leanstore.log = wal): what the engine calls
  * to write to it.
  *
- * Each round of the engine's log is one record of our resource manager (server/ls_rmgr.c).  Any
- * process of the server may write one; the engine's threads may not.
+ * Each round of the engine's log is one record of our resource manager (server/ls_rmgr.c), and so
+ * is each piece of a value.  Any process of the server may write one; the engine's threads may not.
+ *
+ * Files of values are forks of relations, so their syncs are the checkpointer's: it gets the
+ * request when the bytes are in the file and before they are in WAL.  So a checkpoint finds the
+ * request if its redo point lies behind the bytes.
  */
 #include "postgres.h"
 
 #include "ls_session_internal.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "common/relpath.h"
 #include "executor/instrument.h"
+#include "storage/fd.h"
+#include "storage/sync.h"
+#include "utils/wait_event.h"
+
+/* of the engine's files, whatever those of the server have */
+#define SEGMENT_BYTES (UINT64CONST(1) << 30)
 
 /*
  * Under a mutex of the engine's, so an error would leave it locked: none is possible here but a
@@ -62,6 +76,70 @@ rounds_flushed(void)
 	return GetFlushRecPtr(NULL);
 }
 
+/* The checkpointer's queue is full, or there is no checkpointer yet. */
+static void
+sync_now(const FileTag *tag)
+{
+	const RelPathStr path = GetRelationPath(tag->rlocator.dbOid, tag->rlocator.spcOid,
+											tag->rlocator.relNumber, INVALID_PROC_NUMBER,
+											FSM_FORKNUM);
+	char		segment[MAXPGPATH];
+	int			fd;
+
+	if (tag->segno == 0)
+		strlcpy(segment, path.str, sizeof(segment));
+	else
+		snprintf(segment, sizeof(segment), "%s." UINT64_FORMAT, path.str, tag->segno);
+	pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_IMMEDIATE_SYNC);
+	fd = open(segment, O_RDWR | PG_BINARY | O_CLOEXEC, 0);
+	if (fd < 0 || pg_fsync(fd) != 0)
+		ereport(data_sync_elevel(ERROR),
+				(errcode_for_file_access(),
+				 errmsg("could not fsync file \"%s\": %m", segment)));
+	close(fd);
+	pgstat_report_wait_end();
+}
+
+void
+ls_host_log_sync_values(const LsWalValues *values, Size bytes)
+{
+	const uint64 begin = (uint64) values->page * LS_VALUE_PAGE_BYTES;
+	FileTag		tag = {
+		.handler = SYNC_HANDLER_MD,
+		.forknum = FSM_FORKNUM,
+		.rlocator = values->locator
+	};
+
+	for (tag.segno = begin / SEGMENT_BYTES; tag.segno <= (begin + bytes - 1) / SEGMENT_BYTES;
+		 tag.segno++)
+	{
+		if (!RegisterSyncRequest(&tag, SYNC_REQUEST, false))
+			sync_now(&tag);
+	}
+}
+
+/* Between functions of the engine, so that an error would lose what they hold: a PANIC, too. */
+static void
+insert_values(const ls_rel_key *relation, uint32_t page, const void *bytes, size_t count)
+{
+	LsWalValues values = {
+		.locator = {
+			.spcOid = relation->tablespace,
+			.dbOid = relation->database,
+			.relNumber = relation->relation
+		},
+		.page = page
+	};
+
+	START_CRIT_SECTION();
+	ls_host_log_sync_values(&values, count);
+	XLogBeginInsert();
+	XLogRegisterData(&values, sizeof(values));
+	XLogRegisterData(bytes, count);
+	XLogInsert(LS_RMGR_ID, LS_WAL_VALUES);
+	END_CRIT_SECTION();
+}
+
 void
 ls_host_log_begin(void)
 {
@@ -69,6 +147,7 @@ ls_host_log_begin(void)
 		.insert = insert_round,
 		.flush = flush_rounds,
 		.flushed = rounds_flushed,
+		.insert_values = insert_values,
 	};
 
 	if (ls_log_is_wal())

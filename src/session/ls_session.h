@@ -187,14 +187,27 @@ ls_interruptible(bool on)
 		ls_count_pages(rel); \
 	} while (0)
 
-/* ---- ls_host_log.c: rounds of the engine's log in WAL */
+/* ---- ls_host_log.c: rounds of the engine's log, and bytes of values, in WAL */
 #define LS_RMGR_ID 187
 
 /* Kinds of its records.  A round: its position in the engine's log, 64 bits, and its bytes. */
 #define LS_WAL_ROUND 0x00
+/* Pages of 4 KiB of a file of values: LsWalValues, their bytes; the last page ends with zeros. */
+#define LS_WAL_VALUES 0x50
+
+typedef struct LsWalValues
+{
+	RelFileLocator locator;
+	uint32		page;			/* the first */
+} LsWalValues;
+
+#define LS_VALUE_PAGE_BYTES 4096
 
 /* With leanstore.log = wal the calling process may write them from now on. */
 extern void ls_host_log_begin(void);
+
+/* The next checkpoint, or restart point, syncs what has just been written there (VWAL-2). */
+extern void ls_host_log_sync_values(const LsWalValues *values, Size bytes);
 
 /* ---- ls_relay.c: the same in the engine worker's main thread */
 

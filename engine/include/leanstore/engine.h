@@ -116,6 +116,12 @@ typedef struct ls_rel {             /* a relation file, wherever it is open; the
   void *slot;                       /* of the shared file table */
   uint64_t number;                  /* of the file: never another one's */
 } ls_rel;
+typedef struct ls_rel_key {
+  uint32_t tablespace;
+  uint32_t database;
+  uint32_t relation;
+  int32_t owner; /* temporary: backend number; else -1 */
+} ls_rel_key;
 typedef struct ls_scan ls_scan;
 
 /* Arena bytes needed for a configuration. */
@@ -217,6 +223,13 @@ typedef struct ls_host_log {
   void (*flush)(uint64_t end);
   /* As far as it is durable. */
   uint64_t (*flushed)(void);
+  /* Bytes of values, which stand in the file of values of this relation by now: whole pages of
+   * 4 KiB from `page` on, zeros behind the bytes in the last one.  They get into the host's log
+   * before all that is inserted next.  Before its recovery may begin behind them the host syncs
+   * the file, which is there at least until this returns.  Under no mutex of the engine's, several
+   * calls at a time; calls no function of the engine and always succeeds (vlog/value_sink.hpp). */
+  void (*insert_values)(const ls_rel_key *relation, uint32_t page, const void *bytes,
+                        size_t count);
 } ls_host_log;
 /* The calling thread may call these; null: it may not any more. */
 void ls_host_log_use(const ls_host_log *log) LS_NOEXCEPT;
@@ -240,6 +253,16 @@ bool ls_relay_is_synced(const ls_store *store, uint32_t request) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay(ls_store *store, const void *bytes, size_t count,
                                        uint64_t position, ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_end(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* By the same process: each insert_values again, in order.  *there: the host has to sync the file
+ * as it does after insert_values; false: the relation has gone, nothing was written. */
+typedef struct ls_value_bytes {
+  const char *path; /* of the relation, as for ls_rel_open */
+  uint32_t page;
+  const void *bytes;
+  size_t count;
+} ls_value_bytes;
+LS_NODISCARD ls_status ls_values_replay(ls_store *store, const ls_value_bytes *values, bool *there,
+                                        ls_error *err) LS_NOEXCEPT;
 /* Before all else: could the store be started with the log that is configured?  False: it was not
  * shut down, and had the other one. */
 LS_NODISCARD ls_status ls_store_log_fits(ls_store *store, bool *fits, ls_error *err) LS_NOEXCEPT;
@@ -409,13 +432,6 @@ typedef struct ls_snapshot {
 } ls_snapshot;
 
 /* ------------------------------------------------------------- relations -- */
-
-typedef struct ls_rel_key {
-  uint32_t tablespace;
-  uint32_t database;
-  uint32_t relation;
-  int32_t owner; /* temporary: backend number; else -1 */
-} ls_rel_key;
 
 typedef enum ls_rel_kind {
   LS_REL_TABLE = 1,

@@ -7,59 +7,11 @@
 #include "recovery/control_file.hpp"
 #include "recovery/relay_replay.hpp"
 #include "unit/wal/log_fixture.hpp"
-#include "wal/log_sink.hpp"
+#include "unit/wal/memory_host.hpp"
+#include "wal/value_post.hpp"
 
 namespace ls {
 namespace {
-
-// A host with its log in memory.  Its recovery begins at redo(), which moves by checkpoints.
-class MemoryHost {
- public:
-  struct Record {
-    Lsn position;
-    std::vector<u8> bytes;
-  };
-
-  MemoryHost() { the_host = this; use(); }
-  ~MemoryHost() { use_host_log(nullptr); the_host = nullptr; }
-  MemoryHost(const MemoryHost &) = delete;
-  MemoryHost &operator=(const MemoryHost &) = delete;
-
-  void use() {
-    static const ls_host_log functions{insert, flush, get_flushed};
-    use_host_log(&functions);
-  }
-  // Up to so many records.
-  void flush_some(u64 to) { flushed_ = std::max<u64>(flushed_, std::min<u64>(to, log_.size())); }
-  void checkpoint() { redo_ = log_.size(); flushed_ = redo_; }
-  // What is not flushed is lost.
-  void crash() { log_.resize(flushed_); inserted_since_ = ~u64{0}; }
-  const std::vector<Record> &log() const { return log_; }
-  u64 redo() const { return redo_; }
-  u64 flushed() const { return flushed_; }
-  u64 flushes() const { return flushes_; }
-  bool flushes_first = true;   // RELAY-2, the host's part
-
- private:
-  static uint64_t insert(const void *bytes, size_t count, uint64_t position) {
-    MemoryHost &host = *the_host;
-    const u8 *begin = static_cast<const u8 *>(bytes);
-    host.log_.push_back({position, {begin, begin + count}});
-    if (host.flushes_first && host.inserted_since_ != host.redo_) host.flushed_ = host.log_.size();
-    host.inserted_since_ = host.redo_;
-    return host.log_.size();
-  }
-  static void flush(uint64_t end) {
-    the_host->flushes_++;
-    the_host->flush_some(end);
-  }
-  static uint64_t get_flushed() { return the_host->flushed_; }
-
-  static inline MemoryHost *the_host = nullptr;
-  std::vector<Record> log_;
-  u64 redo_ = 0, inserted_since_ = ~u64{0};
-  std::atomic<u64> flushed_{0}, flushes_{0};
-};
 
 class HostLogTest : public testing::Test {
  protected:
@@ -106,7 +58,7 @@ class HostLogTest : public testing::Test {
     host_.crash();
     RelayReplay relay(directory_.path().c_str(), test::kSegment, true);
     for (u64 i = host_.redo(); i < host_.log().size(); i++) {
-      const MemoryHost::Record &record = host_.log()[i];
+      const test::MemoryHost::Record &record = host_.log()[i];
       EXPECT_TRUE(ok(relay.add(record.position, record.bytes))) << last_error().message;
     }
     EXPECT_TRUE(ok(relay.finish())) << last_error().message;
@@ -127,7 +79,7 @@ class HostLogTest : public testing::Test {
                                : host_.log().back().position + host_.log().back().bytes.size();
   }
 
-  MemoryHost host_;
+  test::MemoryHost host_;
 
  private:
   struct Free {
@@ -194,6 +146,46 @@ TEST_F(HostLogTest, a_thread_without_the_host_waits_for_the_pump) {
   while (!done) ASSERT_TRUE(ok(log().pump(1000))) << last_error().message;
   other.join();
   EXPECT_EQ(log().hardened(), gsn);
+}
+
+// The same with bytes of values.  They are in the host's log when the call returns, and the pump
+// does not flush for them.
+TEST_F(HostLogTest, values_of_a_thread_without_the_host_go_by_the_pump) {
+  const std::vector<u8> bytes(5000, 'x');
+  const PostedValues values{{1, 2, 3, -1}, 17, bytes};
+  Log mine = log();
+  ASSERT_TRUE(ok(post_values(mine, values, nullptr)));
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    Log its = log();
+    EXPECT_TRUE(ok(post_values(its, values, nullptr)));
+    EXPECT_EQ(host_.log().size(), 2u);
+    done = true;
+  });
+  while (!done) ASSERT_TRUE(ok(log().pump(1000))) << last_error().message;
+  other.join();
+  for (const test::MemoryHost::Record &record : host_.log()) {
+    EXPECT_TRUE(record.values && record.relation.relation == 3 && record.position == 17);
+    EXPECT_EQ(record.bytes, bytes);
+  }
+  EXPECT_EQ(host_.flushed(), 0u);
+}
+
+// Without a pump: the thread is to stop, or the log has.
+TEST_F(HostLogTest, values_that_are_not_taken_are_taken_back) {
+  const std::vector<u8> bytes(10, 'x');
+  const PostedValues values{{1, 2, 3, -1}, 17, bytes};
+  volatile int stop = 1;
+  std::thread other([&] {
+    Log its = log();
+    EXPECT_EQ(code(post_values(its, values, &stop)), LS_INTERRUPTED);
+    its.shared()->stopped.store(1);
+    EXPECT_EQ(code(post_values(its, values, nullptr)), LS_INTERRUPTED);
+    its.shared()->stopped.store(0);
+  });
+  other.join();
+  insert_posted_values();
+  EXPECT_TRUE(host_.log().empty());
 }
 
 // RELAY-1.
