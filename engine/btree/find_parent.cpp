@@ -167,6 +167,11 @@ void each_swip(u8 *page, void *arg, bool (*each)(void *arg, Swip *swip)) {
   }
 }
 
+PageGap node_gap(const u8 *page) {
+  const Node &node = *reinterpret_cast<const Node *>(page);
+  return {static_cast<u16>(node.slots_end()), node.heap_start};
+}
+
 }  // namespace
 
 TreeOps BTree::ops() {
@@ -180,6 +185,7 @@ TreeOps BTree::ops() {
                  .child_fault = child_fault,
                  .redo = redo,
                  .closed_files = &closed_file_ops(),
+                 .gap = node_gap,
                  .bring_in = bring_in};
 }
 

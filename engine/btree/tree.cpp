@@ -268,7 +268,7 @@ Step BTree::read_beside(OptimisticGuard &parent, i32 index, i32 step, ParentHint
   if (n > 0) ahead.ask({pages, n}, at);
   if (!ahead.take(pages[0], at, out)) return Step::kRestart;
   hook->index = static_cast<u16>(index);
-  pool().take_in(file_, at.frame, &hook->parent.version, location, pages[0], out);
+  pool().take_in(ctx_, file_, {at.frame, &hook->parent.version, location, pages[0]}, out);
   return Step::kOk;
 }
 

@@ -270,7 +270,7 @@ class BTree {
   u16 noted_contention(Frame *frame, Bytes key);
   Status split_at(Bytes key, u16 place);
   struct Cut;   // where a node is divided
-  void divide(const Cut &cut, Frame *left, Node *right);
+  bool divide(const Cut &cut, Frame *left, Node *right);
   template <typename Decide, typename Divide>
   Status split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide);
   template <typename Divide>
@@ -282,7 +282,11 @@ class BTree {
   Step apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent_small, bool *done);
   Step collapse_root(Frame *root);
   bool latch_meta(ExclusiveGuard &meta);
-  void give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Frame *const> changed);
+  struct GivenBack {
+    ExclusiveGuard &page, &meta;
+    Frame *parent;   // null: the meta page
+  };
+  void give_back(const GivenBack &at, std::span<Frame *const> whole);
 
   // ---- tree_xmerge.cpp
   struct LeafWindow;   // leaves beside each other that have room for one less

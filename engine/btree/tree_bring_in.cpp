@@ -60,8 +60,8 @@ void BTree::read_together(LeafReads &reads, std::span<Evicted> leaves) {
     const u8 *page = reads.buffer(ended.tag);
     if (!ended.whole || read_fault(page, leaf.page_no, pool().log().last_gsn())) continue;
     const PageStamp parent = leaf.parent;
-    leaf.done = pool().bring_in(ctx_, file_, parent.frame, &leaf.parent.version, leaf.location,
-                                leaf.page_no, page) == Step::kOk;
+    const EvictedChild child{parent.frame, &leaf.parent.version, leaf.location, leaf.page_no};
+    leaf.done = pool().bring_in(ctx_, file_, child, page) == Step::kOk;
     if (!leaf.done) continue;
     ctx_.pages.read++;
     // For its other children nothing has changed.

@@ -153,7 +153,7 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
   remove_child(parent, pos);
   LS_ASSERT(child_fault(parent_guard.page(), parent->child(pos), left_guard.page()) ==
             nullptr);   // STORED-2
-  give_back(right_guard, meta, std::array{plan.left, plan.parent});
+  give_back({right_guard, meta, plan.parent}, std::array{plan.left});
   *parent_small = parent->used_bytes() < kSmallBytes;
   pool().count_merge(ctx_.slot);
   return Step::kOk;
@@ -182,19 +182,21 @@ Step BTree::collapse_root(Frame *root_frame) {
   meta->height--;
   log_page_op(kTreeRoot, meta_guard.frame(),
               operand(RootOperands{stored_swip(child).page_no(), meta->height}));
-  give_back(root_guard, meta_guard, {});
+  give_back({root_guard, meta_guard, nullptr}, {});
   return Step::kOk;
 }
 
-// The end of a structure change that needs a page no more: `changed` are the others, but for the
-// meta page.
-void BTree::give_back(ExclusiveGuard &page, ExclusiveGuard &meta, std::span<Frame *const> changed) {
+// The end of a structure change that needs a page no more; `whole`: others that the record has all
+// of.
+void BTree::give_back(const GivenBack &at, std::span<Frame *const> whole) {
+  ExclusiveGuard &page = at.page, &meta = at.meta;
   LS_ASSERT(meta.frame() == file_.meta.load(std::memory_order_relaxed));   // TREE-1
   LS_ASSERT(page && page.frame() != meta.frame());
   const bool became_trunk = free_page(ctx_, file_, meta, page);
   const Gsn gsn = logged() ? ctx_.log->finish() : 0;
-  for (Frame *frame : changed) pool().mark_dirty(frame, gsn);
-  pool().mark_dirty(meta.frame(), gsn);
+  for (Frame *frame : whole) pool().mark_dirty(frame, gsn);
+  if (at.parent) pool().mark_changed(ctx_.log, at.parent, gsn);
+  pool().mark_changed(ctx_.log, meta.frame(), gsn);
   if (became_trunk) {
     pool().mark_dirty(page.frame(), gsn);
     page.reset();

@@ -41,7 +41,7 @@ struct BTree::NewFrames {
 
 // Divide the node of `key` at `level` in two.  Under the latches  decide(node, &separator)  says
 // where, or with an empty separator that nothing is to be done;  divide(left, right)  changes both
-// pages (right: a new one) and logs that.
+// pages (right: a new one) and logs that; true: with the left one whole.
 template <typename Decide, typename Divide>
 Status BTree::split_node(Bytes key, u8 level, const Decide &decide, const Divide &divide) {
   u32 parent_need = 0;
@@ -92,12 +92,13 @@ struct BTree::Cut {
   Bytes separator() const { return {buffer, bytes}; }
 };
 
-void BTree::divide(const Cut &cut, Frame *left_frame, Node *right) {
+bool BTree::divide(const Cut &cut, Frame *left_frame, Node *right) {
   Node *left = node_of(left_frame);
   left->copy_right(cut.pos, cut.separator(), right);
   left->truncate_right(cut.pos, cut.separator());
   log_image(right);
   log_page_op(kTreeTruncate, left_frame, operand(cut.pos), cut.separator());
+  return false;
 }
 
 // Until the node of `key` at `level` has room for `need` bytes of new_key, or was split once.
@@ -113,7 +114,7 @@ Status BTree::split(Bytes key, Bytes new_key, u8 level, u32 need) {
     return kOk;
   };
   return split_node(key, level, decide,
-                    [&](Frame *left, Node *right) { divide(cut, left, right); });
+                    [&](Frame *left, Node *right) { return divide(cut, left, right); });
 }
 
 // An entry that is not there yet has no place of its own: a worker that adds to the end of a leaf
@@ -134,7 +135,8 @@ Status BTree::split_at(Bytes key, u16 place) {
     *separator = cut.separator();
     return kOk;
   };
-  return split_node(key, 0, decide, [&](Frame *left, Node *right) { divide(cut, left, right); });
+  return split_node(key, 0, decide,
+                    [&](Frame *left, Node *right) { return divide(cut, left, right); });
 }
 
 Status BTree::fill_last_leaf(const Node &leaf) {
@@ -159,6 +161,7 @@ Status BTree::fill_last_leaf(const Node &leaf) {
       right->init(true, 0, leaf.upper_fence(), {}, false);
       log_image(right);
       fill(node_of(left_frame));
+      return true;
     };
     return split_node(leaf.upper_fence(), 0, decide, divide);
   }
@@ -190,7 +193,7 @@ void BTree::apply_split(LatchedPath &path, NewFrames &frames, Bytes separator,
 
   if (logged()) ctx_.log->start(RecordKind::kSystem);
   pool().name_frame(right_frame, allocate_page(ctx_, file_, path.meta));
-  divide(left_frame, right);
+  const bool whole = divide(left_frame, right);
   LS_ASSERT(compare_keys(left->upper_fence(), separator) == 0);    // STORED-2
   LS_ASSERT(compare_keys(right->lower_fence(), separator) == 0);   // STORED-2
   LS_ASSERT(left->level == right->level);
@@ -219,9 +222,10 @@ void BTree::apply_split(LatchedPath &path, NewFrames &frames, Bytes separator,
   Gsn gsn = logged() ? ctx_.log->finish() : 0;
   pool().mark_dirty(right_frame, gsn);
   if (root_guard) pool().mark_dirty(root_guard.frame(), gsn);
-  pool().mark_dirty(left_frame, gsn);
-  if (path.parent) pool().mark_dirty(path.parent.frame(), gsn);
-  pool().mark_dirty(path.meta.frame(), gsn);
+  if (whole) pool().mark_dirty(left_frame, gsn);
+  else pool().mark_changed(ctx_.log, left_frame, gsn);
+  if (path.parent) pool().mark_changed(ctx_.log, path.parent.frame(), gsn);
+  pool().mark_changed(ctx_.log, path.meta.frame(), gsn);
 }
 
 }  // namespace ls

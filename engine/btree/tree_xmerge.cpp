@@ -178,9 +178,7 @@ Step BTree::merge_window(Bytes key, const LeafWindow &window, const LeafFilter &
   std::memcpy(parent, new_parent, kPageSize);
   for (u32 i = 0; i < stay; i++) std::memcpy(guards[i].page(), nodes[i], kPageSize);
   LS_ASSERT(child_fault(parent_guard.page(), parent->child(first), guards[0].page()) == nullptr);
-  Frame *changed[kMostLeaves];
-  *std::copy_n(window.leaves, stay, changed) = window.parent;
-  give_back(guards[stay], meta, {changed, stay + 1});
+  give_back({guards[stay], meta, window.parent}, std::span<Frame *const>(window.leaves, stay));
   *merged = true;
   pool().count_merge(ctx_.slot);
   return Step::kOk;

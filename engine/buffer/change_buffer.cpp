@@ -6,7 +6,9 @@
 #include <mutex>
 
 #include "base/check.hpp"
+#include "buffer/page_image.hpp"
 #include "buffer/pool.hpp"
+#include "wal/image_horizon.hpp"
 
 namespace ls {
 
@@ -181,7 +183,15 @@ bool has_buffered_changes(PoolShared &pool, const FileSlot &file, PageNo page_no
   return ChangeBufferLock(pool, file, page_no).first() != nullptr;
 }
 
-Status apply_buffered_changes(PoolShared &pool, FileSlot &file, Frame *frame) {
+Status reserve_for_changes(Ctx &ctx, const FileSlot &file, PageNo page_no) {
+  if (ctx.pool->log().image_horizon() == 0) return kOk;
+  if (!has_buffered_changes(*ctx.pool->shared(), file, page_no)) return kOk;
+  LS_CHECK(ctx.log, "a worker without log reads a page with buffered changes");
+  return ctx.log->reserve_images(ctx.interrupt);
+}
+
+Status apply_buffered_changes(Ctx &ctx, FileSlot &file, Frame *frame) {
+  PoolShared &pool = *ctx.pool->shared();
   if (pool.change_buffer_count.load(std::memory_order_acquire) == 0) return kOk;
   const PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
   ChangeBufferLock waiting(pool, file, page_no);
@@ -191,6 +201,7 @@ Status apply_buffered_changes(PoolShared &pool, FileSlot &file, Frame *frame) {
   alignas(kCacheLine) u8 copy[kPageSize];
   std::memcpy(copy, page, kPageSize);
   auto *header = reinterpret_cast<PageHeader *>(copy);
+  const Gsn horizon = ctx.pool->log().image_horizon(), before = header->gsn;
   for (const BufferedChange *c = first; c; c = waiting.after(c)) {
     // made before a crash, and the page was damaged when recovery came by
     if (c->gsn <= header->gsn) continue;
@@ -202,6 +213,9 @@ Status apply_buffered_changes(PoolShared &pool, FileSlot &file, Frame *frame) {
     }
     header->gsn = c->gsn;
   }
+  // IMG-1.  What was changed before the horizon alone the checkpoint that has moved it writes.
+  if (before < horizon && (header->gsn >= horizon || horizon == kImagesOfAll))
+    header->gsn = log_page_image(*ctx.log, file, copy);
   frame->latch.lock_exclusive();
   std::memcpy(page, copy, kPageSize);
   note_dirty(frame, first->gsn);   // before they leave

@@ -26,6 +26,8 @@
 
 namespace ls {
 
+struct Ctx;
+
 // In a cell; operands as in the log.
 struct BufferedChange {
   // in the chain of its bucket, those of one page in the order of their records
@@ -76,9 +78,13 @@ class ChangeBufferLock {
 // Has the page buffered changes?
 bool has_buffered_changes(PoolShared &pool, const FileSlot &file, PageNo page_no);
 // Make the buffered changes of the page which was read into `frame`; the parent is latched
-// exclusively, and no other actor knows the frame.
+// exclusively, and no other actor knows the frame.  Where an image of the page is due it follows in
+// the log (IMG-1), for which room is reserved: reserve_for_changes().
 // LS_CORRUPT: one does not fit; the page is as it was, and all go on waiting.
-Status apply_buffered_changes(PoolShared &pool, FileSlot &file, Frame *frame);
+Status apply_buffered_changes(Ctx &ctx, FileSlot &file, Frame *frame);
+// A reader is about to bring in the page, no latch held.  What is buffered meanwhile changes its
+// parent.
+Status reserve_for_changes(Ctx &ctx, const FileSlot &file, PageNo page_no);
 
 // The least GSN of those of files in use, ~0 when none.
 Gsn oldest_buffered_change(PoolShared &pool);

@@ -210,7 +210,7 @@ Step forget_pages(Ctx &ctx, FileSlot &file, const Plan &plan, bool *busy) {
   cut_file(ctx, file, guard, plan.to, plan.list);
   const Gsn gsn = file.logged ? ctx.log->finish() : 0;
   meta->trunk = free_trunks(ctx, first_trunk, plan.to.trunk, gsn).raw;
-  ctx.pool->mark_dirty(guard.frame(), gsn);
+  ctx.pool->mark_changed(ctx.log, guard.frame(), gsn);
   // CUT-2: room beyond is asked for under file.mutex.
   file.pages_allocated.store(even(plan.to.page_count), std::memory_order_seq_cst);
   return Step::kOk;

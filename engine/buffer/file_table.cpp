@@ -146,6 +146,7 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   }
   slot.table_no.store(0, std::memory_order_relaxed);
   slot.pages_allocated.store(0, std::memory_order_relaxed);
+  slot.meta_torn.store(false, std::memory_order_relaxed);
   slot.rereference.reset();
   slot.values.reset();
   // Release: an actor that looks at a slot and sees the state sees the rest.
@@ -182,12 +183,26 @@ Status log_file(Ctx &ctx, const ClosedFile &name) {
   return kOk;
 }
 
+// Of a page with a wrong checksum.  What tells does not tear: it lies within the first sector.
+bool is_torn_meta(const FileSlot &slot, const StoreId &store) {
+  alignas(kPageSize) u8 page[kPageSize];
+  if (!ok(file_read_page(slot.ref(), kMetaPageNo, page)) || !is_meta(page, slot.kind)) return false;
+  const auto &meta = *reinterpret_cast<const MetaPage *>(page);
+  return meta.store == store && meta.header.page_no == kMetaPageNo;
+}
+
 Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bool *absent) {
   u32 pages;
   LS_TRY(file_pages(slot.ref(), &pages));
   slot.pages_allocated.store(pages, std::memory_order_relaxed);
   Frame *frame;
-  LS_TRY(load_or_zero(pool, ctx, slot, kMetaPageNo, &frame, absent));
+  Status status = load_or_zero(pool, ctx, slot, kMetaPageNo, &frame, absent);
+  if (code(status) == LS_CORRUPT && recovering && is_torn_meta(slot, pool.shared()->store)) {
+    status = load_zero(ctx, slot, kMetaPageNo, &frame);
+    *absent = true;
+    slot.meta_torn.store(true, std::memory_order_relaxed);
+  }
+  LS_TRY(status);
   auto *meta = reinterpret_cast<MetaPage *>(pool.page(frame));
   const bool good = !*absent && is_meta(pool.page(frame), slot.kind);
   const bool foreign = good && meta->store != pool.shared()->store;

@@ -61,6 +61,8 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<FileNo> table_no{0};
   std::atomic<u64> rows_gone_swept{0};
   std::atomic<bool> stale_entries{false};   // indexes: MetaPage::stale_entries
+  // recovery: the meta page is damaged in the file, and empty until its image comes by
+  std::atomic<bool> meta_torn{false};
   std::atomic<Frame *> last_leaf{nullptr};  // version trees: where new entries mostly go; a guess
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
   std::atomic<u32> pages_reserved{0};   // about to be taken (PageReservation)

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/check.hpp"
+#include "buffer/page_image.hpp"
 
 namespace ls {
 
@@ -158,7 +159,7 @@ Step try_refill(Ctx &ctx, FileSlot &file) {
     gsn = ctx.log->finish();
   }
   refill(m, Swip{t->next}, trunk_no, t->pages, t->count);
-  ctx.pool->mark_dirty(meta.frame(), gsn);
+  ctx.pool->mark_changed(ctx.log, meta.frame(), gsn);
   free_trunk_page(ctx, trunk, gsn);
   return Step::kOk;
 }
@@ -253,6 +254,7 @@ bool free_page(Ctx &ctx, FileSlot &file, ExclusiveGuard &guard, ExclusiveGuard &
   LS_ASSERT(are_pages_of(&page_no, 1, meta->page_count));   // ALLOC-1
   if (meta->free_count < kListMax) {
     log_op(ctx, file, kMetaPageNo, kPut, bytes_of(page_no));
+    if (file.logged && ctx.pool->log().has_page_images()) log_free_image(*ctx.log, file, page_no);
     put(meta, page_no);
     return false;
   }
@@ -285,6 +287,8 @@ void free_trunk_page(Ctx &ctx, ExclusiveGuard &trunk, Gsn gsn) {
   if (gsn) header->gsn = gsn;
   ctx.pool->free_frame(trunk.detach());
 }
+
+bool makes_trunk(u8 code) { return code == kMakeTrunk; }
 
 bool is_file_cut(u8 code, Bytes operands, PageNo *pages) {
   FileCut to;

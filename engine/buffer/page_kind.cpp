@@ -21,6 +21,16 @@ const TreeOps &tree_ops() {
   return registered_ops;
 }
 
+void store_references(u8 *copy) {
+  tree_ops().each_swip(copy, nullptr, [](void *, Swip *swip) {
+    // The child cannot leave its frame while the page's latch is held: that takes it exclusively.
+    *swip = Swip::evicted(swip->is_swizzled()
+                              ? swip->frame()->page_no.load(std::memory_order_relaxed)
+                              : swip->page_no());
+    return true;
+  });
+}
+
 const char *read_fault(const u8 *page, PageNo page_no, Gsn log_end, PageNo page_count) {
   if (const char *fault = page_fault(page, page_no, log_end)) return fault;
   return registered_ops.fault ? registered_ops.fault(page, page_count) : nullptr;

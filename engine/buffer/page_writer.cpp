@@ -13,14 +13,6 @@ namespace ls {
 
 namespace {
 
-bool unswizzle(void *, Swip *swip) {
-  // The child cannot leave its frame while the page's latch is held shared: that takes it
-  // exclusively.
-  *swip = Swip::evicted(swip->is_swizzled() ? swip->frame()->page_no.load(std::memory_order_relaxed)
-                                            : swip->page_no());
-  return true;
-}
-
 // Claim the right to write the page; shared latch held (FRAME-5).  False: another writer writes it
 // now, or it is gone.
 bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
@@ -117,7 +109,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
     if (!unhardened) {
       u8 *copy = slot_buffer(file.logged);
       std::memcpy(copy, page, kPageSize);
-      if (header->kind != PageKind::kLeaf) tree_ops().each_swip(copy, nullptr, unswizzle);
+      if (header->kind != PageKind::kLeaf) store_references(copy);
     }
   }
   frame->latch.unlock_shared();

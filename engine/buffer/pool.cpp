@@ -10,6 +10,7 @@
 #include "buffer/compressed_cache.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/last_images.hpp"
+#include "buffer/page_image.hpp"
 
 namespace ls {
 
@@ -274,9 +275,27 @@ void BufferPool::mark_dirty(Frame *frame, Gsn gsn) {
   }
 }
 
-void BufferPool::mark_dirty_hint(Frame *frame) {
+void BufferPool::mark_changed(LogAppender *log, Frame *frame, Gsn gsn) {
+  u8 *bytes = page(frame);
+  auto *header = reinterpret_cast<PageHeader *>(bytes);
+  const bool due = gsn != 0 && header->gsn < log_.image_horizon();   // IMG-1
+  mark_dirty(frame, gsn);
+  if (!due) return;
+  LS_CHECK(log, "a worker without log changes a logged file");
+  header->gsn =
+      log_page_image(*log, file(frame->file_slot.load(std::memory_order_relaxed)), bytes);
+}
+
+void BufferPool::mark_dirty_hint(LogAppender *log, Frame *frame) {
   LS_ASSERT(frame->latch.is_exclusive() && frame->in_tree());
-  note_dirty(frame, log_.last_gsn() + 1);
+  u8 *bytes = page(frame);
+  auto *header = reinterpret_cast<PageHeader *>(bytes);
+  const FileSlot &slot = file(frame->file_slot.load(std::memory_order_relaxed));
+  if (!slot.logged || !log_.has_page_images()) return note_dirty(frame, log_.last_gsn() + 1);
+  note_dirty(frame, log_.look_at_counter() + 1);
+  if (header->gsn >= log_.image_horizon()) return;   // IMG-1
+  LS_CHECK(log, "a worker without log changes a logged file");
+  header->gsn = log_page_image(*log, slot, bytes);
 }
 
 PoolStats BufferPool::stats() const {

@@ -42,6 +42,14 @@ class OptimisticGuard;
 class BufferPool;
 struct ChangeBufferPage;
 
+// An evicted swip, in the page of `parent`, as long as that has this version; and its page.
+struct EvictedChild {
+  Frame *parent;
+  u64 *version;
+  Swip *location;
+  PageNo page_no;
+};
+
 // Where a reader past the pool finds a page.  kNot: a frame of it is on its way, or it has buffered
 // changes.
 enum class ReadPast : u8 { kCopied, kFile, kNot };
@@ -141,14 +149,17 @@ class BufferPool {
   // releases the latch.  A page still to be written becomes a free one; it has the GSN of what
   // freed it.
   void free_frame(Frame *frame);
-  // The page was changed by the record `gsn` (0: not logged); exclusive latch held.  Also stores it
-  // in the PageHeader.  A new frame becomes kHot: it is part of its tree when the latch is
-  // released.
+  // The page was changed by the record `gsn` (0: not logged); exclusive latch held, since before
+  // that was made.  Also stores it in the PageHeader.  A new frame becomes kHot: it is part of its
+  // tree when the latch is released.  The record has the whole page, or it is redone.
   void mark_dirty(Frame *frame, Gsn gsn);
+  // The same of a record that needs the page as it was: its image follows where one is due (IMG-1
+  // in wal/image_horizon.hpp).  Log space: that of the record.  log: as of Ctx.
+  void mark_changed(LogAppender *log, Frame *frame, Gsn gsn);
   // The page was changed in a way that no record describes and that a crash may lose (row lock
-  // flags); exclusive latch held.  The PageHeader's GSN stays; the page counts as dirty from now
-  // on, so that no old log is kept for it.
-  void mark_dirty_hint(Frame *frame);
+  // flags); exclusive latch held.  The PageHeader's GSN stays, unless an image is due; the page
+  // counts as dirty from now on, so that no old log is kept for it.  Log space is reserved.
+  void mark_dirty_hint(LogAppender *log, Frame *frame);
 
   // ---- following a swip
   // The meta page, where a descent begins.  kError LS_NOT_FOUND when the file was forgotten.
@@ -161,14 +172,11 @@ class BufferPool {
   Step resolve(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file,
                OptimisticGuard &child);
   // A page that was read past the pool enters it, cool, if that takes no frame from pages that are
-  // in use: `page` is what `location`, an evicted swip in the page of `parent`, refers to, as long
-  // as the parent has this version.  *version follows.  No latch held.
-  void take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location, PageNo page_no,
-               const u8 *page);
+  // in use: `page` is what the swip refers to.  *version follows.  No latch held.
+  void take_in(Ctx &ctx, FileSlot &file, const EvictedChild &child, const u8 *page);
   // The same in any case, with its buffered changes.  kRestart: the parent has changed, or another
   // reader is reading the page.
-  Step bring_in(Ctx &ctx, FileSlot &file, Frame *parent, u64 *version, Swip *location,
-                PageNo page_no, const u8 *page);
+  Step bring_in(Ctx &ctx, FileSlot &file, const EvictedChild &child, const u8 *page);
   // Is what the file has of an evicted page perhaps not the newest: it is compressed and was not
   // written, or a frame of it is on its way?
   bool is_beside_file(const FileSlot &file, PageNo page_no) const;
@@ -218,8 +226,7 @@ class BufferPool {
  private:
   BufferPool(PoolShared *shared, Log log) : shared_(shared), log_(log) {}
   Status open(Ctx &ctx, const struct Opening &opening, FormatTree format, FileHandle *file);
-  Step enter(FileSlot &file, Frame *parent, u64 *version, Swip *location, Frame *frame,
-             const u8 *page);
+  Step enter(Ctx &ctx, FileSlot &file, const EvictedChild &child, Frame *frame, const u8 *page);
   Step read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file,
                     PageNo page_no);
   PoolShared *shared_;
@@ -239,6 +246,10 @@ struct ClosedFileOps {
   // Absent is fine.
   Status (*remove)(Ctx &ctx, const ls_rel_key &key);
   Status (*keys_of)(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys);
+};
+// Of a node: the bytes from begin up to end mean nothing.
+struct PageGap {
+  u16 begin, end;
 };
 struct TreeOps {
   // Call each(arg, swip) for every swip in a meta, inner or trunk page; stops when it returns
@@ -268,11 +279,15 @@ struct TreeOps {
   Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
   // Names of files that were closed (closed_files.hpp).  Null: none is.
   const struct ClosedFileOps *closed_files = nullptr;
+  // For images in the log (page_image.hpp).  Null: no byte is left out.
+  PageGap (*gap)(const u8 *node) = nullptr;
   // Read pages of one file with buffered changes; but damaged ones.
   Status (*bring_in)(Ctx &ctx, FileSlot &file, std::span<const ChangeBufferPage> pages) = nullptr;
 };
 void register_tree_ops(const TreeOps &ops);
 const TreeOps &tree_ops();
+// References in a copy of a page become what they are in the file.  The page is latched.
+void store_references(u8 *copy);
 // page_fault(), and what its tree says.
 const char *read_fault(const u8 *page, PageNo page_no, Gsn log_end,
                        PageNo page_count = kInvalidPageNo);

@@ -194,6 +194,8 @@ Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, 
 // The same into a frame that is the caller's alone.
 Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame,
                     bool *absent);
+// A frame of zeros for the page, whatever is on disk; as load_or_zero.
+Status load_zero(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
 
 // ---- file_table.cpp
 // What the meta page says about row ids.

@@ -30,7 +30,8 @@ bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
   }
   LS_ASSERT(frame != shared.empty_meta());
   *index = count();
-  pages_.push_back({&file, page_no, frame, meta, false});
+  const bool torn = meta && file.meta_torn.load(std::memory_order_relaxed);
+  pages_.push_back({&file, page_no, frame, meta, torn});
   index_.emplace(place, *index);
   return true;
 }

@@ -128,27 +128,26 @@ struct EvictedRef {
 
 // With the parent latched: may the page in the frame, which is the caller's alone, become the child
 // that the swip refers to?
-Status become_child(PoolShared &pool, FileSlot &file, const Frame *parent, const Swip *location,
-                    Frame *frame) {
-  LS_ASSERT(parent->latch.is_exclusive());
+Status become_child(Ctx &ctx, FileSlot &file, const EvictedRef &ref, Frame *frame) {
+  LS_ASSERT(ref.parent->latch.is_exclusive());
   LS_ASSERT(frame->state.load(std::memory_order_relaxed) == FrameState::kLoading);
-  const auto page = [&](const Frame *of) {
-    return pool.pages + static_cast<size_t>(of - pool.frames) * kPageSize;
-  };
+  BufferPool &pool = *ctx.pool;
   const auto child_fault = tree_ops().child_fault;
   if (const char *fault =
-          child_fault ? child_fault(page(parent), location, page(frame)) : nullptr) {
+          child_fault ? child_fault(pool.page(ref.parent), ref.location, pool.page(frame))
+                      : nullptr) {
     if (is_gone(file)) return fail(LS_NOT_FOUND, "the file was dropped");
     return fail_page(file.path, frame->page_no.load(std::memory_order_relaxed), "%s", fault);
   }
-  return apply_buffered_changes(pool, file, frame);
+  return apply_buffered_changes(ctx, file, frame);
 }
 
 // Take the page out of the I/O stage and let the swip point to it.  kRestart: the parent has
 // changed, or another actor did it.  kError: it is another page than its parent says, or a change
 // that waited for it does not fit it.  state: what the frame is now (kLoaded: any reader may do
 // this; kLoading: its reader only).
-Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState state) {
+Step swizzle(Ctx &ctx, FileSlot &file, const EvictedRef &ref, FrameState state) {
+  PoolShared &pool = *ctx.pool->shared();
   if (!lock_exclusive_at(ref.parent->latch, ref.version)) return Step::kRestart;
   LS_ASSERT(is_evicted(ref.location, ref.page_no));
   Frame *frame;
@@ -166,7 +165,7 @@ Step swizzle(PoolShared &pool, FileSlot &file, const EvictedRef &ref, FrameState
     ref.parent->latch.unlock_exclusive_unchanged();
     return Step::kRestart;
   }
-  if (!ok(become_child(pool, file, ref.parent, ref.location, frame))) {
+  if (!ok(become_child(ctx, file, ref, frame))) {
     // No reader can have entered another frame: it would not have found the parent valid.
     IoStageLock stage(pool, ref.file_no, ref.page_no);
     frame->state.store(state, std::memory_order_release);
@@ -211,7 +210,7 @@ Step read_entered(Ctx &ctx, PoolShared &pool, FileSlot &file, const EvictedRef &
     if (code(status) == LS_END) status = no_such_page(file, ref.page_no);
   }
   if (ok(status)) {
-    const Step step = swizzle(pool, file, ref, FrameState::kLoading);
+    const Step step = swizzle(ctx, file, ref, FrameState::kLoading);
     if (step == Step::kOk) {
       io_stage_wake(frame);
       return Step::kRestart;
@@ -313,6 +312,7 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
   if (is_gone(file)) return dropped();
   LS_FAILPOINT(buffer_before_load);
   LS_ASSERT(kOptimisticIsShared || latches_held() == 0);
+  if (!ok(reserve_for_changes(ctx, file, page_no))) return Step::kError;
   Frame *spare = nullptr;  // claimed for this page
   Frame *found;
   FrameState state{};
@@ -344,8 +344,8 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
   }
   if (!found) return Step::kRestart;
   if (state == FrameState::kLoaded) {
-    return swizzle(*shared_, file, ref, FrameState::kLoaded) == Step::kError ? Step::kError
-                                                                             : Step::kRestart;
+    return swizzle(ctx, file, ref, FrameState::kLoaded) == Step::kError ? Step::kError
+                                                                        : Step::kRestart;
   }
   return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
 }
@@ -368,51 +368,55 @@ ReadPast BufferPool::read_past(const FileSlot &file, PageNo page_no, u8 *page) c
 }
 
 // A claimed frame becomes the page, or is given back.
-Step BufferPool::enter(FileSlot &file, Frame *parent, u64 *version, Swip *location, Frame *frame,
+Step BufferPool::enter(Ctx &ctx, FileSlot &file, const EvictedChild &child, Frame *frame,
                        const u8 *bytes) {
-  const PageNo page_no = frame->page_no.load(std::memory_order_relaxed);
+  const PageNo page_no = child.page_no;
+  const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
+  LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) == page_no);
   std::memcpy(page(frame), bytes, kPageSize);
   Step step = Step::kRestart;
-  if (lock_exclusive_at(parent->latch, *version)) {
-    LS_ASSERT(is_evicted(location, page_no));
+  if (lock_exclusive_at(child.parent->latch, *child.version)) {
+    LS_ASSERT(is_evicted(child.location, page_no));
     // If a frame of it is there another reader is reading it: that will be its frame.  No reader
     // begins to now.  And if the file does not have it, it stays where it is.
     const bool alone = !is_beside_file(file, page_no);
     if (alone) {
-      drop_compressed(*shared_, file.file_no.load(std::memory_order_relaxed), page_no);
-      step = ok(become_child(*shared_, file, parent, location, frame)) ? Step::kOk : Step::kError;
+      drop_compressed(*shared_, file_no, page_no);
+      const EvictedRef ref{child.parent, *child.version, child.location, file_no, page_no};
+      step = ok(become_child(ctx, file, ref, frame)) ? Step::kOk : Step::kError;
     }
     if (step == Step::kOk) {
       LS_ASSERT(!has_buffered_changes(*shared_, file, page_no));   // CHBUF-3
       frame->state.store(FrameState::kCool, std::memory_order_release);
-      store_swip(location, Swip::cool(frame));
-      parent->latch.unlock_exclusive();
-      *version += 2;
+      store_swip(child.location, Swip::cool(frame));
+      child.parent->latch.unlock_exclusive();
+      *child.version += 2;
     } else {
-      parent->latch.unlock_exclusive_unchanged();
+      child.parent->latch.unlock_exclusive_unchanged();
     }
   }
   if (step != Step::kOk) release_frame(*shared_, frame);
   return step;
 }
 
-void BufferPool::take_in(FileSlot &file, Frame *parent, u64 *version, Swip *location,
-                         PageNo page_no, const u8 *bytes) {
+// What was read past the pool had no buffered changes.
+void BufferPool::take_in(Ctx &ctx, FileSlot &file, const EvictedChild &child, const u8 *bytes) {
   // A file of more than a quarter of the pool gets frames that no other file is going to want soon.
   const bool large =
       file.pages_allocated.load(std::memory_order_relaxed) > shared_->frame_count / 4;
   if (large && shared_->free_count.load(std::memory_order_relaxed) <= shared_->high_water) return;
   Frame *frame = free_list_pop(*shared_);
-  if (frame && claim_frame(*shared_, file, frame, page_no))
-    (void)enter(file, parent, version, location, frame, bytes);
+  if (frame && claim_frame(*shared_, file, frame, child.page_no))
+    (void)enter(ctx, file, child, frame, bytes);
 }
 
-Step BufferPool::bring_in(Ctx &ctx, FileSlot &file, Frame *parent, u64 *version, Swip *location,
-                          PageNo page_no, const u8 *bytes) {
+Step BufferPool::bring_in(Ctx &ctx, FileSlot &file, const EvictedChild &child, const u8 *bytes) {
   Frame *frame;
-  if (!ok(free_list_take(ctx, *shared_, &frame)) || !claim_frame(*shared_, file, frame, page_no))
+  if (!ok(reserve_for_changes(ctx, file, child.page_no)) ||
+      !ok(free_list_take(ctx, *shared_, &frame)) ||
+      !claim_frame(*shared_, file, frame, child.page_no))
     return Step::kError;
-  return enter(file, parent, version, location, frame, bytes);
+  return enter(ctx, file, child, frame, bytes);
 }
 
 Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame *frame,
@@ -425,15 +429,35 @@ Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, 
   return kOk;
 }
 
-Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame,
-                    bool *absent) {
+namespace {
+
+// Exclusively latched.
+Status claim_latched(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame) {
+  PoolShared &pool = *ctx.pool->shared();
   Frame *f;
-  LS_TRY(free_list_take(ctx, *pool.shared(), &f));
+  LS_TRY(free_list_take(ctx, pool, &f));
   f->latch.lock_exclusive();
-  if (!claim_frame(*pool.shared(), file, f, page_no)) {
+  if (!claim_frame(pool, file, f, page_no)) {
     f->latch.unlock_exclusive();
     return make_status(LS_NOT_FOUND);
   }
+  *frame = f;
+  return kOk;
+}
+
+}  // namespace
+
+Status load_zero(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame) {
+  LS_TRY(claim_latched(ctx, file, page_no, frame));
+  std::memset(ctx.pool->page(*frame), 0, kPageSize);
+  (*frame)->state.store(FrameState::kLoaded, std::memory_order_release);
+  return kOk;
+}
+
+Status load_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame,
+                    bool *absent) {
+  Frame *f;
+  LS_TRY(claim_latched(ctx, file, page_no, &f));
   const Status status = read_or_zero(pool, ctx, file, page_no, f, absent);
   if (!ok(status)) {
     f->latch.unlock_exclusive();

@@ -142,7 +142,7 @@ void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf,
   Node *node = reinterpret_cast<Node *>(leaf.page());
   const Gsn gsn = log_entries_remove(w, index, *node, positions);
   remove_entries(node, positions);
-  w.pool->mark_dirty(leaf.frame(), gsn);
+  w.pool->mark_changed(w.ctx.log, leaf.frame(), gsn);
   w.txns->index_entries_removed.fetch_add(positions.size(), std::memory_order_relaxed);
   *small = is_small(*node);
   leaf.reset();

@@ -88,8 +88,8 @@ class Insertion {
     Node *leaf = reinterpret_cast<Node *>(leaf_.page());
     leaf->insert(key_, payload_);
     w_.appended_leaves.note(at_.index, pos_ + 1 == leaf->count ? leaf_.frame() : nullptr);
-    w_.pool->mark_dirty(leaf_.frame(),
-                        log_entry_insert(w_, at_.index, leaf->header.page_no, key_, payload_));
+    const Gsn gsn = log_entry_insert(w_, at_.index, leaf->header.page_no, key_, payload_);
+    w_.pool->mark_changed(w_.ctx.log, leaf_.frame(), gsn);
     leaf_.reset();
   }
 

@@ -25,7 +25,7 @@ Status index_note_stale(Worker &w, FileSlot &index) {
     return kOk;
   }
   page->stale_entries = 1;
-  w.pool->mark_dirty(meta.frame(), log_stale_entries(w, index));
+  w.pool->mark_changed(w.ctx.log, meta.frame(), log_stale_entries(w, index));
   index.stale_entries.store(true, std::memory_order_release);
   meta.reset();
   return kOk;

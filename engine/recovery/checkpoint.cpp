@@ -55,17 +55,21 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
                         CheckpointResult *result) {
   Log &log = ctx.pool->log();
   long_txns.begin(log);
+  const Gsn images_from = log.has_page_images() ? log.advance_image_horizon() : 0;   // IMG-3
   LS_TRY(wait_all_hardened(ctx));  // so that G is of now, however long the committer has slept
   result->end_lsn = log.end();
   const Gsn hardened = log.hardened();                     // CKPT-1
   Gsn bound = 0;
   LS_TRY(long_txns.collect(ctx, env, hardened, log.end(), &bound));     // CKPT-2
   Gsn redo_gsn = std::min(hardened + 1, bound);
+  if (images_from != 0) redo_gsn = std::min(redo_gsn, images_from);   // IMG-3
   u32 prepared = 0;
   LS_TRY(ctx.pool->log_files(ctx));                        // CKPT-3
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
   LS_TRY(wait_all_hardened(ctx));
-  LS_TRY(ctx.pool->flush(ctx, hardened, false, env.pace));  // CKPT-4
+  LS_ASSERT(hardened + 1 >= images_from);   // IMG-3
+  const Gsn up_to = std::max(hardened, images_from);   // of hints: the horizon itself
+  LS_TRY(ctx.pool->flush(ctx, up_to, false, env.pace));  // CKPT-4
   redo_gsn = before_dropped_images(*ctx.pool->shared(),
                                    std::min(redo_gsn, ctx.pool->oldest_dirty()));
   const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // CKPT-5

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "btree/tree_redo.hpp"
+#include "buffer/page_image.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_log.hpp"
 
@@ -45,6 +46,7 @@ const char *operation_name(u8 code) {
     case kRowRestore: return "row restore";
     case kRowInsertCopied: return "row insert copied";
     case kRowIdHigh: return "row ids reserve";
+    case kPageImage: return "page image";
     case kIndexInsert: return "index insert";
     case kIndexRemove: return "index remove";
     case kIndexStale: return "index may be stale";

@@ -8,6 +8,7 @@
 
 #include "base/interrupt.hpp"
 #include "buffer/change_buffer.hpp"
+#include "recovery/awaited_images.hpp"
 #include "recovery/crew.hpp"
 #include "recovery/redo_page.hpp"
 #include "recovery/redo_portion.hpp"
@@ -19,12 +20,22 @@ namespace {
 // A thread more is worth while for so many pages.
 constexpr size_t kPagesPerThread = 1024;
 
+struct RedoTables {
+  RecoveryFiles &files;
+  RecoveryPages &pages;
+  AwaitedImages &awaited;
+};
+
 // The pages of a portion: each thread of the crew takes a batch when it has time.
 class PortionRedo {
  public:
-  PortionRedo(Ctx &ctx, RecoveryFiles &files, RecoveryPages &pages, const RedoPortion &portion,
-              RedoStats &stats)
-      : ctx_(ctx), files_(files), pages_(pages), portion_(portion), stats_(stats) {}
+  PortionRedo(Ctx &ctx, const RedoTables &tables, const RedoPortion &portion, RedoStats &stats)
+      : ctx_(ctx),
+        files_(tables.files),
+        pages_(tables.pages),
+        awaited_(tables.awaited),
+        portion_(portion),
+        stats_(stats) {}
 
   Status run() {
     const size_t processors = std::max(1u, std::thread::hardware_concurrency());
@@ -55,12 +66,17 @@ class PortionRedo {
       LS_TRY(reads.next(&index, &none));
       if (none && !more) return kOk;
       if (none) continue;
-      const RecoveryPages::Page &page = pages_.page(index);
+      RecoveryPages::Page &page = pages_.page(index);
+      const FileNo file_no = page.file->file_no.load(std::memory_order_relaxed);
       if (must_wait(pages_.pool(), page)) {
-        LS_TRY(let_wait(ctx, page, portion_.ops(index)));
-        continue;
+        if (!have_whole_page(portion_.ops(index))) {
+          LS_TRY(await_image(ctx, file_no, page, portion_.ops(index)));
+          continue;
+        }
+        begin_anew(pages_.pool(), &page);   // REDO-5
+        awaited_.remove(file_no, page.page_no);
       }
-      RecoveryFile &file = files_.at(page.file->file_no.load(std::memory_order_relaxed));
+      RecoveryFile &file = files_.at(file_no);
       bool truncated;
       LS_TRY(redo_page(pages_.pool(), page, file.started_empty, portion_.ops(index), stats,
                        &truncated));
@@ -68,6 +84,16 @@ class PortionRedo {
       if (crew_.failed()) return kOk;
       if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     }
+  }
+
+  // Of a damaged page.
+  Status await_image(Ctx &ctx, FileNo file_no, const RecoveryPages::Page &page,
+                     std::span<const RedoOp> ops) {
+    if (awaited_.contains(file_no, page.page_no)) return kOk;
+    const Status status = let_wait(ctx, page, ops);
+    if (code(status) != LS_CORRUPT) return status;
+    awaited_.add(file_no, page.page_no);
+    return kOk;
   }
 
   bool ask(RecoveryReads &reads) {
@@ -81,6 +107,7 @@ class PortionRedo {
   Ctx &ctx_;
   RecoveryFiles &files_;   // found only: no file is entered meanwhile
   RecoveryPages &pages_;
+  AwaitedImages &awaited_;
   const RedoPortion &portion_;
   std::atomic<size_t> taken_{0};
   Crew crew_;
@@ -108,6 +135,7 @@ Status close_files(BufferPool &pool, RecoveryFiles &files) {
   }
   for (auto &[number, file] : files) {
     if (file.state != RecoveryFile::State::kOpen || waiting.contains(number)) continue;
+    if (file.slot->meta_torn.load(std::memory_order_relaxed)) continue;
     pool.close_recovered(*file.slot);
     file.slot = nullptr;
     file.state = RecoveryFile::State::kClosed;
@@ -122,6 +150,7 @@ Status close_files(BufferPool &pool, RecoveryFiles &files) {
 Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files,
                 Gsn redo_gsn, UndoSpool *undo, RedoStats *stats, std::atomic<u64> *done_bytes) {
   RecoveryPages pages(*ctx.pool);
+  AwaitedImages awaited;
   RedoPortion portion(ctx, log, analysis, *files, pages, redo_gsn, *undo);
   for (bool end = false; !end;) {
     if (interrupt_pending(ctx.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
@@ -132,13 +161,14 @@ Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryF
     const bool stands = no_room && log.extent().records == before && all_room;
     if (stands && !portion.files_full())
       return fail(LS_NO_FRAMES, "the buffer pool is too small for a log record");
-    LS_TRY(PortionRedo(ctx, *files, pages, portion, *stats).run());
+    LS_TRY(PortionRedo(ctx, {*files, pages, awaited}, portion, *stats).run());
     drop_truncated(*ctx.pool, *files);
     if (no_room) LS_TRY(pages.make_room(ctx));
     if (portion.files_full()) LS_TRY(close_files(*ctx.pool, *files));
     if (portion.reached() > log.extent().begin)
       done_bytes->store(portion.reached() - log.extent().begin, std::memory_order_relaxed);
   }
+  LS_TRY(awaited.all_came(*files));
   pages.finish();
   done_bytes->store(log.extent().end - log.extent().begin, std::memory_order_relaxed);
   for (auto &[number, file] : *files)

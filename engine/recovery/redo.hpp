@@ -6,11 +6,15 @@
 //         record on one page are one step: the comparison is made once per record and page.
 // REDO-2  A file without its first segment was dropped by the host: its records are skipped whole.
 //         So it is with a file that the host has truncated to nothing (a drop's first half): its
-//         records do not start from empty pages.
+//         records do not start with making the pages.  (An image of a page that was in use does not
+//         make it: the others of the file would be missing.)
 // REDO-3  Repeatable: what was written before a crash of recovery itself is skipped by REDO-1 the
 //         next time.
 // REDO-4  A change before the checkpoint's redo_gsn is on its page, or the page was given back
 //         since and may have no image on disk (LAST-3 in buffer/last_images.hpp): it is not redone.
+// REDO-5  An operation that has all of a page (is_whole_page) needs nothing of it and of what comes
+//         before.  So a page that is damaged in its file, or ahead of the log, is made of the last
+//         one; without any it is LS_CORRUPT, at the end of the log, unless its changes can wait.
 #pragma once
 #include <atomic>
 

@@ -6,7 +6,9 @@
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
 #include "buffer/change_buffer.hpp"
+#include "buffer/page_allocator.hpp"
 #include "buffer/page_guard.hpp"
+#include "buffer/page_image.hpp"
 #include "index/index_log.hpp"
 #include "txn/row_log.hpp"
 
@@ -25,6 +27,8 @@ Status apply(const RedoOp &op, u8 *page, PageNo page_no) {
       if (kind != (op.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
         return fail(LS_CORRUPT, "the page is of another kind");
       return row_redo(op.code, operands, page, op.tn);
+    case kOpImage:
+      return page_image_redo(operands, page, page_no);
     case kOpIndex:
       if (kind != (op.code == kIndexStale ? PageKind::kMeta : PageKind::kLeaf))
         return fail(LS_CORRUPT, "the page is of another kind");
@@ -41,6 +45,18 @@ Status fail_op(const FileSlot &file, PageNo page_no, const RedoOp &op) {
                    cause.message);
 }
 
+// Of a page that was not in use.
+bool makes_page(u8 code) { return code == kTreeImage || code == kTreeFormat || makes_trunk(code); }
+bool is_whole_page(u8 code) { return code == kPageImage || makes_page(code); }
+
+// The last operation that has all of the page, or the end.
+size_t last_whole(std::span<const RedoOp> ops) {
+  for (size_t i = ops.size(); i-- > 0;) {
+    if (is_whole_page(ops[i].code)) return i;
+  }
+  return ops.size();
+}
+
 }  // namespace
 
 Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty,
@@ -48,10 +64,13 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
   ExclusiveGuard guard = ExclusiveGuard::lock(pool, page.frame);
   u8 *bytes = pool.page(page.frame);
   const Gsn &page_gsn = reinterpret_cast<const PageHeader *>(bytes)->gsn;
-  *truncated = false;
-  for (size_t i = 0; i < ops.size();) {
+  // REDO-2: what the log builds on is gone with the file's pages.
+  *truncated = started_empty && page_gsn == 0 && !makes_page(ops[0].code);
+  if (*truncated) return kOk;
+  const size_t whole = last_whole(ops), begin = whole < ops.size() ? whole : 0;   // REDO-5
+  stats->ops_skipped += begin;
+  for (size_t i = begin; i < ops.size();) {
     const Gsn gsn = ops[i].gsn;
-    const size_t record = i;
     const bool older = page_gsn < gsn;   // REDO-1
     for (; i < ops.size() && ops[i].gsn == gsn; i++) {
       if (!older) {
@@ -59,17 +78,24 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
         continue;
       }
       const Status status = apply(ops[i], bytes, page.page_no);
-      if (code(status) == LS_CORRUPT) {
-        // REDO-2: what the log builds on is gone with the file's pages.
-        *truncated = started_empty && page_gsn == 0 && i == record;
-        return *truncated ? kOk : fail_op(*page.file, page.page_no, ops[i]);
-      }
+      if (code(status) == LS_CORRUPT) return fail_op(*page.file, page.page_no, ops[i]);
       LS_TRY(status);
       stats->ops_applied++;
     }
     if (older) pool.mark_dirty(page.frame, gsn);
   }
   return kOk;
+}
+
+bool have_whole_page(std::span<const RedoOp> ops) { return last_whole(ops) < ops.size(); }
+
+void begin_anew(BufferPool &pool, RecoveryPages::Page *page) {
+  const ExclusiveGuard guard = ExclusiveGuard::lock(pool, page->frame);
+  LS_ASSERT(page->frame->dirty_since.load(std::memory_order_relaxed) == 0);
+  std::memset(pool.page(page->frame), 0, kPageSize);
+  page->damaged = false;
+  if (page->page_no == kMetaPageNo) page->file->meta_torn.store(false, std::memory_order_relaxed);
+  ChangeBufferLock(*pool.shared(), *page->file, page->page_no).remove_all();
 }
 
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page) {

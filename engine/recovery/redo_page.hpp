@@ -9,6 +9,12 @@ namespace ls {
 Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty,
                  std::span<const RedoOp> ops, RedoStats *stats, bool *truncated);
 
+// REDO-5: is there an operation that has all of the page?
+bool have_whole_page(std::span<const RedoOp> ops);
+// A page that must wait has its image in the log: nothing of what it was, and what waits for it, is
+// needed.
+void begin_anew(BufferPool &pool, RecoveryPages::Page *page);
+
 // Is the page damaged, or was when earlier operations came by?
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page);
 // Of such a page: changes that had waited for it before the crash, or could have, wait again.

@@ -170,6 +170,7 @@ Status TwoPhaseRecovery::mark_lock(const PreparedLock &lock) {
   FileSlot *file;
   LS_TRY(relation(lock.file, &file));
   if (file == nullptr) return kOk;
+  LS_TRY(w_.log.reserve(0, w_.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(w_, *file, lock.row_id, 0));
   if (!leaf.found()) return kOk;

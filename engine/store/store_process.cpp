@@ -97,6 +97,7 @@ LogConfig log_config(const ls_config &config) {
   log.segment_bytes = config.log_segment_bytes;
   log.fsync = config.fsync;
   log.host_log = config.host_log;
+  log.page_images = config.page_images;
   std::snprintf(log.dir, sizeof log.dir, "%.500s/wal", config.data_dir);
   return log;
 }

@@ -20,7 +20,7 @@ Gsn store_high(Worker &w, const FileSlot &file, ExclusiveGuard &meta, u64 high) 
   LS_ASSERT((high & ~kRowIdExact) <= most_row_id_high(file.kind));
   reinterpret_cast<MetaPage *>(meta.page())->row_id_high = high;
   const Gsn gsn = log_row_id_high(w, file, high);
-  w.pool->mark_dirty(meta.frame(), gsn);
+  w.pool->mark_changed(w.ctx.log, meta.frame(), gsn);
   return gsn;
 }
 

@@ -35,6 +35,7 @@ Status fail_row(const FileSlot &file, u64 row_id, const char *what) {
 
 Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   pool_ = w.pool;
+  log_ = w.ctx.log;
   blocks_ = &w.txns->row_blocks;
   file_no_ = file.file_no.load(std::memory_order_relaxed);
   kind_ = file.kind;

@@ -75,20 +75,21 @@ class RowLeaf {
 
   // The caller has changed the leaf; gsn: of the record, 0: not logged.  It closes next.
   void changed(Gsn gsn) {
-    pool_->mark_dirty(guard_.frame(), gsn);
+    pool_->mark_changed(log_, guard_.frame(), gsn);
     blocks_->changed(file_no_, kind_, first_, last_);
   }
   // The same where only ghosts that no snapshot needs have gone (BLK-3).
-  void purged(Gsn gsn) { pool_->mark_dirty(guard_.frame(), gsn); }
+  void purged(Gsn gsn) { pool_->mark_changed(log_, guard_.frame(), gsn); }
   // The same where only lock bits of a header have changed: not logged, but not lost by eviction
-  // either.
-  void changed_hint() { pool_->mark_dirty_hint(guard_.frame()); }
+  // either.  Log space was reserved before open(), of 0 bytes.
+  void changed_hint() { pool_->mark_dirty_hint(log_, guard_.frame()); }
   void close() { guard_.reset(); }
   Node *node() const { return reinterpret_cast<Node *>(guard_.page()); }
 
  private:
   ExclusiveGuard guard_;
   BufferPool *pool_ = nullptr;
+  LogAppender *log_ = nullptr;
   RowBlocks *blocks_ = nullptr;
   FileNo file_no_ = 0;
   u8 kind_ = 0;

@@ -94,6 +94,7 @@ Status write_lock_undo(Locking &l, const LockView &view, u32 *seq) {
 // RLOCK-2, under the leaf's latch.
 Status mark_header(Locking &l, const ChangeBasis &basis, bool *marked) {
   *marked = false;
+  LS_TRY(l.w.log.reserve(0, l.w.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(l.w, l.file, l.request.row_id, 0));
   if (!leaf.found() || !still_holds(basis, leaf.header())) return kOk;

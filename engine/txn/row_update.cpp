@@ -84,6 +84,7 @@ Status take_locks_along(const Change &c, const ChangeBasis &basis, bool *again) 
   LS_TRY(RowLockTable(c.w).copy_to_successor(file_no_of(c.file), c.request.row_id, c.moved_to,
                                              &copied, again));
   if (*again || copied == 0) return kOk;
+  LS_TRY(c.w.log.reserve(0, c.w.ctx.interrupt));
   RowLeaf leaf;
   LS_TRY(leaf.open(c.w, c.file, c.moved_to, 0));
   if (!leaf.found())

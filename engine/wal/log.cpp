@@ -72,6 +72,13 @@ LogSlot *Log::slot(u32 i) const {
   return shared_->slots() + i;
 }
 
+bool Log::has_page_images() const { return shared_->config.page_images; }
+Gsn Log::image_horizon() const { return shared_->image_horizon.get(); }
+Gsn Log::advance_image_horizon() {
+  LS_CHECK(has_page_images(), "the log has no images of pages");
+  return shared_->image_horizon.advance(shared_->counter);
+}
+Gsn Log::look_at_counter() { return shared_->counter.fetch_add(0, std::memory_order_acq_rel); }
 Gsn Log::last_gsn() const { return shared_->counter.load(std::memory_order_acquire); }
 // Acquire pairs with publish_hardened.
 Gsn Log::hardened() const { return shared_->hardened.load(std::memory_order_acquire); }

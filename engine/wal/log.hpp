@@ -40,6 +40,7 @@ struct LogConfig {
   u64 segment_bytes;     // multiple of 1 MiB
   bool fsync;
   bool host_log;         // rounds go into the host's log, too (log_sink.hpp)
+  bool page_images;      // whole pages behind a horizon (image_horizon.hpp)
   char dir[512];         // ".../leanstore/wal"
 };
 
@@ -60,6 +61,15 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // end() (used to truncate).  0 when it may lie before what this run has written: the redo
   // position then stays where it is, so callers take the maximum with it.
   Lsn position_of(Gsn gsn) const;
+
+  // ---- images of pages (image_horizon.hpp)
+  bool has_page_images() const;     // as configured
+  Gsn image_horizon() const;        // 0: not yet, or never
+  // To what comes next.  By the checkpoint, or an actor that takes turns with it.
+  Gsn advance_image_horizon();
+  // Nothing: but a change of the horizon is seen behind it, or waits for what the caller has
+  // latched (IMG-1).  Returns last_gsn().
+  Gsn look_at_counter();
 
   // ---- waiting (holding no latch). Wakes the committer; a worker waits for its own commits by
   // LogAppender.  interrupt may be null; false when it was raised, or when the committer has ended
@@ -123,6 +133,10 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   LogShared *shared_;
 };
 
+// What a record may need behind it: images of the pages that it changes without having all of them,
+// three at most (a split: the left half, its parent, the meta page).
+inline constexpr u32 kImagesRoom = 3 * (kMaxRecordHeadBytes + kMaxOpHeadBytes + kPageSize);
+
 // A worker's side of its slot; private to the worker.
 class LogAppender {
  public:
@@ -136,6 +150,8 @@ class LogAppender {
   // there still is a segment left for the urgent.  Without an interrupt flag a reservation is
   // urgent, too.
   Status reserve(u32 bytes, const volatile int *interrupt);
+  // The same for images alone, where a page is only read: not refused for want of space.
+  Status reserve_images(const volatile int *interrupt);
   void set_urgent(bool urgent) { urgent_ = urgent; }
   // Lives as long as the appender; null: the host does not want to know what it waits for.
   void report_waits(const HostWaits *waits) { waits_ = waits; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/failpoint.hpp"
@@ -50,11 +51,13 @@ u64 LogAppender::space() const {
 
 Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
   const u64 buffer = mask_ + 1;
-  LS_CHECK(bytes <= buffer / 2 && !building_, "log reservation");
+  const u64 images = log_.has_page_images() ? kImagesRoom : 0;
   const bool refusable = interrupt && !urgent_;
   if (refusable && log_.shared()->low_space.load(std::memory_order_relaxed)) return no_space();
-  // A quarter on top is what makes the reservation of a caller up the stack survive this one.
-  const u64 need = bytes + buffer / 4;
+  // A quarter on top is what makes the reservation of a caller up the stack survive this one; and
+  // images of what either of them changes.
+  const u64 need = bytes + images + buffer / 4 + images;
+  LS_CHECK(bytes <= buffer / 2 && need <= buffer && !building_, "log reservation");
   const u64 free = space();
   limit_ = position_ + free;
   if (free < need) return wait_for_space(need, interrupt, refusable);
@@ -64,6 +67,13 @@ Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
     log_.drain();
   }
   return kOk;
+}
+
+Status LogAppender::reserve_images(const volatile int *interrupt) {
+  const bool urgent = std::exchange(urgent_, true);
+  const Status status = reserve(0, interrupt);
+  urgent_ = urgent;
+  return status;
 }
 
 Status LogAppender::no_space() const {

@@ -96,7 +96,8 @@ struct LogOp {
   LogBytes operands;
 };
 
-enum PageOpFamily : u8 { kOpSpace = 0x10, kOpTree = 0x20, kOpRow = 0x30, kOpIndex = 0x40 };
+enum PageOpFamily : u8 { kOpSpace = 0x10, kOpTree = 0x20, kOpRow = 0x30, kOpIndex = 0x40,
+                        kOpImage = 0x50 };
 inline constexpr u8 op_family(u8 code) { return code & 0xf0; }
 
 // Binds a file number to a relation file for the readers of this log; written before first use in a

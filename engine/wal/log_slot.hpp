@@ -16,6 +16,7 @@
 #include "base/types.hpp"
 #include "os/futex.hpp"
 #include "wal/file_syncs.hpp"
+#include "wal/image_horizon.hpp"
 #include "wal/log.hpp"
 
 namespace ls {
@@ -124,6 +125,7 @@ struct LogShared {
   std::atomic<u32> no_space{0};   // the last round found no room on disk
   // the segment after the present one cannot be made: what is left is for urgent reservations
   std::atomic<u32> low_space{0};
+  ImageHorizon image_horizon;     // read with every change of a page
   // last GSN drawn; changed by read-modify-write only
   alignas(kCacheLine) std::atomic<Gsn> counter{0};
   alignas(kCacheLine) std::atomic<Gsn> hardened{0};

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "access/twophase.h"
+#include "access/xlog.h"
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "common/file_perm.h"
@@ -53,6 +54,7 @@ fill_config(ls_config *config)
 	config->fsync = enableFsync;
 	config->direct_io = ls_direct_io;
 	config->host_log = ls_log_is_wal();
+	config->page_images = config->host_log && fullPageWrites;
 	config->host_sync_points = !config->host_log;
 	strlcpy(config->root_dir, DataDir, sizeof(config->root_dir));
 	if (snprintf(config->data_dir, sizeof(config->data_dir), "%s/leanstore", DataDir) >=

@@ -24,6 +24,7 @@ constexpr u64 kDefaultStep = 40;  // what is looked for here is no race, and tak
 #else
 constexpr u64 kDefaultStep = 1;
 #endif
+constexpr u64 kImagesStep = 4;    // so many times fewer places
 constexpr size_t kRecoveriesToCrash = 12;   // of all, evenly
 constexpr size_t kCrashesInRecovery = 10;
 
@@ -264,9 +265,8 @@ class CrashPointsTest : public ::testing::Test {
     look(torn, Keep::kAll, {position, kTorn});
   }
 
-  void look_everywhere(const DiskRecorder &disk) {
+  void look_everywhere(const DiskRecorder &disk, u64 every) {
     const std::vector<DiskEvent> &events = disk.events();
-    const u64 every = step();
     DiskImage image(disk.beginning());
     for (size_t i = 0; i <= events.size(); i++) {
       const bool here = i % every == 0, end = i == events.size();
@@ -294,12 +294,14 @@ class CrashPointsTest : public ::testing::Test {
     }
   }
 
+  void run(u64 every);
+
   TempDirectory original_, scratch_;
   std::optional<CrashHistory> history_;
   size_t recoveries_ = 0;
 };
 
-TEST_F(CrashPointsTest, every_change_of_a_short_history) {
+void CrashPointsTest::run(u64 every) {
   HostDirectory directory(original_.path());
   for (u32 relation : {kRows, kWide, kDropped, kRowIndex, kValues}) directory.create_file(relation);
   DiskRecorder disk(original_.path());
@@ -308,8 +310,17 @@ TEST_F(CrashPointsTest, every_change_of_a_short_history) {
   ASSERT_FALSE(HasFailure());
   fault_clear();
   ASSERT_GT(disk.events().size(), 500u);
-  ASSERT_NO_FATAL_FAILURE(look_everywhere(disk));
+  ASSERT_NO_FATAL_FAILURE(look_everywhere(disk, every));
   std::printf("%zu changes, %zu recoveries\n", disk.events().size(), recoveries_);
+}
+
+TEST_F(CrashPointsTest, every_change_of_a_short_history) { run(step()); }
+
+// The log also has images of pages.
+TEST_F(CrashPointsTest, with_images_of_pages) {
+  setenv("LS_PAGE_IMAGES", "1", 1);
+  run(step() * kImagesStep);
+  unsetenv("LS_PAGE_IMAGES");
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ typedef struct ls_config {
   bool direct_io;
   /* the log is the host's: ls_host_log; changes only where a store was shut down cleanly */
   bool host_log;
+  bool page_images;             /* the log has an image of each page behind a checkpoint */
   bool host_sync_points;        /* the host calls ls_host_sync_point: the log is kept from there */
   /* the arena is a mapping that the system may back with huge pages: ask for them */
   bool huge_pages;

@@ -28,6 +28,7 @@ inline ls_config crash_config(const std::string &root, std::mt19937_64 &random) 
   c.version_trees = 1u << random() % 3;
   c.page_providers = 1 + random() % 2;
   c.fsync = random() % 4 == 0;
+  c.page_images |= random() % 2 == 0;
   return c;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -80,6 +81,7 @@ inline ls_config small_config(const std::string &root) {
   c.version_trees = 2;
   c.fsync = false;
   c.direct_io = false;
+  c.page_images = std::getenv("LS_PAGE_IMAGES") != nullptr;   // all of these tests with them
   std::snprintf(c.root_dir, sizeof c.root_dir, "%s", root.c_str());
   std::snprintf(c.data_dir, sizeof c.data_dir, "%s/leanstore", root.c_str());
   return c;
