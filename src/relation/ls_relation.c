@@ -195,7 +195,8 @@ open_file(Relation rel, const ls_rel_key *key)
 
 	ls_upgrade_refuse(RelationGetRelationName(rel));
 	if (unlikely(ls_relation_staged.relid == RelationGetRelid(rel)))
-		ls_relation_staged.insert();	/* STAGED-2 */
+		ls_relation_staged.insert();
+	Assert(ls_relation_staged.relid != RelationGetRelid(rel));	/* STAGED-2 */
 	if (is_index && RelationUsesLocalBuffers(rel))
 		remember_temp_index(rel);
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
