@@ -438,6 +438,76 @@ ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	ls_index_parallel_forget(so);
 }
 
+/* A tuple without nulls, for columns of fixed lengths: its values have their places. */
+static void
+make_fixed_tuple(LsIndexScan *so)
+{
+	uint16		offsets[INDEX_MAX_KEYS];
+	Size		size = MAXALIGN(sizeof(IndexTupleData));
+	int			n = so->tuple_desc->natts;
+
+	for (int i = 0; i < n; i++)
+	{
+		CompactAttribute *column = TupleDescCompactAttr(so->tuple_desc, i);
+
+		if (column->attlen <= 0)
+			return;
+		offsets[i] = (uint16) att_nominal_alignby(size, column->attalignby);
+		size = offsets[i] + column->attlen;
+		if (size > LS_MAX_ROW_BYTES)
+			return;
+	}
+	size = MAXALIGN(size);
+	so->fixed_tuple = palloc0(size);
+	so->fixed_tuple->t_info = (unsigned short) size;
+	so->fixed_offsets = palloc_array(uint16, n);
+	memcpy(so->fixed_offsets, offsets, n * sizeof(uint16));
+}
+
+/* False: a value is null. */
+static bool
+fill_fixed_tuple(LsIndexScan *so)
+{
+	for (int i = 0; i < so->tuple_desc->natts; i++)
+	{
+		CompactAttribute *column = TupleDescCompactAttr(so->tuple_desc, i);
+		char	   *place = (char *) so->fixed_tuple + so->fixed_offsets[i];
+
+		if (so->isnull[i])
+			return false;
+		if (column->attbyval)
+			store_att_byval(place, so->values[i], column->attlen);
+		else
+			memcpy(place, DatumGetPointer(so->values[i]), column->attlen);
+	}
+	return true;
+}
+
+static void
+prepare_tuples(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+	TupleDesc	columns = RelationGetDescr(scan->indexRelation);
+	MemoryContext old_context = MemoryContextSwitchTo(so->context);
+
+	so->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index tuple",
+											  ALLOCSET_SMALL_SIZES);
+	so->values = palloc_array(Datum, columns->natts);
+	so->isnull = palloc_array(bool, columns->natts);
+
+	/* the tuple lives for one row: nothing in it shall be compressed */
+	so->tuple_desc = CreateTupleDescCopy(columns);
+	for (int i = 0; i < columns->natts; i++)
+	{
+		TupleDescAttr(so->tuple_desc, i)->attstorage = TYPSTORAGE_PLAIN;
+		populate_compact_attribute(so->tuple_desc, i);
+	}
+	scan->xs_itupdesc = so->tuple_desc;
+	initStringInfo(&so->tuple_key);
+	make_fixed_tuple(so);
+	MemoryContextSwitchTo(old_context);
+}
+
 /* Index-only scan: the columns of the entry. */
 static void
 form_tuple(IndexScanDesc scan)
@@ -446,26 +516,7 @@ form_tuple(IndexScanDesc scan)
 	MemoryContext old_context;
 
 	if (so->tuple_context == NULL)
-	{
-		TupleDesc	columns = RelationGetDescr(scan->indexRelation);
-
-		old_context = MemoryContextSwitchTo(so->context);
-		so->tuple_context = AllocSetContextCreate(CurrentMemoryContext, "leanstore index tuple",
-												  ALLOCSET_SMALL_SIZES);
-		so->values = palloc_array(Datum, columns->natts);
-		so->isnull = palloc_array(bool, columns->natts);
-
-		/* the tuple lives for one row: nothing in it shall be compressed */
-		so->tuple_desc = CreateTupleDescCopy(columns);
-		for (int i = 0; i < columns->natts; i++)
-		{
-			TupleDescAttr(so->tuple_desc, i)->attstorage = TYPSTORAGE_PLAIN;
-			populate_compact_attribute(so->tuple_desc, i);
-		}
-		scan->xs_itupdesc = so->tuple_desc;
-		initStringInfo(&so->tuple_key);
-		MemoryContextSwitchTo(old_context);
-	}
+		prepare_tuples(scan);
 	/* many rows have the key of the one before */
 	if (scan->xs_itup != NULL && so->tuple_key.len > 0 && so->entry.payload.len == 0 &&
 		so->entry.key.len == so->tuple_key.len &&
@@ -474,7 +525,10 @@ form_tuple(IndexScanDesc scan)
 	MemoryContextReset(so->tuple_context);
 	old_context = MemoryContextSwitchTo(so->tuple_context);
 	ls_index_deform(scan->indexRelation, &so->entry, so->values, so->isnull);
-	scan->xs_itup = index_form_tuple(so->tuple_desc, so->values, so->isnull);
+	if (so->fixed_tuple != NULL && fill_fixed_tuple(so))
+		scan->xs_itup = so->fixed_tuple;
+	else
+		scan->xs_itup = index_form_tuple(so->tuple_desc, so->values, so->isnull);
 	MemoryContextSwitchTo(old_context);
 	resetStringInfo(&so->tuple_key);
 	if (so->entry.payload.len == 0)

@@ -257,6 +257,8 @@ typedef struct LsIndexScan
 	MemoryContext tuple_context;
 	TupleDesc	tuple_desc;
 	StringInfoData tuple_key;	/* of the entry that xs_itup was made of, if that is all of it */
+	IndexTuple	fixed_tuple;	/* where all columns have fixed lengths, formed in place; or NULL */
+	uint16	   *fixed_offsets;	/* of their values there */
 	Datum	   *values;
 	bool	   *isnull;
 
