@@ -126,8 +126,9 @@ typedef struct LsNewRows
 {
 	uint64		first;			/* id of the first; the others follow */
 	CommandId	cid;
-	const ls_bytes *rows;
+	ls_bytes   *rows;			/* with their lengths; their bytes are found then */
 	uint32		n;
+	const char *payloads;		/* one behind the other */
 } LsNewRows;
 
 /*

@@ -234,28 +234,17 @@ ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads)
 	return len;
 }
 
-/* The rows as they are stored; their bytes go to `payloads`. */
-static ls_bytes *
-encode_slots(Relation rel, TupleTableSlot **slots, int nslots, StringInfo payloads)
-{
-	ls_bytes   *rows = palloc_array(ls_bytes, nslots);
-	Size		begin = 0;
-
-	for (int i = 0; i < nslots; i++)
-		rows[i].len = ls_encode_slot(rel, slots[i], payloads);
-	for (int i = 0; i < nslots; i++)
-	{
-		rows[i].data = (const uint8 *) payloads->data + begin;
-		begin += rows[i].len;
-	}
-	return rows;
-}
-
 void
 ls_insert_encoded(Relation rel, ls_rel *file, const LsNewRows *new_rows)
 {
+	const uint8 *payload = (const uint8 *) new_rows->payloads;
 	uint32		done = 0;
 
+	for (uint32 i = 0; i < new_rows->n; i++)
+	{
+		new_rows->rows[i].data = payload;
+		payload += new_rows->rows[i].len;
+	}
 	while (done < new_rows->n)
 	{
 		ls_error	error;
@@ -292,7 +281,9 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 		return;
 	before_insert(rel);
 	initStringInfoExt(&payloads, nslots * 128);
-	rows = encode_slots(rel, slots, nslots, &payloads);
+	rows = palloc_array(ls_bytes, nslots);
+	for (int i = 0; i < nslots; i++)
+		rows[i].len = ls_encode_slot(rel, slots[i], &payloads);
 	first = ls_row_id_range(rel, nslots);
 	if (ls_locks(rel))
 		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
@@ -300,7 +291,7 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	file = *ls_open(rel);
 	new_rows = (LsNewRows)
 	{
-		.first = first, .cid = cid, .rows = rows, .n = nslots
+		.first = first, .cid = cid, .rows = rows, .n = nslots, .payloads = payloads.data
 	};
 	ls_insert_encoded(rel, &file, &new_rows);
 

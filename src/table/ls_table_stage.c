@@ -36,7 +36,7 @@ typedef struct Stage
 	CommandId	cid;
 	uint64		first;			/* id of the first row; LS_STAGE_ROWS are drawn */
 	uint32		n;
-	uint32		lens[LS_STAGE_ROWS];
+	ls_bytes	rows[LS_STAGE_ROWS];	/* see LsNewRows */
 	StringInfoData bytes;
 } Stage;
 
@@ -48,27 +48,18 @@ static Stage *stage = NULL;		/* kept by the session */
 static void
 insert_staged(void)
 {
-	ls_bytes   *rows = palloc_array(ls_bytes, stage->n);
 	LsNewRows	staged = {
 		.first = stage->first,
 		.cid = stage->cid,
-		.rows = rows,
-		.n = stage->n
+		.rows = stage->rows,
+		.n = stage->n,
+		.payloads = stage->bytes.data
 	};
-	Size		begin = 0;
 
-	for (uint32 i = 0; i < staged.n; i++)
-	{
-		rows[i].data = (const uint8 *) stage->bytes.data + begin;
-		rows[i].len = stage->lens[i];
-		begin += stage->lens[i];
-	}
-	Assert(begin == stage->bytes.len);
 	ls_relation_staged.relid = InvalidOid;
 	ls_insert_encoded(NULL, &stage->file, &staged);
 	ls_row_ids_return(ls_attached_worker, &stage->file, staged.first + staged.n,
 					  staged.first + LS_STAGE_ROWS);
-	pfree(rows);
 }
 
 /* Their transaction is undone. */
@@ -119,7 +110,6 @@ ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid)
 				stage->cid == cid && stage->n < LS_STAGE_ROWS &&
 				stage->bytes.len < LS_STAGE_BYTES &&
 				RelFileLocatorEquals(stage->locator, rel->rd_locator);
-	uint32		len;
 
 	if (unlikely(!goes_on))
 	{
@@ -127,7 +117,6 @@ ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid)
 		begin_stage(rel, cid);
 	}
 	Assert(stage->sub == GetCurrentSubTransactionId());	/* STAGED-3 */
-	len = ls_encode_slot(rel, slot, &stage->bytes);
-	stage->lens[stage->n] = len;
+	stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes);
 	return stage->first + stage->n++;
 }
