@@ -124,7 +124,7 @@ ls_raise(const ls_error *error, Relation rel)
 			errmsg("leanstore: %s", ls_error_text(error));
 		if (error->path[0] != '\0' && error->page_no != UINT32_MAX)
 			errdetail("File \"%s\", page %u (offset " UINT64_FORMAT ").", error->path,
-					  error->page_no, (uint64) error->page_no * 4096);
+					  error->page_no, (uint64) error->page_no * LS_PAGE_BYTES);
 		else if (error->path[0] != '\0')
 			errdetail("File \"%s\".", error->path);
 		if (hint)

@@ -103,7 +103,7 @@ sync_now(const FileTag *tag)
 void
 ls_host_log_sync_values(const LsWalValues *values, Size bytes)
 {
-	const uint64 begin = (uint64) values->page * LS_VALUE_PAGE_BYTES;
+	const uint64 begin = (uint64) values->page * LS_PAGE_BYTES;
 	FileTag		tag = {
 		.handler = SYNC_HANDLER_MD,
 		.forknum = FSM_FORKNUM,

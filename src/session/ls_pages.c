@@ -16,8 +16,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 
-#define LS_PAGE_BYTES 4096
-
 static const ls_page_counts no_pages = {0};
 static const ls_log_counts no_log = {0};
 

@@ -20,6 +20,9 @@
 
 #include "leanstore/engine.h"
 
+/* of the engine's files, pages of values among them */
+#define LS_PAGE_BYTES 4096
+
 /* ---- ls_guc.c: settings (units as shown to the user) */
 extern int	ls_buffer_pool_size_mb;
 extern int	ls_compressed_cache_percent;
@@ -200,8 +203,6 @@ typedef struct LsWalValues
 	RelFileLocator locator;
 	uint32		page;			/* the first */
 } LsWalValues;
-
-#define LS_VALUE_PAGE_BYTES 4096
 
 /* With leanstore.log = wal the calling process may write them from now on. */
 extern void ls_host_log_begin(void);

@@ -88,7 +88,6 @@ ls_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 
 /* Least that a row takes in a leaf: slot and key, row header, payload head. */
 #define LS_MIN_ROW_BYTES (6 + 2 + 16 + 2)
-#define LS_PAGE_BYTES 4096
 
 static double
 density_from_width(Relation rel, int32 *attr_widths)

@@ -56,9 +56,8 @@ typedef struct Vacuum
 	bool		complete;		/* so that all entries of rows that have not changed are right */
 } Vacuum;
 
-/* A row's header and slot in a leaf, and an engine page. */
+/* A row's header and slot in a leaf. */
 #define LS_ROW_OVERHEAD 24
-#define LS_PAGE_BYTES 4096
 
 /*
  * How long to wait for the engine's horizon, which the engine worker moves on every 10 ms: deleted
