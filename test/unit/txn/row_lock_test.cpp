@@ -18,6 +18,11 @@ class RowLock : public TxnTest {
     TXN_ASSERT_OK(a.insert(table, 1, "one"));
     a.commit();
   }
+  void insert_rows(u64 first, u64 n) {
+    a.begin();
+    for (u64 i = 0; i < n; i++) TXN_ASSERT_OK(a.insert(table, first + i, "x"));
+    a.commit();
+  }
 };
 
 TEST_F(RowLock, matrix) {
@@ -157,9 +162,7 @@ TEST_F(RowLock, many_share_one_row) {
 // RLOCK-5
 TEST_F(RowLock, locks_of_a_block_share_an_undo_entry) {
   constexpr u64 kFirst = 2 * kLockBlockRows, kRows = 3 * kLockBlockRows;
-  a.begin();
-  for (u64 i = 0; i < kRows; i++) TXN_ASSERT_OK(a.insert(table, kFirst + i, "x"));
-  a.commit();
+  insert_rows(kFirst, kRows);
   a.begin();
   const u64 before = engine.txns().versions_written.load();
   for (u64 i = 0; i < kRows; i++) TXN_ASSERT_OK(a.lock(table, kFirst + i, LS_LOCK_UPDATE));
@@ -173,9 +176,7 @@ TEST_F(RowLock, locks_of_a_block_share_an_undo_entry) {
 // RLOCK-5: what was locked before a savepoint stays, beside it in the same block.
 TEST_F(RowLock, savepoint_rollback_takes_its_locks_of_a_block_only) {
   constexpr u64 kFirst = 4 * kLockBlockRows, kRows = 2 * kLockBlockRows;
-  a.begin();
-  for (u64 i = 0; i < kRows; i++) TXN_ASSERT_OK(a.insert(table, kFirst + i, "x"));
-  a.commit();
+  insert_rows(kFirst, kRows);
   const auto locked = [&](u64 i) {
     b.begin();
     const Status s = b.lock(table, kFirst + i, LS_LOCK_KEY_SHARE);
@@ -420,9 +421,7 @@ TEST_F(RowLock, savepoint_rollback_releases_what_moved_along) {
 
 // RLOCK-3
 TEST_F(RowLock, locks_of_ended_transactions_are_swept) {
-  a.begin();
-  for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK(a.insert(table, i, "x"));
-  a.commit();
+  insert_rows(100, 300);
   a.begin();
   b.begin();
   for (u64 i = 100; i < 400; i++) TXN_ASSERT_OK((i % 2 ? a : b).lock(table, i, LS_LOCK_UPDATE));
