@@ -60,6 +60,8 @@ asan_FLAGS    = -O1 -g1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
 tsan_FLAGS    = -O2 -g1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
 	-fsanitize=thread -Wno-tsan
+# What takes the time of the tests is their compilation.
+asan_TEST_FLAGS = -Og
 tsan_TEST_FLAGS = -O1
 
 engine_sources := $(sort $(shell find engine -name '*.cpp' 2>/dev/null))
