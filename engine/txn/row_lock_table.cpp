@@ -197,8 +197,9 @@ Status RowLockTable::own_in_block(FileNo file_no, u64 first, u32 seq, u64 *rows,
   *n = 0;
   const u64 last = first + kLockBlockRows - 1;
   return for_each_of_rows(file_no, first, last, [&](u64 row_id, Tn tn, const LockValue &value) {
+    if (tn != w_.tn || value.seq != seq) return kOk;
     LS_ASSERT(row_id >= first && row_id <= last && *n <= row_id - first);   // RLOCK-5
-    if (tn == w_.tn && value.seq == seq) rows[(*n)++] = row_id;
+    rows[(*n)++] = row_id;
     return kOk;
   });
 }

@@ -24,7 +24,7 @@ constexpr u64 kDefaultStep = 40;  // what is looked for here is no race, and tak
 #else
 constexpr u64 kDefaultStep = 1;
 #endif
-constexpr u64 kImagesStep = 4;    // so many times fewer places
+constexpr u64 kImagesStep = 12;   // so many times fewer places
 constexpr size_t kRecoveriesToCrash = 12;   // of all, evenly
 constexpr size_t kCrashesInRecovery = 10;
 

@@ -20,7 +20,9 @@ class PageAllocatorTest : public ::testing::TestWithParam<bool> {
   // Before any page is latched.
   void prepare() {
     LS_ASSERT_OK(reserve(1));
-    if (file_->logged) LS_ASSERT_OK(worker_.log.reserve(kAllocatorRecordBytes + 64, nullptr));
+    if (file_->logged) {
+      LS_ASSERT_OK(worker_.log.reserve(kAllocatorRecordBytes + 64, nullptr));
+    }
   }
   void start() {
     if (file_->logged) worker_.log.start(RecordKind::kSystem);

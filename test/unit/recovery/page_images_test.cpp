@@ -93,8 +93,9 @@ TEST_P(PageImagesTest, every_page_that_was_changed_can_be_lost) {
       young.leave_one_open();
       harden(store);
       expected = {old.committed(), young.committed()};
-      if (GetParam() % 2)
+      if (GetParam() % 2) {
         EXPECT_GT(store_process(*store.store()).pool.stats().change_buffer_inserts, 0u);
+      }
     }
     LS_ASSERT_OK(ls_store_abandon(store.store(), &err));
   }

@@ -230,7 +230,9 @@ TEST_F(ValuesInHostLog, moved_values_are_in_the_log) {
   live_with_host([&](Session &s) {
     ls_rel *values = s.open(kValues, true, LS_REL_VALUES);
     for (int i = 0; i < 1200; i++) {
-      if (i % 100 == 0) ASSERT_EQ(s.begin(), LS_OK);
+      if (i % 100 == 0) {
+        ASSERT_EQ(s.begin(), LS_OK);
+      }
       const std::string data = text(random_, 4096);
       u64 value;
       ASSERT_EQ(s.insert_value(values, data, &value), LS_OK) << s.err.message;

@@ -173,6 +173,23 @@ TEST_F(RowLock, locks_of_a_block_share_an_undo_entry) {
   b.commit();
 }
 
+// RLOCK-5: behind the first lock of the block another transaction has one of the same row.
+TEST_F(RowLock, undo_of_a_block_passes_over_locks_of_others) {
+  constexpr u64 kFirst = 2 * kLockBlockRows;
+  insert_rows(kFirst, 2);
+  a.begin();
+  b.begin();
+  for (u64 row : {kFirst, kFirst + 1}) {
+    TXN_ASSERT_OK(a.lock(table, row, LS_LOCK_SHARE));
+    TXN_ASSERT_OK(b.lock(table, row, LS_LOCK_SHARE));
+  }
+  a.abort();
+  b.abort();
+  c.begin();
+  for (u64 row : {kFirst, kFirst + 1}) TXN_EXPECT_OK(c.lock(table, row, LS_LOCK_UPDATE));
+  c.commit();
+}
+
 // RLOCK-5: what was locked before a savepoint stays, beside it in the same block.
 TEST_F(RowLock, savepoint_rollback_takes_its_locks_of_a_block_only) {
   constexpr u64 kFirst = 4 * kLockBlockRows, kRows = 2 * kLockBlockRows;

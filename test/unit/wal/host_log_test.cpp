@@ -298,7 +298,9 @@ TEST_F(HostLogTest, a_crash_leaves_what_the_host_has_flushed) {
       u64 host, ignored;
       if (what < 10) {
         const size_t bytes = random() % (random() % 20 == 0 ? 15000 : 200);
-        if (needs_committer(70000)) ASSERT_TRUE(ok(log().commit_round(&ignored)));
+        if (needs_committer(70000)) {
+          ASSERT_TRUE(ok(log().commit_round(&ignored)));
+        }
         ASSERT_TRUE(ok(worker.write_out(log().last_gsn(), nullptr, &host)));   // room
         const Gsn gsn = test::reserve_append(worker, random() % 1000, bytes);
         model.insert(gsn);
