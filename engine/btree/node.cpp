@@ -84,27 +84,8 @@ u16 Node::copy_key_behind_prefix(u16 pos, u8 *out) const {
 }
 
 u16 Node::copy_key_behind(u32 shared, u16 pos, u8 *out) const {
-  return with_entries(*this, [&](const auto &entries) {
-    const u32 at = std::min<u32>(pos, entries.kMost - 1);
-    const u32 bytes = entries.key_bytes(at), offset = entries.offset(at),
-              stored = entries.key_room(at);
-    if (shared + bytes > kMaxKeyBytes || offset + stored > kPageSize) return u16{0};  // torn read
-    u8 *to = out + shared;
-    if constexpr (kIsView<DenseEntries, decltype(entries)>) {
-      const u64 word = __builtin_bswap64(dense_word(entries.number(at), bytes));
-      std::memcpy(to, &word, bytes);
-      return static_cast<u16>(shared + bytes);
-    }
-    const u32 head = __builtin_bswap32(entries.head(at));
-    if (bytes < kHeadBytes) {
-      std::memcpy(to, &head, bytes);
-    } else {
-      std::memcpy(to, &head, kHeadBytes);
-      if (bytes > kHeadBytes)
-        std::memcpy(to + kHeadBytes, page_bytes(this) + offset, bytes - kHeadBytes);
-    }
-    return static_cast<u16>(shared + bytes);
-  });
+  return with_entries(
+      *this, [&](const auto &entries) { return copy_key_at(*this, entries, shared, pos, out); });
 }
 
 Bytes Node::value(u16 pos) const { return value_bytes(*this, pos); }

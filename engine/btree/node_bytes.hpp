@@ -68,6 +68,27 @@ inline u64 dense_number(Bytes rest) {
   return number;
 }
 
+// A few bytes, mostly: shorter than a call.
+inline void copy_few(u8 *to, const u8 *from, u32 n) {
+  if (n > 16) {
+    std::memcpy(to, from, n);
+  } else if (n >= 8) {
+    u64 first, last;
+    std::memcpy(&first, from, sizeof first);
+    std::memcpy(&last, from + n - sizeof last, sizeof last);
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + n - sizeof last, &last, sizeof last);
+  } else if (n >= 4) {
+    u32 first, last;
+    std::memcpy(&first, from, sizeof first);
+    std::memcpy(&last, from + n - sizeof last, sizeof last);
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + n - sizeof last, &last, sizeof last);
+  } else {
+    for (u32 i = 0; i < n; i++) to[i] = from[i];
+  }
+}
+
 inline u32 rest_after_head(u32 key_bytes) {
   return key_bytes > kHeadBytes ? key_bytes - kHeadBytes : 0;
 }

@@ -125,12 +125,61 @@ inline u32 entry_count(const Node &node, const View &) {
   return std::min<u32>(load_once(node.count), View::kMost);
 }
 
+template <typename Entries>
+inline Bytes value_at(const Node &node, const Entries &entries, u32 pos) {
+  const u32 at = std::min(pos, entries.kMost - 1);
+  const u32 offset = std::min<u32>(entries.offset(at) + entries.key_room(at), kPageSize);
+  return {page_bytes(&node) + offset, std::min<u32>(entries.value_bytes(at), kPageSize - offset)};
+}
+
 inline Bytes value_bytes(const Node &node, u32 pos) {
-  return with_entries(node, [&](const auto &entries) -> Bytes {
-    const u32 at = std::min(pos, entries.kMost - 1);
-    const u32 offset = std::min<u32>(entries.offset(at) + entries.key_room(at), kPageSize);
-    return {page_bytes(&node) + offset, std::min<u32>(entries.value_bytes(at), kPageSize - offset)};
-  });
+  return with_entries(node, [&](const auto &entries) { return value_at(node, entries, pos); });
+}
+
+// The key at pos to `out`, where its first `shared` bytes, the node's prefix, are already.  Its
+// length; 0: moving bytes.
+template <typename Entries>
+inline u16 copy_key_at(const Node &node, const Entries &entries, u32 shared, u32 pos, u8 *out) {
+  const u32 at = std::min(pos, entries.kMost - 1);
+  const u32 bytes = entries.key_bytes(at), offset = entries.offset(at),
+            stored = entries.key_room(at);
+  if (shared + bytes > kMaxKeyBytes || offset + stored > kPageSize) return 0;
+  u8 *to = out + shared;
+  if constexpr (kIsView<DenseEntries, Entries>) {
+    const u64 word = __builtin_bswap64(dense_word(entries.number(at), bytes));
+    std::memcpy(to, &word, bytes);
+    return static_cast<u16>(shared + bytes);
+  }
+  const u32 head = __builtin_bswap32(entries.head(at));
+  if (bytes < kHeadBytes) {
+    std::memcpy(to, &head, bytes);
+  } else {
+    std::memcpy(to, &head, kHeadBytes);
+    copy_few(to + kHeadBytes, page_bytes(&node) + offset, bytes - kHeadBytes);
+  }
+  return static_cast<u16>(shared + bytes);
+}
+
+// The key at pos behind the node's prefix as a big-endian number.  False: it has more than eight
+// bytes.
+template <typename Entries>
+inline bool rest_number(const Node &node, const Entries &entries, u32 pos, u64 *number) {
+  const u32 bytes = entries.key_bytes(pos);
+  if constexpr (kIsView<DenseEntries, Entries>) {
+    *number = entries.number(pos);
+    return true;
+  }
+  const u64 head = entries.head(pos);
+  if (bytes <= kHeadBytes) {
+    *number = head >> (8 * (kHeadBytes - bytes));
+    return true;
+  }
+  const u32 behind = bytes - kHeadBytes, end = entries.offset(pos) + behind;
+  u32 last;   // ends where the key does
+  if (behind > sizeof last || end > kPageSize || end < sizeof(Node)) return false;
+  std::memcpy(&last, page_bytes(&node) + end - sizeof last, sizeof last);
+  *number = head << (8 * behind) | (__builtin_bswap32(last) & (~0u >> (32 - 8 * behind)));
+  return true;
 }
 
 // The key at pos behind the node's prefix as a big-endian number, if it is `bytes` long (one to

@@ -136,6 +136,14 @@ ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *en
   return api::call(err, [&] { return scan_of(scan).skip(n, entry); });
 }
 
+ls_status ls_index_scan_take(ls_index_scan *scan, ls_index_batch *batch, ls_error *err) noexcept {
+  return api::call(err, [&] { return scan_of(scan).take(batch); });
+}
+
+void ls_index_scan_give_back(ls_index_scan *scan, uint32_t n) noexcept {
+  scan_of(scan).give_back(n);
+}
+
 void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) noexcept {
   scan_of(scan).set_backward(backward);
 }

@@ -41,10 +41,11 @@ class EntryKey {
 
 // entry: at least kEntryRowIdBytes
 inline u64 entry_row_id(Bytes entry) {
-  u64 be = 0;
-  std::memcpy(reinterpret_cast<u8 *>(&be) + sizeof be - kEntryRowIdBytes,
-              entry.data() + entry.size() - kEntryRowIdBytes, kEntryRowIdBytes);
-  return __builtin_bswap64(be);
+  const u8 *row_id = entry.data() + entry.size() - kEntryRowIdBytes;
+  u32 be;
+  static_assert(kEntryRowIdBytes == 1 + sizeof be);
+  std::memcpy(&be, row_id + 1, sizeof be);
+  return u64{*row_id} << 32 | __builtin_bswap32(be);
 }
 inline Bytes entry_key(Bytes entry) { return entry.first(entry.size() - kEntryRowIdBytes); }
 

@@ -98,7 +98,10 @@ Status IndexScan::middle(Bytes from, Bytes to, bool unbounded, ls_index_entry *e
 
 Status IndexScan::whole_key_at(i32 pos, Bytes *key) {
   *key = key_at(pos);
-  if (key->size() >= kEntryRowIdBytes) return kOk;
+  return key->size() >= kEntryRowIdBytes ? kOk : fail_short();
+}
+
+Status IndexScan::fail_short() const {
   return fail_page(index_.path, node()->header.page_no, "an index entry is shorter than a row id");
 }
 

@@ -35,6 +35,11 @@ class IndexScan {
   Status ahead(std::span<u64> rows, u32 *n);
   // To the nth (from 1) of those.
   Status skip(u32 n, ls_index_entry *entry);
+  // What the next calls of next() would return, to the end of the copied leaf at most, and to the
+  // last of it.  LS_OK: at least one; LS_END.
+  Status take(ls_index_batch *batch);
+  // The last n of those, and not all, are as if they had not been returned.
+  void give_back(u32 n);
   void set_backward(bool backward) { backward_ = backward; }
   void seek(Bytes position);
   // Remember the place; and go back to it, if all that was read since range() or seek() is in one
@@ -71,6 +76,9 @@ class IndexScan {
   Status advance(bool *ended);
   Status current(ls_index_entry *entry);
   Status whole_key_at(i32 pos, Bytes *key);
+  Status fail_short() const;
+  bool copy_batch(ls_index_batch *batch) const;
+  void judge(ls_index_batch *batch) const;
   Status enter(bool *ended);
   Status enter_sought(bool *ended);
   Status next_leaf(bool *ended);

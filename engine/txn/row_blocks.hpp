@@ -127,23 +127,27 @@ class RowBlocks {
     }
   }
 
-  // Is one of these known of the block of a row?  facts: bits of a block.
-  bool known(u64 file_no, u32 kind, u64 row_id, u32 facts) const {
+  // What is known of the block of a row: bits of a block.
+  u32 facts(u64 file_no, u32 kind, u64 row_id) const {
     const u64 block = (row_id - 1) >> block_shift(kind);
     const u64 cell_no = block / RowCell::kBlocks;
     const Bucket &bucket = bucket_of(file_no, cell_no);
     const u32 in_cell = static_cast<u32>(block % RowCell::kBlocks);
-    const u64 wanted = u64{facts} << (in_cell % RowCell::kPerWord * kBlockFacts);
+    const u32 shift = in_cell % RowCell::kPerWord * kBlockFacts;
     for (u32 i = 0; i < kWays; i++) {
       const RowCell &cell = cells_[cell_index(bucket, i)];
       const u32 moves = cell.moves.load(std::memory_order_acquire);
       if (!bucket.tags[i].is(file_no, cell_no)) continue;
       const u64 found = cell.facts[in_cell / RowCell::kPerWord].load(std::memory_order_acquire);
       // What was found is this file's: it was this file's cell all the time.
-      return (found & wanted) != 0 && moves % 2 == 0 &&
-             cell.moves.load(std::memory_order_acquire) == moves;
+      if (moves % 2 != 0 || cell.moves.load(std::memory_order_acquire) != moves) return 0;
+      return static_cast<u32>(found >> shift) & ((1u << kBlockFacts) - 1);
     }
-    return false;
+    return 0;
+  }
+  // Is one of these?
+  bool known(u64 file_no, u32 kind, u64 row_id, u32 wanted) const {
+    return (facts(file_no, kind, row_id) & wanted) != 0;
   }
 
   // The cell becomes the caller's until release(); made if there is none.  Null: it is another

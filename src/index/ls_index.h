@@ -120,6 +120,7 @@ typedef struct LsIndexFetch
 	IndexFetchTableData base;
 	bool		locks;			/* the index locks the ranges that it reads (SERIALIZABLE) */
 	bool		index_only;		/* the rows are not wanted, only whether they are there */
+	bool		visible;		/* to all: the row of the entry returned last */
 	const struct LsIndexScan *scan; /* valid if index_only */
 	struct LsIndexScan *entries;	/* the scan, if its entries may be stale */
 } LsIndexFetch;

@@ -52,6 +52,8 @@ ls_index_look_up(IndexScanDesc scan, bool backward)
 	ls_error	error;
 	ls_status	status;
 
+	ls_index_scan_leave(so);
+	so->entry_no = 0;
 	so->started = true;
 	so->backward = backward;
 	so->at_end = so->nothing = so->recheck = so->lock.on = false;

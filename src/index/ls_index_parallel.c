@@ -46,6 +46,7 @@ struct LsIndexParallelBatch
 	uint64		row_ids[BATCH_ENTRIES];
 	uint32		key_ends[BATCH_ENTRIES];
 	uint32		payload_ends[BATCH_ENTRIES];
+	bool		visible[BATCH_ENTRIES]; /* LsIndexScan's */
 	StringInfoData bytes;		/* key, payload, key, payload ... */
 	StringInfoData position;	/* of the last one */
 };
@@ -155,6 +156,7 @@ read_batch(IndexScanDesc scan, bool backward)
 		if (so->entry.payload.len > 0)
 			appendBinaryStringInfo(&batch->bytes, so->entry.payload.data, so->entry.payload.len);
 		batch->payload_ends[batch->n] = batch->bytes.len;
+		batch->visible[batch->n] = so->visible;
 		batch->n++;
 	}
 	if (batch->n == BATCH_ENTRIES)
@@ -200,6 +202,8 @@ ls_index_parallel_advance(IndexScanDesc scan, bool backward)
 	so->entry.key = (ls_bytes) {bytes + begin, batch->key_ends[batch->next] - begin};
 	begin = batch->key_ends[batch->next];
 	so->entry.payload = (ls_bytes) {bytes + begin, batch->payload_ends[batch->next] - begin};
+	so->entry_no = 0;
+	so->visible = batch->visible[batch->next];
 	so->on_entry = true;
 	batch->next++;
 	return true;

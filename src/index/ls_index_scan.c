@@ -7,9 +7,10 @@
  * and plan nodes that are never run cost nothing, and what it holds belongs to the
  * resource owner of the execution.  A rescan keeps it.
  *
- * Where all entries of the range match and their keys are of no interest, rows are taken from the
- * engine many at a time.  Its scan stays where it was, and is moved over what has been returned
- * when more than the row of an entry is asked for (ls_index_scan_settle).
+ * From the third on, entries are taken from the engine many at a time (take_entries).  Where all
+ * of the range match and their keys are of no interest, only their rows are (take_ahead): the
+ * engine's scan stays where it was, and is moved over what has been returned when more than the row
+ * of an entry is asked for (ls_index_scan_settle).
  *
  * Entries never lie about the keys that rows had when they were inserted, so nothing is rechecked
  * but what labels leave open; whether an entry counts is asked of its row by the executor, and in
@@ -39,7 +40,7 @@
  */
 #define STEPS_BEFORE_SEEK 2
 
-/* Rows taken from the engine at a time, by a scan that has returned some entries one by one. */
+/* Rows taken from the engine at a time, by a scan that has read some entries one by one. */
 #define AHEAD_ROWS 64
 #define STEPS_BEFORE_AHEAD 2
 
@@ -242,6 +243,7 @@ start(IndexScanDesc scan, bool backward, bool all)
 	ls_error	error;
 	ls_status	status;
 
+	ls_index_scan_leave(so);
 	so->started = true;
 	so->backward = backward;
 	so->at_end = false;
@@ -275,6 +277,7 @@ seek(IndexScanDesc scan, ls_bytes position)
 	ls_error	error;
 	ls_status	status;
 
+	ls_index_scan_leave(so);
 	so->moved = true;
 	if (unlikely(so->lock.on))
 		ls_index_lock_jump(&so->lock, position);
@@ -282,15 +285,74 @@ seek(IndexScanDesc scan, ls_bytes position)
 	ls_check(status, error, scan->indexRelation);
 }
 
+/* Go on with the next of those that were taken. */
+static inline void
+give_entry(LsIndexScan *so)
+{
+	const ls_batch_entry *next = &so->entries->entries[so->n_given++];
+
+	so->entry = next->entry;
+	so->entry_no = so->n_given;
+	so->same_key = next->same_key;
+	so->visible = next->visible;
+}
+
+/* Those that were not looked at are the engine's again. */
+static void
+give_back_entries(LsIndexScan *so)
+{
+	if (so->n_given < so->n_entries)
+		ls_index_scan_give_back(so->engine, so->n_entries - so->n_given);
+	so->n_entries = so->n_given = so->n_run = 0;
+}
+
+/*
+ * Take the entries that come next.  They are of the leaf that the engine's scan has copied when it
+ * came there, as they would be one by one.  What is said of visibility is so for the scan's
+ * snapshot, which is there already.
+ */
+static ls_status
+take_entries(IndexScanDesc scan, ls_error *error)
+{
+	LsIndexScan *so = scan->opaque;
+	ls_status	status;
+
+	if (so->entries == NULL)
+		so->entries = MemoryContextAlloc(so->context, sizeof(ls_index_batch));
+	LS_CALL_ON(scan->indexRelation, status, ls_index_scan_take(so->engine, so->entries, error));
+	if (status == LS_OK)
+	{
+		so->n_entries = so->entries->count;
+		so->all_match = scan->xs_want_itup && so->filter.exact && scan->parallel_scan == NULL;
+		so->tuple_no = 0;
+		give_entry(so);
+	}
+	return status;
+}
+
+/* Where rows are all that is wanted, they are taken ahead instead. */
+static inline bool
+wants_entries(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	return (scan->xs_want_itup || !so->filter.exact || scan->parallel_scan != NULL) &&
+		so->n_run++ >= STEPS_BEFORE_AHEAD;
+}
+
 static bool
-next_entry(IndexScanDesc scan)
+read_entry(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 	ls_error	error;
 	ls_status	status;
 
+	so->n_entries = so->n_given = so->entry_no = 0;
+	so->same_key = so->visible = false;
 	if (unlikely(so->lock.on))
 		status = ls_index_lock_next(scan, &error);
+	else if (wants_entries(scan))
+		status = take_entries(scan, &error);
 	else
 		LS_CALL_ON(scan->indexRelation, status, ls_index_scan_next(so->engine, &so->entry, &error));
 	if (so->moved)
@@ -301,6 +363,17 @@ next_entry(IndexScanDesc scan)
 		return false;
 	}
 	ls_check(status, error, scan->indexRelation);
+	return true;
+}
+
+static inline bool
+next_entry(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	if (so->n_given == so->n_entries)
+		return read_entry(scan);
+	give_entry(so);
 	return true;
 }
 
@@ -364,7 +437,8 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 {
 	LsIndexScan *so = scan->opaque;
 
-	ls_index_scan_settle(so);
+	if (so->n_ahead > 0)
+		ls_index_scan_settle(so);
 	so->on_entry = false;
 	if (!so->started)
 		start(scan, backward, false);
@@ -372,6 +446,7 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 		return false;
 	if (backward != so->backward)
 	{
+		give_back_entries(so);
 		ls_index_scan_set_backward(so->engine, backward);
 		so->backward = backward;
 		so->at_end = false;
@@ -403,7 +478,7 @@ ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward)
 	LsIndexScan *so = scan->opaque;
 
 	so->on_entry = false;
-	so->n_ahead = so->n_taken = 0;
+	ls_index_scan_leave(so);
 	if (position.len == 0)
 	{
 		so->started = false;
@@ -429,7 +504,7 @@ ls_index_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	LsIndexScan *so = scan->opaque;
 
 	remove_noted(scan);
-	so->n_ahead = so->n_taken = 0;
+	ls_index_scan_leave(so);
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memcpy(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	so->started = false;
@@ -483,6 +558,47 @@ fill_fixed_tuple(LsIndexScan *so)
 	return true;
 }
 
+/* All columns are numbers in the key: values can be read and stored without any memory. */
+static void
+find_plain_columns(LsIndexScan *so)
+{
+	const LsIndexShape *shape = so->filter.shape;
+	int			n = so->tuple_desc->natts;
+
+	if (so->fixed_tuple == NULL)
+		return;
+	for (int i = 0; i < n; i++)
+		if (i >= shape->n_keys || !ls_key_is_plain(&shape->keys[i]) ||
+			!TupleDescCompactAttr(so->tuple_desc, i)->attbyval)
+			return;
+	so->plain = palloc_array(LsPlainColumn, n);
+	for (int i = 0; i < n; i++)
+		so->plain[i] = (LsPlainColumn)
+	{
+		.key = &shape->keys[i], .len = 1 + shape->keys[i].encoding->width,
+		.value = (char *) so->fixed_tuple + so->fixed_offsets[i],
+		.value_len = TupleDescCompactAttr(so->tuple_desc, i)->attlen
+	};
+}
+
+/* False: a value is null, or the key is damaged. */
+static bool
+fill_plain_tuple(LsIndexScan *so)
+{
+	const uint8 *at = so->entry.key.data;
+	const uint8 *end = at + so->entry.key.len;
+	const LsPlainColumn *column = so->plain;
+
+	for (int i = so->tuple_desc->natts; i > 0; i--, column++)
+	{
+		if (end - at < column->len || at[0] != LS_KEY_VALUE)
+			return false;
+		store_att_byval(column->value, ls_key_decode_plain(column->key, at + 1), column->value_len);
+		at += column->len;
+	}
+	return at == end;
+}
+
 static void
 prepare_tuples(IndexScanDesc scan)
 {
@@ -505,7 +621,28 @@ prepare_tuples(IndexScanDesc scan)
 	scan->xs_itupdesc = so->tuple_desc;
 	initStringInfo(&so->tuple_key);
 	make_fixed_tuple(so);
+	find_plain_columns(so);
 	MemoryContextSwitchTo(old_context);
+}
+
+/* Is xs_itup what the entry returned last gives?  Of a batch that is known without a look. */
+static inline bool
+has_key_of_tuple(IndexScanDesc scan)
+{
+	LsIndexScan *so = scan->opaque;
+
+	if (so->entry.payload.len > 0)
+		return false;
+	if (so->entry_no > 0)
+	{
+		if (!so->same_key || so->tuple_no != so->entry_no - 1)
+			return false;
+		so->tuple_no = so->entry_no;
+		return true;
+	}
+	return scan->xs_itup != NULL && so->tuple_key.len > 0 &&
+		so->entry.key.len == so->tuple_key.len &&
+		memcmp(so->entry.key.data, so->tuple_key.data, so->entry.key.len) == 0;
 }
 
 /* Index-only scan: the columns of the entry. */
@@ -518,10 +655,15 @@ form_tuple(IndexScanDesc scan)
 	if (so->tuple_context == NULL)
 		prepare_tuples(scan);
 	/* many rows have the key of the one before */
-	if (scan->xs_itup != NULL && so->tuple_key.len > 0 && so->entry.payload.len == 0 &&
-		so->entry.key.len == so->tuple_key.len &&
-		memcmp(so->entry.key.data, so->tuple_key.data, so->entry.key.len) == 0)
+	if (has_key_of_tuple(scan))
 		return;
+	so->tuple_no = so->entry_no;
+	so->tuple_key.len = 0;
+	if (so->plain != NULL && so->entry_no > 0 && fill_plain_tuple(so))
+	{
+		scan->xs_itup = so->fixed_tuple;
+		return;
+	}
 	MemoryContextReset(so->tuple_context);
 	old_context = MemoryContextSwitchTo(so->tuple_context);
 	ls_index_deform(scan->indexRelation, &so->entry, so->values, so->isnull);
@@ -530,8 +672,7 @@ form_tuple(IndexScanDesc scan)
 	else
 		scan->xs_itup = index_form_tuple(so->tuple_desc, so->values, so->isnull);
 	MemoryContextSwitchTo(old_context);
-	resetStringInfo(&so->tuple_key);
-	if (so->entry.payload.len == 0)
+	if (so->entry.payload.len == 0 && so->entry_no == 0)
 		appendBinaryStringInfo(&so->tuple_key, so->entry.key.data, so->entry.key.len);
 }
 
@@ -558,6 +699,7 @@ look_ahead(IndexScanDesc scan)
 	if (!so->on_entry || !so->filter.exact || so->lock.on || has_stale(scan))
 		return false;
 	ls_index_scan_settle(so);
+	Assert(so->n_given == so->n_entries);
 	if (so->ahead == NULL)
 		so->ahead = MemoryContextAlloc(so->context, AHEAD_ROWS * sizeof(uint64));
 	LS_CALL(status, ls_index_scan_ahead(so->engine, so->ahead, AHEAD_ROWS, &count, &error));
@@ -597,6 +739,10 @@ tell_fetch(IndexScanDesc scan)
 	fetch->scan = so;
 	if (so->can_be_stale)
 		fetch->entries = so;
+	/* what all snapshots see: of an MVCC snapshot that is so when the fetch comes to the row */
+	if (scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
+		XactIsoLevel != XACT_SERIALIZABLE)
+		so->fetch = fetch;
 	so->fetch_told = true;
 }
 
@@ -619,8 +765,15 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 	if (!so->fetch_told && scan->xs_heapfetch != NULL)
 		tell_fetch(scan);
 
-	if (!so->started && ls_index_is_look_up(scan))
+	/* the usual step of an index-only scan */
+	if (so->n_given < so->n_entries && so->all_match && backward == so->backward)
 	{
+		give_entry(so);
+		ls_row_to_tid(so->entry.row_id, &scan->xs_heaptid);
+	}
+	else if (!so->started && ls_index_is_look_up(scan))
+	{
+		so->visible = false;
 		if (!ls_index_look_up(scan, backward))
 			return false;
 	}
@@ -636,6 +789,8 @@ ls_index_amgettuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_recheck = so->recheck;
 	if (scan->xs_want_itup)
 		form_tuple(scan);
+	if (so->fetch != NULL)
+		so->fetch->visible = so->visible;
 	return true;
 }
 

@@ -208,6 +208,15 @@ typedef struct LsEntryList
 	StringInfoData keys;
 } LsEntryList;
 
+/* A column that is a number in the key, and its place in the fixed tuple. */
+typedef struct LsPlainColumn
+{
+	const LsKeyColumn *key;
+	int			len;			/* in the key, with the marker */
+	int			value_len;
+	char	   *value;
+} LsPlainColumn;
+
 typedef struct LsIndexScan
 {
 	MemoryContext context;		/* of this struct and everything it points to */
@@ -229,6 +238,19 @@ typedef struct LsIndexScan
 	bool		on_entry;
 	/* returned last; valid if on_entry and ls_index_scan_settle() was called */
 	ls_index_entry entry;
+	int			entry_no;		/* its place in `entries`, from 1; 0: it is not of those */
+	bool		same_key;		/* as the one before it there */
+	bool		visible;		/* its row, to all snapshots */
+
+	/*
+	 * Entries taken from the engine together: its scan stands on the last of them.  The first
+	 * n_given have been looked at.
+	 */
+	ls_index_batch *entries;
+	int			n_entries;
+	int			n_given;
+	bool		all_match;		/* and are returned one after the other, by this process */
+	int			n_run;			/* entries read one after the other since the scan came here */
 
 	/*
 	 * Rows of the entries behind `entry`, which is where the engine's scan stands.  The first
@@ -248,6 +270,7 @@ typedef struct LsIndexScan
 
 	bool		can_be_stale;	/* the index may have stale entries */
 	bool		fetch_told;		/* the table's fetch knows of this scan */
+	struct LsIndexFetch *fetch; /* the same, if it wants to be told of rows that are visible */
 	bool		met_stale;		/* the entry returned last is one, and may go */
 	LsEntryList stale;			/* entries found stale, not yet removed */
 	uint32		n_passed;		/* stale entries passed over since one was noted, */
@@ -257,6 +280,8 @@ typedef struct LsIndexScan
 	MemoryContext tuple_context;
 	TupleDesc	tuple_desc;
 	StringInfoData tuple_key;	/* of the entry that xs_itup was made of, if that is all of it */
+	int			tuple_no;		/* entry_no of that entry */
+	LsPlainColumn *plain;		/* where all columns are numbers in the key; or NULL */
 	IndexTuple	fixed_tuple;	/* where all columns have fixed lengths, formed in place; or NULL */
 	uint16	   *fixed_offsets;	/* of their values there */
 	Datum	   *values;
@@ -270,6 +295,14 @@ extern bool ls_index_scan_advance(IndexScanDesc scan, bool backward);
 
 /* The same, beginning behind `position` (key | row id), or at the beginning if it is empty. */
 extern void ls_index_scan_resume(IndexScanDesc scan, ls_bytes position, bool backward);
+
+/* The engine's scan is about to be told to go somewhere else. */
+static inline void
+ls_index_scan_leave(LsIndexScan *so)
+{
+	so->n_entries = so->n_given = so->n_run = 0;
+	so->n_ahead = so->n_taken = 0;
+}
 
 /* Bring the engine's scan, and so->entry, to the entry returned last. */
 extern void ls_index_scan_settle(LsIndexScan *so);

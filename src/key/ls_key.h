@@ -166,6 +166,22 @@ extern Size ls_key_column_length(const LsKeyColumn *column, const uint8 *bytes, 
 /* Can ls_key_decode give back what was encoded? */
 extern bool ls_key_is_reversible(const LsKeyColumn *column);
 
+/*
+ * Are its values read from the bytes as they stand?  If they are passed by value, too, they can be
+ * by ls_key_decode_plain(), which needs no memory: of a value, from behind the marker.
+ */
+static inline bool
+ls_key_is_plain(const LsKeyColumn *column)
+{
+	return ls_key_is_reversible(column) && column->encoding->width > 0 && !column->descending;
+}
+
+static inline Datum
+ls_key_decode_plain(const LsKeyColumn *column, const uint8 *bytes)
+{
+	return column->encoding->decode(column, bytes, column->encoding->width);
+}
+
 /* These bytes are no key: ERRCODE_INDEX_CORRUPTED. */
 pg_noreturn extern void ls_key_damaged(void);
 

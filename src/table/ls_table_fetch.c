@@ -246,7 +246,7 @@ ls_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid, Snapshot
 	if (all_dead != NULL)
 		*all_dead = false;
 	ls_forget_recent();
-	if (is_known(fetch, row_id, snapshot))
+	if (fetch->index.visible || is_known(fetch, row_id, snapshot))
 		return true;
 
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)

@@ -825,6 +825,25 @@ LS_NODISCARD ls_status ls_index_scan_ahead(ls_index_scan *scan, uint64_t *rows, 
                                            uint32_t *count, ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_index_scan_skip(ls_index_scan *scan, uint32_t n, ls_index_entry *entry,
                                           ls_error *err) LS_NOEXCEPT;
+/* As many calls of ls_index_scan_next in one as their entries are copied already and the batch has
+ * room for: LS_OK, at least one; LS_END.  They are valid until the next call but
+ * ls_index_scan_give_back: the last n of them, and not all, are as if they had not been returned.
+ * What a batch says of visibility stays so for the snapshots that existed when it was taken. */
+#define LS_BATCH_ENTRIES 64
+#define LS_BATCH_KEY_BYTES 4096
+typedef struct ls_batch_entry {
+  ls_index_entry entry;
+  bool same_key; /* as the one before it in the batch; then it is the same bytes */
+  bool visible;  /* every snapshot sees the entry's row, with its key; false: that is not known */
+} ls_batch_entry;
+typedef struct ls_index_batch {
+  uint32_t count;
+  ls_batch_entry entries[LS_BATCH_ENTRIES];
+  uint8_t keys[LS_BATCH_KEY_BYTES];
+} ls_index_batch;
+LS_NODISCARD ls_status ls_index_scan_take(ls_index_scan *scan, ls_index_batch *batch,
+                                          ls_error *err) LS_NOEXCEPT;
+void ls_index_scan_give_back(ls_index_scan *scan, uint32_t n) LS_NOEXCEPT;
 /* Turn around: the next call returns the neighbour of the entry last returned; after LS_END the
  * entry at that end. */
 void ls_index_scan_set_backward(ls_index_scan *scan, bool backward) LS_NOEXCEPT;
@@ -844,10 +863,10 @@ LS_NODISCARD bool ls_index_scan_confirm(ls_index_scan *scan, ls_index_entry *ent
  * no place: ls_index_scan_range gives it one. */
 LS_NODISCARD ls_status ls_index_scan_middle(ls_index_scan *scan, ls_bytes from, ls_bytes to,
                                             ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
-/* How often it went down the tree from the root to begin or to seek, since it was opened (not: on
- * to the next leaf). */
 /* For ls_row_vouched: about the entry last returned. */
 uint64_t ls_index_scan_vouches(const ls_index_scan *scan) LS_NOEXCEPT;
+/* How often it went down the tree from the root to begin or to seek, since it was opened (not: on
+ * to the next leaf). */
 uint64_t ls_index_scan_searches(const ls_index_scan *scan) LS_NOEXCEPT;
 void ls_index_scan_close(ls_index_scan *scan) LS_NOEXCEPT;
 

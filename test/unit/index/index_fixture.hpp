@@ -106,6 +106,25 @@ class IndexScanner {
     ls_index_entry e{};
     return returned(ls_index_scan_skip(scan_, n, &e, &err), e);
   }
+  struct Taken {
+    Entry entry;
+    bool same_key = false, visible = false;
+  };
+  // Nothing: LS_END.
+  std::vector<Taken> take() {
+    std::vector<Taken> taken;
+    const ls_status status = ls_index_scan_take(scan_, &batch_, &err);
+    if (status == LS_END) return taken;
+    EXPECT_EQ(status, LS_OK) << to_text(status, err);
+    for (u32 i = 0; status == LS_OK && i < batch_.count; i++) {
+      const auto &[e, same_key, visible] = batch_.entries[i];
+      taken.push_back(
+          {{to_string(e.key), e.row_id, to_string(e.payload)}, same_key, visible});
+      EXPECT_EQ(same_key, i != 0 && e.key.data == batch_.entries[i - 1].entry.key.data);
+    }
+    return taken;
+  }
+  void give_back(u32 n) { ls_index_scan_give_back(scan_, n); }
   std::optional<Entry> middle(const std::string &from, const std::optional<std::string> &to) {
     ls_index_entry e{};
     return returned(ls_index_scan_middle(scan_, to_bytes(from),
@@ -142,6 +161,7 @@ class IndexScanner {
     return Entry{to_string(e.key), e.row_id, to_string(e.payload)};
   }
   ls_index_scan *scan_ = nullptr;
+  ls_index_batch batch_{};
 };
 
 class IndexSession : public Session {

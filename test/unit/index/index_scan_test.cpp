@@ -176,6 +176,99 @@ TEST_F(IndexScanTest, turning_around_seeking_and_looking_ahead_at_random) {
   EXPECT_GT(skipped, 1000u);
 }
 
+TEST_F(IndexScanTest, taking_giving_back_turning_and_seeking_at_random) {
+  fill(1500);
+  u64 given_back = 0, same = 0, single = 0;
+  IndexSession s(store, 0);
+  IndexScanner scan(s.worker(), s.index);
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 60; round++) {
+    const std::string from = any_bound(random);
+    std::optional<std::string> to;
+    if (random() % 3 != 0) to = any_bound(random);
+    const std::vector<Entry> list = between(from, to);
+    const long size = static_cast<long>(list.size());
+    bool backward = random() % 2;
+    scan.range(from, to, backward);
+    // The place of the entry returned last, or the end where the scan is: -1 or size.
+    long at = backward ? size : -1;
+    for (int step = 0; step < 60; step++) {
+      if (random() % 6 == 0) {
+        backward = !backward;
+        scan.set_backward(backward);
+      }
+      if (!list.empty() && random() % 10 == 0) {
+        at = static_cast<long>(random() % list.size());
+        const Entry &there = list[static_cast<size_t>(at)];
+        scan.seek(entry_of(there.key, there.row_id));
+      }
+      const long by = backward ? -1 : 1;
+      if (random() % 4 == 0) {
+        const std::optional<Entry> got = scan.next();
+        at = std::clamp(at + by, -1l, size);
+        const bool inside = at >= 0 && at < size;
+        ASSERT_EQ(got, inside ? std::optional(list[static_cast<size_t>(at)]) : std::nullopt)
+            << "round " << round << " step " << step;
+        single++;
+        continue;
+      }
+      const auto taken = scan.take();
+      ASSERT_EQ(taken.empty(), at + by < 0 || at + by >= size);
+      if (taken.empty()) {
+        at = std::clamp(at + by, -1l, size);
+        continue;
+      }
+      for (const auto &[entry, same_key, visible] : taken) {
+        at += by;
+        ASSERT_TRUE(at >= 0 && at < size);
+        ASSERT_EQ(entry, list[static_cast<size_t>(at)]) << "round " << round << " step " << step;
+        EXPECT_FALSE(visible) << "no row is there";
+        if (same_key) ASSERT_EQ(entry.key, list[static_cast<size_t>(at - by)].key);
+        same += same_key;
+      }
+      if (random() % 2 == 0) continue;
+      const u32 back = static_cast<u32>(random() % taken.size());
+      scan.give_back(back);
+      at -= by * static_cast<long>(back);
+      given_back += back;
+    }
+  }
+  EXPECT_GT(given_back, 1000u);
+  EXPECT_GT(same, 1000u);
+  EXPECT_GT(single, 100u);
+}
+
+// Whatever the layout of a leaf, and however long keys are: all of them, in batches.
+TEST_F(IndexScanTest, batches_of_short_long_and_equal_keys) {
+  std::mt19937_64 random(5);
+  IndexSession s(store, 0);
+  LS_ASSERT_OK(s.begin());
+  for (u64 i = 0; i < 3000; i++) {
+    const u64 kind = i / 1000;
+    const std::string key = kind == 0   ? number_key(i / 200)
+                            : kind == 1 ? text_key("k" + std::to_string(i))
+                                        : text_key(std::string(random() % 1200, 'x') +
+                                                   std::to_string(i));
+    entries.push_back({key, i + 1, kind == 0 ? "" : std::string(random() % 20, 'p')});
+    LS_ASSERT_OK(s.add(entries.back().key, entries.back().row_id, entries.back().payload));
+  }
+  s.commit();
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return entry_of(a.key, a.row_id) < entry_of(b.key, b.row_id);
+  });
+  for (const bool backward : {false, true}) {
+    IndexScanner scan(s.worker(), s.index);
+    scan.range({}, std::nullopt, backward);
+    std::vector<Entry> list = entries, got;
+    if (backward) std::reverse(list.begin(), list.end());
+    size_t calls = 0;
+    for (auto taken = scan.take(); !taken.empty(); taken = scan.take(), calls++)
+      for (const auto &one : taken) got.push_back(one.entry);
+    ASSERT_EQ(got, list);
+    EXPECT_LT(calls, list.size() / 2);
+  }
+}
+
 TEST_F(IndexScanTest, what_is_removed_behind_its_back) {
   fill(3000);
   IndexSession s(store, 0);
