@@ -24,6 +24,7 @@
 #include "txn/ls_txn.h"
 #include "row/ls_row.h"
 
+#include "access/htup_details.h"
 #include "access/itup.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -625,6 +626,34 @@ prepare_tuples(IndexScanDesc scan)
 	MemoryContextSwitchTo(old_context);
 }
 
+/*
+ * index_form_tuple() for values that are not stored elsewhere, and shall not be compressed: without
+ * what it does about such ones.
+ */
+static IndexTuple
+make_tuple(LsIndexScan *so)
+{
+	TupleDesc	desc = so->tuple_desc;
+	Size		header = IndexInfoFindDataOffset(0);
+	uint16		flags = 0;
+	Size		data_size;
+	Size		size;
+	IndexTuple	tuple;
+
+	for (int i = 0; i < desc->natts; i++)
+		if (so->isnull[i])
+			return index_form_tuple(desc, so->values, so->isnull);
+	data_size = heap_compute_data_size(desc, so->values, so->isnull);
+	size = MAXALIGN(header + data_size);
+	if (size > INDEX_SIZE_MASK)
+		return index_form_tuple(desc, so->values, so->isnull);
+	tuple = palloc0(size);
+	heap_fill_tuple(desc, so->values, so->isnull, (char *) tuple + header, data_size, &flags, NULL);
+	Assert((flags & HEAP_HASEXTERNAL) == 0);
+	tuple->t_info = (unsigned short) (size | (flags & HEAP_HASVARWIDTH ? INDEX_VAR_MASK : 0));
+	return tuple;
+}
+
 /* Is xs_itup what the entry returned last gives?  Of a batch that is known without a look. */
 static inline bool
 has_key_of_tuple(IndexScanDesc scan)
@@ -664,13 +693,15 @@ form_tuple(IndexScanDesc scan)
 		scan->xs_itup = so->fixed_tuple;
 		return;
 	}
-	MemoryContextReset(so->tuple_context);
+	/* those of a batch go together */
+	if (so->entry_no <= 1)
+		MemoryContextReset(so->tuple_context);
 	old_context = MemoryContextSwitchTo(so->tuple_context);
 	ls_index_deform(scan->indexRelation, &so->entry, so->values, so->isnull);
 	if (so->fixed_tuple != NULL && fill_fixed_tuple(so))
 		scan->xs_itup = so->fixed_tuple;
 	else
-		scan->xs_itup = index_form_tuple(so->tuple_desc, so->values, so->isnull);
+		scan->xs_itup = make_tuple(so);
 	MemoryContextSwitchTo(old_context);
 	if (so->entry.payload.len == 0 && so->entry_no == 0)
 		appendBinaryStringInfo(&so->tuple_key, so->entry.key.data, so->entry.key.len);
