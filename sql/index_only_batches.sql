@@ -43,7 +43,8 @@ INSERT INTO queries VALUES
 	(8, 'SELECT u FROM %s ORDER BY u'),
 	(9, 'SELECT id FROM %s WHERE id = ANY (ARRAY(SELECT i * 3 FROM generate_series(1, 900) i))
 		ORDER BY id'),
-	(10, 'SELECT id FROM %s WHERE id BETWEEN 100 AND 3900 ORDER BY id DESC');
+	(10, 'SELECT id FROM %s WHERE id BETWEEN 100 AND 3900 ORDER BY id DESC'),
+	(11, 'SELECT many FROM %s WHERE many = ANY (''{1,2,5,9,17,30}'') ORDER BY many');
 
 CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -91,7 +92,7 @@ BEGIN
 	compared := 0;
 	n_differ := 0;
 	FOR round IN 0 .. rounds - 1 LOOP
-		SELECT query INTO q FROM queries WHERE no = round % 10 + 1;
+		SELECT query INTO q FROM queries WHERE no = round % 11 + 1;
 		OPEN a SCROLL FOR EXECUTE format(q, 'ours');
 		OPEN b SCROLL FOR EXECUTE format(q, 'twin');
 		FOR turn IN 1 .. 40 LOOP

@@ -437,6 +437,7 @@ bool
 ls_index_scan_advance(IndexScanDesc scan, bool backward)
 {
 	LsIndexScan *so = scan->opaque;
+	bool		matched = so->on_entry;
 
 	if (so->n_ahead > 0)
 		ls_index_scan_settle(so);
@@ -454,12 +455,14 @@ ls_index_scan_advance(IndexScanDesc scan, bool backward)
 	}
 	if (so->at_end || !next_entry(scan))
 		return false;
-	while (!so->filter.exact)
+	/* of many rows with one key that is asked once: the entry before in the batch matched */
+	while (!so->filter.exact && !(matched && so->same_key))
 	{
 		LsIndexVerdict verdict = check_entry(so, backward);
 
 		if (verdict == LS_INDEX_MATCH)
 			break;
+		matched = false;
 		CHECK_FOR_INTERRUPTS();
 		if (verdict == LS_INDEX_DONE)
 		{
