@@ -287,7 +287,9 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
     take_kept(slot, closed);
   }
   // Named in the log before any record can refer to it.
-  if (slot.logged && !recovering) LS_TRY(log_file(ctx, name_of(slot)));
+  ClosedFile name = name_of(slot);
+  name.record.anew = absent;
+  if (slot.logged && !recovering) LS_TRY(log_file(ctx, name));
   if (!absent || recovering) return kOk;
   if (slot.logged) LS_TRY(claim(pool, slot));
   LS_TRY(format(ctx, slot));

@@ -2,10 +2,12 @@
 #include <memory>
 
 #include "capi/api_call.hpp"
+#include "os/futex.hpp"
 #include "recovery/control_file.hpp"
 #include "recovery/relay_replay.hpp"
 #include "recovery/values_replay.hpp"
 #include "store/store_process.hpp"
+#include "txn/prepared_file.hpp"
 #include "wal/log_sink.hpp"
 
 using namespace ls;
@@ -16,13 +18,14 @@ namespace {
 std::unique_ptr<RelayReplay> g_replay;
 std::unique_ptr<ValuesReplay> g_values_replay;
 
-RelayReplay &replay_of(ls_store &store) {
+void begin_replay(ls_store &store, bool restoring) {
   (void)store_process(store);  // sets the file layer up
-  if (!g_replay)
-    g_replay = std::make_unique<RelayReplay>(store.config.data_dir, store.config.log_segment_bytes,
-                                             store.config.fsync);
-  return *g_replay;
+  g_replay = std::make_unique<RelayReplay>(store.config.data_dir, store.config.log_segment_bytes,
+                                           store.config.fsync, restoring);
 }
+
+// Of the thread that inserts states.
+std::vector<u8> g_state;
 
 }  // namespace
 
@@ -58,16 +61,64 @@ bool ls_relay_is_synced(const ls_store *store, uint32_t request) noexcept {
   });
 }
 
-ls_status ls_relay_replay(ls_store *store, const void *bytes, size_t count, uint64_t position,
-                          ls_error *err) noexcept {
-  return api::call(err, [&] {
-    return replay_of(*store).add(position, {static_cast<const u8 *>(bytes), count});
+uint32_t ls_restore_state_ask(ls_store *store) noexcept {
+  return api::call_sure([&] {
+    const u32 request = store_process(*store).restore_states.ask();
+    futex_wake_all(&store->checkpoint_requested);
+    return request;
   });
 }
 
-ls_status ls_relay_replay_end(ls_store *store, ls_error *err) noexcept {
+void ls_restore_state_hurry(ls_store *store, uint32_t request) noexcept {
+  api::call_sure([&] { store_process(*store).restore_states.hurry(request); });
+}
+
+ls_status ls_restore_state_take(ls_store *store, uint32_t request, ls_restore_state *state,
+                                ls_error *err) noexcept {
   return api::call(err, [&] {
-    const Status status = replay_of(*store).finish();
+    ls_error why{};
+    const bool done = store_process(*store).restore_states.take(request, &g_state, &why);
+    *state = {done, g_state.data(), done ? g_state.size() : 0};
+    if (!done || why.status == LS_OK) return kOk;
+    set_last_error(why);
+    return make_status(why.status);
+  });
+}
+
+ls_status ls_restore_forget(ls_store *store, ls_error *err) noexcept {
+  return api::call(err, [&] {
+    (void)store_process(*store);  // sets the file layer up
+    return restore_forget(store->config.data_dir);
+  });
+}
+
+void ls_relay_replay_begin(ls_store *store, bool restoring) noexcept {
+  api::call_sure([&] { begin_replay(*store, restoring); });
+}
+
+ls_status ls_relay_replay_state(ls_store *, const void *bytes, size_t count,
+                                ls_error *err) noexcept {
+  return api::call(err, [&] {
+    RestoreState state;
+    LS_TRY(restore_state_unpack({static_cast<const u8 *>(bytes), count}, &state));
+    return g_replay->restore(state);
+  });
+}
+
+ls_status ls_relay_replay_sync(ls_store *, ls_error *err) noexcept {
+  return api::call(err, [&] { return g_replay->sync(); });
+}
+
+ls_status ls_relay_replay(ls_store *, const void *bytes, size_t count, uint64_t position,
+                          ls_error *err) noexcept {
+  return api::call(err, [&] {
+    return g_replay->add(position, {static_cast<const u8 *>(bytes), count});
+  });
+}
+
+ls_status ls_relay_replay_end(ls_store *, ls_error *err) noexcept {
+  return api::call(err, [&] {
+    const Status status = g_replay->finish();
     g_replay.reset();
     g_values_replay.reset();
     return status;
@@ -85,12 +136,32 @@ ls_status ls_values_replay(ls_store *store, const ls_value_bytes *values, bool *
   });
 }
 
+ls_status ls_prepared_replay(ls_store *store, const ls_prepared_bytes *bytes,
+                             ls_error *err) noexcept {
+  return api::call(err, [&] {
+    (void)store_process(*store);  // sets the file layer up
+    return prepared_file_replay(
+        store->txns->prepared_dir, bytes->full_xid, bytes->at,
+        {static_cast<const u8 *>(bytes->bytes), bytes->count}, bytes->last);
+  });
+}
+
 ls_status ls_store_log_fits(ls_store *store, bool *fits, ls_error *err) noexcept {
   return api::call(err, [&] {
     ControlFile control;
     bool exists;
     LS_TRY(control_read(store->config.data_dir, &control, &exists));
     *fits = !exists || log_fits(control, store->config.host_log);
+    return kOk;
+  });
+}
+
+ls_status ls_store_log_kind(ls_store *store, bool *exists, bool *host_log,
+                            ls_error *err) noexcept {
+  return api::call(err, [&] {
+    ControlFile control{};
+    LS_TRY(control_read(store->config.data_dir, &control, exists));
+    *host_log = control.host_log != 0;
     return kOk;
   });
 }

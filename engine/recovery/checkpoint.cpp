@@ -82,6 +82,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   result->redo_lsn = redo_lsn;
   result->redo_run = control.redo_run;
   result->undo_gsn = control.undo_gsn;
+  result->control = control;
   // While the log of an earlier run is needed, so is what that has left.
   if (control.redo_run == env.run) long_txns.confirm(env);
   return truncate_log(log, env, result->redo_lsn);

@@ -53,6 +53,7 @@ struct CheckpointResult {
   Gsn undo_gsn = 0;
   Lsn end_lsn = 0;   // of the log at CKPT-1
   Gsn gsn = 0;       // drawn until CKPT-5
+  ControlFile control{};   // of checkpoint_fuzzy, when it has been successful
 };
 
 // ctx.log: an engine slot's appender; ctx.interrupt ends the waits with LS_INTERRUPTED.

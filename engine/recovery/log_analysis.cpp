@@ -57,6 +57,7 @@ bool LogSlotTxn::pass(const LogRecord &record) {
     case RecordKind::kFile:
     case RecordKind::kTwoPhaseEnd:
     case RecordKind::kCut:
+    case RecordKind::kEra:
       return false;
   }
   return false;
@@ -103,6 +104,8 @@ Status LogAnalyser::what_it_says(const LogEntry &entry, const LogRecord &record,
       return two_phase_end(entry, record);
     case RecordKind::kCut:
       return cut(entry);
+    case RecordKind::kEra:
+      return era(entry, record);
   }
   return fail_record(entry, "unknown kind of record");
 }
@@ -169,7 +172,9 @@ Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
     return fail_record(entry, "bad file record");
   file.path.assign(path.begin(), path.end());
   out_->max_file_no = std::max(out_->max_file_no, r.file);
-  out_->files[r.file] = std::move(file);
+  const auto [known, is_new] = out_->files.try_emplace(r.file);
+  file.record.anew |= known->second.record.anew;
+  known->second = std::move(file);
   return kOk;
 }
 
@@ -198,15 +203,48 @@ bool is_cut_off(const LoggedCuts &cuts, PageNo page, Gsn gsn) {
   return later != cuts.end() && page >= later->pages;
 }
 
+// All of its numbers are above those that were used before.
+Status LogAnalyser::era(const LogEntry &entry, const LogRecord &record) {
+  const TnEra era{record.tn(), record.era_offset()};
+  if (era.first > kMaxTn || era.offset > era.first || era.first <= out_->max_tn)
+    return fail_record(entry, "impossible transaction numbers");
+  out_->eras.push_back(era);
+  return kOk;
+}
+
+// ANA-3
 void LogAnalyser::supersede() {
   using Key = std::tuple<u32, u32, u32, i32>;
-  std::map<Key, FileNo> latest;
-  auto key = [](const FileRecord &r) { return Key{r.tablespace, r.database, r.relation, r.owner}; };
-  for (auto &[file_no, file] : out_->files) {
-    FileNo &last = latest[key(file.record)];
-    last = std::max(last, file_no);
+  std::map<Key, std::vector<FileNo>> numbers;
+  for (const auto &[file_no, file] : out_->files) {
+    const FileRecord &r = file.record;
+    numbers[{r.tablespace, r.database, r.relation, r.owner}].push_back(file_no);
   }
-  for (auto &[file_no, file] : out_->files) file.superseded = latest[key(file.record)] != file_no;
+  for (auto &[key, same] : numbers) {
+    std::sort(same.begin(), same.end());
+    bool goes_on = true;
+    for (size_t i = same.size() - 1; i-- > 0;) {
+      out_->files.at(same[i]).superseded = true;
+      goes_on &= out_->files.at(same[i + 1]).record.anew == 0;
+      if (goes_on) continue_as(same[i], same.back());
+    }
+  }
+}
+
+void LogAnalyser::continue_as(FileNo file, FileNo latest) {
+  out_->continued[file] = latest;
+  const auto cuts = out_->cuts.find(file);
+  if (cuts == out_->cuts.end()) return;
+  LoggedCuts moved = std::move(cuts->second);
+  out_->cuts.erase(cuts);
+  LoggedCuts &all = out_->cuts[latest];
+  all.insert(all.end(), moved.begin(), moved.end());
+}
+
+FileNo LogAnalysis::current(FileNo file) const {
+  if (continued.empty()) return file;
+  const auto latest = continued.find(file);
+  return latest == continued.end() ? file : latest->second;
 }
 
 Status fail_record(const LogEntry &entry, const char *what) {

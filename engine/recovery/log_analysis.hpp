@@ -11,8 +11,10 @@
 // ANA-2  Fates are by TN, not by slot: recovery ends transactions of earlier runs from its own
 //        slot.  kTwoPhaseEnd comes from any slot, and says nothing of that slot's records.
 // ANA-3  A file number is never used twice; of several numbers with one key only the latest is the
-//        file that exists now.  What was logged under an older one is on disk or was truncated away
-//        by the host, and is not redone.
+//        file that exists now.  If that was empty when it got this number, what was logged under an
+//        older one was truncated away by the host, and is not redone.  Else it is the same file,
+//        closed and opened again: what was logged before is redone under the latest number.  (It
+//        is on disk, but not in a copy of the store.)
 // ANA-4  A transaction prepared for two-phase commit gets another TN at each start that finds it,
 //        but keeps its full xid: it has ended when the last record about that xid is kTwoPhaseEnd.
 // ANA-5  What was logged before a cut for pages that were cut off is not redone: they may be gone,
@@ -26,6 +28,7 @@
 
 #include "btree/node.hpp"
 #include "recovery/tn_set.hpp"
+#include "txn/tn_eras.hpp"
 #include "wal/log_reader.hpp"
 
 namespace ls {
@@ -59,7 +62,7 @@ struct LoggedTxn {
 struct LoggedFile {
   FileRecord record{};
   std::string path;
-  bool superseded = false;  // ANA-3
+  bool superseded = false;  // ANA-3: there is a later number
   ls_rel_key key() const {
     return {record.tablespace, record.database, record.relation, record.owner};
   }
@@ -89,14 +92,18 @@ struct LogAnalysis {
   // by full xid: prepared and not ended (ANA-4), under its latest TN
   std::unordered_map<u64, Tn> two_phase;
   std::unordered_map<FileNo, LoggedFile> files;
-  std::unordered_map<FileNo, LoggedCuts> cuts;   // ANA-5
+  std::unordered_map<FileNo, FileNo> continued;  // ANA-3: the latest number of the same file
+  std::unordered_map<FileNo, LoggedCuts> cuts;   // ANA-5, by latest numbers
   // ANA-1: the transactions of kRow records that come before the first record that names theirs,
   // time after time.
   std::map<LogSlotRun, std::vector<Tn>> named_later;
   std::map<LogSlotRun, ListedTxn> listed;
+  std::vector<TnEra> eras;                       // ascending
   Tn max_tn = 0;
   FileNo max_file_no = 0;
 
+  // Under which number is redone what was logged under this one?
+  FileNo current(FileNo file) const;
   // Has it no end of its own in the log, so that it may have to be undone?
   bool is_open(Tn tn) const;
   // Of those, when the record of a change is not in an undo file already.
@@ -159,7 +166,9 @@ class LogAnalyser {
   Status two_phase_end(const LogEntry &entry, const LogRecord &record);
   Status file(const LogEntry &entry, const LogRecord &record);
   Status cut(const LogEntry &entry);
+  Status era(const LogEntry &entry, const LogRecord &record);
   void supersede();
+  void continue_as(FileNo file, FileNo latest);
   void order_cuts();
 
   LogAnalysis *out_;

@@ -24,6 +24,7 @@ const char *kind_name(RecordKind kind) {
     case RecordKind::kTwoPhase: return "two-phase prepared";
     case RecordKind::kTwoPhaseEnd: return "two-phase end";
     case RecordKind::kCut: return "cut";
+    case RecordKind::kEra: return "transaction numbers";
   }
   return "unknown";
 }

@@ -70,8 +70,9 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     bool end;
     LS_TRY(reader.next(&op, &end));
     if (end) break;
-    RecoveryFile &file = files_[op.file];
-    if (!file.is_settled()) LS_TRY(open_file(op.file, file, no_room));
+    const FileNo number = analysis_.current(op.file);   // ANA-3
+    RecoveryFile &file = files_[number];
+    if (!file.is_settled()) LS_TRY(open_file(number, file, no_room));
     if (file.state == RecoveryFile::State::kGone) continue;
     if (file.cuts && is_cut_off(*file.cuts, op.page, entry.gsn)) continue;   // ANA-5
     u32 page;

@@ -1,36 +1,42 @@
 // relay_replay.cpp - rounds put in their places, and what is behind them cut off.
 #include "recovery/relay_replay.hpp"
 
+#include <algorithm>
 #include <set>
 
-#include "recovery/control_file.hpp"
+#include "base/check.hpp"
 #include "wal/log_record.hpp"
 
 namespace ls {
 
-RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync)
+RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bool restoring)
     : data_dir_(data_dir),
       dir_(data_dir_ + "/wal"),
       segment_bytes_(segment_bytes),
       fsync_(fsync),
+      restoring_(restoring),
       segments_(dir_.c_str(), segment_bytes, fsync, &ready_until_),
       files_(dir_.c_str(), segment_bytes) {}
 
 // Without a control file, and with one of a store that was shut down or that has its own log,
-// nothing is needed.
+// nothing is needed; but of a copy the control file comes later.
 Status RelayReplay::begin() {
   if (begun_) return kOk;
-  ControlFile control;
-  bool exists;
-  LS_TRY(control_read(data_dir_.c_str(), &control, &exists));
-  wanted_ = exists && !control.clean && control.host_log;
-  needed_from_ = exists ? control.redo_lsn : 0;
-  if (wanted_ && control.segment_bytes != segment_bytes_)
-    return fail(LS_INVALID, "the log has segments of %llu bytes, configured are %llu; set it back",
-                static_cast<unsigned long long>(control.segment_bytes),
-                static_cast<unsigned long long>(segment_bytes_));
+  ControlFile control{};
+  bool exists = false;
+  if (!restoring_) LS_TRY(control_read(data_dir_.c_str(), &control, &exists));
+  wanted_ = restoring_ || (exists && !control.clean && control.host_log);
+  needed_from_ = control.redo_lsn;
+  if (exists && wanted_) LS_TRY(check_segments(control));
   begun_ = true;
   return kOk;
+}
+
+Status RelayReplay::check_segments(const ControlFile &control) const {
+  if (control.segment_bytes == segment_bytes_) return kOk;
+  return fail(LS_INVALID, "the log has segments of %llu bytes, configured are %llu; set it back",
+              static_cast<unsigned long long>(control.segment_bytes),
+              static_cast<unsigned long long>(segment_bytes_));
 }
 
 Status RelayReplay::add(Lsn lsn, std::span<const u8> round) {
@@ -42,19 +48,54 @@ Status RelayReplay::add(Lsn lsn, std::span<const u8> round) {
     return fail(LS_CORRUPT, "the host's log has no round of the log at position %llu",
                 static_cast<unsigned long long>(lsn));
   if (seen_ != 0 && lsn != seen_)
-    return fail(LS_CORRUPT, "the host's log has position %llu of the log behind %llu",
+    return fail(LS_NOT_FOUND, "the host's log has position %llu of the log behind %llu",
                 static_cast<unsigned long long>(lsn), static_cast<unsigned long long>(seen_));
   seen_ = lsn + round.size();
   if (seen_ <= needed_from_) return kOk;
+  return put(lsn, round);
+}
+
+// In its place; in front of what was put before, or behind it.
+Status RelayReplay::put(Lsn lsn, std::span<const u8> bytes) {
+  const Lsn end = lsn + bytes.size();
   if (first_ == end_) {
     LS_TRY(segments_.open(lsn));
-    first_ = lsn;
+    first_ = synced_ = lsn;
+    end_ = lsn;
   }
-  LS_TRY(segments_.ensure(lsn, seen_));
-  LS_TRY(files_.open(lsn, seen_));
-  LS_TRY(files_.write(lsn, round));
-  end_ = seen_;
+  LS_TRY(segments_.ensure(lsn, end));
+  LS_TRY(files_.open(lsn, end));
+  LS_TRY(files_.write(lsn, bytes));
+  synced_ = std::min(synced_, lsn);
+  first_ = std::min(first_, lsn);
+  end_ = std::max(end_, end);
   return kOk;
+}
+
+// RESTORE-2
+Status RelayReplay::restore(const RestoreState &state) {
+  LS_TRY(begin());
+  LS_ASSERT(restoring_);
+  LS_TRY(check_segments(state.control));
+  const bool follows = seen_ == 0 || (first_ <= state.log_end && state.log_end <= seen_);
+  if (!follows)
+    return fail(LS_CORRUPT, "the host's log has position %llu to %llu of the log, the state %llu",
+                static_cast<unsigned long long>(first_), static_cast<unsigned long long>(seen_),
+                static_cast<unsigned long long>(state.log_end));
+  if (!state.log.empty() || first_ == end_) LS_TRY(put(state.control.redo_lsn, state.log));
+  if (seen_ == 0) seen_ = state.log_end;
+  LS_TRY(sync());
+  LS_TRY(restore_state_write(data_dir_.c_str(), state));
+  needed_from_ = state.control.redo_lsn;
+  restoring_ = false;
+  return kOk;
+}
+
+Status RelayReplay::sync() {
+  if (!fsync_ || synced_ == end_) return kOk;
+  LS_TRY(files_.sync(synced_, end_));
+  synced_ = end_;
+  return directory_sync(dir_.c_str());
 }
 
 // A short segment is filled with zeros when the log goes on there (LogSegments::open).
@@ -74,15 +115,13 @@ Status RelayReplay::cut(Lsn end) {
 // A place from which recovery reads was durable in the host's log when the control file named it.
 Status RelayReplay::finish() {
   LS_TRY(begin());
-  if (seen_ == 0 || !wanted_) return kOk;
+  if (seen_ == 0 || !wanted_ || restoring_) return kOk;
   if (seen_ < needed_from_)
     return fail(LS_CORRUPT, "the host's log ends at position %llu of the log, before %llu",
                 static_cast<unsigned long long>(seen_),
                 static_cast<unsigned long long>(needed_from_));
   LS_TRY(cut(seen_));
-  if (!fsync_) return kOk;
-  LS_TRY(files_.sync(first_, end_));
-  return directory_sync(dir_.c_str());
+  return sync();
 }
 
 }  // namespace ls

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/status.hpp"
+#include "recovery/restore_state.hpp"
 #include "wal/log_segments.hpp"
 #include "wal/relay_files.hpp"
 
@@ -15,25 +16,35 @@ namespace ls {
 // thread.  All of it may be repeated.
 class RelayReplay {
  public:
-  // data_dir: of the store.
-  RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync);
+  // data_dir: of the store.  restoring: it is a copy, and a state is to come (restore_state.hpp).
+  RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bool restoring);
   // Whole rounds in the order of the stream, without a gap.  Those that the engine's recovery does
-  // not need any more are passed over.  LS_CORRUPT: this is no round of this place.
+  // not need any more are passed over.  LS_NOT_FOUND: there is a gap.  LS_CORRUPT: this is no round
+  // of this place.
   Status add(Lsn lsn, std::span<const u8> round);
+  // What is needed of the log has been added, or is in the state, which may come once, while
+  // restoring.  From now on that is over: control file and log fit each other.
+  Status restore(const RestoreState &state);
+  // All that was added is durable: replay may begin behind it next time.
+  Status sync();
   // Nothing behind counts; all is durable.
   Status finish();
 
  private:
   Status begin();
+  Status check_segments(const ControlFile &control) const;
+  Status put(Lsn lsn, std::span<const u8> bytes);
   Status cut(Lsn end);
 
   const std::string data_dir_, dir_;
   const u64 segment_bytes_;
   const bool fsync_;
+  bool restoring_;
   bool begun_ = false, wanted_ = false;
   Lsn needed_from_ = 0;       // ControlFile::redo_lsn
   Lsn seen_ = 0;              // end of the last round, 0: none yet
   Lsn first_ = 0, end_ = 0;   // of what was put in its place; equal: nothing
+  Lsn synced_ = 0;            // up to there
   std::atomic<Lsn> ready_until_{0};
   LogSegments segments_;
   RelayFiles files_;

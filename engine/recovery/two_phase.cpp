@@ -87,7 +87,8 @@ Status TwoPhaseRecovery::rewrite(Tn tn) {
   LS_TRY(file_.locks([&](const PreparedLock &lock) { return follow_lock(lock, tn, out); }));
   LS_TRY(out.finish());
   file_.replaced(tn, out.end());
-  return kOk;
+  return prepared_file_post(w_.log.log(), w_.txns->prepared_dir, file_.full_xid,
+                            w_.ctx.interrupt);
 }
 
 // W3.  The lock table has what the file names; what is there already is, or was, followed from

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "buffer/pool.hpp"
+#include "store/restore_states.hpp"
 #include "store/store.hpp"
 #include "wal/log.hpp"
 
@@ -20,6 +21,7 @@ struct StoreProcess {
   ls_store &store;
   Log log;
   BufferPool pool;
+  RestoreStates restore_states;
   std::unique_ptr<RecoveryState> recovery;
   std::unique_ptr<StoreThreads> threads;
 };

@@ -43,6 +43,7 @@ namespace ls {
 namespace {
 
 constexpr size_t kPathBytes = 640;
+constexpr u32 kEraRoom = 64;   // of a record
 constexpr u32 kLockTree = kMaxVersionTrees;  // its place behind the version trees in keys
 constexpr u32 kClosedTree = kLockTree + 1;
 constexpr u32 kValueTree = kClosedTree + 1;
@@ -289,6 +290,7 @@ class Finisher {
     process_.threads = std::make_unique<StoreThreads>(process_);
     w_.ctx.interrupt = process_.threads->interrupt();
     LS_TRY(process_.threads->start_writers());
+    if (store_.config.host_log) LS_TRY(log_era());
     LS_TRY(open_version_trees());
     LS_TRY(process_.threads->start_closer());
     UndoStats stats;
@@ -388,8 +390,22 @@ class Finisher {
     if (!exists && !state_.fresh)
       return fail(LS_CORRUPT, "there is no file \"tn_eras\" in \"%s\"; "
                   "restore it from a backup of the whole cluster", store_.config.data_dir);
+    bool added = false;
+    for (const TnEra &era : state_.analysis.eras)
+      added |= eras.add(era.first, era.offset);   // ERA-4
     // Before the first one there was nothing.
-    return eras.add(exists ? base : 0, offset) ? eras.write(store_.config.data_dir) : kOk;
+    added |= eras.add(exists ? base : 0, offset);
+    return added ? eras.write(store_.config.data_dir) : kOk;
+  }
+
+  // ERA-4.  Before anything that has a number of this start.
+  Status log_era() {
+    LS_TRY(w_.log.reserve(kEraRoom, w_.ctx.interrupt));
+    w_.log.start(RecordKind::kEra);
+    w_.log.number(store_.txns->tn_base.load(std::memory_order_relaxed));
+    w_.log.number(store_.txns->tn_offset.load(std::memory_order_relaxed));
+    w_.log.finish();
+    return kOk;
   }
 
   // Files go when the log says for good that no recovery needs them.

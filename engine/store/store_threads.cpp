@@ -10,6 +10,7 @@
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
+#include "recovery/restore_state.hpp"
 #include "store/file_closer.hpp"
 #include "store/store_process.hpp"
 #include "txn/value_keeper.hpp"
@@ -94,6 +95,7 @@ void StoreThreads::stop_writers() {
 bool StoreThreads::checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const {
   const ls_store &store = process_.store;
   *serving = store.checkpoint_requested.load(std::memory_order_acquire);
+  if (process_.restore_states.waiting() != 0) return true;
   if (*serving != store.checkpoint_done.load(std::memory_order_relaxed)) return true;
   if (process_.log.last_gsn() == last_gsn) return false;  // nothing was logged since
   if (process_.log.end() - last_end > store.config.max_log_bytes / 2) return true;
@@ -109,6 +111,7 @@ void StoreThreads::pace_checkpoint(const CheckpointStart &start, size_t done, si
                bytes = spread * static_cast<double>(store.config.max_log_bytes) / 2;
   const double part = static_cast<double>(done) / static_cast<double>(total);
   while (stop_keepers_.load(std::memory_order_acquire) == 0 &&
+         !process_.restore_states.hurried() &&
          store.checkpoint_requested.load(std::memory_order_acquire) == start.serving) {
     const double left = part * seconds - static_cast<double>(now_ns() - start.ns) / 1e9;
     if (left <= 0 || static_cast<double>(process_.log.end() - start.end) >= part * bytes) return;
@@ -142,6 +145,9 @@ Status StoreThreads::run_checkpointer() {
     const CheckpointStart started{last_ns, process_.log.end(), serving};
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
     CheckpointEnv env = checkpoint_env(store);
+    const u32 restorable = process_.restore_states.waiting();
+    if (restorable != 0)
+      env.long_transaction_bytes = std::min(env.long_transaction_bytes, kMaxStateLogBytes / 4);
     if (!requested)
       env.pace = [&](size_t done, size_t total) { pace_checkpoint(started, done, total); };
     const Status status =
@@ -149,6 +155,9 @@ Status StoreThreads::run_checkpointer() {
     store.redo_run = result.redo_run;
     store.undo_gsn = result.undo_gsn;
     store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
+    if (restorable != 0)
+      process_.restore_states.checkpoint_ended({restorable, store.run}, store.config.data_dir,
+                                               status, result);
     if (ok(status)) {
       store.checkpoints.fetch_add(1, std::memory_order_relaxed);
     } else if (code(status) == LS_NO_SPACE || code(status) == LS_NO_MEMORY) {

@@ -148,7 +148,8 @@ class Collector {
 Status write_file(Worker &w, u64 full_xid) {
   PreparedFileWriter out(w.txns->prepared_dir, full_xid);
   LS_TRY(Collector(w, out).run());
-  return out.finish();
+  LS_TRY(out.finish());
+  return prepared_file_post(w.log.log(), w.txns->prepared_dir, full_xid, w.ctx.interrupt);
 }
 
 // The file is gone, or stays: then the next start removes it.

@@ -1,12 +1,15 @@
 // prepared_file.cpp - the file's items: packed by the writer, checked by the reader.
 #include "txn/prepared_file.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/check.hpp"
 #include "os/file.hpp"
+#include "wal/host_post.hpp"
 
 namespace ls {
 
@@ -88,6 +91,38 @@ Status PreparedFileWriter::drain() {
   LS_TRY(file_.append(items_.bytes()));
   items_.clear();
   return kOk;
+}
+
+Status prepared_file_post(Log &log, const char *directory, u64 full_xid,
+                          const volatile int *interrupt) {
+  if (!log.has_host_log()) return kOk;
+  File file;
+  LS_TRY(file.open(path_of(directory, full_xid).c_str(), 0));
+  u64 size = 0;
+  LS_TRY(file.size(&size));
+  std::vector<u8> piece(std::min<u64>(size, kPieceBytes));
+  for (u64 at = 0; at < size; at += piece.size()) {
+    size_t got = 0;
+    LS_TRY(file.read_at(at, piece.data(), std::min<u64>(piece.size(), size - at), &got));
+    const ls_prepared_bytes bytes{full_xid, at, piece.data(), got, at + got == size};
+    LS_TRY(post_to_host(
+        log, [&](const ls_host_log &host) { host.insert_prepared(&bytes); }, interrupt));
+  }
+  return kOk;
+}
+
+Status prepared_file_replay(const char *directory, u64 full_xid, u64 at, Bytes bytes, bool last) {
+  const std::string path = path_of(directory, full_xid), beside = path + ".replay";
+  File file;
+  const Status opened = file.open(beside.c_str(), at == 0 ? O_CREAT | O_TRUNC : 0);
+  const bool absent = code(opened) == LS_NOT_FOUND || last_error().sys_errno == ENOENT;
+  if (at != 0 && !ok(opened) && absent) return kOk;
+  LS_TRY(opened);
+  LS_TRY(file.write_at(at, bytes.data(), bytes.size()));
+  LS_TRY(file.sync_data());
+  if (!last) return kOk;
+  LS_TRY(file_rename(beside.c_str(), path.c_str()));
+  return directory_sync(directory);
 }
 
 bool PreparedFile::is_own(Tn tn) const {

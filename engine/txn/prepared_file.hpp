@@ -12,6 +12,9 @@
 // the transaction prepared.  Removed when the log says kTwoPhaseEnd for good (undone) or the host
 // does (committed).  A file of which the log says nothing is left over and is removed at start.
 // Read item by item, in either direction, however large it is.
+//
+// PFILE-1  With a host's log its bytes are there, too, before the log says kTwoPhase, and before a
+//          row carries a TN that the file has been given later: a copy of the store may lack it.
 #pragma once
 #include <functional>
 #include <optional>
@@ -20,6 +23,7 @@
 
 #include "txn/undo_file.hpp"
 #include "txn/worker.hpp"
+#include "wal/log.hpp"
 
 namespace ls {
 
@@ -112,6 +116,13 @@ class PreparedFile {
 
   std::optional<UndoFile> file_;
 };
+
+// PFILE-1: the file as it is, piece by piece.  Nothing without a host's log.
+Status prepared_file_post(Log &log, const char *directory, u64 full_xid,
+                          const volatile int *interrupt);
+// The host replays a piece: bytes of the file from `at` on, and whether they are the last.  One
+// that does not begin the file and follows nothing belongs to a file that is there.
+Status prepared_file_replay(const char *directory, u64 full_xid, u64 at, Bytes bytes, bool last);
 
 Status prepared_file_remove(const char *directory, u64 full_xid);
 // Remove what does not belong to one of `keep`.

@@ -12,6 +12,8 @@
 //        by the next one, which begins at or below it.
 // ERA-3  No more than kMaxTnEras: of those before nothing is known.  (That many starts with a
 //        transaction prepared before each.)
+// ERA-4  With a host's log a start says in the log where its numbers begin, before anything that
+//        has one: a copy of the store may be older than the starts in its log.
 #pragma once
 #include "base/status.hpp"
 #include "base/types.hpp"

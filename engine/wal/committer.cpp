@@ -12,7 +12,7 @@
 #include "os/thread.hpp"
 #include "wal/log_writer.hpp"
 #include "wal/relay_files.hpp"
-#include "wal/value_post.hpp"
+#include "wal/host_post.hpp"
 
 namespace ls {
 
@@ -216,7 +216,7 @@ Status Log::pump(u32 wait_us) {
     return kOk;
   }
   const bool kicked = await_kick(shared_, wait_us);
-  insert_posted_values();
+  insert_posted();
   note_flushed();
   const u64 lately_ms = shared_->pumped_ms.load(std::memory_order_relaxed);
   if (!kicked && now_ms() - lately_ms < kPumpIdleMs) return kOk;

@@ -42,7 +42,8 @@ u32 numbers_of(RecordKind kind) {
     case RecordKind::kCommit:
     case RecordKind::kAborted: return 1;
     case RecordKind::kPrepared:
-    case RecordKind::kTwoPhase: return 2;
+    case RecordKind::kTwoPhase:
+    case RecordKind::kEra: return 2;
     case RecordKind::kTwoPhaseEnd: return 3;
   }
   return kMaxRecordNumbers + 1;

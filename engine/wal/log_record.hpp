@@ -67,6 +67,8 @@ enum class RecordKind : u8 {
   // tn, full xid, committed (0: completely undone); by any slot, among another one's records
   kTwoPhaseEnd = 9,
   kCut = 10,     // one page operation: a file has become shorter (buffer/file_cut.hpp)
+  // tn, offset: TNs of this run begin there, full xids are less by that (txn/tn_eras.hpp)
+  kEra = 11,
 };
 
 inline bool has_page_operations(RecordKind kind) {
@@ -86,6 +88,7 @@ struct LogRecord {
   Tn tn() const { return numbers[0]; }
   u64 full_xid() const { return numbers[1]; }
   bool committed() const { return numbers[2] != 0; }
+  u64 era_offset() const { return numbers[1]; }
 };
 
 // A page operation.  code's high half names the folder that redoes it.
@@ -109,7 +112,7 @@ struct FileRecord {
   u8 kind;    // ls_rel_kind
   u8 logged;
   u16 path_bytes;  // path follows, not terminated
-  u32 zero;
+  u32 anew;        // 1: the file was empty when it got this number, which is said here only
 };
 static_assert(sizeof(FileRecord) == 32 && offsetof(FileRecord, path_bytes) == 26);
 

@@ -213,6 +213,13 @@ LS_NODISCARD ls_status ls_commits_behind(ls_store *store, ls_commit_behind **com
  * replayed of it (wal/relay_files.hpp).  The host makes of one commit one record of its own, behind
  * ls_txn_write_out(); what it decides counts.
  */
+typedef struct ls_prepared_bytes {
+  uint64_t full_xid;
+  uint64_t at; /* in the file */
+  const void *bytes;
+  size_t count;
+  bool last;
+} ls_prepared_bytes;
 typedef struct ls_host_log {
   /* Append what stands at `position` of the engine's log; in this order, one call at a time, under
    * a mutex of the engine's: it calls no function of the engine and always succeeds (else the host
@@ -231,6 +238,8 @@ typedef struct ls_host_log {
    * calls at a time; calls no function of the engine and always succeeds (vlog/value_sink.hpp). */
   void (*insert_values)(const ls_rel_key *relation, uint32_t page, const void *bytes,
                         size_t count);
+  /* A piece of the file of a prepared transaction.  As insert_values, without anything to sync. */
+  void (*insert_prepared)(const ls_prepared_bytes *bytes);
 } ls_host_log;
 /* The calling thread may call these; null: it may not any more. */
 void ls_host_log_use(const ls_host_log *log) LS_NOEXCEPT;
@@ -249,8 +258,34 @@ LS_NODISCARD ls_status ls_txn_write_out(ls_worker *worker, uint64_t full_xid, ui
  * to see to that before its recovery may begin at a later place. */
 uint32_t ls_relay_sync(ls_store *store) LS_NOEXCEPT;
 bool ls_relay_is_synced(const ls_store *store, uint32_t request) LS_NOEXCEPT;
-/* Before step 1 of recovery, by the process that replays the host's log: each insertion again, in
- * order; then the end of all.  Nothing of it holds a place in memory of the store. */
+/* With page_images.  States from which a copy of the store's files can be recovered that is begun
+ * behind the state's insertion into the host's log, and replayed from a place before it
+ * (recovery/restore_state.hpp).  In the engine process: of a checkpoint that begins behind this; a
+ * number to ask with. */
+uint32_t ls_restore_state_ask(ls_store *store) LS_NOEXCEPT;
+/* Spread no writes any more: a process waits for that state. */
+void ls_restore_state_hurry(ls_store *store, uint32_t request) LS_NOEXCEPT;
+/* done: the checkpoint has ended, and bytes are what to insert, until the next call; or
+ * there is none, which status and err explain.  The store works on either way. */
+typedef struct ls_restore_state {
+  bool done;
+  const void *bytes;
+  size_t count;
+} ls_restore_state;
+LS_NODISCARD ls_status ls_restore_state_take(ls_store *store, uint32_t request,
+                                             ls_restore_state *state, ls_error *err) LS_NOEXCEPT;
+/* Before the host replays its log onto a copy: what has been copied of the store's own directory
+ * and does not count there goes. */
+LS_NODISCARD ls_status ls_restore_forget(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* Before step 1 of recovery, by the process that replays the host's log: the beginning; each
+ * insertion again, in order; then the end of all.  Nothing of it holds a place in memory of the
+ * store.  restoring: onto a copy, of which the state is to come; the first one that is handed in
+ * ends that.  sync: all so far is durable, and need not come again.  LS_NOT_FOUND: something is
+ * missing between two insertions. */
+void ls_relay_replay_begin(ls_store *store, bool restoring) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_relay_replay_state(ls_store *store, const void *bytes, size_t count,
+                                             ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_relay_replay_sync(ls_store *store, ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay(ls_store *store, const void *bytes, size_t count,
                                        uint64_t position, ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_end(ls_store *store, ls_error *err) LS_NOEXCEPT;
@@ -264,9 +299,14 @@ typedef struct ls_value_bytes {
 } ls_value_bytes;
 LS_NODISCARD ls_status ls_values_replay(ls_store *store, const ls_value_bytes *values, bool *there,
                                         ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_prepared_replay(ls_store *store, const ls_prepared_bytes *bytes,
+                                          ls_error *err) LS_NOEXCEPT;
 /* Before all else: could the store be started with the log that is configured?  False: it was not
  * shut down, and had the other one. */
 LS_NODISCARD ls_status ls_store_log_fits(ls_store *store, bool *fits, ls_error *err) LS_NOEXCEPT;
+/* The same: is there a store, and is its log the host's? */
+LS_NODISCARD ls_status ls_store_log_kind(ls_store *store, bool *exists, bool *host_log,
+                                         ls_error *err) LS_NOEXCEPT;
 
 /* TN = full xid + offset; constant from recovery to the end of the process tree. */
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;

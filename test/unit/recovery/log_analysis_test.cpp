@@ -51,9 +51,10 @@ class ImageBuilder {
         0, RecordKind::kCut,
         op(file_no, 0, kOpSpace + 7, {reinterpret_cast<const char *>(operands), sizeof operands}));
   }
-  ImageBuilder &file(FileNo file_no, u32 relation) {
+  ImageBuilder &file(FileNo file_no, u32 relation, bool anew = false) {
     std::string path = "base/5/" + std::to_string(relation);
-    FileRecord r{file_no, 1663, 5, relation, -1, LS_REL_TABLE, 1, static_cast<u16>(path.size())};
+    FileRecord r{file_no, 1663, 5, relation, -1, LS_REL_TABLE, 1, static_cast<u16>(path.size()),
+                 anew};
     return add(0, RecordKind::kFile, std::string(reinterpret_cast<char *>(&r), sizeof r) + path);
   }
   const std::vector<LogEntry> &entries() const { return entries_; }
@@ -260,6 +261,25 @@ TEST(LogAnalysisTest, of_several_numbers_of_a_file_the_latest_counts) {
   EXPECT_FALSE(a.files.at(9).superseded);
   EXPECT_EQ(a.files.at(9).path, "base/5/100");
   EXPECT_EQ(a.max_file_no, 9u);
+}
+
+// ANA-3: closed and opened again, it is the same file; made anew, it is another one.
+TEST(LogAnalysisTest, a_file_goes_on_under_its_latest_number) {
+  ImageBuilder b;
+  b.file(1, 100).cut(1, 50).file(2, 100, true).cut(2, 40).file(3, 100).file(2, 100);
+  b.file(5, 100).cut(5, 30).file(6, 101);
+  LogAnalysis a;
+  ASSERT_EQ(analyse(b, &a), kOk);
+  EXPECT_EQ(a.current(1), 1u) << "truncated away";
+  EXPECT_EQ(a.current(2), 5u);
+  EXPECT_EQ(a.current(3), 5u);
+  EXPECT_EQ(a.current(5), 5u);
+  EXPECT_EQ(a.current(6), 6u);
+  for (FileNo file : {1, 2, 3}) EXPECT_TRUE(a.files.at(file).superseded) << file;
+  ASSERT_EQ(a.cuts.at(5).size(), 2u);
+  EXPECT_TRUE(is_cut_off(a.cuts.at(5), 35, a.cuts.at(5)[0].gsn)) << "by the later cut";
+  EXPECT_FALSE(is_cut_off(a.cuts.at(5), 25, 1));
+  EXPECT_EQ(a.cuts.at(1).size(), 1u);
 }
 
 TEST(LogAnalysisTest, impossible_records_are_corruption) {

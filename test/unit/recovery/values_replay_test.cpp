@@ -8,7 +8,7 @@
 
 #include "os/fault.hpp"
 #include "unit/store/store_lives.hpp"
-#include "unit/wal/memory_host.hpp"
+#include "unit/wal/host_pump.hpp"
 
 namespace ls::test {
 namespace {
@@ -30,33 +30,12 @@ class ValuesInHostLog : public StoreLives {
   std::string values_path() const { return file(kValues) + "_fsm"; }
   std::string synced() const { return temp_ / "synced"; }
 
-  // The thread that pumps is the host's main thread.
-  class Pump {
-   public:
-    Pump(ls_store *store, MemoryHost &host) {
-      thread_ = std::thread([this, store, &host] {
-        host.use();
-        ls_error err{};
-        while (!stop_) EXPECT_EQ(ls_host_log_pump(store, 1000, &err), LS_OK) << err.message;
-        use_host_log(nullptr);
-      });
-    }
-    ~Pump() {
-      stop_ = true;
-      thread_.join();
-    }
-
-   private:
-    std::atomic<bool> stop_{false};
-    std::thread thread_;
-  };
-
   // A life that ends as a crash of the host does: what it has not flushed is lost.
   void live_with_host(const std::function<void(Session &)> &work) {
     StoreLife store(config_);
     replay(store.store());
     store_ = store.store();
-    Pump pump(store_, host_log_);
+    HostPump pump(store_, host_log_);
     LS_ASSERT_OK(store.recover(next_xid_));
     Host host(store_, next_xid_);
     host_ = &host;
@@ -71,6 +50,7 @@ class ValuesInHostLog : public StoreLives {
   // As at the end of its recovery the host's own begins behind it.
   void replay(ls_store *store) {
     host_log_.crash();
+    ls_relay_replay_begin(store, false);
     for (u64 i = host_log_.redo(); i < host_log_.log().size(); i++) {
       const MemoryHost::Record &record = host_log_.log()[i];
       bool there = true;
@@ -247,7 +227,7 @@ TEST_F(ValuesInHostLog, moved_values_are_in_the_log) {
     }
     s.commit();
     ls_value_stats now{};
-    for (int i = 0; i < 2000 && (now.moved_pages == 0 || now.pages > 800); i++) {
+    for (int i = 0; i < 20'000 && (now.moved_pages == 0 || now.pages > 800); i++) {
       host_->publish();
       usleep(5000);
       ASSERT_EQ(ls_value_get_stats(s.worker(), values, &now, &s.err), LS_OK);

@@ -8,7 +8,7 @@
 #include "recovery/relay_replay.hpp"
 #include "unit/wal/log_fixture.hpp"
 #include "unit/wal/memory_host.hpp"
-#include "wal/value_post.hpp"
+#include "wal/host_post.hpp"
 
 namespace ls {
 namespace {
@@ -56,7 +56,7 @@ class HostLogTest : public testing::Test {
   // The host's log as it is after a crash, replayed; what the relay log has then.
   LogImage replay(Lsn from) {
     host_.crash();
-    RelayReplay relay(directory_.path().c_str(), test::kSegment, true);
+    RelayReplay relay(directory_.path().c_str(), test::kSegment, true, false);
     for (u64 i = host_.redo(); i < host_.log().size(); i++) {
       const test::MemoryHost::Record &record = host_.log()[i];
       EXPECT_TRUE(ok(relay.add(record.position, record.bytes))) << last_error().message;
@@ -152,13 +152,16 @@ TEST_F(HostLogTest, a_thread_without_the_host_waits_for_the_pump) {
 // does not flush for them.
 TEST_F(HostLogTest, values_of_a_thread_without_the_host_go_by_the_pump) {
   const std::vector<u8> bytes(5000, 'x');
-  const PostedValues values{{1, 2, 3, -1}, 17, bytes};
+  const ls_rel_key relation{1, 2, 3, -1};
+  const HostInsert values = [&](const ls_host_log &host) {
+    host.insert_values(&relation, 17, bytes.data(), bytes.size());
+  };
   Log mine = log();
-  ASSERT_TRUE(ok(post_values(mine, values, nullptr)));
+  ASSERT_TRUE(ok(post_to_host(mine, values, nullptr)));
   std::atomic<bool> done{false};
   std::thread other([&] {
     Log its = log();
-    EXPECT_TRUE(ok(post_values(its, values, nullptr)));
+    EXPECT_TRUE(ok(post_to_host(its, values, nullptr)));
     EXPECT_EQ(host_.log().size(), 2u);
     done = true;
   });
@@ -174,17 +177,20 @@ TEST_F(HostLogTest, values_of_a_thread_without_the_host_go_by_the_pump) {
 // Without a pump: the thread is to stop, or the log has.
 TEST_F(HostLogTest, values_that_are_not_taken_are_taken_back) {
   const std::vector<u8> bytes(10, 'x');
-  const PostedValues values{{1, 2, 3, -1}, 17, bytes};
+  const ls_rel_key relation{1, 2, 3, -1};
+  const HostInsert values = [&](const ls_host_log &host) {
+    host.insert_values(&relation, 17, bytes.data(), bytes.size());
+  };
   volatile int stop = 1;
   std::thread other([&] {
     Log its = log();
-    EXPECT_EQ(code(post_values(its, values, &stop)), LS_INTERRUPTED);
+    EXPECT_EQ(code(post_to_host(its, values, &stop)), LS_INTERRUPTED);
     its.shared()->stopped.store(1);
-    EXPECT_EQ(code(post_values(its, values, nullptr)), LS_INTERRUPTED);
+    EXPECT_EQ(code(post_to_host(its, values, nullptr)), LS_INTERRUPTED);
     its.shared()->stopped.store(0);
   });
   other.join();
-  insert_posted_values();
+  insert_posted();
   EXPECT_TRUE(host_.log().empty());
 }
 
@@ -269,10 +275,10 @@ TEST_F(HostLogTest, a_gap_and_bytes_that_are_no_round_are_damage) {
   for (u64 i = 1; i < 4; i++)
     ASSERT_TRUE(ok(a.write_out(test::reserve_append(a, i, 50), nullptr, &host)));
   const std::string outer = std::string(log().shared()->config.dir) + "/..";
-  RelayReplay relay(outer.c_str(), test::kSegment, true);
+  RelayReplay relay(outer.c_str(), test::kSegment, true, false);
   const auto &records = host_.log();
   ASSERT_TRUE(ok(relay.add(records[0].position, records[0].bytes)));
-  EXPECT_EQ(code(relay.add(records[2].position, records[2].bytes)), LS_CORRUPT);
+  EXPECT_EQ(code(relay.add(records[2].position, records[2].bytes)), LS_NOT_FOUND);
   std::vector<u8> bytes = records[1].bytes;
   bytes.back() ^= 1;
   EXPECT_EQ(code(relay.add(records[1].position, bytes)), LS_CORRUPT);

@@ -19,6 +19,7 @@ class MemoryHost {
     ls_rel_key relation;   // of values; and their first page
     u64 position;          // of a round; or that page
     std::vector<u8> bytes;
+    ls_prepared_bytes prepared;   // but for its bytes; full_xid 0: it is none
   };
 
   MemoryHost() { the_host = this; use(); }
@@ -27,7 +28,7 @@ class MemoryHost {
   MemoryHost &operator=(const MemoryHost &) = delete;
 
   void use() {
-    static const ls_host_log functions{insert, flush, get_flushed, insert_values};
+    static const ls_host_log functions{insert, flush, get_flushed, insert_values, insert_prepared};
     use_host_log(&functions);
   }
   // Up to so many records.
@@ -48,6 +49,10 @@ class MemoryHost {
   }
   const std::vector<Record> &log() const { return log_; }
   u64 redo() const { return redo_; }
+  u64 size() {
+    const std::lock_guard guard(mutex_);
+    return log_.size();
+  }
   u64 flushed() const { return flushed_; }
   u64 flushes() const { return flushes_; }
   bool flushes_first = true;   // RELAY-2, the host's part
@@ -61,7 +66,7 @@ class MemoryHost {
     MemoryHost &host = *the_host;
     const std::lock_guard guard(host.mutex_);
     const u8 *begin = static_cast<const u8 *>(bytes);
-    host.log_.push_back({false, {}, position, {begin, begin + count}});
+    host.log_.push_back({false, {}, position, {begin, begin + count}, {}});
     if (host.flushes_first && host.inserted_since_ != host.redo_) host.flushed_ = host.log_.size();
     host.inserted_since_ = host.redo_;
     return host.log_.size();
@@ -71,7 +76,15 @@ class MemoryHost {
     if (the_host->before_values) the_host->before_values();
     const std::lock_guard guard(the_host->mutex_);
     const u8 *begin = static_cast<const u8 *>(bytes);
-    the_host->log_.push_back({true, *relation, page, {begin, begin + count}});
+    the_host->log_.push_back({true, *relation, page, {begin, begin + count}, {}});
+  }
+  static void insert_prepared(const ls_prepared_bytes *bytes) {
+    const std::lock_guard guard(the_host->mutex_);
+    const u8 *begin = static_cast<const u8 *>(bytes->bytes);
+    Record record{};
+    record.bytes.assign(begin, begin + bytes->count);
+    record.prepared = *bytes;
+    the_host->log_.push_back(record);
   }
   static void flush(uint64_t end) {
     the_host->flushes_++;

@@ -1,5 +1,5 @@
-// value_post.cpp - one place to post in, for each process.
-#include "wal/value_post.hpp"
+// host_post.cpp - one place to post in, for each process.
+#include "wal/host_post.hpp"
 
 #include <mutex>
 
@@ -15,17 +15,12 @@ namespace {
 
 constexpr i64 kPollUs = 20'000;
 
-void insert(const PostedValues &values) {
-  host_log()->insert_values(&values.relation, values.page, values.bytes.data(),
-                            values.bytes.size());
-}
-
 // What is posted belongs to its thread again when `state` is kDone, or when that has taken it back.
-class ValuePost {
+class HostPost {
  public:
-  Status post(Log &log, const PostedValues &values, const volatile int *interrupt) {
+  Status post(Log &log, const HostInsert &insert, const volatile int *interrupt) {
     const std::lock_guard guard(whose_);
-    values_ = &values;
+    insert_ = &insert;
     state_.store(kPosted, std::memory_order_release);   // pairs with insert_posted()
     for (;;) {
       log.drain();
@@ -34,7 +29,7 @@ class ValuePost {
       const bool stops = interrupt_pending(interrupt) ||
                          log.shared()->stopped.load(std::memory_order_acquire) != 0;
       if (state == kPosted && stops && take(kNothing))
-        return fail(LS_INTERRUPTED, "interrupted while a value was written to the host's log");
+        return fail(LS_INTERRUPTED, "interrupted while the host's log was written to");
       futex_wait(&state_, state, kPollUs);
     }
     state_.store(kNothing, std::memory_order_relaxed);
@@ -43,7 +38,7 @@ class ValuePost {
 
   void insert_posted() {
     if (state_.load(std::memory_order_relaxed) != kPosted || !take(kTaken)) return;
-    insert(*values_);
+    (*insert_)(*host_log());
     state_.store(kDone, std::memory_order_release);
     futex_wake_all(&state_);
   }
@@ -58,20 +53,20 @@ class ValuePost {
 
   std::mutex whose_;   // of the engine's threads that post
   std::atomic<u32> state_{kNothing};
-  const PostedValues *values_ = nullptr;
+  const HostInsert *insert_ = nullptr;
 };
 
-ValuePost g_post;
+HostPost g_post;
 
 }  // namespace
 
-Status post_values(Log &log, const PostedValues &values, const volatile int *interrupt) {
+Status post_to_host(Log &log, const HostInsert &insert, const volatile int *interrupt) {
   LS_ASSERT(log.has_host_log());
-  if (!host_log()) return g_post.post(log, values, interrupt);
-  insert(values);
+  if (!host_log()) return g_post.post(log, insert, interrupt);
+  insert(*host_log());
   return kOk;
 }
 
-void insert_posted_values() { g_post.insert_posted(); }
+void insert_posted() { g_post.insert_posted(); }
 
 }  // namespace ls
