@@ -102,4 +102,9 @@ extern List *ls_index_expect_keys(List *keys);
 /* A new relation. */
 extern void ls_index_take_over_key(Oid relid);
 
+/* ---- ls_database_files.c */
+
+/* A database that is closed is about to be copied: an error if that must not be. */
+extern void ls_database_check_copy(Oid database, const char *name);
+
 #endif							/* LS_DDL_INTERNAL_H */

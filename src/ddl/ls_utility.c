@@ -112,6 +112,8 @@ lock_and_close_database(const char *name, bool drop, bool force)
 				 errdetail("There are %d other sessions and %d prepared transactions using "
 						   "the database.", others, prepared)));
 	close_database(database);
+	if (!drop)
+		ls_database_check_copy(database, name);
 }
 
 static void
@@ -152,7 +154,12 @@ ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 	 * locked its template against newcomers and made sure that no session is there.
 	 */
 	if (access == OAT_POST_CREATE && class_id == DatabaseRelationId && template_name[0] != '\0')
-		close_database(get_database_oid(template_name, false));
+	{
+		const Oid	template = get_database_oid(template_name, false);
+
+		close_database(template);
+		ls_database_check_copy(template, template_name);
+	}
 }
 
 static bool

@@ -1,9 +1,11 @@
 /*
- * ls_rmgr.c - our WAL resource manager: rounds of the engine's log and bytes of values with
- * leanstore.log = wal, and the end of WAL replay.
+ * ls_rmgr.c - our WAL resource manager: rounds of the engine's log, bytes of values and states to
+ * restore from with leanstore.log = wal, and the end of WAL replay.
  *
  * A round that is replayed goes to its place in the relay log, from which the engine worker
- * recovers; bytes of values go to their place in the file.
+ * recovers; bytes of values go to their place in the file.  A state counts in a copy of the data
+ * directory only (session/ls_backup.c).  The relay log is synced before a checkpoint's record
+ * is replayed, behind which the server may begin next time.
  *
  * After a crash PostgreSQL may have lost the tail of its WAL, and with it transaction
  * ids that were in use.  ls_commits_replay() finds those that the engine's log
@@ -23,6 +25,7 @@
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
 #include "access/xlogrecovery.h"
+#include "catalog/pg_control.h"
 #include "common/relpath.h"
 
 /* Another attempt is the server's next start. */
@@ -54,7 +57,12 @@ redo_round(XLogReaderState *record)
 
 	memcpy(&position, data, sizeof(position));
 	if (ls_relay_replay(ls_shared->store, data + sizeof(position), bytes - sizeof(position),
-						position, &error) != LS_OK)
+						position, &error) == LS_OK)
+		return;
+	/* The server that this is a copy of has had the other log for a while, or another store. */
+	if (error.status == LS_NOT_FOUND && ArchiveRecoveryRequested)
+		ls_backup_lost(record->ReadRecPtr);
+	else
 		raise_replay(&error, record->EndRecPtr);
 }
 
@@ -87,12 +95,39 @@ redo_values(XLogReaderState *record)
 }
 
 static void
+redo_prepared(XLogReaderState *record)
+{
+	const char *data = XLogRecGetData(record);
+	LsWalPrepared head;
+	ls_prepared_bytes bytes;
+	ls_error	error = {0};
+
+	memcpy(&head, data, sizeof(head));
+	bytes = (ls_prepared_bytes) {head.full_xid, head.at, data + sizeof(head),
+								 XLogRecGetDataLen(record) - sizeof(head), head.last};
+	if (ls_prepared_replay(ls_shared->store, &bytes, &error) != LS_OK)
+		raise_replay(&error, record->EndRecPtr);
+}
+
+static void
+redo_state(XLogReaderState *record)
+{
+	const char *data = XLogRecGetData(record);
+	LsWalState	head;
+
+	memcpy(&head, data, sizeof(head));
+	ls_backup_take_state(&head, data + sizeof(head), XLogRecGetDataLen(record) - sizeof(head));
+}
+
+static void
 ls_redo(XLogReaderState *record)
 {
 	const uint8 kind = kind_of(record);
 	const uint32 bytes = XLogRecGetDataLen(record);
 	const bool	known = (kind == LS_WAL_ROUND && bytes > sizeof(uint64)) ||
-		(kind == LS_WAL_VALUES && bytes > sizeof(LsWalValues));
+		(kind == LS_WAL_VALUES && bytes > sizeof(LsWalValues)) ||
+		(kind == LS_WAL_PREPARED && bytes > sizeof(LsWalPrepared)) ||
+		(kind == LS_WAL_STATE && bytes > sizeof(LsWalState));
 
 	if (!known)
 		elog(PANIC, "unknown WAL record of leanstore_am, type %u", XLogRecGetInfo(record));
@@ -100,8 +135,12 @@ ls_redo(XLogReaderState *record)
 		return;
 	if (kind == LS_WAL_ROUND)
 		redo_round(record);
-	else
+	else if (kind == LS_WAL_VALUES)
 		redo_values(record);
+	else if (kind == LS_WAL_PREPARED)
+		redo_prepared(record);
+	else
+		redo_state(record);
 }
 
 static void
@@ -126,6 +165,28 @@ desc_values(StringInfo buf, const char *data, Size bytes)
 }
 
 static void
+desc_prepared(StringInfo buf, const char *data, Size bytes)
+{
+	LsWalPrepared head;
+
+	memcpy(&head, data, sizeof(head));
+	appendStringInfo(buf, "transaction " UINT64_FORMAT ", bytes " UINT64_FORMAT " to "
+					 UINT64_FORMAT "%s",
+					 head.full_xid, head.at, head.at + bytes - sizeof(head),
+					 head.last ? ", the last ones" : "");
+}
+
+static void
+desc_state(StringInfo buf, const char *data, Size bytes)
+{
+	LsWalState	head;
+
+	memcpy(&head, data, sizeof(head));
+	appendStringInfo(buf, "redo %X/%X, %zu bytes", LSN_FORMAT_ARGS(head.redo),
+					 bytes - sizeof(head));
+}
+
+static void
 ls_desc(StringInfo buf, XLogReaderState *record)
 {
 	const uint8 kind = kind_of(record);
@@ -135,6 +196,10 @@ ls_desc(StringInfo buf, XLogReaderState *record)
 		desc_round(buf, XLogRecGetData(record), bytes);
 	else if (kind == LS_WAL_VALUES && bytes >= sizeof(LsWalValues))
 		desc_values(buf, XLogRecGetData(record), bytes);
+	else if (kind == LS_WAL_PREPARED && bytes >= sizeof(LsWalPrepared))
+		desc_prepared(buf, XLogRecGetData(record), bytes);
+	else if (kind == LS_WAL_STATE && bytes >= sizeof(LsWalState))
+		desc_state(buf, XLogRecGetData(record), bytes);
 }
 
 static const char *
@@ -146,11 +211,22 @@ ls_identify(uint8 info)
 			return "ROUND";
 		case LS_WAL_VALUES:
 			return "VALUES";
+		case LS_WAL_STATE:
+			return "STATE";
+		case LS_WAL_PREPARED:
+			return "PREPARED";
 	}
 	return NULL;
 }
 
-/* Called when there was WAL to replay. */
+/* Called when there is WAL to replay, and when all of it has been. */
+static void
+ls_replay_begins(void)
+{
+	if (ls_shared != NULL)
+		ls_relay_replay_begin(ls_shared->store, ls_shared->restoring);
+}
+
 static void
 ls_replay_finished(void)
 {
@@ -158,6 +234,7 @@ ls_replay_finished(void)
 
 	if (ls_shared == NULL)
 		return;
+	ls_backup_replay_ended();
 	if (!ls_shared->from_backup && ls_log_is_wal() &&
 		ls_relay_replay_end(ls_shared->store, &error) != LS_OK)
 		raise_replay(&error, GetXLogReplayRecPtr(NULL));
@@ -167,11 +244,28 @@ ls_replay_finished(void)
 						U64FromFullTransactionId(ReadNextFullTransactionId()));
 }
 
+static void (*redo_xlog_below) (XLogReaderState *record) = NULL;
+
+/* The relay log is synced before the server may take this for the place to begin at. */
+static void
+redo_xlog(XLogReaderState *record)
+{
+	const uint8 info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
+	ls_error	error = {0};
+
+	if ((info == XLOG_CHECKPOINT_ONLINE || info == XLOG_CHECKPOINT_SHUTDOWN) &&
+		ls_shared != NULL && !ls_shared->from_backup &&
+		ls_relay_replay_sync(ls_shared->store, &error) != LS_OK)
+		raise_replay(&error, record->EndRecPtr);
+	redo_xlog_below(record);
+}
+
 static const RmgrData ls_rmgr = {
 	.rm_name = "leanstore_am",
 	.rm_redo = ls_redo,
 	.rm_desc = ls_desc,
 	.rm_identify = ls_identify,
+	.rm_startup = ls_replay_begins,
 	.rm_cleanup = ls_replay_finished,
 };
 
@@ -179,4 +273,6 @@ void
 ls_rmgr_register(void)
 {
 	RegisterCustomRmgr(LS_RMGR_ID, &ls_rmgr);
+	redo_xlog_below = RmgrTable[RM_XLOG_ID].rm_redo;
+	RmgrTable[RM_XLOG_ID].rm_redo = redo_xlog;
 }

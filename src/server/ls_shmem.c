@@ -190,8 +190,6 @@ ls_shmem_startup(void)
 					(errcode_for_file_access(),
 					 errmsg("could not create directory \"%s\": %m", config.data_dir),
 					 errhint("The server needs to write to its data directory.")));
-		ls_shared->from_backup = ls_backup_look();
-
 		if (ls_store_create(ls_shared->arena, arena_size, &config, &ls_shared->store, &error) !=
 			LS_OK)
 			ereport(FATAL,
@@ -199,6 +197,8 @@ ls_shmem_startup(void)
 					 errmsg("could not create the leanstore buffer pool: %s", error.message),
 					 errhint("Check \"leanstore.buffer_pool_size\" and the memory that the system"
 							 " has.")));
+		ls_shared->states = config.page_images;
+		ls_backup_look();
 		if (!ls_shared->from_backup)
 			check_log();
 	}

@@ -267,7 +267,10 @@ ls_engine_worker_main(Datum arg)
 	{
 		ls_relay_begin();
 		if (ls_recover())
+		{
+			ls_backup_recovered();
 			ereport(LOG, (errmsg("leanstore engine is ready")));
+		}
 		else
 			ls_relay_end();
 	}

@@ -1,13 +1,19 @@
 /*
- * ls_backup.c - recognizes a data directory that has leanstore tables which cannot be used.
+ * ls_backup.c - a data directory that was copied while its server worked: a base backup, or a
+ * standby.
  *
- * The engine's log is not replicated, and a base backup copies its files each at
- * another moment.  On a standby they stay as they were copied while the server
- * replays its own log beside them; after a restore or a promotion a store made of them would
- * be torn, or belong to tables that are gone.  So the postmaster looks, before the
- * startup process removes the signs, whether this start is one from a backup or of a standby,
- * and leaves a mark in the engine's directory.  A store with that mark is
- * never opened; leanstore tables in such a server begin with an empty one.
+ * What has been copied of the engine's directory is of many moments.  With leanstore.log = wal
+ * everything that is needed is in WAL: replay from the backup's redo point comes by a state of the
+ * engine that belongs to it (LS_WAL_STATE), and by all that it has logged since.  So the postmaster
+ * looks, before the startup process removes the signs, whether this start is one from a backup,
+ * forgets what does not count, and leaves a file that says which state to take:
+ *
+ *     restoring   the state is to come; its text is the redo point
+ *     restored    it has come; replay goes on, perhaps over several starts
+ *
+ * Both are gone when the engine has recovered.  Where there can be no such state - the engine's own
+ * log is not replicated - a third file is left, from_backup.  A store with that mark is never
+ * opened; leanstore tables of such a server can only be dropped.
  */
 #include "postgres.h"
 
@@ -22,6 +28,14 @@
 
 #define DIRECTORY "leanstore"
 #define MARK_FILE DIRECTORY "/from_backup"
+#define RESTORING_FILE DIRECTORY "/restoring"
+#define RESTORED_FILE DIRECTORY "/restored"
+
+typedef struct Label
+{
+	XLogRecPtr	redo;
+	bool		from_standby;
+} Label;
 
 static bool
 file_exists(const char *path)
@@ -31,33 +45,188 @@ file_exists(const char *path)
 
 /* Durable before the startup process takes the signs away. */
 static void
-leave_mark(void)
+leave_file(const char *path, const char *text)
 {
-	int			fd = BasicOpenFile(MARK_FILE, O_CREAT | O_WRONLY | PG_BINARY);
+	const int	length = strlen(text);
+	int			fd = BasicOpenFile(path, O_CREAT | O_TRUNC | O_WRONLY | PG_BINARY);
 
-	if (fd < 0 || pg_fsync(fd) != 0 || close(fd) != 0)
+	if (fd < 0 || write(fd, text, length) != length || pg_fsync(fd) != 0 || close(fd) != 0)
 		ereport(FATAL,
 				(errcode_for_file_access(),
-				 errmsg("could not create file \"%s\": %m", MARK_FILE)));
+				 errmsg("could not create file \"%s\": %m", path)));
 	fsync_fname(DIRECTORY, true);
 }
 
-bool
+static Label
+read_label(void)
+{
+	Label		label = {0};
+	FILE	   *file = AllocateFile(BACKUP_LABEL_FILE, "r");
+	char		line[MAXPGPATH];
+	uint32		high;
+	uint32		low;
+
+	if (file == NULL)
+		ereport(FATAL,
+				(errcode_for_file_access(),
+				 errmsg("could not read file \"%s\": %m", BACKUP_LABEL_FILE)));
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		if (sscanf(line, "START WAL LOCATION: %X/%X", &high, &low) == 2)
+			label.redo = ((uint64) high) << 32 | low;
+		if (strncmp(line, "BACKUP FROM: standby", strlen("BACKUP FROM: standby")) == 0)
+			label.from_standby = true;
+	}
+	FreeFile(file);
+	return label;
+}
+
+static XLogRecPtr
+read_restoring(void)
+{
+	FILE	   *file = AllocateFile(RESTORING_FILE, "r");
+	uint32		high;
+	uint32		low;
+
+	if (file == NULL || fscanf(file, "%X/%X", &high, &low) != 2)
+		ereport(FATAL,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("could not read file \"%s\"", RESTORING_FILE),
+				 errhint("Restore the base backup once more.")));
+	FreeFile(file);
+	return ((uint64) high) << 32 | low;
+}
+
+/* Nothing of it has been opened yet; repeated when this start ends before the label is taken. */
+static void
+begin_restore(XLogRecPtr redo)
+{
+	char		text[32];
+	ls_error	error = {0};
+
+	snprintf(text, sizeof(text), "%X/%X\n", LSN_FORMAT_ARGS(redo));
+	leave_file(RESTORING_FILE, text);
+	durable_unlink(RESTORED_FILE, DEBUG1);
+	if (ls_restore_forget(ls_shared->store, &error) != LS_OK)
+		ereport(FATAL,
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not begin to restore leanstore tables: %s", ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0));
+}
+
+static void
+take_label(void)
+{
+	const Label label = read_label();
+	bool		exists = false;
+	bool		was_wal = false;
+	ls_error	error = {0};
+
+	/* a control file that cannot be read is no better than none */
+	if (ls_store_log_kind(ls_shared->store, &exists, &was_wal, &error) != LS_OK)
+		exists = false;
+	if (file_exists(RESTORING_FILE) || file_exists(RESTORED_FILE))
+		exists = was_wal = true;	/* the copy is one of a copy */
+	if (!exists || !was_wal || label.from_standby || file_exists(MARK_FILE))
+	{
+		if (!file_exists(MARK_FILE))
+			leave_file(MARK_FILE, "");
+		return;
+	}
+	if (!ls_log_is_wal())
+		ereport(FATAL,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("\"leanstore.log\" must be \"wal\" to restore a base backup of a server "
+						"that had it so"),
+				 errhint("Set it, start the server, and change it when the server has been shut "
+						 "down.")));
+	begin_restore(label.redo);
+}
+
+void
 ls_backup_look(void)
 {
-	bool		starts_from_backup = file_exists(BACKUP_LABEL_FILE) ||
-		file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE);
+	if (file_exists(BACKUP_LABEL_FILE))
+		take_label();
+	else if (!file_exists(RESTORING_FILE) && !file_exists(RESTORED_FILE) &&
+			 !file_exists(MARK_FILE) &&
+			 (file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE)))
+		leave_file(MARK_FILE, "");	/* even where no store is yet: replay may bring tables */
 
-	/* even where no store is yet: replay may bring tables without their rows */
-	if (starts_from_backup && !file_exists(MARK_FILE))
-		leave_mark();
-	if (!file_exists(MARK_FILE))
-		return false;
+	ls_shared->from_backup = file_exists(MARK_FILE);
+	ls_shared->restoring = !ls_shared->from_backup && file_exists(RESTORING_FILE);
+	if (ls_shared->restoring)
+		ls_shared->restore_redo = read_restoring();
+	if (ls_shared->from_backup)
+		ereport(LOG,
+				(errmsg("leanstore tables cannot be used in this server"),
+				 errdetail("It was started from a base backup or as a standby, and what it was "
+						   "made of has no state of them to start from.")));
+}
+
+/*
+ * Not where WAL was summarized: an incremental backup would lack our pages, for our records do not
+ * name them as blocks, and after pg_combinebackup a backup does not tell what it was made of.
+ */
+void
+ls_backup_take_state(const LsWalState *head, const void *state, Size bytes)
+{
+	ls_error	error = {0};
+
+	if (!ls_shared->restoring || head->redo != ls_shared->restore_redo)
+		return;
+	if (head->summarized)
+	{
+		ereport(LOG,
+				(errmsg("leanstore tables cannot be restored from a backup of a server with "
+						"\"summarize_wal\" on"),
+				 errdetail("An incremental backup would lack their changes.")));
+		return;
+	}
+	if (ls_relay_replay_state(ls_shared->store, state, bytes, &error) != LS_OK)
+		ereport(FATAL,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("could not restore leanstore tables: %s", ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				 errhint("Restore the base backup once more.")));
+	durable_rename(RESTORING_FILE, RESTORED_FILE, FATAL);
+	ls_shared->restoring = false;
+}
+
+void
+ls_backup_replay_ended(void)
+{
+	if (!ls_shared->restoring)
+		return;
+	leave_file(MARK_FILE, "");
+	ls_shared->from_backup = true;
 	ereport(LOG,
 			(errmsg("leanstore tables cannot be used in this server"),
-			 errdetail("It was started from a base backup or as a standby; the log of leanstore "
-					   "tables is not replicated and not part of base backups.")));
-	return true;
+			 errdetail("WAL from %X/%X on has no state of them to start from.",
+					   LSN_FORMAT_ARGS(ls_shared->restore_redo)),
+			 errhint("The log of the server that was backed up says why, at the checkpoint with "
+					 "which the backup began.")));
+}
+
+void
+ls_backup_lost(XLogRecPtr lsn)
+{
+	leave_file(MARK_FILE, "");
+	ls_shared->from_backup = true;
+	ls_shared->restoring = false;
+	ereport(LOG,
+			(errmsg("leanstore tables cannot be used in this server"),
+			 errdetail("WAL before %X/%X lacks changes of them, which were made with "
+					   "\"leanstore.log = engine\" or in another directory \"%s\".",
+					   LSN_FORMAT_ARGS(lsn), DIRECTORY),
+			 errhint("Make a new base backup, or recover to a point before that.")));
+}
+
+void
+ls_backup_recovered(void)
+{
+	if (file_exists(RESTORED_FILE))
+		durable_unlink(RESTORED_FILE, LOG);
 }
 
 void
@@ -68,8 +237,8 @@ ls_backup_refuse(void)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("leanstore tables cannot be used in a server that was started from a base "
 						"backup or as a standby"),
-				 errdetail("The log of leanstore tables is not replicated and not part of "
-						   "base backups."),
+				 errdetail("What it was made of has no state of them to start from: base backups "
+						   "need \"leanstore.log = wal\", and are made of a primary."),
 				 errhint("Drop them, stop the server, remove the directory \"%s\" in its data "
 						 "directory, and restore them from a dump.", DIRECTORY)));
 }

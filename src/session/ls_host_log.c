@@ -20,6 +20,7 @@
 #include "access/xloginsert.h"
 #include "common/relpath.h"
 #include "executor/instrument.h"
+#include "postmaster/walsummarizer.h"
 #include "storage/fd.h"
 #include "storage/sync.h"
 #include "utils/wait_event.h"
@@ -140,6 +141,37 @@ insert_values(const ls_rel_key *relation, uint32_t page, const void *bytes, size
 	END_CRIT_SECTION();
 }
 
+static void
+insert_prepared(const ls_prepared_bytes *bytes)
+{
+	LsWalPrepared head = {
+		.full_xid = bytes->full_xid,
+		.at = bytes->at,
+		.last = bytes->last
+	};
+
+	START_CRIT_SECTION();
+	XLogBeginInsert();
+	XLogRegisterData(&head, sizeof(head));
+	XLogRegisterData(bytes->bytes, bytes->count);
+	XLogInsert(LS_RMGR_ID, LS_WAL_PREPARED);
+	END_CRIT_SECTION();
+}
+
+/* The checkpoint that it is for flushes it. */
+void
+ls_host_log_insert_state(XLogRecPtr redo, const void *state, Size bytes)
+{
+	LsWalState	head = {.redo = redo, .summarized = summarize_wal};
+
+	START_CRIT_SECTION();
+	XLogBeginInsert();
+	XLogRegisterData(&head, sizeof(head));
+	XLogRegisterData(state, bytes);
+	XLogInsert(LS_RMGR_ID, LS_WAL_STATE);
+	END_CRIT_SECTION();
+}
+
 void
 ls_host_log_begin(void)
 {
@@ -148,6 +180,7 @@ ls_host_log_begin(void)
 		.flush = flush_rounds,
 		.flushed = rounds_flushed,
 		.insert_values = insert_values,
+		.insert_prepared = insert_prepared,
 	};
 
 	if (ls_log_is_wal())

@@ -1,7 +1,7 @@
 /*
  * ls_relay.c - the engine worker's main thread with leanstore.log = wal: it inserts into WAL what
  * the engine's threads log, and lets PostgreSQL's checkpoints wait for the relay log
- * (engine/wal/relay_files.hpp).
+ * (engine/wal/relay_files.hpp) and for a state to restore from (engine/recovery/restore_state.hpp).
  *
  * Both have to go on whatever this process does.  So all that waits in the engine is done aside, in
  * a thread (ls_aside()), and this one tends the log meanwhile.
@@ -12,7 +12,8 @@
  * again and again while the relay log is synced up to the redo point; and not while that has moved
  * and the sync has not ended.  That nothing has moved it sees with the process array locked, so no
  * checkpoint looks in between: one that has found an id waits for the sync that began behind its
- * redo point (RELAY-1).
+ * redo point (RELAY-1), and for the record of a state that did (RESTORE-1).  The engine spreads
+ * the writes of its checkpoint until PostgreSQL has come to the end of its own.
  */
 #include "postgres.h"
 
@@ -27,6 +28,7 @@
 #include "storage/proc.h"
 #include "storage/sinvaladt.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #define REPORT_AFTER_MS 30000
 #define CHANGE_AFTER_MS 10
@@ -34,7 +36,7 @@
 #define ASIDE_POLL_MAX_US 20000
 
 static bool keeping = false;
-static XLogRecPtr kept = InvalidXLogRecPtr; /* redo point up to which the relay log is synced */
+static XLogRecPtr kept = InvalidXLogRecPtr; /* the redo point for which all is done */
 
 /* Checkpoints that have found the last one need not wait any more, if all is synced. */
 static void
@@ -73,16 +75,86 @@ ls_relay_end(void)
 	LWLockRelease(ProcArrayLock);
 }
 
+/* What is done for the redo point `redo`; InvalidXLogRecPtr: nothing. */
+static struct
+{
+	XLogRecPtr	redo;
+	uint32		sync;			/* requests to the engine */
+	uint32		state;
+	bool		state_wanted;
+	TimestampTz since;
+} keeper;
+
+static void
+begin_keeping(XLogRecPtr redo)
+{
+	keeper.redo = redo;
+	keeper.sync = ls_relay_sync(ls_shared->store);
+	keeper.state_wanted = ls_shared->states;
+	if (keeper.state_wanted)
+		keeper.state = ls_restore_state_ask(ls_shared->store);
+	keeper.since = GetCurrentTimestamp();
+}
+
+/* Has the checkpointer written its pages, and waits for the last processes? */
+static bool
+checkpointer_waits(void)
+{
+	const ProcNumber checkpointer = ProcGlobal->checkpointerProc;
+
+	return checkpointer != INVALID_PROC_NUMBER &&
+		   GetPGProcByNumber(checkpointer)->wait_event_info == WAIT_EVENT_CHECKPOINT_DELAY_COMPLETE;
+}
+
+/* Is there one in WAL by now, or will there be none? */
+static bool
+state_is_inserted(void)
+{
+	ls_restore_state state;
+	ls_error	error = {0};
+	ls_status	status;
+
+	if (!keeper.state_wanted)
+		return true;
+	if (checkpointer_waits())
+		ls_restore_state_hurry(ls_shared->store, keeper.state);
+	status = ls_restore_state_take(ls_shared->store, keeper.state, &state, &error);
+	if (!state.done)
+		return false;
+	if (status == LS_OK)
+		ls_host_log_insert_state(keeper.redo, state.bytes, state.count);
+	else
+		ereport(LOG,
+				(errmsg("a base backup that begins with the checkpoint at %X/%X will have no "
+						"leanstore tables: %s",
+						LSN_FORMAT_ARGS(keeper.redo), ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				 errhint("A later checkpoint tries again.")));
+	keeper.state_wanted = false;
+	return true;
+}
+
+static void
+report_slow_checkpoint(TimestampTz now)
+{
+	if (!checkpointer_waits())
+		keeper.since = now;
+	if (!TimestampDifferenceExceeds(keeper.since, now, REPORT_AFTER_MS))
+		return;
+	keeper.since = now;
+	ereport(LOG,
+			(errmsg("a checkpoint waits for leanstore tables to be written"),
+			 errdetail("The redo point is %X/%X.", LSN_FORMAT_ARGS(keeper.redo)),
+			 errhint("The file system of the data directory may be overloaded.")));
+}
+
 static void
 keep_checkpoints(void)
 {
-	static XLogRecPtr wanted = InvalidXLogRecPtr;	/* is being synced */
-	static uint32 request;
-	static TimestampTz since;
 	static TimestampTz changed = 0;
 	const TimestampTz now = GetCurrentTimestamp();
 
-	if (wanted == InvalidXLogRecPtr)
+	if (keeper.redo == InvalidXLogRecPtr)
 	{
 		const XLogRecPtr redo = GetRedoRecPtr();
 
@@ -94,24 +166,16 @@ keep_checkpoints(void)
 			take_next_id();
 			return;
 		}
-		wanted = redo;
-		request = ls_relay_sync(ls_shared->store);
-		since = now;
+		begin_keeping(redo);
 	}
-	if (ls_relay_is_synced(ls_shared->store, request))
+	if (ls_relay_is_synced(ls_shared->store, keeper.sync) && state_is_inserted())
 	{
-		kept = wanted;
-		wanted = InvalidXLogRecPtr;
+		kept = keeper.redo;
+		keeper.redo = InvalidXLogRecPtr;
 		take_next_id();
 	}
-	else if (TimestampDifferenceExceeds(since, now, REPORT_AFTER_MS))
-	{
-		since = now;
-		ereport(LOG,
-				(errmsg("a checkpoint waits for the leanstore log to be synced"),
-				 errdetail("The redo point is %X/%X.", LSN_FORMAT_ARGS(wanted)),
-				 errhint("The file system of the data directory may be overloaded.")));
-	}
+	else
+		report_slow_checkpoint(now);
 }
 
 static void

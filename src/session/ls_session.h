@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "access/xlogdefs.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -83,6 +84,9 @@ typedef struct LsShared
 	pg_atomic_uint32 recovery_failed;
 	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: row/ls_turn.c */
 	bool		from_backup;	/* the store must not be opened: ls_backup.c */
+	bool		restoring;		/* its state is to come in WAL, that of this redo point */
+	XLogRecPtr	restore_redo;
+	bool		states;			/* there are some for base backups: the log has images of pages */
 	ls_error	recovery_error;
 	void	   *arena;
 	bool		own_mapping;	/* the arena is one: huge pages are possible */
@@ -198,6 +202,30 @@ ls_interruptible(bool on)
 /* Pages of 4 KiB of a file of values: LsWalValues, their bytes; the last page ends with zeros. */
 #define LS_WAL_VALUES 0x50
 
+/*
+ * Once for each redo point of a checkpoint, before that ends: LsWalState, and what a copy of the
+ * data directory is to be recovered from that is replayed from there.
+ */
+#define LS_WAL_STATE 0x30
+
+typedef struct LsWalState
+{
+	XLogRecPtr	redo;
+	bool		summarized;		/* WAL is: see ls_backup_take_state() */
+	uint8		zero[7];
+} LsWalState;
+
+/* A piece of the file of a prepared transaction: LsWalPrepared, its bytes. */
+#define LS_WAL_PREPARED 0x60
+
+typedef struct LsWalPrepared
+{
+	uint64		full_xid;
+	uint64		at;				/* in the file */
+	bool		last;
+	uint8		zero[7];
+} LsWalPrepared;
+
 typedef struct LsWalValues
 {
 	RelFileLocator locator;
@@ -209,6 +237,8 @@ extern void ls_host_log_begin(void);
 
 /* The next checkpoint, or restart point, syncs what has just been written there (VWAL-2). */
 extern void ls_host_log_sync_values(const LsWalValues *values, Size bytes);
+
+extern void ls_host_log_insert_state(XLogRecPtr redo, const void *state, Size bytes);
 
 /* ---- ls_relay.c: the same in the engine worker's main thread */
 
@@ -225,12 +255,20 @@ extern void ls_relay_tend(long wait_us);
  */
 extern int	ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void));
 
-/* ---- ls_backup.c: a data directory that has leanstore tables which cannot be used */
+/* ---- ls_backup.c: a data directory that was copied */
 
-/*
- * In the postmaster, before the startup process: is the engine's store one that came with a backup?
- */
-extern bool ls_backup_look(void);
+/* In the postmaster, before the startup process: is it, and can its store be restored? */
+extern void ls_backup_look(void);
+
+/* In the startup process: a state of the engine for a redo point; the end of replay. */
+extern void ls_backup_take_state(const LsWalState *head, const void *state, Size bytes);
+extern void ls_backup_replay_ended(void);
+
+/* The same: WAL up to lsn lacks something of the engine's log. */
+extern void ls_backup_lost(XLogRecPtr lsn);
+
+/* In the engine worker: the engine has recovered. */
+extern void ls_backup_recovered(void);
 
 /* ---- ls_upgrade.c: pg_upgrade is refused */
 

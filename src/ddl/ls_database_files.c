@@ -1,0 +1,106 @@
+/*
+ * ls_database_files.c - with leanstore.log = wal a database with leanstore tables cannot be copied
+ * file by file.
+ *
+ * PostgreSQL logs such a copy as "copy the directory", and replays it so.  In a base backup that is
+ * being restored the files of leanstore tables are still as they were copied then, for the engine
+ * recovers behind the end of replay: their copies would stay like that for ever.
+ */
+#include "postgres.h"
+
+#include "ls_ddl_internal.h"
+#include "session/ls_session.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_tablespace.h"
+#include "common/relpath.h"
+#include "miscadmin.h"
+#include "storage/bufpage.h"
+#include "storage/fd.h"
+
+/*
+ * Has it been written by the engine?  Its pages have zeros where those of the server have the end
+ * of free space, which is never 0 (docs/file-format.md).
+ */
+static bool
+is_ours(const char *path)
+{
+	PGAlignedBlock block;
+	const int	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	ssize_t		got;
+
+	if (fd < 0)
+		return false;			/* gone */
+	got = read(fd, block.data, LS_PAGE_BYTES);
+	if (got < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(), errmsg("could not read file \"%s\": %m", path)));
+	CloseTransientFile(fd);
+	return got == LS_PAGE_BYTES && ((PageHeader) block.data)->pd_upper == 0 &&
+		   !pg_memory_is_all_zeros(block.data, LS_PAGE_BYTES);
+}
+
+static bool
+directory_has_ours(const char *path)
+{
+	DIR		   *directory = AllocateDir(path);
+	struct dirent *entry;
+	bool		found = false;
+
+	if (directory == NULL && errno == ENOENT)
+		return false;
+	while (!found && (entry = ReadDir(directory, path)) != NULL)
+	{
+		char		file[MAXPGPATH];
+
+		CHECK_FOR_INTERRUPTS();
+		/* main forks, their first segments */
+		if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name))
+			continue;
+		snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
+		found = is_ours(file);
+	}
+	FreeDir(directory);
+	return found;
+}
+
+/* Nothing of it is in memory only. */
+static bool
+database_has_ours(Oid database)
+{
+	Relation	tablespaces = table_open(TableSpaceRelationId, AccessShareLock);
+	TableScanDesc scan = table_beginscan_catalog(tablespaces, 0, NULL);
+	HeapTuple	tuple;
+	bool		found = false;
+
+	while (!found && (tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		const Oid	tablespace = ((Form_pg_tablespace) GETSTRUCT(tuple))->oid;
+		char	   *path;
+
+		if (tablespace == GLOBALTABLESPACE_OID)
+			continue;
+		path = GetDatabasePath(database, tablespace);
+		found = directory_has_ours(path);
+		pfree(path);
+	}
+	table_endscan(scan);
+	table_close(tablespaces, AccessShareLock);
+	return found;
+}
+
+void
+ls_database_check_copy(Oid database, const char *name)
+{
+	if (!ls_log_is_wal() || !database_has_ours(database))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot copy the files of database \"%s\", which has leanstore tables, while "
+					"\"leanstore.log\" is \"wal\"",
+					name),
+			 errdetail("The copy would not be in WAL, of which base backups are restored."),
+			 errhint("Create the database from template0, and copy the tables with pg_dump.")));
+}

@@ -1,0 +1,95 @@
+# The commands of docs/operations.md, as they stand there.
+use strict;
+use warnings FATAL => 'all';
+
+use LeanstoreTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# The commands of a section, one by one.
+sub commands
+{
+	my ($section) = @_;
+	my $text = slurp_file("docs/operations.md");
+
+	$text =~ /^## \Q$section\E\n(.*?)(?=^## |\z)/ms or die "there is no section $section";
+	return grep { /\S/ } map { s/^    //r } grep { /^    / } split /\n/, $1;
+}
+
+my $primary = LeanstoreTest->prepare_node('primary',
+	init => { allows_streaming => 1, has_archiving => 1 },
+	'leanstore.log' => 'wal',
+	listen_addresses => '');
+$primary->start;
+$primary->safe_psql('postgres', q{CREATE EXTENSION leanstore_am;
+	CREATE TABLE t (id int PRIMARY KEY, v text) USING leanstore;
+	INSERT INTO t SELECT i, repeat('v', i) FROM generate_series(1, 3000) i});
+my $count = 0;
+my @copies;
+
+# A data directory for a copy, and the commands with its name in them, run.
+sub run_commands
+{
+	my ($copy, @commands) = @_;
+	local %ENV = $primary->_get_env();
+	my ($archive, $directory) = ($primary->archive_dir, $copy->data_dir);
+
+	foreach my $command (@commands)
+	{
+		(my $filled = $command) =~ s/\bCOPY\b/$directory/g;
+		$filled =~ s/\bARCHIVE\b/$archive/g;
+		is(system("($filled) > '$directory.log' 2>&1"), 0, $command)
+		  or diag slurp_file("$directory.log");
+		# It has a socket, and an archive, of its own.
+		append_to_file("$directory/postgresql.auto.conf", sprintf("port = %d\narchive_mode = off\n",
+			$copy->port)) if $command =~ /^pg_basebackup/;
+	}
+	return;
+}
+
+sub new_copy
+{
+	my $copy = LeanstoreTest->new('copy' . ++$count);
+
+	push @copies, $copy;
+	return $copy;
+}
+
+# It runs, started by a command.
+sub rows_ok
+{
+	my ($copy, $rows, $name) = @_;
+
+	$copy->_update_pid(1);
+	$copy->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+	is($copy->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, $name);
+	$copy->leanstore_check_ok($name);
+	$copy->stop;
+	return;
+}
+
+my @backup = commands('Base backup');
+my $copy = new_copy();
+run_commands($copy, @backup);
+rows_ok($copy, 3000, 'a base backup');
+
+my $restored = new_copy();
+run_commands($restored, $backup[0]);
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id > 2000');
+my ($point, @recovery) = commands('Recovery to a point in time');
+run_commands($restored, $point =~ s/psql/psql -X -d postgres/r);
+$primary->safe_psql('postgres', 'TRUNCATE t; SELECT pg_switch_wal()');
+run_commands($restored, @recovery);
+rows_ok($restored, 2000, 'at the restore point');
+
+my $standby = new_copy();
+my ($make, $start, $promote) = commands('Standby and failover');
+run_commands($standby, $make, $start);
+$primary->safe_psql('postgres', q{INSERT INTO t SELECT i, 'new' FROM generate_series(1, 100) i});
+$standby->_update_pid(1);
+$primary->poll_query_until('postgres',
+	'SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication');
+$primary->stop;
+run_commands($standby, $promote);
+rows_ok($standby, 100, 'a promoted standby');
+done_testing();
