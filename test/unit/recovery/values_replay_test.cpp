@@ -227,13 +227,15 @@ TEST_F(ValuesInHostLog, moved_values_are_in_the_log) {
     }
     s.commit();
     ls_value_stats now{};
-    for (int i = 0; i < 20'000 && (now.moved_pages == 0 || now.pages > 800); i++) {
+    // How far depends on how much was free when the thread began: it leaves 256 free pages alone.
+    constexpr u64 kPages = 900;
+    for (int i = 0; i < 20'000 && (now.moved_pages == 0 || now.pages > kPages); i++) {
       host_->publish();
       usleep(5000);
       ASSERT_EQ(ls_value_get_stats(s.worker(), values, &now, &s.err), LS_OK);
     }
     EXPECT_GT(now.moved_pages, 0u);
-    EXPECT_LE(now.pages, 800u);
+    EXPECT_LE(now.pages, kPages);
   });
   lose_writes(false, random_);
   expect_same(contents(), expected);
