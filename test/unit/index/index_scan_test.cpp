@@ -223,7 +223,9 @@ TEST_F(IndexScanTest, taking_giving_back_turning_and_seeking_at_random) {
         ASSERT_TRUE(at >= 0 && at < size);
         ASSERT_EQ(entry, list[static_cast<size_t>(at)]) << "round " << round << " step " << step;
         EXPECT_FALSE(visible) << "no row is there";
-        if (same_key) ASSERT_EQ(entry.key, list[static_cast<size_t>(at - by)].key);
+        if (same_key) {
+          ASSERT_EQ(entry.key, list[static_cast<size_t>(at - by)].key);
+        }
         same += same_key;
       }
       if (random() % 2 == 0) continue;
