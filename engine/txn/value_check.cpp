@@ -46,7 +46,8 @@ class ClaimsCheck {
     LS_TRY(BTree(w_.ctx, file_).leaf_copy(RowKey(row_id), copy));
     const Node &leaf = *reinterpret_cast<const Node *>(copy);
     *next = rows_end(leaf);
-    for (u16 pos = 0; pos < leaf.count; pos++) {
+    bool found;   // as when they are counted: those before have been looked at
+    for (u16 pos = leaf.lower_bound(RowKey(row_id), &found); pos < leaf.count; pos++) {
       u8 key[kMaxKeyBytes];
       RowParts row;
       ValuePlace place;

@@ -58,11 +58,11 @@ class Counter {
     return kOk;
   }
 
-  // row_id: one in the leaf.
+  // From row_id on: a merge of leaves may have brought rows before it, which are counted, to it.
   Status count_leaf(u64 row_id) {
-    bool ghosts = false;
+    bool ghosts = false, found;
     const Node &leaf = *reinterpret_cast<const Node *>(copy_);
-    for (u16 pos = 0; pos < leaf.count; pos++) {
+    for (u16 pos = leaf.lower_bound(RowKey(row_id), &found); pos < leaf.count; pos++) {
       u8 key[kMaxKeyBytes];
       RowParts row;
       if (leaf.copy_key(pos, key) != kRowKeyBytes || !split_row(leaf.value(pos), &row))

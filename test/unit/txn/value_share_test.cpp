@@ -304,6 +304,31 @@ TEST_F(SharedValues, counted_when_the_file_is_opened) {
   EXPECT_EQ(stats().shared_values, 0u);
 }
 
+// VCLAIM-4: leaves become one, with rows on both sides of where the counting is.
+TEST_F(SharedValues, rows_of_leaves_that_merge_are_counted_once) {
+  for (u64 value = 1; value <= 1500; value++) put_committed(value, value % 40, 8192);
+  forget();
+  u32 steps = 0;
+  ValueKeeper keeper{engine.own(), [&] {
+    if (++steps % 5 == 0 && held.size() > 100) {
+      a.begin();
+      const auto before = held;
+      u64 nth = steps;
+      for (const auto &[value, what] : before)
+        if (nth++ % 4 != 0) drop(a, value);
+      a.commit(true);
+      clean();
+    }
+    return false;
+  }, [](u64) { return true; }};
+  TXN_ASSERT_OK(count_values(keeper, values));
+  EXPECT_LE(held.size(), 100u);
+  while (!held.empty()) drop_committed(held.begin()->first);
+  EXPECT_EQ(used(), 0u);
+  EXPECT_EQ(stats().shared_values, 0u);
+  expect_checked();
+}
+
 // What was noted before is not mixed with what is counted, and is removed.
 TEST_F(SharedValues, the_tree_is_swept_of_closed_files) {
   for (u64 value = 1; value <= 300; value++) put_committed(value, value);
