@@ -5,6 +5,8 @@
 // process (bounded LRU, thread-safe), keyed by file number: a forgotten number is closed lazily.
 #pragma once
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "base/types.hpp"
@@ -107,5 +109,6 @@ Status file_unlink(const char *path);   // absent is fine
 Status file_rename(const char *from, const char *to);
 Status directory_sync(const char *path);
 Status directory_list(const char *path, bool (*each)(void *arg, const char *name), void *arg);
+Status directory_names(const char *path, std::vector<std::string> *names);   // all of them
 
 }  // namespace ls

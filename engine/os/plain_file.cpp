@@ -158,4 +158,11 @@ Status directory_list(const char *path, bool (*each)(void *arg, const char *name
   return kOk;
 }
 
+Status directory_names(const char *path, std::vector<std::string> *names) {
+  return directory_list(path, [](void *arg, const char *name) {
+    static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
+    return true;
+  }, names);
+}
+
 }  // namespace ls

@@ -65,10 +65,7 @@ Status read_log(const std::string &data_dir, u64 segment_bytes, Lsn from, Lsn to
 
 Status remove_all(const std::string &directory, const char *prefix) {
   std::vector<std::string> names;
-  const Status status = directory_list(directory.c_str(), [](void *arg, const char *name) {
-    static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-    return true;
-  }, &names);
+  const Status status = directory_names(directory.c_str(), &names);
   if (!ok(status) && last_error().sys_errno == ENOENT) return kOk;
   LS_TRY(status);
   for (const std::string &name : names) {

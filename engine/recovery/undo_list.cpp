@@ -145,10 +145,7 @@ Status undo_list_write(const char *directory, const UndoList &list) {
 
 Status undo_files_clean(const char *directory, const UndoList &list) {
   std::vector<std::string> names;
-  LS_TRY(directory_list(directory, [](void *arg, const char *name) {
-    static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-    return true;
-  }, &names));
+  LS_TRY(directory_names(directory, &names));
   std::set<std::string> needed;
   if (!list.empty()) needed.insert(undo_list_name(list.gsn));
   for (const auto &[tn, t] : list.txns) needed.insert(undo_file_name(tn));

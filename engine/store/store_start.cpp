@@ -58,20 +58,13 @@ Status make_directory(const char *path) {
   return fail_errno(errno, path, "could not create directory");
 }
 
-Status list_names(const char *directory, std::vector<std::string> *names) {
-  return directory_list(directory, [](void *arg, const char *name) {
-    static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-    return true;
-  }, names);
-}
-
 // Versions, row locks and names of closed files of the last run: this one does not need them.
 Status empty_versions(const ls_store &store) {
   char directory[kPathBytes];
   path_in(store, "versions", directory);
   LS_TRY(make_directory(directory));
   std::vector<std::string> names;
-  LS_TRY(list_names(directory, &names));
+  LS_TRY(directory_names(directory, &names));
   for (const std::string &name : names)
     LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
   const u32 trees = store.config.version_trees;

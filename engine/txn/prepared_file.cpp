@@ -105,8 +105,8 @@ Status prepared_file_post(Log &log, const char *directory, u64 full_xid,
     size_t got = 0;
     LS_TRY(file.read_at(at, piece.data(), std::min<u64>(piece.size(), size - at), &got));
     const ls_prepared_bytes bytes{full_xid, at, piece.data(), got, at + got == size};
-    LS_TRY(post_to_host(
-        log, [&](const ls_host_log &host) { host.insert_prepared(&bytes); }, interrupt));
+    const auto insert = [&](const ls_host_log &host) { host.insert_prepared(&bytes); };
+    LS_TRY(post_to_host(log, std::ref(insert), interrupt));
   }
   return kOk;
 }
@@ -231,10 +231,7 @@ Status prepared_file_remove(const char *directory, u64 full_xid) {
 
 Status prepared_files_clean(const char *directory, const std::vector<u64> &keep) {
   std::vector<std::string> names;
-  LS_TRY(directory_list(directory, [](void *arg, const char *name) {
-    static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-    return true;
-  }, &names));
+  LS_TRY(directory_names(directory, &names));
   for (const std::string &name : names) {
     const bool needed =
         std::any_of(keep.begin(), keep.end(), [&](u64 xid) { return undo_file_name(xid) == name; });

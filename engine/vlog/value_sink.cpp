@@ -28,10 +28,10 @@ Status ValueSink::write_logged(const PageRun &run, const u8 *pages, size_t bytes
   if (!pin.pinned()) return make_status(LS_NOT_FOUND);
   LS_TRY(file_write_range(further_.ref(), u64{run.first} * kPageSize, pages,   // VWAL-2
                           size_t{run.pages} * kPageSize));
-  return post_to_host(
-      ctx_.pool->log(),
-      [&](const ls_host_log &host) { host.insert_values(&file_.key, run.first, pages, bytes); },
-      ctx_.interrupt);
+  const auto insert = [&](const ls_host_log &host) {
+    host.insert_values(&file_.key, run.first, pages, bytes);
+  };
+  return post_to_host(ctx_.pool->log(), std::ref(insert), ctx_.interrupt);
 }
 
 }  // namespace ls

@@ -12,6 +12,7 @@
 
 namespace ls {
 
+// Made of std::ref: then it takes no memory, which a value that is half written could lack.
 using HostInsert = std::function<void(const ls_host_log &)>;
 
 // At return `insert` has been called.  LS_INTERRUPTED: it has not, and will not be, for the log or
