@@ -68,22 +68,24 @@ inline u64 dense_number(Bytes rest) {
   return number;
 }
 
+// One to two words of bytes, as the first word of them and the last.
+template <typename Word>
+inline void copy_ends(u8 *to, const u8 *from, u32 n) {
+  Word first, last;
+  std::memcpy(&first, from, sizeof first);
+  std::memcpy(&last, from + n - sizeof last, sizeof last);
+  std::memcpy(to, &first, sizeof first);
+  std::memcpy(to + n - sizeof last, &last, sizeof last);
+}
+
 // A few bytes, mostly: shorter than a call.
 inline void copy_few(u8 *to, const u8 *from, u32 n) {
-  if (n > 16) {
+  if (n > 2 * sizeof(u64)) {
     std::memcpy(to, from, n);
-  } else if (n >= 8) {
-    u64 first, last;
-    std::memcpy(&first, from, sizeof first);
-    std::memcpy(&last, from + n - sizeof last, sizeof last);
-    std::memcpy(to, &first, sizeof first);
-    std::memcpy(to + n - sizeof last, &last, sizeof last);
-  } else if (n >= 4) {
-    u32 first, last;
-    std::memcpy(&first, from, sizeof first);
-    std::memcpy(&last, from + n - sizeof last, sizeof last);
-    std::memcpy(to, &first, sizeof first);
-    std::memcpy(to + n - sizeof last, &last, sizeof last);
+  } else if (n >= sizeof(u64)) {
+    copy_ends<u64>(to, from, n);
+  } else if (n >= sizeof(u32)) {
+    copy_ends<u32>(to, from, n);
   } else {
     for (u32 i = 0; i < n; i++) to[i] = from[i];
   }
