@@ -31,8 +31,11 @@ is_ours(const char *path)
 	const int	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
 	ssize_t		got;
 
+	if (fd < 0 && errno == ENOENT)
+		return false;
 	if (fd < 0)
-		return false;			/* gone */
+		ereport(ERROR,
+				(errcode_for_file_access(), errmsg("could not open file \"%s\": %m", path)));
 	got = read(fd, block.data, LS_PAGE_BYTES);
 	if (got < 0)
 		ereport(ERROR,
