@@ -18,17 +18,7 @@ use Time::HiRes qw(usleep);
 
 my $rounds = $ENV{BACKUPS} // 2;
 
-my $primary = LeanstoreTest->prepare_node('primary',
-	init => { allows_streaming => 1, has_archiving => 1 },
-	'leanstore.log' => 'wal',
-	'leanstore.buffer_pool_size' => '16MB',
-	'leanstore.wal_segment_size' => '1MB',
-	'leanstore.max_wal_size' => '64MB',
-	'leanstore.checkpoint_timeout' => '2s',
-	max_prepared_transactions => 10,
-	shared_buffers => '16MB');
-$primary->start;
-CopiedServer::create_tables($primary);
+my $primary = CopiedServer::new_primary('primary', allows_streaming => 1, has_archiving => 1);
 
 foreach my $round (1 .. $rounds)
 {
@@ -103,8 +93,7 @@ foreach my $round (1 .. $rounds)
 	$copy->leanstore_check_ok("the copy after a crash, round $round");
 	ok(!glob($copy->data_dir . '/leanstore/resto*'), "nothing is left over, round $round");
 	$copy->stop;
-	$primary->safe_psql('postgres', q{DELETE FROM large WHERE id > 200;
-		INSERT INTO large SELECT i, 0, repeat(i || 'x', 2000) FROM generate_series(201, 210) i});
+	CopiedServer::renew_rows($primary);
 }
 
 $primary->leanstore_check_ok('the primary');

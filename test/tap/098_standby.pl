@@ -17,18 +17,7 @@ use Time::HiRes qw(usleep);
 
 my $rounds = $ENV{STANDBYS} // 2;
 
-my $primary = LeanstoreTest->prepare_node('primary0',
-	init => { allows_streaming => 1 },
-	'leanstore.log' => 'wal',
-	'leanstore.buffer_pool_size' => '16MB',
-	'leanstore.wal_segment_size' => '1MB',
-	'leanstore.max_wal_size' => '64MB',
-	'leanstore.checkpoint_timeout' => '2s',
-	max_prepared_transactions => 10,
-	wal_keep_size => '1GB',
-	shared_buffers => '16MB');
-$primary->start;
-CopiedServer::create_tables($primary);
+my $primary = CopiedServer::new_primary('primary0', allows_streaming => 1);
 
 foreach my $round (1 .. $rounds)
 {
@@ -87,12 +76,11 @@ foreach my $round (1 .. $rounds)
 		FROM large WHERE id > 200}), '11|1', "prepared transactions ended, round $round");
 	$standby->pgbench_balanced_ok('postgres', "the new primary, round $round");
 	$standby->leanstore_check_ok("the new primary, round $round");
-	$standby->safe_psql('postgres', q{DELETE FROM large WHERE id > 200;
-		INSERT INTO large SELECT i, 0, repeat(i || 'x', 2000) FROM generate_series(201, 210) i});
+	CopiedServer::renew_rows($standby);
 	CrashDriver::kill_server($standby, 'all');
 	$standby->start;
 	$standby->pgbench_balanced_ok('postgres', "the new primary after a crash, round $round");
-	append_to_file($standby->basedir . '/load.sql', slurp_file($primary->basedir . '/load.sql'));
+	CopiedServer::write_load($standby);
 	$primary = $standby;
 }
 $primary->leanstore_check_ok('the last primary');

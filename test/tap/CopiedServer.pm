@@ -1,6 +1,6 @@
 # CopiedServer: what tests of base backups and standbys do on the primary.
 #
-#   CopiedServer::create_tables($primary);
+#   my $primary = CopiedServer::new_primary('primary', allows_streaming => 1);
 #   my @load = CopiedServer::start_load($primary);
 #   ...                                  # copies are made
 #   CopiedServer::stop_load($primary, @load);
@@ -14,6 +14,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use CrashDriver ();
+use LeanstoreTest ();
 use PostgreSQL::Test::Utils;
 
 # All rows of all tables.
@@ -45,11 +46,23 @@ my $load = q{
 	INSERT INTO comes_:client_id SELECT i, :id, 'new' FROM generate_series(1, 100) i;
 };
 
+# new_primary(NAME, PARAMETER OF init => VALUE ...): it runs and has the tables.
 # Rows 201 to 210 of `large` are not the load's.
-sub create_tables
+sub new_primary
 {
-	my ($primary) = @_;
+	my ($name, %init) = @_;
+	my $primary = LeanstoreTest->prepare_node($name,
+		init => \%init,
+		'leanstore.log' => 'wal',
+		'leanstore.buffer_pool_size' => '16MB',
+		'leanstore.wal_segment_size' => '1MB',
+		'leanstore.max_wal_size' => '64MB',
+		'leanstore.checkpoint_timeout' => '2s',
+		max_prepared_transactions => 10,
+		wal_keep_size => '1GB',
+		shared_buffers => '16MB');
 
+	$primary->start;
 	$primary->safe_psql('postgres', 'CREATE EXTENSION leanstore_am');
 	$primary->pgbench_init('postgres', 2);
 	$primary->safe_psql('postgres', q{
@@ -58,7 +71,26 @@ sub create_tables
 		CREATE TABLE large (id int PRIMARY KEY, n int, v text) USING leanstore;
 		ALTER TABLE large ALTER v SET STORAGE EXTERNAL;
 		INSERT INTO large SELECT i, 0, repeat(i || 'x', 2000) FROM generate_series(1, 210) i});
+	write_load($primary);
+	return $primary;
+}
+
+# For start_load() on a server with copies of the tables.
+sub write_load
+{
+	my ($primary) = @_;
+
 	append_to_file($primary->basedir . '/load.sql', $load);
+	return;
+}
+
+# The rows that are not the load's, as they were.
+sub renew_rows
+{
+	my ($primary) = @_;
+
+	$primary->safe_psql('postgres', q{DELETE FROM large WHERE id > 200;
+		INSERT INTO large SELECT i, 0, repeat(i || 'x', 2000) FROM generate_series(201, 210) i});
 	return;
 }
 
