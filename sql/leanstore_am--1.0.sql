@@ -221,6 +221,382 @@ CREATE VIEW leanstore_stat_io AS
 GRANT SELECT ON leanstore_stat_buffer, leanstore_stat_wal, leanstore_stat_versions,
     leanstore_stat_io, leanstore_stat_values TO pg_read_all_stats;
 
+-- What the server may use of this machine: memory in bytes, the least of what there is and what its
+-- control groups allow, and processors.  NULL where Linux does not tell.
+CREATE FUNCTION leanstore_machine(OUT memory bigint, OUT processors integer)
+RETURNS record
+LANGUAGE SQL VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH group_of_server AS (
+        SELECT string_to_array(substring(pg_read_file('/proc/self/cgroup', true)
+                                         FROM '(?n)^0::/(.*)$'), '/') AS path),
+    limits AS (
+        SELECT substring(pg_read_file(file, true) FROM '^\d+')::numeric AS bytes
+        FROM group_of_server, LATERAL generate_series(0, cardinality(path)) depth,
+             LATERAL concat('/sys/fs/cgroup/',
+                            array_to_string(path[:depth] || 'memory.max'::text, '/')) file
+        UNION ALL
+        SELECT substring(pg_read_file('/proc/meminfo', true)
+                         FROM '(?n)^MemTotal: +(\d+) kB$')::numeric * 1024)
+    SELECT (SELECT min(bytes)::bigint FROM limits),
+           nullif(regexp_count(pg_read_file('/proc/stat', true), '^cpu\d+ ', 1, 'n'), 0);
+END;
+REVOKE ALL ON FUNCTION leanstore_machine() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_machine() TO pg_monitor;
+
+-- What stands in the way of a table that is to be moved to leanstore: kind is refused, where the
+-- move or the next change of a row fails, or differs, where it works otherwise than on heap.
+CREATE FUNCTION leanstore_obstacles(
+    relation regclass,
+    OUT kind text,
+    OUT advice text,
+    OUT statement text)
+RETURNS SETOF record
+LANGUAGE SQL STABLE STRICT
+BEGIN ATOMIC
+    WITH moved AS (
+        SELECT c.oid, c.relkind, c.relpersistence, c.relispartition, c.relnamespace,
+               format('%I.%I', n.nspname, c.relname) AS name,
+               current_setting('leanstore.log') = 'engine' AS two_logs,
+               current_setting('leanstore.replace_btree')::boolean AS replaces
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation),
+    -- itself and the partitioned tables that it is part of: what publishes one, publishes it
+    family AS (
+        SELECT c.oid, c.relnamespace, format('%I.%I', n.nspname, c.relname) AS name
+        FROM moved,
+             LATERAL (SELECT moved.oid UNION SELECT relid FROM pg_partition_ancestors(moved.oid)) f,
+             pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = f.oid AND moved.relpersistence = 'p'),
+    published AS (
+        SELECT DISTINCT pubname, CASE WHEN r.oid IS NOT NULL THEN
+                   format('ALTER PUBLICATION %I DROP TABLE %s', pubname, f.name) END AS statement
+        FROM pg_publication p CROSS JOIN family f
+             LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = f.oid
+             LEFT JOIN pg_publication_namespace s
+                 ON s.pnpubid = p.oid AND s.pnnspid = f.relnamespace
+        WHERE (pubinsert OR pubupdate OR pubdelete OR pubtruncate) AND
+              (puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL)),
+    -- stays: a btree that no leanstore index takes the place of
+    indexes AS (
+        SELECT i.indexrelid, a.amname, x.relname,
+               x.relispartition OR
+               NOT (replaces OR EXISTS (SELECT FROM pg_constraint k
+                                        WHERE k.conindid = x.oid AND k.conrelid = moved.oid)) OR
+               EXISTS (SELECT FROM unnest(x.reloptions) o WHERE o NOT LIKE 'fillfactor=%') OR
+               EXISTS (SELECT FROM unnest(i.indclass::oid[]) AS o(oid) JOIN pg_opclass b USING (oid)
+                       WHERE i.indisunique AND NOT b.opcdefault OR NOT EXISTS (
+                           SELECT FROM pg_opclass l JOIN pg_am la ON la.oid = l.opcmethod
+                           WHERE la.amname = 'leanstore_index' AND l.opcname = b.opcname AND
+                                 l.opcintype = b.opcintype)) AS stays,
+               EXISTS (SELECT FROM pg_attribute e JOIN pg_type t ON t.oid = e.atttypid
+                       WHERE e.attrelid = i.indexrelid AND e.attnum <= i.indnkeyatts AND
+                             t.typtype = 'e') AS has_enum
+        FROM moved JOIN pg_index i ON i.indrelid = moved.oid JOIN pg_class x ON x.oid = i.indexrelid
+             JOIN pg_am a ON a.oid = x.relam),
+    others AS (
+        SELECT string_agg(format('%I (%s)', relname, amname), ', ' ORDER BY relname) AS names
+        FROM indexes WHERE amname NOT IN ('btree', 'leanstore_index')),
+    kept AS (
+        SELECT string_agg(format('%I', relname), ', ' ORDER BY relname) AS names
+        FROM indexes
+        WHERE amname = 'btree' AND stays),
+    enums AS (
+        SELECT string_agg(format('%I', relname), ', ' ORDER BY relname) AS names
+        FROM indexes WHERE amname = 'btree' AND has_enum AND NOT stays),
+    linked AS (
+        SELECT string_agg(DISTINCT format('%I.%I', n.nspname, c.relname), ', ') AS names
+        FROM moved JOIN pg_constraint k
+                 ON k.contype = 'f' AND moved.oid IN (k.conrelid, k.confrelid)
+             JOIN pg_class c ON c.oid IN (k.conrelid, k.confrelid)
+             JOIN pg_am a ON a.oid = c.relam JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid <> moved.oid AND a.amname = 'heap')
+    SELECT 'refused', name || ' is no table, materialized view or partitioned table', NULL::text
+    FROM moved WHERE relkind NOT IN ('r', 'm', 'p')
+    UNION ALL
+    SELECT 'refused', format('publication %I publishes it, and logical decoding does not see '
+                             'changes of leanstore tables', pubname), statement
+    FROM published
+    UNION ALL
+    SELECT 'refused', 'it is larger than the 15 TiB that a leanstore table takes: partition it',
+           NULL
+    FROM moved WHERE relkind IN ('r', 'm') AND pg_table_size(moved.oid) > 15 * 1024::bigint ^ 4
+    UNION ALL
+    SELECT 'differs', 'a partitioned table has no rows itself: the statement is for partitions '
+                      'that are made later, those that are there are moved one by one',
+           format('ALTER TABLE %s SET ACCESS METHOD leanstore', name)
+    FROM moved WHERE relkind = 'p'
+    UNION ALL
+    SELECT 'differs', format('slots for logical decoding (%s) will not see its changes any more',
+                             string_agg(slot_name, ', ' ORDER BY slot_name)), NULL
+    FROM moved JOIN pg_replication_slots ON database = current_database()
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 'differs', format('indexes of other kinds stay (%s): a commit of rows that were '
+                             'inserted into them waits for two logs', names), NULL
+    FROM moved, others WHERE two_logs AND names IS NOT NULL
+    UNION ALL
+    SELECT 'differs', format('btree indexes that stay so (%s), for %s: a commit of rows that were '
+                             'inserted into them waits for two logs', names, CASE WHEN replaces
+                                 THEN 'their options or operator classes, or as part of an index '
+                                      'of a partitioned table'
+                                 ELSE 'leanstore.replace_btree is off' END), NULL
+    FROM moved, kept WHERE two_logs AND names IS NOT NULL
+    UNION ALL
+    SELECT 'differs', format('enums in keys (%s) take about 20 new values between the same two; '
+                             'then ALTER TYPE ... ADD VALUE is refused', names), NULL
+    FROM enums WHERE names IS NOT NULL
+    UNION ALL
+    SELECT 'differs', format('foreign keys link it to heap tables (%s): a transaction that changes '
+                             'both waits for two logs, so move them, too', names), NULL
+    FROM moved, linked WHERE two_logs AND names IS NOT NULL;
+END;
+REVOKE ALL ON FUNCTION leanstore_obstacles(regclass) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_obstacles(regclass) TO pg_monitor;
+
+-- Advice about settings, for a machine with that memory and so many processors (NULL: this one).
+CREATE FUNCTION leanstore_advise_settings(
+    memory bigint DEFAULT NULL,
+    processors integer DEFAULT NULL,
+    OUT subject text,
+    OUT kind text,
+    OUT advice text,
+    OUT statement text)
+RETURNS SETOF record
+LANGUAGE SQL VOLATILE
+BEGIN ATOMIC
+    WITH machine AS (
+        SELECT coalesce($1, m.memory) AS memory, coalesce($2, m.processors) AS processors
+        FROM leanstore_machine() m),
+    -- of this database
+    relations AS (
+        SELECT coalesce(sum(size) FILTER (WHERE ours), 0) AS leanstore,
+               coalesce(sum(size) FILTER (WHERE NOT ours), 0) AS others
+        FROM pg_class c JOIN pg_am a ON a.oid = c.relam, LATERAL pg_relation_size(c.oid) size,
+             LATERAL (SELECT a.amname IN ('leanstore', 'leanstore_index') AS ours) o
+        WHERE c.relpersistence <> 't'),
+    foreign_indexes AS (
+        SELECT count(*) AS number
+        FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_am ta ON ta.oid = t.relam
+             JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am xa ON xa.oid = x.relam
+        WHERE ta.amname = 'leanstore' AND t.relkind IN ('r', 'm') AND t.relpersistence <> 't' AND
+              xa.amname <> 'leanstore_index'),
+    facts AS (
+        SELECT s.*, m.memory, m.processors, r.leanstore, r.others, f.number AS foreign_indexes,
+               pg_size_bytes(current_setting('leanstore.buffer_pool_size')) AS pool,
+               pg_size_bytes(current_setting('shared_buffers')) AS buffers,
+               pg_size_bytes(current_setting('leanstore.max_wal_size')) AS max_log,
+               pg_size_bytes(current_setting('leanstore.log_buffer_size')) *
+                   (current_setting('max_connections')::bigint +
+                    current_setting('max_worker_processes')::bigint) AS log_buffers,
+               current_setting('leanstore.eviction_threads')::int AS threads,
+               current_setting('leanstore.log') AS log,
+               extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) AS uptime,
+               (SELECT setting::int FROM pg_settings WHERE name = 'leanstore.checkpoint_timeout')
+                   AS checkpoint_seconds,
+               current_setting('archive_mode') <> 'off' OR
+                   EXISTS (SELECT FROM pg_stat_replication) OR
+                   EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical')
+                   AS wal_goes_elsewhere
+        FROM leanstore_stat() s, machine m, relations r, foreign_indexes f),
+    -- three fifths of the memory for pages of both kinds
+    roomy AS (SELECT *, memory * 6 / 10 - buffers AS spare FROM facts),
+    sized AS (SELECT *, greatest(spare, 16 * 1024 * 1024::bigint) AS room FROM roomy)
+    SELECT 'leanstore.buffer_pool_size', 'setting',
+           format('it and shared_buffers take %s of the %s of memory; sessions, log buffers and '
+                  'the operating system need a fifth at least', pg_size_pretty(pool + buffers),
+                  pg_size_pretty(memory)),
+           format('ALTER SYSTEM SET leanstore.buffer_pool_size = ''%sMB''', room / 1048576)
+    FROM sized WHERE pool + buffers > memory * 0.8 AND room < pool
+    UNION ALL
+    SELECT 'shared_buffers', 'setting',
+           format('it and leanstore.buffer_pool_size take %s of the %s of memory; sessions, log '
+                  'buffers and the operating system need a fifth at least',
+                  pg_size_pretty(pool + buffers), pg_size_pretty(memory)),
+           NULL
+    FROM sized WHERE pool + buffers > memory * 0.8 AND room >= pool
+    UNION ALL
+    SELECT 'leanstore.buffer_pool_size', 'setting',
+           format('the pool of %s has no room for leanstore relations of this database, %s: %s %% '
+                  'of the pages that were wanted came from files, and there is memory for more',
+                  pg_size_pretty(pool), pg_size_pretty(leanstore),
+                  round(100.0 * pages_read / (pages_read + page_hits), 1)),
+           format('ALTER SYSTEM SET leanstore.buffer_pool_size = ''%sMB''',
+                  (least(spare, leanstore * 1.2) / 1048576)::bigint)
+    FROM sized
+    WHERE pages_evicted * 10 > frames_total AND leanstore > pool AND spare > pool * 1.2 AND
+          pages_read * 50 > page_hits AND pages_read > 0
+    UNION ALL
+    SELECT 'shared_buffers', 'setting',
+           format('leanstore relations of this database take %s and do not use shared_buffers, '
+                  'other ones %s: memory of shared_buffers (%s) serves more in '
+                  'leanstore.buffer_pool_size (%s)', pg_size_pretty(leanstore),
+                  pg_size_pretty(others), pg_size_pretty(buffers), pg_size_pretty(pool)),
+           NULL
+    FROM sized WHERE leanstore > others * 4 AND leanstore > pool AND buffers > pool
+    UNION ALL
+    SELECT 'leanstore.eviction_threads', 'setting',
+           format('page frames are short (%s of %s free) though pages are evicted all the time, '
+                  'and there are %s processors', frames_free, frames_total, processors),
+           format('ALTER SYSTEM SET leanstore.eviction_threads = %s', threads + 1)
+    FROM sized
+    WHERE threads < 3 AND processors >= 4 * (threads + 1) AND pages_evicted > frames_total AND
+          frames_free * 100 < frames_total
+    UNION ALL
+    SELECT 'leanstore.log', 'setting',
+           'WAL is archived or streamed, but leanstore tables are in base backups and on standbys '
+           'with wal only',
+           'ALTER SYSTEM SET leanstore.log = ''wal'''
+    FROM sized WHERE log = 'engine' AND wal_goes_elsewhere
+    UNION ALL
+    SELECT 'leanstore.log', 'setting',
+           format('%s indexes of leanstore tables of this database are of other kinds; commits of '
+                  'rows that were inserted into them wait for two logs, with wal for one',
+                  foreign_indexes),
+           'ALTER SYSTEM SET leanstore.log = ''wal'''
+    FROM sized WHERE log = 'engine' AND NOT wal_goes_elsewhere AND foreign_indexes > 0
+    UNION ALL
+    SELECT 'full_page_writes', 'setting', 'base backups have leanstore tables only if it is on',
+           'ALTER SYSTEM SET full_page_writes = on'
+    FROM sized WHERE log = 'wal' AND current_setting('full_page_writes') = 'off'
+    UNION ALL
+    SELECT 'summarize_wal', 'setting', 'base backups have leanstore tables only if it is off',
+           'ALTER SYSTEM SET summarize_wal = off'
+    FROM sized WHERE log = 'wal' AND current_setting('summarize_wal') = 'on'
+    UNION ALL
+    SELECT 'leanstore.max_wal_size', 'setting',
+           format('%s of log a minute fill it (%s) before leanstore.checkpoint_timeout (%s) is '
+                  'over: checkpoints come, and write pages, more often than was asked for',
+                  pg_size_pretty((log_bytes / uptime * 60)::bigint), pg_size_pretty(max_log),
+                  current_setting('leanstore.checkpoint_timeout')),
+           format('ALTER SYSTEM SET leanstore.max_wal_size = ''%sMB''',
+                  least(ceil(log_bytes / uptime * checkpoint_seconds * 1.3 / 1048576),
+                        1048576))
+    FROM sized WHERE log_bytes > max_log AND log_bytes / uptime * checkpoint_seconds > max_log
+    UNION ALL
+    SELECT 'leanstore.log_buffer_size', 'setting',
+           format('log buffers of all sessions that max_connections allows would take %s of the %s '
+                  'of memory', pg_size_pretty(log_buffers), pg_size_pretty(memory)),
+           NULL
+    FROM sized WHERE log_buffers > memory / 10
+    UNION ALL
+    SELECT 'huge_pages', 'setting',
+           format('a pool of %s without huge pages: each random look-up reads page tables of the '
+                  'processor, too', pg_size_pretty(pool)),
+           'ALTER SYSTEM SET huge_pages = ''try'''
+    FROM sized WHERE current_setting('huge_pages') = 'off' AND pool >= 1024 ^ 3
+    UNION ALL
+    SELECT 'leanstore.max_open_relations', 'setting',
+           format('%s relations were closed to open others, of which each had its changed pages '
+                  'written', files_closed),
+           format('ALTER SYSTEM SET leanstore.max_open_relations = %s',
+                  least(files_max * 2, 1048576))
+    FROM sized WHERE files_closed > files_max
+    UNION ALL
+    SELECT 'leanstore/undo', 'setting',
+           format('%s checkpoints could not write the undo of a long transaction and keep the log '
+                  'instead; the server''s log says why', undo_failures),
+           NULL
+    FROM sized WHERE undo_failures > 0
+    UNION ALL
+    SELECT 'shared_preload_libraries', 'setting',
+           'leanstore_accel is not loaded: with it short statements on leanstore tables take less '
+           'processor time',
+           NULL
+    FROM sized
+    WHERE leanstore > 0 AND
+          current_setting('shared_preload_libraries') !~ '\mleanstore_accel\M';
+END;
+REVOKE ALL ON FUNCTION leanstore_advise_settings(bigint, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_advise_settings(bigint, integer) TO pg_monitor;
+
+-- Heap tables of this database that would gain, the largest first, each with what stands in its
+-- way.
+CREATE FUNCTION leanstore_advise_tables(
+    OUT subject text,
+    OUT kind text,
+    OUT advice text,
+    OUT statement text)
+RETURNS SETOF record
+LANGUAGE SQL STABLE
+BEGIN ATOMIC
+    WITH heap AS (
+        SELECT c.oid, c.relkind, format('%I.%I', n.nspname, c.relname) AS name, c.reltuples,
+               pg_table_size(c.oid) AS bytes, pg_relation_size(c.oid) AS row_bytes,
+               pg_total_relation_size(c.oid) AS total_bytes,
+               s.n_tup_upd, s.n_tup_hot_upd, s.n_live_tup, s.n_dead_tup,
+               s.seq_scan, coalesce(s.idx_scan, 0) AS idx_scan,
+               s.total_vacuum_time + s.total_autovacuum_time AS vacuum_ms,
+               (SELECT sum(w.avg_width * (1 - w.null_frac))
+                FROM pg_stats w
+                WHERE w.schemaname = n.nspname AND w.tablename = c.relname AND NOT w.inherited
+                HAVING count(*) = (SELECT count(*) FROM pg_attribute a
+                                   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT attisdropped))
+                   AS width
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             JOIN pg_am a ON a.oid = c.relam JOIN pg_stat_user_tables s ON s.relid = c.oid
+        WHERE a.amname = 'heap' AND c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND
+              NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND
+                              d.objid = c.oid AND d.deptype = 'e')),
+    -- a row has a header of 24 bytes and a line pointer of 4
+    estimated AS (
+        SELECT *, row_bytes - reltuples * (width + 28) AS empty_bytes FROM heap),
+    gains AS (
+        SELECT *, array_remove(ARRAY[
+            CASE WHEN n_tup_upd >= 1000 AND n_tup_upd * 5 >= n_live_tup THEN
+                format('%s updates of its %s rows, %s of which made new index entries: leanstore '
+                       'updates in place', n_tup_upd, n_live_tup, n_tup_upd - n_tup_hot_upd) END,
+            CASE WHEN n_dead_tup >= 1000 AND n_dead_tup * 5 >= n_live_tup THEN
+                format('%s dead rows beside %s live ones wait for VACUUM: in leanstore they go '
+                       'when no snapshot needs them', n_dead_tup, n_live_tup) END,
+            CASE WHEN empty_bytes > 1024 * 1024 AND empty_bytes > row_bytes * 0.3 THEN
+                format('about %s of %s hold no rows, as far as widths of columns tell',
+                       pg_size_pretty(empty_bytes::bigint), pg_size_pretty(row_bytes)) END,
+            CASE WHEN vacuum_ms > 60000 THEN
+                format('VACUUM has worked on it for %s s: of a leanstore table it reads what has '
+                       'changed', round(vacuum_ms / 1000)) END,
+            CASE WHEN total_bytes > pg_size_bytes(current_setting('shared_buffers')) AND
+                      idx_scan > 1000 AND idx_scan > seq_scan * 10 THEN
+                format('it is read by key (%s times) and larger with its indexes (%s) than '
+                       'shared_buffers', idx_scan, pg_size_pretty(total_bytes)) END], NULL)
+            AS reasons
+        FROM estimated),
+    rows AS (
+        SELECT name, total_bytes, 0 AS place, 'table' AS kind,
+               format('%s. The move writes %s anew, with all indexes, and locks it meanwhile%s',
+                      array_to_string(reasons, '; '), pg_size_pretty(bytes),
+                      CASE WHEN is_refused
+                           THEN '; it is refused until what follows is changed' END) AS advice,
+               CASE WHEN NOT is_refused THEN
+                   format('ALTER %s %s SET ACCESS METHOD leanstore',
+                          CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, name) END
+                   AS statement
+        FROM gains, LATERAL (SELECT EXISTS (SELECT FROM leanstore_obstacles(oid) o
+                                            WHERE o.kind = 'refused') AS is_refused) r
+        WHERE cardinality(reasons) > 0
+        UNION ALL
+        SELECT name, total_bytes, CASE o.kind WHEN 'refused' THEN 1 ELSE 2 END, o.kind, o.advice,
+               o.statement
+        FROM gains, LATERAL leanstore_obstacles(oid) o WHERE cardinality(reasons) > 0)
+    SELECT name, kind, advice, statement FROM rows ORDER BY total_bytes DESC, name, place, advice;
+END;
+REVOKE ALL ON FUNCTION leanstore_advise_tables() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_advise_tables() TO pg_monitor;
+
+CREATE FUNCTION leanstore_advise(
+    OUT subject text,
+    OUT kind text,
+    OUT advice text,
+    OUT statement text)
+RETURNS SETOF record
+LANGUAGE SQL VOLATILE
+BEGIN ATOMIC
+    SELECT s.subject, s.kind, s.advice, s.statement FROM leanstore_advise_settings() s
+    UNION ALL
+    SELECT t.subject, t.kind, t.advice, t.statement FROM leanstore_advise_tables() t;
+END;
+REVOKE ALL ON FUNCTION leanstore_advise() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_advise() TO pg_monitor;
+
 -- A class for each btree class that extensions and users have made; classes made later get theirs
 -- when they are.
 CREATE FUNCTION leanstore_add_operator_classes()
