@@ -65,6 +65,7 @@ RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT;
 REVOKE ALL ON FUNCTION leanstore_value_info(regclass) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION leanstore_value_info(regclass) TO pg_read_all_stats;
 
 CREATE FUNCTION leanstore_checkpoint()
 RETURNS void

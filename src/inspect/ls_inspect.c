@@ -97,9 +97,9 @@ leanstore_stat(PG_FUNCTION_ARGS)
 	}
 }
 
-/* The relation, if it is a leanstore table that the user may read or maintain. */
-Relation
-ls_inspect_open(Oid relid)
+/* The relation, if it is a leanstore table that the user owns, or may look at with that role. */
+static Relation
+open_for(Oid relid, Oid role)
 {
 	Relation	rel = relation_open(relid, AccessShareLock);
 
@@ -109,10 +109,17 @@ ls_inspect_open(Oid relid)
 				 errmsg("\"%s\" is not a leanstore table", RelationGetRelationName(rel)),
 				 errhint("leanstore tables are those created USING leanstore.")));
 	if (!object_ownercheck(RelationRelationId, relid, GetUserId()) &&
-		!has_privs_of_role(GetUserId(), ROLE_PG_MAINTAIN))
+		!has_privs_of_role(GetUserId(), role))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(rel->rd_rel->relkind),
 					   RelationGetRelationName(rel));
 	return rel;
+}
+
+/* The relation, if it is a leanstore table that the user may maintain. */
+Relation
+ls_inspect_open(Oid relid)
+{
+	return open_for(relid, ROLE_PG_MAINTAIN);
 }
 
 Datum
@@ -154,7 +161,8 @@ leanstore_value_info(PG_FUNCTION_ARGS)
 	require_store();
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	rel = ls_inspect_open(PG_GETARG_OID(0));
+	/* sizes are statistics */
+	rel = open_for(PG_GETARG_OID(0), ROLE_PG_READ_ALL_STATS);
 	has_values = ls_holds_values(rel);
 	if (has_values)
 		ls_check(ls_value_get_stats(ls_reader(), ls_open(rel), &stats, &error), error, rel);
