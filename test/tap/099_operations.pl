@@ -2,18 +2,14 @@
 use strict;
 use warnings FATAL => 'all';
 
+use DocumentedCommands;
 use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# The commands of a section, one by one.
 sub commands
 {
-	my ($section) = @_;
-	my $text = slurp_file("docs/operations.md");
-
-	$text =~ /^## \Q$section\E\n(.*?)(?=^## |\z)/ms or die "there is no section $section";
-	return grep { /\S/ } map { s/^    //r } grep { /^    / } split /\n/, $1;
+	return DocumentedCommands::of('docs/operations.md', @_);
 }
 
 my $primary = LeanstoreTest->prepare_node('primary',
@@ -31,18 +27,15 @@ my @copies;
 sub run_commands
 {
 	my ($copy, @commands) = @_;
-	local %ENV = $primary->_get_env();
-	my ($archive, $directory) = ($primary->archive_dir, $copy->data_dir);
+	my $directory = $copy->data_dir;
 
 	foreach my $command (@commands)
 	{
-		(my $filled = $command) =~ s/\bCOPY\b/$directory/g;
-		$filled =~ s/\bARCHIVE\b/$archive/g;
-		is(system("($filled) > '$directory.log' 2>&1"), 0, $command)
-		  or diag slurp_file("$directory.log");
+		DocumentedCommands::run_ok($primary, $command,
+			{ COPY => $directory, ARCHIVE => $primary->archive_dir });
 		# It has a socket, and an archive, of its own.
 		append_to_file("$directory/postgresql.auto.conf", sprintf("port = %d\narchive_mode = off\n",
-			$copy->port)) if $command =~ /^pg_basebackup/;
+			$copy->port)) if $command->{text} =~ /^pg_basebackup/;
 	}
 	return;
 }
@@ -77,7 +70,7 @@ my $restored = new_copy();
 run_commands($restored, $backup[0]);
 $primary->safe_psql('postgres', 'DELETE FROM t WHERE id > 2000');
 my ($point, @recovery) = commands('Recovery to a point in time');
-run_commands($restored, $point =~ s/psql/psql -X -d postgres/r);
+run_commands($restored, $point);
 $primary->safe_psql('postgres', 'TRUNCATE t; SELECT pg_switch_wal()');
 run_commands($restored, @recovery);
 rows_ok($restored, 2000, 'at the restore point');
