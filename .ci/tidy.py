@@ -7,6 +7,7 @@ rules and how to fix a complaint.
 """
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -171,6 +172,49 @@ def rule_readme(tree):
         yield "README.md has more than 130 lines"
 
 
+SEMANTIC_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?")
+META_TEXTS = ("name", "version", "abstract", "license", "maintainer")
+
+
+def rule_meta(tree):
+    """META.json is what PGXN's specification 1.0.0 asks for, and agrees with the control files"""
+    try:
+        meta = json.loads(tree.text.get("META.json", "{}"))
+    except ValueError as error:
+        yield f"META.json: {error}"
+        return
+    for path, text in tree.text.items():
+        if not path.endswith(".control"):
+            continue
+        name = os.path.basename(path).removesuffix(".control")
+        version = re.search(r"^default_version = '(.*)'$", text, re.MULTILINE)[1]
+        provided = meta.get("provides", {}).get(name, {})
+        if provided.get("version") != version + ".0" * (2 - version.count(".")):
+            yield f"META.json: {name} has another version than {path}, {version}, or none"
+        if not provided.get("file", "").endswith(f"{name}--{version}.sql"):
+            yield f"META.json: {name} is not provided by the script of {path}"
+    if not meta:
+        return
+    for key in META_TEXTS:
+        if not isinstance(meta.get(key), str) or not meta[key].strip():
+            yield f"META.json: no {key}"
+    if re.search(r"[\s/\\]", meta.get("name", "")) or len(meta.get("name", "")) < 2:
+        yield "META.json: the name is no term"
+    if meta.get("meta-spec", {}).get("version") != "1.0.0":
+        yield "META.json: not of version 1.0.0 of the specification"
+    versions = [meta.get("version", "")]
+    for provided in meta.get("provides", {}).values():
+        versions.append(provided.get("version", ""))
+        for key in {"file", "docfile"} & set(provided):
+            if provided[key] not in tree.text:
+                yield f"META.json: {provided[key]} is not in the tree"
+    for needed in meta.get("prereqs", {}).values():
+        versions += [version for names in needed.values() for version in names.values()]
+    for version in versions:
+        if not SEMANTIC_VERSION.fullmatch(version):
+            yield f"META.json: {version} is no semantic version"
+
+
 LOCK_TYPE = r"(?:FutexMutex(?:<[\w:]+>)?|std::mutex|HybridLatch|LWLock|slock_t|BiasedLatch<.*>)"
 LOCK = re.compile(
     r"^(\s+)(?:mutable |alignas\(\w+\) )*"
@@ -289,6 +333,14 @@ SOUND_FAILPOINT = {
     "test/unit/a_test.cpp": "OnceAt point(Failpoint::a_b, [] {});\n",
 }
 
+SOUND_META = {
+    "a.control": "comment = 'b'\ndefault_version = '1.0'\n",
+    "sql/a--1.0.sql": "-- b\n",
+    "META.json": """{"name": "a_m", "version": "1.0.0", "abstract": "b", "license": "c",
+        "maintainer": "d", "provides": {"a": {"file": "sql/a--1.0.sql", "version": "1.0.0"}},
+        "meta-spec": {"version": "1.0.0"}}""",
+}
+
 SOUND_WAY = """\
 WAYS = {"a": ("A", ("PostgreSQL", "engine/"), [(0, "p()", "p.c", "b"), (1, "f()", "a.cpp", "b")])}
 def draw(*way):
@@ -336,6 +388,12 @@ CANARIES = [
     (rule_decisions, {"docs/decisions/0001-a.md": SOUND_DECISION.removesuffix("b\n")}),
     (rule_decisions, {"docs/decisions/0002-a.md": SOUND_DECISION}),
     (rule_decisions, {"docs/decisions/a.md": SOUND_DECISION}),
+    (rule_meta, {**SOUND_META, "a.control": "default_version = '1.1'\n",
+                 "META.json": SOUND_META["META.json"].replace("a--1.0", "a--1.1"),
+                 "sql/a--1.1.sql": "-- b\n"}),
+    (rule_meta, {**SOUND_META, "META.json": SOUND_META["META.json"].replace('"license"', '"l"')}),
+    (rule_meta, {**SOUND_META, "META.json": SOUND_META["META.json"] + "}"}),
+    (rule_meta, {path: text for path, text in SOUND_META.items() if not path.startswith("sql")}),
     (rule_isolation_outputs, {"test/isolation/specs/race_a.spec": ""}),
     (rule_failpoints, {**SOUND_FAILPOINT, "engine/base/a.cpp": "void f() {}\n"}),
     (rule_failpoints, {**SOUND_FAILPOINT, "engine/base/b.cpp": "  LS_FAILPOINT(a_b);\n"}),
