@@ -166,6 +166,29 @@ def rule_monitoring_page(tree):
                 yield f"{path}: wait event {name} is not in docs/monitoring.md"
 
 
+PUBLIC_FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\((?!internal\))")
+DEFINED_SETTING = re.compile(
+    r'DefineCustom\w+Variable\("([\w.]+)"(?:(?!PGC_).)*?(PGC_\w+)', re.DOTALL)
+
+
+def rule_security_page(tree):
+    """docs/security.md names each function, view and setting that sessions can change"""
+    page = tree.text.get("docs/security.md", "")
+    for path, text in tree.files(("sql", "accel"), (".sql",)):
+        if "--" not in path:
+            continue
+        views = re.findall(r"CREATE VIEW (\w+)", text)
+        # a function that is called as its view is told of there
+        functions = [f"{name}()" for name in PUBLIC_FUNCTION.findall(text) if name not in views]
+        for name in views + functions:
+            if f"`{name}`" not in page:
+                yield f"{path}: {name} is not in docs/security.md"
+    for path, text in tree.files(("src", "accel"), C):
+        for name, context in DEFINED_SETTING.findall(text):
+            if context in ("PGC_USERSET", "PGC_SUSET") and f"`{name}`" not in page:
+                yield f"{path}: {name} is not in docs/security.md"
+
+
 def rule_readme(tree):
     """README.md has at most 130 lines"""
     if tree.text.get("README.md", "").count("\n") > 130:
@@ -367,6 +390,10 @@ CANARIES = [
         "sql/a--1.sql": "CREATE VIEW a AS\n  SELECT b, round(c, d) AS e FROM f();\n",
         "docs/monitoring.md": "`a`: `b`\n"}),
     (rule_monitoring_page, {"src/ls_a.c": 'WaitEventExtensionNew("LeanstoreA");\n'}),
+    (rule_security_page, {"sql/a--1.sql": "CREATE FUNCTION a(int)\nCREATE FUNCTION h(internal)\n"}),
+    (rule_security_page, {"sql/a--1.sql": "CREATE VIEW a AS\n", "docs/security.md": "`a()`\n"}),
+    (rule_security_page, {"src/ls_a.c": 'DefineCustomIntVariable("l.a", PGC_POSTMASTER, NULL);\n'
+                                        'DefineCustomIntVariable("l.b", PGC_USERSET, NULL);\n'}),
     (rule_readme, {"README.md": "\n" * 131}),
     (rule_hooks, {"src/row/ls_a.c": "void\nf(void)\n{\n\tplanner_hook = g;\n}\n",
                   "src/server/ls_hooks.c": "\tfmgr_hook = g;\n"}),
