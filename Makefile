@@ -175,7 +175,8 @@ run_tsan = TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 \
 run_release = build/release/engine_tests $(gtest_flags)
 
 .PHONY: test test-build test-build-server test-engine test-asan test-tsan test-release
-.PHONY: test-regress test-isolation test-tap conformance bench run format lint stage-path
+.PHONY: test-regress test-isolation test-tap test-install
+.PHONY: conformance bench run format lint stage-path
 
 test:
 	+@.ci/run_suites
@@ -196,6 +197,9 @@ test-release: build/release/engine_tests
 
 test-regress test-isolation test-tap: test-build-server
 	@.ci/run_server $(@:test-%=%) $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
+
+test-install: test-build-server
+	@.ci/check_install $(TEST_PG_CONFIG)
 
 # A test converts a trace; the scratch server has no sources to make the converter of.
 test-tap: staged-value-log
@@ -245,6 +249,7 @@ help:
 	@echo 'make test-regress       SQL tests: sql/*.sql against expected/*.out'
 	@echo 'make test-isolation     interleavings: test/isolation/specs/*.spec'
 	@echo 'make test-tap           crash, restart, backup: test/tap/*.pl'
+	@echo 'make test-install       what make install needs, and what it puts where'
 	@echo "make conformance        PostgreSQL's own suites on heap and on leanstore; test/conformance/README.md"
 	@echo '       T=name           only tests whose name contains it'
 	@echo '       REPEAT=n         the same again n times, stops at the first failure'

@@ -366,8 +366,8 @@ RETURNS SETOF record
 LANGUAGE SQL VOLATILE
 BEGIN ATOMIC
     WITH machine AS (
-        SELECT coalesce($1, m.memory) AS memory, coalesce($2, m.processors) AS processors
-        FROM leanstore_machine() m),
+        SELECT coalesce($1, (SELECT m.memory FROM leanstore_machine() m)) AS memory,
+               coalesce($2, (SELECT m.processors FROM leanstore_machine() m)) AS processors),
     -- of this database
     relations AS (
         SELECT coalesce(sum(size) FILTER (WHERE ours), 0) AS leanstore,
