@@ -2,6 +2,7 @@
 #include "buffer/file_cut.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "base/interrupt.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_allocator.hpp"
+#include "wal/host_post.hpp"
 
 namespace ls {
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr int kTries = 16;
 constexpr i64 kWriteSliceUs = 500;
+constexpr size_t kPlacesAtOnce = 256;
 
 // What the lists say at one version of the meta page.
 struct Plan {
@@ -254,6 +257,22 @@ Status harden(Ctx &ctx) {
   return fail(LS_INTERRUPTED, "interrupted while a cut waited for the log");
 }
 
+// PLACE-2.
+Status name_places(Ctx &ctx, const FileSlot &file, PageNo first, PageNo end) {
+  if (!file.logged || !ctx.pool->log().has_host_log()) return kOk;
+  LS_ASSERT(file.mutex.is_locked());   // PLACE-2: the pages are in no use meanwhile
+  std::array<ls_page_place, kPlacesAtOnce> places;
+  while (first < end) {
+    size_t count = 0;
+    for (; first < end && count < places.size(); first++) places[count++] = {file.key, first};
+    const auto insert = [&](const ls_host_log &host) {
+      host.insert_places(places.data(), count, true);
+    };
+    LS_TRY(post_to_host(ctx.pool->log(), std::ref(insert), ctx.interrupt));
+  }
+  return kOk;
+}
+
 Step cut_planned(Ctx &ctx, FileSlot &file, const Plan &plan, FileLength *length, Status *status) {
   LS_FAILPOINT(buffer_before_cut);
   // Held to the end: no worker makes the file longer meanwhile.
@@ -265,6 +284,8 @@ Step cut_planned(Ctx &ctx, FileSlot &file, const Plan &plan, FileLength *length,
   if (ok(*status))
     *status =
         drop_last_images(ctx, file.file_no.load(std::memory_order_relaxed), plan.to.page_count);
+  if (ok(*status))
+    *status = name_places(ctx, file, even(plan.to.page_count), length->before);
   if (ok(*status)) *status = file_shrink(file.ref(), even(plan.to.page_count));
   if (ok(*status)) length->after = even(plan.to.page_count);
   return Step::kOk;

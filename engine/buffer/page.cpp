@@ -86,10 +86,14 @@ void page_claim(u8 *page, u32 kind, const StoreId &store) {
   page_seal(page);
 }
 
-bool is_meta(const u8 *page, u32 kind) {
+bool is_any_meta(const u8 *page) {
   auto *meta = reinterpret_cast<const MetaPage *>(page);
-  return meta->header.kind == PageKind::kMeta && meta->kind == kind &&
+  return meta->header.kind == PageKind::kMeta &&
          (meta->magic == kMetaMagic || meta->magic == kClaimMagic);
+}
+
+bool is_meta(const u8 *page, u32 kind) {
+  return is_any_meta(page) && reinterpret_cast<const MetaPage *>(page)->kind == kind;
 }
 
 }  // namespace ls

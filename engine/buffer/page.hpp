@@ -91,5 +91,6 @@ bool are_pages_of(const PageNo *pages, u32 n, PageNo page_count);
 void page_claim(u8 *page, u32 kind, const StoreId &store);
 // May this be the meta page of a file of that kind, or a claim?
 bool is_meta(const u8 *page, u32 kind);
+bool is_any_meta(const u8 *page);   // of whatever kind
 
 }  // namespace ls

@@ -61,6 +61,23 @@ bool ls_relay_is_synced(const ls_store *store, uint32_t request) noexcept {
   });
 }
 
+void ls_name_places(ls_store *store, bool each_time) noexcept {
+  api::call_sure([&] { store_process(*store).log.name_places(each_time); });
+}
+
+uint64_t ls_log_hardened(const ls_store *store) noexcept {
+  return api::call_sure(
+      [&] { return store_process(*const_cast<ls_store *>(store)).log.hardened(); });
+}
+
+void ls_restore_floor(ls_store *store, uint64_t gsn) noexcept {
+  api::call_sure([&] { store_process(*store).restore_states.set_floor(gsn); });
+}
+
+bool ls_is_relation_file(const void *page) noexcept {
+  return is_any_meta(static_cast<const u8 *>(page));
+}
+
 uint32_t ls_restore_state_ask(ls_store *store) noexcept {
   return api::call_sure([&] {
     const u32 request = store_process(*store).restore_states.ask();

@@ -63,6 +63,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   LS_TRY(long_txns.collect(ctx, env, hardened, log.end(), &bound));     // CKPT-2
   Gsn redo_gsn = std::min(hardened + 1, bound);
   if (images_from != 0) redo_gsn = std::min(redo_gsn, images_from);   // IMG-3
+  redo_gsn = std::min(redo_gsn, env.redo_floor + 1);
   u32 prepared = 0;
   LS_TRY(ctx.pool->log_files(ctx));                        // CKPT-3
   LS_TRY(prepared_log_again(*ctx.log, ctx.interrupt, *env.txns, &prepared));
@@ -72,6 +73,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   LS_TRY(ctx.pool->flush(ctx, up_to, false, env.pace));  // CKPT-4
   redo_gsn = before_dropped_images(*ctx.pool->shared(),
                                    std::min(redo_gsn, ctx.pool->oldest_dirty()));
+  LS_ASSERT(redo_gsn <= env.redo_floor + 1);   // RESTORE-4
   const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // CKPT-5
   result->gsn = log.last_gsn();
   const ControlFile control =

@@ -19,8 +19,8 @@
 //           its kFirstRow is not needed.
 //   CKPT-4  write the pages that were dirty at G; O := oldest change still not on disk
 //           (BufferPool::oldest_dirty).
-//   CKPT-5  redo from min(G + 1, A, O), or before (LAST-2 in buffer/last_images.hpp); control file;
-//           only then truncate.
+//   CKPT-5  redo from min(G + 1, A, O), or before (LAST-2 in buffer/last_images.hpp, RESTORE-4);
+//           control file; only then truncate.
 // A crash before CKPT-5's control file leaves the previous checkpoint valid; after it, at most too
 // much log.
 #pragma once
@@ -32,6 +32,8 @@
 
 namespace ls {
 
+inline constexpr Gsn kNoRedoFloor = ~Gsn{0} - 1;
+
 struct CheckpointEnv {
   const char *data_dir;
   TxnShared *txns;
@@ -42,6 +44,7 @@ struct CheckpointEnv {
   Gsn undo_gsn;   // and of the same: its list of long transactions
   u64 long_transaction_bytes;     // of log since a transaction began, from which it counts as one
   UndoFailures *undo_failures;
+  Gsn redo_floor;   // redo begins with the first record behind it, or before (RESTORE-4)
   const std::atomic<Lsn> *noted;  // the log is kept from there, too; or kNothingNoted
   FlushPace pace{};   // of CKPT-4, fuzzy
 };

@@ -18,14 +18,16 @@ RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bo
       segments_(dir_.c_str(), segment_bytes, fsync, &ready_until_),
       files_(dir_.c_str(), segment_bytes) {}
 
-// Without a control file, and with one of a store that was shut down or that has its own log,
-// nothing is needed; but of a copy the control file comes later.
+// Without a control file, and with one of a store that has its own log, nothing is needed; but of a
+// copy the control file comes later.  A store that was shut down needs what another one has logged
+// that has gone on from there.
 Status RelayReplay::begin() {
   if (begun_) return kOk;
   ControlFile control{};
   bool exists = false;
   if (!restoring_) LS_TRY(control_read(data_dir_.c_str(), &control, &exists));
-  wanted_ = restoring_ || (exists && !control.clean && control.host_log);
+  wanted_ = restoring_ || (exists && control.host_log);
+  clean_ = exists && control.clean;
   needed_from_ = control.redo_lsn;
   if (exists && wanted_) LS_TRY(check_segments(control));
   begun_ = true;
@@ -55,9 +57,21 @@ Status RelayReplay::add(Lsn lsn, std::span<const u8> round) {
   return put(lsn, round);
 }
 
+// There is something to be recovered now.
+Status RelayReplay::go_on() {
+  ControlFile control{};
+  bool exists;
+  LS_TRY(control_read(data_dir_.c_str(), &control, &exists));
+  LS_ASSERT(exists && control.clean);
+  control.clean = false;
+  clean_ = false;
+  return control_write(data_dir_.c_str(), control);
+}
+
 // In its place; in front of what was put before, or behind it.
 Status RelayReplay::put(Lsn lsn, std::span<const u8> bytes) {
   const Lsn end = lsn + bytes.size();
+  if (clean_) LS_TRY(go_on());
   if (first_ == end_) {
     LS_TRY(segments_.open(lsn));
     first_ = synced_ = lsn;

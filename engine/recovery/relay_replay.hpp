@@ -32,6 +32,7 @@ class RelayReplay {
 
  private:
   Status begin();
+  Status go_on();
   Status check_segments(const ControlFile &control) const;
   Status put(Lsn lsn, std::span<const u8> bytes);
   Status cut(Lsn end);
@@ -41,6 +42,7 @@ class RelayReplay {
   const bool fsync_;
   bool restoring_;
   bool begun_ = false, wanted_ = false;
+  bool clean_ = false;        // so says the control file
   Lsn needed_from_ = 0;       // ControlFile::redo_lsn
   Lsn seen_ = 0;              // end of the last round, 0: none yet
   Lsn first_ = 0, end_ = 0;   // of what was put in its place; equal: nothing

@@ -15,6 +15,10 @@
 // RESTORE-3  Of the store's directory only undo files and files of prepared transactions count as
 //            they were copied.  An undo file that the list names was durable before, is appended to
 //            only, and goes when the log has the transaction's end: then it is not needed.
+// RESTORE-4  Redo begins at or before the first record that was not yet durable in the host's log
+//            at a moment before the place (RestoreStates::floor()).  So all records that were
+//            inserted behind the place are redone: what they have changed need not be among the
+//            pages that an incremental backup knows of (wal/changed_places.hpp).
 #pragma once
 #include <vector>
 

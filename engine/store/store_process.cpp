@@ -51,9 +51,12 @@ Registry &registry() {
 StoreProcess::StoreProcess(ls_store &store_)
     : store(store_),
       log(Log::attach(store_.log_arena)),
-      pool(BufferPool::attach(store_.pool_arena, log)) {}
+      pool(BufferPool::attach(store_.pool_arena, log)),
+      file_names(pool) {
+  log.use_file_names(&file_names);
+}
 
-StoreProcess::~StoreProcess() = default;
+StoreProcess::~StoreProcess() { log.use_file_names(nullptr); }
 
 StoreProcess &store_process(ls_store &store) {
   Registry &r = registry();
@@ -87,6 +90,7 @@ CheckpointEnv checkpoint_env(const ls_store &store) {
           store.undo_gsn,
           store.config.long_transaction_bytes,
           &store.undo_failures,
+          kNoRedoFloor,
           &store.noted};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <memory>
 
+#include "buffer/file_names.hpp"
 #include "buffer/pool.hpp"
 #include "store/restore_states.hpp"
 #include "store/store.hpp"
@@ -21,6 +22,7 @@ struct StoreProcess {
   ls_store &store;
   Log log;
   BufferPool pool;
+  PoolFileNames file_names;
   RestoreStates restore_states;
   std::unique_ptr<RecoveryState> recovery;
   std::unique_ptr<StoreThreads> threads;

@@ -114,6 +114,8 @@ class Redoer {
     if (state_.replay_needed()) LS_TRY(announce_run());
     Gsn last_gsn = std::max(control.gsn, state_.log.max_gsn);
     LS_TRY(process_.log.open_for_append(state_.log.end, last_gsn, store_.run));
+    if (store_.config.host_log && store_.config.page_images)
+      process_.restore_states.set_floor(last_gsn);   // until the host has set one
     process_.pool.set_next_file_no(
         std::max({FileNo{1}, control.next_file_no, state_.analysis.max_file_no + 1}));
     state_.next_full_xid = next_full_xid;

@@ -145,6 +145,7 @@ Status StoreThreads::run_checkpointer() {
     const CheckpointStart started{last_ns, process_.log.end(), serving};
     const bool requested = serving != store.checkpoint_done.load(std::memory_order_relaxed);
     CheckpointEnv env = checkpoint_env(store);
+    env.redo_floor = process_.restore_states.floor();
     const u32 restorable = process_.restore_states.waiting();
     if (restorable != 0)
       env.long_transaction_bytes = std::min(env.long_transaction_bytes, kMaxStateLogBytes / 4);

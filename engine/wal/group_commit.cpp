@@ -65,6 +65,8 @@ LogWriter::LogWriter(LogShared *shared, std::unique_ptr<LogSegments> segments)
       state_(shared->round),
       segments_(std::move(segments)),
       sink_(make_log_sink(shared)) {
+  const FileNames *names = shared->config.host_log ? log_file_names_of(shared) : nullptr;
+  if (names) places_ = std::make_unique<ChangedPlaces>(*names);
   collected_.reserve(shared->config.slots);
 }
 
@@ -106,6 +108,7 @@ void LogWriter::inspect(LogSlot &slot, LogBytes records) {
     round_max_ = std::max(round_max_, record.gsn);
     commits += record.kind == RecordKind::kCommit;
     held += record.kind == RecordKind::kCommit && record.gsn > target_;
+    if (places_) places_->add(record);
   }
   commits_ |= commits > 0;
   if (commits > 0) shared_->stat_commits.fetch_add(commits, std::memory_order_relaxed);
@@ -145,7 +148,9 @@ Status LogWriter::write_round(std::span<const Collected> parts, Gsn complete) {
   const u32 before = sink_->begin(end_, &staging_);
   staging_.resize(before + kRoundHeaderBytes);
   round_max_ = 0;
+  if (places_) places_->begin(state_);
   for (const Collected &part : parts) stage(part, complete);
+  if (places_) places_->insert();   // PLACE-1
   const u32 bytes = static_cast<u32>(staging_.size()) - before;
   store_round_header({end_, bytes, 0, complete, state_.run, durable_}, staging_.data() + before);
   log_add_position(shared_->positions, end_, state_.max_written);

@@ -22,6 +22,7 @@ bool is_power_of_two(u64 v) { return v != 0 && (v & (v - 1)) == 0; }
 struct WriterRegistry {
   std::mutex mutex;
   std::unordered_map<LogShared *, std::shared_ptr<LogWriter>> writers;
+  std::unordered_map<LogShared *, const FileNames *> file_names;
 };
 
 WriterRegistry &registry() {
@@ -46,6 +47,23 @@ std::shared_ptr<LogWriter> log_writer_of(LogShared *shared) {
   std::lock_guard lock(r.mutex);
   auto it = r.writers.find(shared);
   return it == r.writers.end() ? nullptr : it->second;
+}
+
+const FileNames *log_file_names_of(LogShared *shared) {
+  WriterRegistry &r = registry();
+  std::lock_guard lock(r.mutex);
+  auto it = r.file_names.find(shared);
+  return it == r.file_names.end() ? nullptr : it->second;
+}
+
+void Log::use_file_names(const FileNames *names) {
+  WriterRegistry &r = registry();
+  std::lock_guard lock(r.mutex);
+  if (names) {
+    r.file_names[shared_] = names;
+  } else {
+    r.file_names.erase(shared_);
+  }
 }
 
 size_t Log::arena_bytes(const LogConfig &config) {
@@ -74,6 +92,13 @@ LogSlot *Log::slot(u32 i) const {
 
 bool Log::has_page_images() const { return shared_->config.page_images; }
 Gsn Log::image_horizon() const { return shared_->image_horizon.get(); }
+void Log::name_places(bool each_time) {
+  RoundState &state = shared_->round;
+  const std::lock_guard guard(state.mutex);
+  state.places_generation++;
+  state.places_each_time = each_time;
+}
+
 Gsn Log::advance_image_horizon() {
   LS_CHECK(has_page_images(), "the log has no images of pages");
   return shared_->image_horizon.advance(shared_->counter);

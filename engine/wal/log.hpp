@@ -29,6 +29,7 @@
 namespace ls {
 
 class Dependencies;  // dependencies.hpp
+class FileNames;     // changed_places.hpp
 class LogWriter;   // log_writer.hpp
 struct LogSlot;    // log_slot.hpp: ring buffer and the words above, in the arena
 // in the arena: counter, hardened watermark, LSNs, futexes, segment table, counters
@@ -101,10 +102,15 @@ class Log {  // a view of the shared part; cheap to copy, one per process
 
   // ---- with a host's log (LogConfig::host_log): by a thread that may use it (log_sink.hpp)
   bool has_host_log() const;
+  // For all writers that this process makes from now on; null: none (ChangedPlaces).
+  void use_file_names(const FileNames *names);
   // Instead of the committer's loop: wait for a kick, at most for so long, and write what there
   // is; from open_for_append on, as long as anything waits for the log, stop() included.  Fails as
   // commit_round.
   Status pump(u32 wait_us);
+  // From the next round on: pages that are changed are named again in the host's log, once, or
+  // with each round that changes them (PLACE-1).
+  void name_places(bool each_time);
   // What the host has flushed is hardened.
   void note_flushed();
   // RELAY-1: what is in the host's log by now becomes durable in the relay log, too; a number to

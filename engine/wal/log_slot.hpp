@@ -92,6 +92,8 @@ struct RoundState {
   Gsn persisted{0};           // in the last round written
   Gsn max_written{0};         // in all rounds
   u64 host{0};                // where the host's log has the last round (LogMark)
+  u64 places_generation{0};   // Log::name_places
+  bool places_each_time{true};
   std::atomic<u32> number{1}; // of rounds so far that had something to write
   std::atomic<u64> lately_ns{0};  // how long they take, the last few counting most; not exact
   // how many commits joined one while it was waited for them, times kRoundsLately, the last few

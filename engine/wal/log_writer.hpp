@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "wal/changed_places.hpp"
 #include "wal/log_segments.hpp"
 #include "wal/log_sink.hpp"
 #include "wal/log_slot.hpp"
@@ -94,6 +95,7 @@ class LogWriter {
   // threads (Log::commit_round).
   std::mutex whose_;
   std::unique_ptr<LogSink> sink_;
+  std::unique_ptr<ChangedPlaces> places_;   // with a host's log
   std::vector<Collected> collected_;
   LogBlocks staging_;           // the round being built, behind what its first block has already
   Lsn end_ = 0;
@@ -114,6 +116,7 @@ class LogWriter {
 
 // The writer of this process for the log, null when open_for_append was not called here.
 std::shared_ptr<LogWriter> log_writer_of(LogShared *shared);
+const FileNames *log_file_names_of(LogShared *shared);
 
 // A worker that was preempted while it draws a GSN holds all commits up (blocked_by_append): give
 // it the CPU, then more than that.

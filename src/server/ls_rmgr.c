@@ -3,7 +3,8 @@
  * restore from with leanstore.log = wal, and the end of WAL replay.
  *
  * A round that is replayed goes to its place in the relay log, from which the engine worker
- * recovers; bytes of values go to their place in the file.  A state counts in a copy of the data
+ * recovers; bytes of values go to their place in the file.  Places of pages are for tools that read
+ * WAL: redo has nothing to do for them.  A state counts in a copy of the data
  * directory only (session/ls_backup.c).  The relay log is synced before a checkpoint's record
  * is replayed, behind which the server may begin next time.
  *
@@ -124,7 +125,8 @@ ls_redo(XLogReaderState *record)
 {
 	const uint8 kind = kind_of(record);
 	const uint32 bytes = XLogRecGetDataLen(record);
-	const bool	known = (kind == LS_WAL_ROUND && bytes > sizeof(uint64)) ||
+	const bool	known = kind == LS_WAL_PLACES || kind == LS_WAL_UNNAMED ||
+		(kind == LS_WAL_ROUND && bytes > sizeof(uint64)) ||
 		(kind == LS_WAL_VALUES && bytes > sizeof(LsWalValues)) ||
 		(kind == LS_WAL_PREPARED && bytes > sizeof(LsWalPrepared)) ||
 		(kind == LS_WAL_STATE && bytes > sizeof(LsWalState));
@@ -139,7 +141,7 @@ ls_redo(XLogReaderState *record)
 		redo_values(record);
 	else if (kind == LS_WAL_PREPARED)
 		redo_prepared(record);
-	else
+	else if (kind == LS_WAL_STATE)
 		redo_state(record);
 }
 
@@ -209,6 +211,10 @@ ls_identify(uint8 info)
 	{
 		case LS_WAL_ROUND:
 			return "ROUND";
+		case LS_WAL_UNNAMED:
+			return "UNNAMED";
+		case LS_WAL_PLACES:
+			return "PLACES";
 		case LS_WAL_VALUES:
 			return "VALUES";
 		case LS_WAL_STATE:
@@ -260,6 +266,10 @@ redo_xlog(XLogReaderState *record)
 	redo_xlog_below(record);
 }
 
+/*
+ * No rm_mask: wal_consistency_checking would compare blocks that records name (LS_WAL_PLACES) by
+ * way of PostgreSQL's buffers, which have none of ours, before the engine has recovered.
+ */
 static const RmgrData ls_rmgr = {
 	.rm_name = "leanstore_am",
 	.rm_redo = ls_redo,

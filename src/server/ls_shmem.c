@@ -200,7 +200,10 @@ ls_shmem_startup(void)
 		ls_shared->states = config.page_images;
 		ls_backup_look();
 		if (!ls_shared->from_backup)
+		{
 			check_log();
+			ls_log_switch_look();
+		}
 	}
 	ls_pin_shmem_init();
 	ls_serializable_shmem_init();

@@ -265,6 +265,7 @@ ls_engine_worker_main(Datum arg)
 
 	if (!ls_shared->from_backup)
 	{
+		ls_log_switch_finish();
 		ls_relay_begin();
 		if (ls_recover())
 		{

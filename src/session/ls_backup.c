@@ -8,7 +8,7 @@
  * looks, before the startup process removes the signs, whether this start is one from a backup,
  * forgets what does not count, and leaves a file that says which state to take:
  *
- *     restoring   the state is to come; its text is the redo point
+ *     restoring   the state is to come; its text is the redo point, and whether pg_rewind was here
  *     restored    it has come; replay goes on, perhaps over several starts
  *
  * Both are gone when the engine has recovered.  Where there can be no such state - the engine's own
@@ -26,14 +26,14 @@
 #include "common/file_perm.h"
 #include "storage/fd.h"
 
-#define DIRECTORY "leanstore"
-#define MARK_FILE DIRECTORY "/from_backup"
-#define RESTORING_FILE DIRECTORY "/restoring"
-#define RESTORED_FILE DIRECTORY "/restored"
+#define MARK_FILE LS_DIRECTORY "/from_backup"
+#define RESTORING_FILE LS_DIRECTORY "/restoring"
+#define RESTORED_FILE LS_DIRECTORY "/restored"
 
 typedef struct Label
 {
 	XLogRecPtr	redo;
+	bool		rewound;		/* pg_rewind has written it, which always names a standby */
 	bool		from_standby;
 } Label;
 
@@ -43,9 +43,8 @@ file_exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* Durable before the startup process takes the signs away. */
-static void
-leave_file(const char *path, const char *text)
+void
+ls_leave_file(const char *path, const char *text)
 {
 	const int	length = strlen(text);
 	int			fd = BasicOpenFile(path, O_CREAT | O_TRUNC | O_WRONLY | PG_BINARY);
@@ -54,7 +53,7 @@ leave_file(const char *path, const char *text)
 		ereport(FATAL,
 				(errcode_for_file_access(),
 				 errmsg("could not create file \"%s\": %m", path)));
-	fsync_fname(DIRECTORY, true);
+	fsync_fname(LS_DIRECTORY, true);
 }
 
 static Label
@@ -74,38 +73,42 @@ read_label(void)
 	{
 		if (sscanf(line, "START WAL LOCATION: %X/%X", &high, &low) == 2)
 			label.redo = ((uint64) high) << 32 | low;
-		if (strncmp(line, "BACKUP FROM: standby", strlen("BACKUP FROM: standby")) == 0)
+		if (strcmp(line, "BACKUP METHOD: pg_rewind\n") == 0)
+			label.rewound = true;
+		if (strcmp(line, "BACKUP FROM: standby\n") == 0)
 			label.from_standby = true;
 	}
 	FreeFile(file);
 	return label;
 }
 
-static XLogRecPtr
+/* As it was left by begin_restore(). */
+static Label
 read_restoring(void)
 {
 	FILE	   *file = AllocateFile(RESTORING_FILE, "r");
 	uint32		high;
 	uint32		low;
+	int			rewound;
 
-	if (file == NULL || fscanf(file, "%X/%X", &high, &low) != 2)
+	if (file == NULL || fscanf(file, "%X/%X %d", &high, &low, &rewound) != 3)
 		ereport(FATAL,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("could not read file \"%s\"", RESTORING_FILE),
 				 errhint("Restore the base backup once more.")));
 	FreeFile(file);
-	return ((uint64) high) << 32 | low;
+	return (Label) {.redo = ((uint64) high) << 32 | low, .rewound = rewound != 0};
 }
 
 /* Nothing of it has been opened yet; repeated when this start ends before the label is taken. */
 static void
-begin_restore(XLogRecPtr redo)
+begin_restore(const Label *label)
 {
 	char		text[32];
 	ls_error	error = {0};
 
-	snprintf(text, sizeof(text), "%X/%X\n", LSN_FORMAT_ARGS(redo));
-	leave_file(RESTORING_FILE, text);
+	snprintf(text, sizeof(text), "%X/%X %d\n", LSN_FORMAT_ARGS(label->redo), label->rewound);
+	ls_leave_file(RESTORING_FILE, text);
 	durable_unlink(RESTORED_FILE, DEBUG1);
 	if (ls_restore_forget(ls_shared->store, &error) != LS_OK)
 		ereport(FATAL,
@@ -114,23 +117,51 @@ begin_restore(XLogRecPtr redo)
 				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0));
 }
 
-static void
-take_label(void)
+/* Its control file says so; one that cannot be read is no better than none. */
+static bool
+has_wal_log(void)
 {
-	const Label label = read_label();
 	bool		exists = false;
 	bool		was_wal = false;
 	ls_error	error = {0};
 
-	/* a control file that cannot be read is no better than none */
-	if (ls_store_log_kind(ls_shared->store, &exists, &was_wal, &error) != LS_OK)
-		exists = false;
+	return ls_store_log_kind(ls_shared->store, &exists, &was_wal, &error) == LS_OK && exists &&
+		   was_wal;
+}
+
+/*
+ * Does the copy come from a server with the log in WAL that had recovered its engine?  Until then
+ * files are as old as the backup that the server was made of.  pg_rewind copies files like ours
+ * before it copies blocks, so it sees no younger sign than it has blocks.
+ */
+static bool
+comes_from_primary(const Label *label)
+{
+	if (file_exists(MARK_FILE))
+		return false;
 	if (file_exists(RESTORING_FILE) || file_exists(RESTORED_FILE))
-		exists = was_wal = true;	/* the copy is one of a copy */
-	if (!exists || !was_wal || label.from_standby || file_exists(MARK_FILE))
+	{
+		/* This start's own, before the startup process had taken the label? */
+		if (label->rewound && file_exists(RESTORING_FILE))
+		{
+			const Label begun = read_restoring();
+
+			return begun.rewound && begun.redo == label->redo;
+		}
+		return !label->rewound && !label->from_standby; /* or a copy's, of another backup */
+	}
+	return has_wal_log() && (label->rewound || !label->from_standby);
+}
+
+static void
+take_label(void)
+{
+	const Label label = read_label();
+
+	if (!comes_from_primary(&label))
 	{
 		if (!file_exists(MARK_FILE))
-			leave_file(MARK_FILE, "");
+			ls_leave_file(MARK_FILE, "");
 		return;
 	}
 	if (!ls_log_is_wal())
@@ -140,7 +171,7 @@ take_label(void)
 						"that had it so"),
 				 errhint("Set it, start the server, and change it when the server has been shut "
 						 "down.")));
-	begin_restore(label.redo);
+	begin_restore(&label);
 }
 
 void
@@ -148,15 +179,14 @@ ls_backup_look(void)
 {
 	if (file_exists(BACKUP_LABEL_FILE))
 		take_label();
-	else if (!file_exists(RESTORING_FILE) && !file_exists(RESTORED_FILE) &&
-			 !file_exists(MARK_FILE) &&
+	else if (!ls_backup_is_restored() && !file_exists(MARK_FILE) && !has_wal_log() &&
 			 (file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE)))
-		leave_file(MARK_FILE, "");	/* even where no store is yet: replay may bring tables */
+		ls_leave_file(MARK_FILE, "");	/* even where no store is yet: replay may bring tables */
 
 	ls_shared->from_backup = file_exists(MARK_FILE);
 	ls_shared->restoring = !ls_shared->from_backup && file_exists(RESTORING_FILE);
 	if (ls_shared->restoring)
-		ls_shared->restore_redo = read_restoring();
+		ls_shared->restore_redo = read_restoring().redo;
 	if (ls_shared->from_backup)
 		ereport(LOG,
 				(errmsg("leanstore tables cannot be used in this server"),
@@ -164,10 +194,6 @@ ls_backup_look(void)
 						   "made of has no state of them to start from.")));
 }
 
-/*
- * Not where WAL was summarized: an incremental backup would lack our pages, for our records do not
- * name them as blocks, and after pg_combinebackup a backup does not tell what it was made of.
- */
 void
 ls_backup_take_state(const LsWalState *head, const void *state, Size bytes)
 {
@@ -175,14 +201,6 @@ ls_backup_take_state(const LsWalState *head, const void *state, Size bytes)
 
 	if (!ls_shared->restoring || head->redo != ls_shared->restore_redo)
 		return;
-	if (head->summarized)
-	{
-		ereport(LOG,
-				(errmsg("leanstore tables cannot be restored from a backup of a server with "
-						"\"summarize_wal\" on"),
-				 errdetail("An incremental backup would lack their changes.")));
-		return;
-	}
 	if (ls_relay_replay_state(ls_shared->store, state, bytes, &error) != LS_OK)
 		ereport(FATAL,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -198,7 +216,7 @@ ls_backup_replay_ended(void)
 {
 	if (!ls_shared->restoring)
 		return;
-	leave_file(MARK_FILE, "");
+	ls_leave_file(MARK_FILE, "");
 	ls_shared->from_backup = true;
 	ereport(LOG,
 			(errmsg("leanstore tables cannot be used in this server"),
@@ -211,15 +229,21 @@ ls_backup_replay_ended(void)
 void
 ls_backup_lost(XLogRecPtr lsn)
 {
-	leave_file(MARK_FILE, "");
+	ls_leave_file(MARK_FILE, "");
 	ls_shared->from_backup = true;
 	ls_shared->restoring = false;
 	ereport(LOG,
 			(errmsg("leanstore tables cannot be used in this server"),
 			 errdetail("WAL before %X/%X lacks changes of them, which were made with "
 					   "\"leanstore.log = engine\" or in another directory \"%s\".",
-					   LSN_FORMAT_ARGS(lsn), DIRECTORY),
+					   LSN_FORMAT_ARGS(lsn), LS_DIRECTORY),
 			 errhint("Make a new base backup, or recover to a point before that.")));
+}
+
+bool
+ls_backup_is_restored(void)
+{
+	return file_exists(RESTORING_FILE) || file_exists(RESTORED_FILE);
 }
 
 void
@@ -240,5 +264,5 @@ ls_backup_refuse(void)
 				 errdetail("What it was made of has no state of them to start from: base backups "
 						   "need \"leanstore.log = wal\", and are made of a primary."),
 				 errhint("Drop them, stop the server, remove the directory \"%s\" in its data "
-						 "directory, and restore them from a dump.", DIRECTORY)));
+						 "directory, and restore them from a dump.", LS_DIRECTORY)));
 }

@@ -3,7 +3,8 @@
  * to write to it.
  *
  * Each round of the engine's log is one record of our resource manager (server/ls_rmgr.c), and so
- * is each piece of a value.  Any process of the server may write one; the engine's threads may not.
+ * is each piece of a value; places of pages that a round changes stand before it.  Any process of
+ * the server may write one; the engine's threads may not.
  *
  * Files of values are forks of relations, so their syncs are the checkpointer's: it gets the
  * request when the bytes are in the file and before they are in WAL.  So a checkpoint finds the
@@ -18,9 +19,9 @@
 
 #include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "access/xlogrecord.h"
 #include "common/relpath.h"
 #include "executor/instrument.h"
-#include "postmaster/walsummarizer.h"
 #include "storage/fd.h"
 #include "storage/sync.h"
 #include "utils/wait_event.h"
@@ -158,11 +159,70 @@ insert_prepared(const ls_prepared_bytes *bytes)
 	END_CRIT_SECTION();
 }
 
+/* PostgreSQL has room for each, and for its image, in every process. */
+static int	blocks_of_record = XLR_NORMAL_MAX_BLOCK_ID;
+
+static BlockNumber
+block_of(const ls_page_place *place)
+{
+	return place->page / (BLCKSZ / LS_PAGE_BYTES);
+}
+
+static bool
+is_same_block(const ls_page_place *a, const ls_page_place *b)
+{
+	return memcmp(&a->relation, &b->relation, sizeof(a->relation)) == 0 &&
+		   block_of(a) == block_of(b);
+}
+
+/*
+ * Pages as block references: what tools know that read WAL without this library (the WAL
+ * summarizer, pg_rewind).  Two pages of 4 KiB are a block.
+ *
+ * Blocks that "will be initialized" have no image, and are not read ahead by a standby.
+ */
+static void
+insert_places(const ls_page_place *places, size_t count, bool durable)
+{
+	static const PGAlignedBlock unused;
+	XLogRecPtr	end = InvalidXLogRecPtr;
+	size_t		done = 0;
+
+	START_CRIT_SECTION();
+	while (done < count)
+	{
+		int			blocks = 0;
+
+		XLogBeginInsert();
+		for (; done < count && blocks < blocks_of_record; done++)
+		{
+			const ls_page_place *place = &places[done];
+			RelFileLocator locator = {
+				.spcOid = place->relation.tablespace,
+				.dbOid = place->relation.database,
+				.relNumber = place->relation.relation
+			};
+
+			if (done > 0 && is_same_block(place, place - 1))
+				continue;
+			XLogRegisterBlock(blocks++, &locator, MAIN_FORKNUM, block_of(place), unused.data,
+							  REGBUF_WILL_INIT);
+		}
+		if (blocks > 0)
+			end = XLogInsert(LS_RMGR_ID, LS_WAL_PLACES);
+		else
+			XLogResetInsertion();
+	}
+	if (durable)
+		XLogFlush(end);
+	END_CRIT_SECTION();
+}
+
 /* The checkpoint that it is for flushes it. */
 void
 ls_host_log_insert_state(XLogRecPtr redo, const void *state, Size bytes)
 {
-	LsWalState	head = {.redo = redo, .summarized = summarize_wal};
+	LsWalState	head = {.redo = redo};
 
 	START_CRIT_SECTION();
 	XLogBeginInsert();
@@ -181,8 +241,17 @@ ls_host_log_begin(void)
 		.flushed = rounds_flushed,
 		.insert_values = insert_values,
 		.insert_prepared = insert_prepared,
+		.insert_places = insert_places,
 	};
 
 	if (ls_log_is_wal())
 		ls_host_log_use(&functions);
+}
+
+void
+ls_host_log_begin_writer(void)
+{
+	XLogEnsureRecordSpace(XLR_MAX_BLOCK_ID, 0);
+	blocks_of_record = XLR_MAX_BLOCK_ID;
+	ls_host_log_begin();
 }

@@ -23,6 +23,8 @@
 #include <signal.h>
 
 #include "access/xlog.h"
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -32,11 +34,36 @@
 
 #define REPORT_AFTER_MS 30000
 #define CHANGE_AFTER_MS 10
+#define LOOK_FOR_RECORD_MS 100
 #define ASIDE_POLL_MIN_US 200	/* a store that was shut down cleanly takes a few milliseconds */
 #define ASIDE_POLL_MAX_US 20000
 
 static bool keeping = false;
 static XLogRecPtr kept = InvalidXLogRecPtr; /* the redo point for which all is done */
+
+/*
+ * RESTORE-4 wants redo to begin at what was durable at a moment before the redo point, and that is
+ * seen here a while after it has moved.  So the engine gets the oldest of some samples: what was
+ * durable before WAL ended there.
+ */
+static struct
+{
+	uint64		gsn;
+	XLogRecPtr	end;
+} samples[8];						/* the oldest first */
+
+static void
+take_sample(void)
+{
+	if (!ls_shared->states || !ls_store_ready(ls_shared->store))
+		return;
+	memmove(samples, samples + 1, sizeof(samples) - sizeof(samples[0]));
+	samples[lengthof(samples) - 1].gsn = ls_log_hardened(ls_shared->store);
+	samples[lengthof(samples) - 1].end = GetXLogInsertRecPtr();
+	/* The first ones are of the beginning: recovery has left a floor that fits. */
+	if (samples[0].gsn != 0)
+		ls_restore_floor(ls_shared->store, samples[0].gsn);
+}
 
 /* Checkpoints that have found the last one need not wait any more, if all is synced. */
 static void
@@ -48,17 +75,40 @@ take_next_id(void)
 	LWLockRelease(ProcArrayLock);
 }
 
+/*
+ * Has WAL of this start a checkpoint of its own, with which PostgreSQL has ended recovery, or the
+ * shutdown before it?  Behind its redo point there are no rounds yet, so it gets a state as soon as
+ * the engine can make one: pg_rewind may go back to it.  Behind a promotion there is none.
+ */
+static bool
+begins_with_checkpoint(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+	const CheckPoint *last = &control->checkPointCopy;
+	const bool	begins = crc_ok && control->checkPoint == last->redo &&
+		last->redo == GetRedoRecPtr() && last->ThisTimeLineID == GetWALInsertionTimeLine();
+
+	pfree(control);
+	return begins;
+}
+
 void
 ls_relay_begin(void)
 {
+	bool		begins;
+
 	if (!ls_log_is_wal())
 		return;
-	ls_host_log_begin();
+	ls_host_log_begin_writer();
+	begins = begins_with_checkpoint();
+	for (int i = 0; i < lengthof(samples); i++)
+		samples[i].end = begins ? GetRedoRecPtr() : GetXLogInsertRecPtr();
 	/* Nothing of this start is in the relay log yet, and what is older has been synced. */
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	MyProc->vxid.lxid = GetNextLocalTransactionId();
 	MyProc->delayChkptFlags |= DELAY_CHKPT_COMPLETE;
-	kept = GetRedoRecPtr();
+	kept = begins ? InvalidXLogRecPtr : GetRedoRecPtr();
 	LWLockRelease(ProcArrayLock);
 	keeping = true;
 }
@@ -85,12 +135,59 @@ static struct
 	TimestampTz since;
 } keeper;
 
+/*
+ * pg_rewind looks for places behind the record of a checkpoint.  When that is inserted is not seen
+ * here, only that the control file names it; between the end of what it waited for and that moment
+ * pages are named with each round.
+ */
+static bool naming_each_time = true;
+
+static void
+look_for_record(TimestampTz now)
+{
+	static TimestampTz looked = 0;
+	ControlFileData *control;
+	bool		crc_ok;
+
+	if (!naming_each_time || !TimestampDifferenceExceeds(looked, now, LOOK_FOR_RECORD_MS))
+		return;
+	looked = now;
+	control = get_controlfile(DataDir, &crc_ok);
+	if (crc_ok && control->checkPointCopy.redo >= kept)
+	{
+		naming_each_time = false;
+		ls_name_places(ls_shared->store, false);
+	}
+	pfree(control);
+}
+
+static void
+name_each_time(void)
+{
+	naming_each_time = true;
+	ls_name_places(ls_shared->store, true);
+}
+
+static void
+report_no_state(const char *why, const char *path)
+{
+	ereport(LOG,
+			(errmsg("a base backup that begins with the checkpoint at %X/%X will have no "
+					"leanstore tables: %s", LSN_FORMAT_ARGS(keeper.redo), why),
+			 path[0] ? errdetail("File \"%s\".", path) : 0,
+			 errhint("A later checkpoint tries again.")));
+}
+
 static void
 begin_keeping(XLogRecPtr redo)
 {
 	keeper.redo = redo;
+	naming_each_time = false;
+	ls_name_places(ls_shared->store, false);
 	keeper.sync = ls_relay_sync(ls_shared->store);
-	keeper.state_wanted = ls_shared->states;
+	keeper.state_wanted = ls_shared->states && samples[0].end <= redo;
+	if (ls_shared->states && !keeper.state_wanted)
+		report_no_state("it began before the engine could prepare for it", "");
 	if (keeper.state_wanted)
 		keeper.state = ls_restore_state_ask(ls_shared->store);
 	keeper.since = GetCurrentTimestamp();
@@ -124,12 +221,7 @@ state_is_inserted(void)
 	if (status == LS_OK)
 		ls_host_log_insert_state(keeper.redo, state.bytes, state.count);
 	else
-		ereport(LOG,
-				(errmsg("a base backup that begins with the checkpoint at %X/%X will have no "
-						"leanstore tables: %s",
-						LSN_FORMAT_ARGS(keeper.redo), ls_error_text(&error)),
-				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
-				 errhint("A later checkpoint tries again.")));
+		report_no_state(ls_error_text(&error), error.path);
 	keeper.state_wanted = false;
 	return true;
 }
@@ -163,6 +255,8 @@ keep_checkpoints(void)
 			if (!TimestampDifferenceExceeds(changed, now, CHANGE_AFTER_MS))
 				return;
 			changed = now;
+			look_for_record(now);
+			take_sample();
 			take_next_id();
 			return;
 		}
@@ -172,6 +266,7 @@ keep_checkpoints(void)
 	{
 		kept = keeper.redo;
 		keeper.redo = InvalidXLogRecPtr;
+		name_each_time();
 		take_next_id();
 	}
 	else

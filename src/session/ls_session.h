@@ -86,6 +86,7 @@ typedef struct LsShared
 	bool		from_backup;	/* the store must not be opened: ls_backup.c */
 	bool		restoring;		/* its state is to come in WAL, that of this redo point */
 	XLogRecPtr	restore_redo;
+	bool		unnamed_changes;	/* this start makes some: ls_log_switch.c */
 	bool		states;			/* there are some for base backups: the log has images of pages */
 	ls_error	recovery_error;
 	void	   *arena;
@@ -199,6 +200,10 @@ ls_interruptible(bool on)
 
 /* Kinds of its records.  A round: its position in the engine's log, 64 bits, and its bytes. */
 #define LS_WAL_ROUND 0x00
+/* No data: its block references are pages that the next round changes, or that are cut off. */
+#define LS_WAL_PLACES 0x10
+/* Nothing: pages change from here on that are named in no record. */
+#define LS_WAL_UNNAMED 0x20
 /* Pages of 4 KiB of a file of values: LsWalValues, their bytes; the last page ends with zeros. */
 #define LS_WAL_VALUES 0x50
 
@@ -211,8 +216,6 @@ ls_interruptible(bool on)
 typedef struct LsWalState
 {
 	XLogRecPtr	redo;
-	bool		summarized;		/* WAL is: see ls_backup_take_state() */
-	uint8		zero[7];
 } LsWalState;
 
 /* A piece of the file of a prepared transaction: LsWalPrepared, its bytes. */
@@ -234,6 +237,9 @@ typedef struct LsWalValues
 
 /* With leanstore.log = wal the calling process may write them from now on. */
 extern void ls_host_log_begin(void);
+
+/* The same for the engine worker, with longer lists of places. */
+extern void ls_host_log_begin_writer(void);
 
 /* The next checkpoint, or restart point, syncs what has just been written there (VWAL-2). */
 extern void ls_host_log_sync_values(const LsWalValues *values, Size bytes);
@@ -269,6 +275,14 @@ extern void ls_backup_lost(XLogRecPtr lsn);
 
 /* In the engine worker: the engine has recovered. */
 extern void ls_backup_recovered(void);
+
+/* ---- ls_log_switch.c: changes of pages that no WAL names */
+
+/* In the postmaster, behind ls_backup_look(): does this start have to do with some? */
+extern void ls_log_switch_look(void);
+
+/* In the engine worker, before ls_relay_begin(): WAL says so. */
+extern void ls_log_switch_finish(void);
 
 /* ---- ls_upgrade.c: pg_upgrade is refused */
 

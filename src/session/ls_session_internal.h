@@ -9,7 +9,15 @@
 /* ---- ls_session.c */
 extern void ls_assign_count_remote_waits(bool newval, void *extra);
 
-/* ---- ls_backup.c: an error if leanstore tables cannot be used in this data directory */
+#define LS_DIRECTORY "leanstore"
+
+/* ---- ls_backup.c: a file that tells the next start something; durable */
+extern void ls_leave_file(const char *path, const char *text);
+
+/* In a copy that has not recovered its engine yet. */
+extern bool ls_backup_is_restored(void);
+
+/* An error if leanstore tables cannot be used in this data directory. */
 extern void ls_backup_refuse(void);
 
 /* ---- ls_descriptors.c: some of the process' file descriptors are the engine's from now on */

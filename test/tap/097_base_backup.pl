@@ -111,8 +111,7 @@ $primary->leanstore_check_ok('after that');
 # The primary's log, or the copy's, says why.
 my $number = 0;
 foreach my $case (
-	[ { full_page_writes => 'off' }, qr/has no state of them to start from/ ],
-	[ { summarize_wal => 'on' }, qr/a server with "summarize_wal" on/ ])
+	[ { full_page_writes => 'off' }, qr/has no state of them to start from/ ])
 {
 	my ($settings, $says) = @$case;
 	my ($name) = keys %$settings;

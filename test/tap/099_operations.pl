@@ -23,19 +23,32 @@ $primary->safe_psql('postgres', q{CREATE EXTENSION leanstore_am;
 my $count = 0;
 my @copies;
 
+sub set_port
+{
+	my ($node) = @_;
+
+	append_to_file($node->data_dir . '/postgresql.auto.conf',
+		sprintf("port = %d\narchive_mode = off\n", $node->port));
+	return;
+}
+
 # A data directory for a copy, and the commands with its name in them, run.
 sub run_commands
 {
 	my ($copy, @commands) = @_;
 	my $directory = $copy->data_dir;
+	# the name of a standby that is made of the primary
+	local $ENV{PGAPPNAME} = $primary->name;
 
 	foreach my $command (@commands)
 	{
 		DocumentedCommands::run_ok($primary, $command,
-			{ COPY => $directory, ARCHIVE => $primary->archive_dir });
+			{ COPY => $directory, ARCHIVE => $primary->archive_dir,
+				FULL => "$directory.full", INCREMENT => "$directory.increment",
+				OLD => $primary->data_dir, SOURCE => $copy->connstr });
 		# It has a socket, and an archive, of its own.
-		append_to_file("$directory/postgresql.auto.conf", sprintf("port = %d\narchive_mode = off\n",
-			$copy->port)) if $command->{text} =~ /^pg_basebackup/;
+		set_port($copy) if $command->{text} =~ /-D COPY .*-c fast|-o COPY/;
+		set_port($primary) if $command->{text} =~ /^pg_rewind/;
 	}
 	return;
 }
@@ -51,13 +64,13 @@ sub new_copy
 # It runs, started by a command.
 sub rows_ok
 {
-	my ($copy, $rows, $name) = @_;
+	my ($copy, $rows, $name, %how) = @_;
 
 	$copy->_update_pid(1);
 	$copy->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 	is($copy->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, $name);
 	$copy->leanstore_check_ok($name);
-	$copy->stop;
+	$copy->stop unless $how{goes_on};
 	return;
 }
 
@@ -65,6 +78,14 @@ my @backup = commands('Base backup');
 my $copy = new_copy();
 run_commands($copy, @backup);
 rows_ok($copy, 3000, 'a base backup');
+
+my ($summarize, $full, @increment) = commands('Incremental backups');
+my $combined = new_copy();
+run_commands($combined, $summarize);
+run_commands($combined, $full);
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id > 2900');
+run_commands($combined, @increment);
+rows_ok($combined, 2900, 'an incremental backup');
 
 my $restored = new_copy();
 run_commands($restored, $backup[0]);
@@ -84,5 +105,13 @@ $primary->poll_query_until('postgres',
 	'SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication');
 $primary->stop;
 run_commands($standby, $promote);
-rows_ok($standby, 100, 'a promoted standby');
+rows_ok($standby, 100, 'a promoted standby', goes_on => 1);
+
+run_commands($standby, commands('The old primary as a standby'));
+$primary->_update_pid(1);
+$standby->safe_psql('postgres', 'DELETE FROM t WHERE id > 50');
+$standby->wait_for_catchup($primary);
+$standby->stop;
+$primary->promote;
+rows_ok($primary, 50, 'the old primary');
 done_testing();

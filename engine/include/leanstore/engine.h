@@ -220,6 +220,10 @@ typedef struct ls_prepared_bytes {
   size_t count;
   bool last;
 } ls_prepared_bytes;
+typedef struct ls_page_place {
+  ls_rel_key relation;
+  uint32_t page; /* of 4 KiB, in the first file of the relation */
+} ls_page_place;
 typedef struct ls_host_log {
   /* Append what stands at `position` of the engine's log; in this order, one call at a time, under
    * a mutex of the engine's: it calls no function of the engine and always succeeds (else the host
@@ -240,6 +244,10 @@ typedef struct ls_host_log {
                         size_t count);
   /* A piece of the file of a prepared transaction.  As insert_values, without anything to sync. */
   void (*insert_prepared)(const ls_prepared_bytes *bytes);
+  /* Pages of files of logged relations, ascending: which the next insertion of a round changes (as
+   * `insert`); or, `durable`, which are about to be cut off (as insert_values; all is durable when
+   * this returns).  wal/changed_places.hpp says what for. */
+  void (*insert_places)(const ls_page_place *places, size_t count, bool durable);
 } ls_host_log;
 /* The calling thread may call these; null: it may not any more. */
 void ls_host_log_use(const ls_host_log *log) LS_NOEXCEPT;
@@ -258,6 +266,17 @@ LS_NODISCARD ls_status ls_txn_write_out(ls_worker *worker, uint64_t full_xid, ui
  * to see to that before its recovery may begin at a later place. */
 uint32_t ls_relay_sync(ls_store *store) LS_NOEXCEPT;
 bool ls_relay_is_synced(const ls_store *store, uint32_t request) LS_NOEXCEPT;
+/* From now on pages are named again when they are changed: once, or with each insertion. */
+void ls_name_places(ls_store *store, bool each_time) LS_NOEXCEPT;
+/* What is in the host's log by now, durable: all that was logged with a GSN at or below this. */
+uint64_t ls_log_hardened(const ls_store *store) LS_NOEXCEPT;
+/* With page_images, in the engine process.  Redo begins at or before such a GSN, now and in each
+ * checkpoint that is made until the host sets a greater one.  It has to be one of a time at which
+ * the host's recovery began where the next state that is asked for is to be of, or earlier
+ * (RESTORE-4 in recovery/restore_state.hpp). */
+void ls_restore_floor(ls_store *store, uint64_t gsn) LS_NOEXCEPT;
+/* Is this the first page of a relation file of a store, whichever? */
+bool ls_is_relation_file(const void *page) LS_NOEXCEPT;
 /* With page_images.  States from which a copy of the store's files can be recovered that is begun
  * behind the state's insertion into the host's log, and replayed from a place before it
  * (recovery/restore_state.hpp).  In the engine process: of a checkpoint that begins behind this; a

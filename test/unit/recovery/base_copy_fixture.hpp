@@ -29,6 +29,12 @@ class BaseCopy : public ::testing::TestWithParam<u32> {
 
   // Half a page at a time: what comes in between makes a mixture.
   void copy_pages() {
+    copy_pages([](u32, PageNo) { return true; });
+  }
+
+  // Those of them that are wanted; each file of the copy gets the length of the original.
+  template <typename Wanted>
+  void copy_pages(Wanted wanted) {
     constexpr u32 kHalf = kPageSize / 2;
     std::mt19937_64 random(GetParam());
     std::vector<std::pair<u32, u64>> halves;
@@ -36,7 +42,9 @@ class BaseCopy : public ::testing::TestWithParam<u32> {
       for (u32 relation : {kImageTable, kImageIndex}) {
         const u32 file = relation + 10 * client;
         const u64 pages = pages_of(path(temp_, file));
-        for (u64 half = 0; half < 2 * pages; half++) halves.emplace_back(file, half);
+        for (u64 half = 0; half < 2 * pages; half++) {
+          if (wanted(file, static_cast<PageNo>(half / 2))) halves.emplace_back(file, half);
+        }
         std::filesystem::resize_file(path(copy_, file), pages * kPageSize);
       }
     }

@@ -3,6 +3,7 @@
 #include "recovery/restore_state.hpp"
 
 #include <atomic>
+#include <set>
 
 #include "txn/prepared_file.hpp"
 #include "unit/recovery/base_copy_fixture.hpp"
@@ -72,7 +73,10 @@ class RestoreTest : public BaseCopy {
 
   // As the host's checkpoint does it.
   void take_state(StoreLife &store) {
+    const u64 floor = ls_log_hardened(store.store());
     host_log_.checkpoint();
+    ls_restore_floor(store.store(), floor);
+    ls_name_places(store.store(), false);
     redo_ = host_log_.redo();
     const u32 request = ls_restore_state_ask(store.store());
     ls_restore_state_hurry(store.store(), request);
@@ -180,6 +184,58 @@ TEST_P(RestoreTest, runs_of_the_original_that_came_later) {
   EXPECT_GT(original.count(), 1u);
   for (Tn tn = kImageXid; tn < 120'000; tn++)
     ASSERT_EQ(copied.full_xid(tn), original.full_xid(tn)) << "TN " << tn;
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// PLACE-1: an earlier copy, and of the pages those that were named since.
+TEST_P(RestoreTest, a_copy_is_renewed_by_the_pages_that_were_named) {
+  std::set<std::pair<u32, PageNo>> named;
+  u64 all = 0;
+  live(kImageXid, GetParam() % 2 == 0, [&](StoreLife &store, Host &host) {
+    work(store, host, [&] {
+      take_state(store);
+      copy_pages();
+    });
+  });
+  const u64 first_redo = redo_;
+  live(100'000, GetParam() % 2 != 0, [&](StoreLife &store, Host &host) {
+    work(store, host, [&] {
+      take_state(store);
+      for (const MemoryHost::Place &place : host_log_.places_of(first_redo, redo_))
+        named.emplace(place.page.relation.relation, place.page.page);
+      copy_pages([&](u32 file, PageNo page) { return all++, named.contains({file, page}); });
+      copy_working_directory();
+    });
+  });
+  EXPECT_GT(named.size(), 0u);
+  EXPECT_LT(named.size(), all / 2);   // halves
+  StoreLife store(copy_config_);
+  LS_ASSERT_OK(ls_restore_forget(store.store(), &err));
+  replay(store.store(), host_log_.log().size(), true);
+  HostPump pump(store.store(), host_log_);
+  ASSERT_EQ(store.recover(1'000'000), LS_OK) << store.err.message;
+  expect_rows(store, expected_);
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// A primary that was shut down follows its successor, which has gone on from the same log.
+TEST_P(RestoreTest, a_store_that_was_shut_down_goes_on_with_the_log_of_another) {
+  live(kImageXid, true, [&](StoreLife &store, Host &host) { work(store, host, [] {}); });
+  copy_pages();
+  copy_directory();
+  redo_ = host_log_.log().size();
+  {
+    // Nothing follows: it starts as ever.
+    StoreLife alone(copy_config_);
+    replay(alone.store(), redo_, false);
+  }
+  for (u64 life = 2; life < 4; life++)
+    live(50'000 * life, life == 2, [&](StoreLife &store, Host &host) { work(store, host, [] {}); });
+  StoreLife store(copy_config_);
+  replay(store.store(), host_log_.log().size(), false);
+  HostPump pump(store.store(), host_log_);
+  ASSERT_EQ(store.recover(1'000'000), LS_OK) << store.err.message;
+  expect_rows(store, expected_);
   LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
 }
 

@@ -28,7 +28,8 @@ class MemoryHost {
   MemoryHost &operator=(const MemoryHost &) = delete;
 
   void use() {
-    static const ls_host_log functions{insert, flush, get_flushed, insert_values, insert_prepared};
+    static const ls_host_log functions{insert, flush, get_flushed, insert_values,
+                                       insert_prepared, insert_places};
     use_host_log(&functions);
   }
   // Up to so many records.
@@ -48,6 +49,18 @@ class MemoryHost {
     inserted_since_ = ~u64{0};
   }
   const std::vector<Record> &log() const { return log_; }
+  // Pages that were about to change on disk; and how many records there were before.
+  struct Place {
+    u64 at;
+    ls_page_place page;
+  };
+  std::vector<Place> places_of(u64 from, u64 to) {
+    const std::lock_guard guard(mutex_);
+    std::vector<Place> found;
+    for (const Place &place : places_)
+      if (place.at >= from && place.at < to) found.push_back(place);
+    return found;
+  }
   u64 redo() const { return redo_; }
   u64 size() {
     const std::lock_guard guard(mutex_);
@@ -86,6 +99,13 @@ class MemoryHost {
     record.prepared = *bytes;
     the_host->log_.push_back(record);
   }
+  // Without `durable` they may be lost with the round behind them; then they are too many.
+  static void insert_places(const ls_page_place *places, size_t count, bool durable) {
+    MemoryHost &host = *the_host;
+    const std::lock_guard guard(host.mutex_);
+    for (size_t i = 0; i < count; i++) host.places_.push_back({host.log_.size(), places[i]});
+    if (durable) host.flushed_ = host.log_.size();
+  }
   static void flush(uint64_t end) {
     the_host->flushes_++;
     the_host->flush_some(end);
@@ -95,6 +115,7 @@ class MemoryHost {
   static inline MemoryHost *the_host = nullptr;
   std::mutex mutex_;
   std::vector<Record> log_;
+  std::vector<Place> places_;
   std::atomic<u64> redo_{0};
   u64 inserted_since_ = ~u64{0};
   std::atomic<u64> flushed_{0}, flushes_{0};
