@@ -133,7 +133,7 @@ like($out, qr/^$_/m, "it tells $_")
   'log\|commits\|\d+, [\d.]+ for each write\|[\d.]+$',
   'checkpoint\|log to recover\|\d+ ',
   'versions\|kept\|\d+\|$',
-  'versions\|oldest snapshot\|\d+ transactions ago, [\d:]+: (session \d+, postgres|prepared)',
+  'versions\|oldest snapshot\|\d+ transactions ago, [\d:]+: (session \d+, \w+|prepared)',
   'values\|of this database\|\d+ kB, ',
   'range locks\|held, waited for\|[1-9]\d*, 0';
 is(() = $out =~ /^pool\|pages read\|\d+\|[\d.]+$/mg, 2, 'the second look has rates');

@@ -1,5 +1,7 @@
 # leanstore_advise_settings(): each rule that a server can be brought to, the statement that the row
-# names, and that the row is gone when the statement was run and the server restarted.
+# names, and that the row is gone when the statement was run and the server restarted.  Of
+# leanstore_advise_tables() what sql/advise_move.sql does not have: tables with empty space, and
+# tables that are larger than shared_buffers.
 use strict;
 use warnings FATAL => 'all';
 
@@ -8,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = LeanstoreTest->new_node('advised',
-	init => { allows_streaming => 1 },
+	init => { allows_streaming => 'logical' },
 	shared_buffers => '16MB',
 	'leanstore.log' => 'engine',
 	'leanstore.buffer_pool_size' => '4MB',
@@ -57,6 +59,29 @@ is(statements('leanstore.buffer_pool_size', 'has no room', 20 * 2**20), '',
 is(statements('shared_buffers', 'fifth', 20 * 2**20), 'none', 'of which shared_buffers take most');
 is(statements('leanstore.buffer_pool_size', 'fifth'), '', 'and not where it is plenty');
 is(statements('leanstore.log_buffer_size', '.', 50 * 2**20), 'none', 'log buffers');
+
+# Tables: one of which VACUUM has left a tenth, one that is read by key, and one that is neither.
+$node->safe_psql('postgres', q{
+	SET default_table_access_method = heap;
+	CREATE TABLE hollow AS SELECT i, repeat('h', 100) AS filler FROM generate_series(1, 50000) i;
+	DELETE FROM hollow WHERE i % 10 > 0;
+	CREATE TABLE by_key AS SELECT i AS id, repeat('k', 400) AS filler
+		FROM generate_series(1, 50000) i;
+	ALTER TABLE by_key ADD PRIMARY KEY (id);
+	CREATE TABLE as_it_is AS SELECT i FROM generate_series(1, 50000) i});
+$node->safe_psql('postgres', 'VACUUM ANALYZE hollow, by_key, as_it_is');
+$node->safe_psql('postgres', q{SET plan_cache_mode = force_generic_plan;
+	DO $$ DECLARE t text; BEGIN FOR n IN 1 .. 1100 LOOP
+		SELECT filler INTO t FROM by_key WHERE id = n;
+	END LOOP; END $$});
+my @tables = split /\n/, $node->safe_psql('postgres', q{
+	SELECT subject, advice FROM leanstore_advise_tables() WHERE kind = 'table' ORDER BY 1});
+is(scalar @tables, 2, 'two tables would gain') or diag "@tables";
+like($tables[0], qr/^public\.by_key\|it is read by key \(\d{4} times\) and larger/, 'one is large');
+like($tables[1], qr/^public\.hollow\|about \d+ kB of \d+ kB hold no rows/, 'one is hollow');
+$node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('decoder', 'pgoutput')});
+like($node->safe_psql('postgres', q{SELECT * FROM leanstore_obstacles('hollow')}),
+	qr/^differs\|slots for logical decoding \(decoder\) will not see/, 'a slot that decodes');
 
 # WAL that is copied away is to have leanstore tables in it.
 $node->safe_psql('postgres', q{SELECT pg_create_physical_replication_slot('s')});
