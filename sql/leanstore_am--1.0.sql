@@ -460,10 +460,6 @@ BEGIN ATOMIC
            'ALTER SYSTEM SET full_page_writes = on'
     FROM sized WHERE log = 'wal' AND current_setting('full_page_writes') = 'off'
     UNION ALL
-    SELECT 'summarize_wal', 'setting', 'base backups have leanstore tables only if it is off',
-           'ALTER SYSTEM SET summarize_wal = off'
-    FROM sized WHERE log = 'wal' AND current_setting('summarize_wal') = 'on'
-    UNION ALL
     SELECT 'leanstore.max_wal_size', 'setting',
            format('%s of log a minute fill it (%s) before leanstore.checkpoint_timeout (%s) is '
                   'over: checkpoints come, and write pages, more often than was asked for',
