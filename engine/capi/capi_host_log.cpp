@@ -6,6 +6,7 @@
 #include "recovery/control_file.hpp"
 #include "recovery/relay_replay.hpp"
 #include "recovery/values_replay.hpp"
+#include "store/standby_apply.hpp"
 #include "store/store_process.hpp"
 #include "txn/prepared_file.hpp"
 #include "wal/log_sink.hpp"
@@ -119,6 +120,20 @@ ls_status ls_relay_replay_state(ls_store *, const void *bytes, size_t count,
     RestoreState state;
     LS_TRY(restore_state_unpack({static_cast<const u8 *>(bytes), count}, &state));
     return g_replay->restore(state);
+  });
+}
+
+uint64_t ls_relay_replay_position(const ls_store *) noexcept {
+  return api::call_sure([&] { return g_replay->position(); });
+}
+
+ls_status ls_standby_apply(ls_store *store, ls_standby_state *state, ls_error *err) noexcept {
+  return api::call(err, [&] {
+    StandbyApplied applied;
+    LS_TRY(standby_apply(*store, {static_cast<const u8 *>(state->bytes), state->count},
+                         state->position, state->stop, &applied));
+    state->log_bytes = applied.taken ? applied.log_bytes : 0;
+    return kOk;
   });
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/interrupt.hpp"
 #include "recovery/checkpoint.hpp"
-#include "recovery/undo_spool.hpp"
+#include "recovery/undo_collector.hpp"
 #include "wal/log_slot.hpp"
 
 namespace ls {
@@ -14,59 +14,6 @@ namespace ls {
 namespace {
 
 std::string directory_of(const CheckpointEnv &env) { return std::string(env.data_dir) + "/undo"; }
-
-// The changes of some transactions in the log up to a GSN.
-class UndoCollector {
- public:
-  UndoCollector(const CheckpointEnv &env, const UndoList &before, UndoList *next)
-      : next_(*next), analyser_(&analysis_), spool_(directory_of(env)) {
-    analyse_list(before, &analysis_);
-  }
-
-  void want(Tn tn, const LongTransaction &txn) {
-    wanted_[tn] = txn;
-    if (txn.undo.bytes > 0) spool_.adopt(tn, txn.undo);
-  }
-
-  Status run(LogReader &log, Gsn to, const volatile int *interrupt) {
-    for (;; log.pop(), log.forget()) {
-      if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "a checkpoint was interrupted");
-      const LogEntry *entry;
-      LS_TRY(log.peek(&entry));
-      if (!entry || entry->gsn > to) break;
-      LS_TRY(analyser_.record(*entry));
-      const auto at = wanted_.find(analyser_.owner());
-      if (at != wanted_.end() && entry->gsn > at->second.txn.in_files_to) {
-        LS_TRY(spool_.add_record(at->first, LogOpReader(*entry), &at->second.files));
-      }
-    }
-    return finish();
-  }
-
- private:
-  // Of those that have ended at or before G nothing is kept, nor of those that have logged nothing
-  // yet.
-  Status finish() {
-    for (auto &[tn, txn] : wanted_) {
-      const auto logged = analysis_.txns.find(tn);
-      if (logged == analysis_.txns.end()) continue;
-      LS_TRY(spool_.write(tn, &txn.undo));
-      txn.txn = logged->second;
-      for (const FileNo file_no : txn.files) {
-        const auto file = analysis_.files.find(file_no);
-        if (file != analysis_.files.end()) next_.files[file_no] = file->second;
-      }
-      next_.txns[tn] = txn;
-    }
-    return kOk;
-  }
-
-  UndoList &next_;
-  LogAnalysis analysis_;
-  LogAnalyser analyser_;
-  UndoSpool spool_;
-  std::unordered_map<Tn, LongTransaction> wanted_;
-};
 
 }  // namespace
 
@@ -126,7 +73,7 @@ bool LongTransactions::nothing_logged() const {
 }
 
 Status LongTransactions::make_list(Ctx &ctx, const CheckpointEnv &env, Gsn hardened, Lsn end) {
-  UndoCollector collector(env, list_, &next_);
+  UndoCollector collector(directory_of(env), list_, &next_);
   next_.gsn = hardened;
   if (nothing_logged()) {
     if (!old_.empty()) next_.files = list_.files;

@@ -25,6 +25,8 @@ class RelayReplay {
   // What is needed of the log has been added, or is in the state, which may come once, while
   // restoring.  From now on that is over: control file and log fit each other.
   Status restore(const RestoreState &state);
+  // Behind the last round; 0: there was none yet.
+  Lsn position() const { return seen_; }
   // All that was added is durable: replay may begin behind it next time.
   Status sync();
   // Nothing behind counts; all is durable.

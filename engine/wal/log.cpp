@@ -224,6 +224,12 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
   return kOk;
 }
 
+void Log::open_to_read(Lsn lsn, Gsn gsn) {
+  shared_->counter.store(gsn, std::memory_order_relaxed);
+  shared_->end.store(lsn, std::memory_order_relaxed);
+  shared_->hardened.store(gsn, std::memory_order_release);
+}
+
 void Log::close_for_append() { set_writer(shared_, nullptr); }
 
 void Log::stop() {

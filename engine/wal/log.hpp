@@ -86,6 +86,9 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // repeated: records of an earlier run that its recovery cut off are told from this run's by it.
   // Makes the directory.  In the process that has the threads which commit and truncate.
   Status open_for_append(Lsn lsn, Gsn gsn, u64 run);
+  // Instead, where pages are redone and written of a log that another process writes: it is durable
+  // up to `lsn` and `gsn`.
+  void open_to_read(Lsn lsn, Gsn gsn);
   // Drop what open_for_append holds in this process (descriptors, buffer); no committer may run.
   void close_for_append();
   // One round: collect, write, fdatasync (with that of rounds before that were only written),

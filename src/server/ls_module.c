@@ -51,6 +51,7 @@ _PG_init(void)
 	ls_index_define_options();
 	ls_rmgr_register();
 	ls_worker_register();
+	ls_standby_register();
 	ls_install_hooks();
 	module.object_access = object_access_hook;
 	module.object_access_is_lowest = ls_object_access_is_lowest;

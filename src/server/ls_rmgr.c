@@ -117,7 +117,11 @@ redo_state(XLogReaderState *record)
 	LsWalState	head;
 
 	memcpy(&head, data, sizeof(head));
-	ls_backup_take_state(&head, data + sizeof(head), XLogRecGetDataLen(record) - sizeof(head));
+	if (ls_shared->restoring)
+		ls_backup_take_state(&head, data + sizeof(head), XLogRecGetDataLen(record) - sizeof(head));
+	else
+		ls_standby_leave_state(record->EndRecPtr, data + sizeof(head),
+							   XLogRecGetDataLen(record) - sizeof(head));
 }
 
 static void
@@ -240,6 +244,7 @@ ls_replay_finished(void)
 
 	if (ls_shared == NULL)
 		return;
+	ls_standby_end();
 	ls_backup_replay_ended();
 	if (!ls_shared->from_backup && ls_log_is_wal() &&
 		ls_relay_replay_end(ls_shared->store, &error) != LS_OK)

@@ -6,6 +6,9 @@
 
 #include "postgres.h"
 
+#include "leanstore/engine.h"
+
+#include "access/xlogdefs.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 
@@ -20,6 +23,16 @@ extern void ls_shmem_request(void);
 extern shmem_request_hook_type ls_shmem_below_request;
 extern void ls_shmem_startup(void);
 extern shmem_startup_hook_type ls_shmem_below_startup;
+
+extern void ls_fill_config(ls_config *config);
+
+/* ---- ls_standby.c: restart points on a standby, made by a worker */
+extern void ls_standby_register(void);
+PGDLLEXPORT extern void ls_standby_worker_main(Datum arg);
+
+/* In the startup process: a state was replayed, with the record's end; replay has ended. */
+extern void ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count);
+extern void ls_standby_end(void);
 
 /* ---- ls_rmgr.c: our WAL resource manager */
 extern void ls_rmgr_register(void);

@@ -33,8 +33,8 @@
 shmem_request_hook_type ls_shmem_below_request = NULL;
 shmem_startup_hook_type ls_shmem_below_startup = NULL;
 
-static void
-fill_config(ls_config *config)
+void
+ls_fill_config(ls_config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->buffer_pool_bytes = (uint64) ls_buffer_pool_size_mb * 1024 * 1024;
@@ -98,7 +98,7 @@ ls_shmem_request(void)
 
 	if (ls_shmem_below_request)
 		ls_shmem_below_request();
-	fill_config(&config);
+	ls_fill_config(&config);
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(LsShared)),
 									add_size(arena_bytes(&config), 2 * ARENA_ALIGNMENT)));
 	RequestAddinShmemSpace(ls_pin_shmem_size());
@@ -161,7 +161,7 @@ ls_shmem_startup(void)
 	if (ls_shmem_below_startup)
 		ls_shmem_below_startup();
 
-	fill_config(&config);
+	ls_fill_config(&config);
 	arena_size = arena_bytes(&config);
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
@@ -176,6 +176,8 @@ ls_shmem_startup(void)
 		pg_atomic_init_u64(&ls_shared->visible_lsn, 0);
 		pg_atomic_init_u32(&ls_shared->async_commits, 0);
 		pg_atomic_init_u32(&ls_shared->engine_pid, 0);
+		pg_atomic_init_u32(&ls_shared->standby_pid, 0);
+		pg_atomic_init_u32(&ls_shared->standby_over, 0);
 		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
 		for (int i = 0; i < lengthof(ls_shared->turns); i++)
 			pg_atomic_init_u64(&ls_shared->turns[i], 0);

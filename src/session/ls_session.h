@@ -81,6 +81,8 @@ typedef struct LsShared
 	uint64		round_behind;	/* redo point before the last round in WAL: ls_host_log.c */
 	pg_atomic_uint32 async_commits;
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
+	pg_atomic_uint32 standby_pid;	/* standby worker: server/ls_standby.c */
+	pg_atomic_uint32 standby_over;	/* it has to end */
 	pg_atomic_uint32 recovery_failed;
 	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: row/ls_turn.c */
 	bool		from_backup;	/* the store must not be opened: ls_backup.c */

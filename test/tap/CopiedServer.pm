@@ -97,6 +97,7 @@ sub renew_rows
 sub start_load
 {
 	my ($primary) = @_;
+	local $ENV{PGAPPNAME} = 'load';
 	my @load = ($primary->start_pgbench('postgres', qw(-c 3 -j 1 -T 600)),
 		$primary->start_pgbench('postgres', qw(-c 2 -j 1 -T 600 -n -f),
 			$primary->basedir . '/load.sql'));
@@ -125,7 +126,7 @@ sub stop_load
 		$primary->finish_pgbench($load);
 	}
 	$primary->poll_query_until('postgres',
-		q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'});
+		q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'load'});
 	end_prepared($primary);
 	# it may have been stopped behind DROP
 	$primary->safe_psql('postgres',

@@ -305,6 +305,20 @@ void ls_relay_replay_begin(ls_store *store, bool restoring) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_state(ls_store *store, const void *bytes, size_t count,
                                              ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_sync(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* Behind the last insertion that was replayed; 0: none was yet. */
+uint64_t ls_relay_replay_position(const ls_store *store) LS_NOEXCEPT;
+/* By another process, in an arena of its own with the same configuration, but for host_log and
+ * page_images: what was replayed before a state, other than that of a copy's beginning, is redone
+ * and written, and recovery will begin at the state (store/standby_apply.hpp). */
+typedef struct ls_standby_state {
+  const void *bytes;
+  size_t count;
+  uint64_t position; /* when it was replayed; the host's replay does not end before that any more */
+  const volatile int *stop; /* not 0: LS_INTERRUPTED */
+  uint64_t log_bytes; /* out: that were redone; 0: the state is passed over */
+} ls_standby_state;
+LS_NODISCARD ls_status ls_standby_apply(ls_store *store, ls_standby_state *state,
+                                        ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay(ls_store *store, const void *bytes, size_t count,
                                        uint64_t position, ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_end(ls_store *store, ls_error *err) LS_NOEXCEPT;

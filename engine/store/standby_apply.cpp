@@ -1,0 +1,169 @@
+// standby_apply.cpp - analysis and redo of a part of the log, all of it written at the end.
+#include "store/standby_apply.hpp"
+
+#include <set>
+
+#include "base/interrupt.hpp"
+#include "buffer/page_provider.hpp"
+#include "recovery/redo.hpp"
+#include "recovery/restore_state.hpp"
+#include "recovery/undo_collector.hpp"
+#include "store/store_process.hpp"
+#include "wal/log_segments.hpp"
+
+namespace ls {
+
+namespace {
+
+class Applier {
+ public:
+  Applier(ls_store &store, const RestoreState &state, Lsn to, const volatile int *stop)
+      : store_(store),
+        process_(store_process(store)),
+        directory_(store.config.data_dir),
+        wal_(directory_ + "/wal"),
+        undo_(directory_ + "/undo"),
+        state_(state),
+        to_(to),
+        stop_(stop) {}
+
+  Status run(StandbyApplied *applied) {
+    bool exists;
+    LS_TRY(control_read(store_.config.data_dir, &control_, &exists));
+    if (!exists || control_.clean || !control_.host_log)
+      return fail(LS_INVALID, "the store has no log of the host to be redone");
+    if (control_.segment_bytes != store_.config.log_segment_bytes)
+      return fail(LS_INVALID, "the log has segments of another size than configured");
+    const bool newer = state_.control.redo_lsn > control_.redo_lsn &&
+                       state_.control.run >= control_.run && state_.control.redo_lsn <= to_;
+    if (!newer) return kOk;
+    if (control_.undo_gsn != 0)
+      LS_TRY(undo_list_read(undo_.c_str(), control_.undo_gsn, &before_));
+    LS_TRY(doublewrite_recover((directory_ + "/doublewrite").c_str()));
+    process_.pool.shared()->store = control_.store;
+    LogAnalysis analysis;
+    LS_TRY(analyse(&analysis));
+    LS_TRY(redo(analysis));
+    UndoList list;
+    LS_TRY(gather_undo(&list));
+    LS_TRY(restore_state_write(store_.config.data_dir,   // APPLY-2
+                               {state_.control, {}, state_.eras, state_.log_end, {}}));
+    LS_TRY(directory_sync(store_.config.data_dir));
+    applied->taken = true;
+    applied->log_bytes = to_ - control_.redo_lsn;
+    LS_TRY(undo_files_clean(undo_.c_str(), list));
+    return remove_log();
+  }
+
+ private:
+  LogReader open_log() const {
+    return LogReader(wal_.c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run,
+                     to_);
+  }
+
+  Status analyse(LogAnalysis *analysis) {
+    if (control_.undo_gsn != 0) analyse_list(before_, analysis);
+    LS_TRY(log_begins(wal_.c_str(), control_.segment_bytes, control_.redo_lsn));
+    LogReader log = open_log();
+    LogAnalyser analyser(analysis);
+    for (;; log.pop(), log.forget()) {
+      if (interrupt_pending(stop_)) return fail(LS_INTERRUPTED, "the standby is being promoted");
+      const LogEntry *entry;
+      LS_TRY(log.peek(&entry));
+      if (!entry) break;
+      LS_TRY(analyser.record(*entry));
+    }
+    LS_TRY(analyser.finish());
+    extent_ = log.extent();
+    if (extent_.end != to_)
+      return fail(LS_CORRUPT, "the log in \"%s\" ends at position %llu, not at %llu", wal_.c_str(),
+                  static_cast<unsigned long long>(extent_.end),
+                  static_cast<unsigned long long>(to_));
+    // Nothing is going to be undone now.
+    analysis->txns.clear();
+    return log.make_durable();
+  }
+
+  Status redo(const LogAnalysis &analysis) {
+    process_.log.open_to_read(to_, std::max(control_.gsn, extent_.max_gsn));
+    process_.pool.set_next_file_no(
+        std::max({FileNo{1}, control_.next_file_no, analysis.max_file_no + 1}));
+    LogAppender log(process_.log, store_.config.worker_slots + kSlotRecovery);
+    Ctx ctx;
+    ctx.pool = &process_.pool;
+    ctx.log = &log;
+    ctx.slot = store_.config.worker_slots + kSlotRecovery;
+    ctx.interrupt = stop_;
+    LogReader reader = open_log();
+    RecoveryFiles files;
+    UndoSpool nothing(directory_);
+    RedoStats stats;
+    LS_TRY(redo_log(ctx, reader, analysis, &files, control_.redo_gsn, &nothing, &stats,
+                    &store_.redone_bytes));
+    LS_TRY(process_.pool.flush(ctx, ~Gsn{0}, false));
+    close_descriptors();
+    if (process_.pool.oldest_dirty() == ~Gsn{0}) return kOk;
+    return fail(LS_CORRUPT, "changes wait for damaged pages");
+  }
+
+  // Of files that the host may be going to unlink.
+  void close_descriptors() {
+    for (u32 i = 0; i < process_.pool.shared()->max_files; i++) {
+      const FileSlot &file = process_.pool.file(i);
+      if (has_pages(file)) file_forget(file.file_no.load(std::memory_order_relaxed));
+    }
+  }
+
+  // APPLY-3.  The original's list is read as the file that becomes this store's.
+  Status gather_undo(UndoList *list) {
+    const Gsn gsn = state_.control.undo_gsn;
+    if (gsn == 0) return kOk;
+    LS_TRY(file_write_atomically((undo_ + "/" + undo_list_name(gsn)).c_str(), state_.list));
+    UndoList original;
+    LS_TRY(undo_list_read(undo_.c_str(), gsn, &original));
+    list->gsn = gsn;
+    UndoCollector collector(undo_, before_, list);
+    for (const auto &[tn, txn] : original.txns) {
+      const auto known = before_.txns.find(tn);
+      const LongTransaction fresh{.place = txn.place, .first_gsn = txn.first_gsn};
+      collector.want(tn, known != before_.txns.end() ? known->second : fresh);
+    }
+    LogReader log = open_log();
+    LS_TRY(collector.run(log, gsn, stop_));
+    for (auto &[tn, txn] : list->txns) txn.txn.in_files_to = gsn;
+    if (list->txns.size() != original.txns.size())
+      return fail(LS_CORRUPT, "the log in \"%s\" lacks long transactions", wal_.c_str());
+    return undo_list_write(undo_.c_str(), *list);
+  }
+
+  Status remove_log() const {
+    std::set<u64> present;
+    LS_TRY(log_segments_present(wal_, present));
+    for (const u64 number : present) {
+      if ((number + 1) * control_.segment_bytes > state_.control.redo_lsn) break;
+      LS_TRY(file_unlink(log_segment_path(wal_, number).c_str()));
+    }
+    return kOk;
+  }
+
+  ls_store &store_;
+  StoreProcess &process_;
+  const std::string directory_, wal_, undo_;
+  const RestoreState &state_;
+  const Lsn to_;
+  const volatile int *stop_;
+  ControlFile control_{};
+  UndoList before_;   // that it names
+  LogExtent extent_;
+};
+
+}  // namespace
+
+Status standby_apply(ls_store &store, std::span<const u8> state, Lsn to, const volatile int *stop,
+                     StandbyApplied *applied) {
+  RestoreState unpacked;
+  LS_TRY(restore_state_unpack(state, &unpacked));
+  return Applier(store, unpacked, to, stop).run(applied);
+}
+
+}  // namespace ls

@@ -1,0 +1,259 @@
+/*
+ * ls_standby.c - restart points of leanstore tables on a standby (engine/store/standby_apply.hpp).
+ *
+ * The startup process replays states of the primary's engine (LS_WAL_STATE).  It leaves the latest
+ * one in a file, with the place in the engine's log behind which it came.  The standby worker takes
+ * it from there, redoes the log up to that place in memory of its own, and makes the state the one
+ * from which recovery will begin.  When replay has ended the worker has to be gone before the
+ * engine worker recovers: the startup process sees to that.
+ */
+#include "postgres.h"
+
+#include "ls_server_internal.h"
+#include "session/ls_session.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "postmaster/startup.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+#define STATE_FILE "leanstore/standby_state"
+#define LOOK_INTERVAL_MS 1000
+#define STOP_POLL_US 1000
+
+/* The head of the file; the state's bytes follow. */
+typedef struct StateHead
+{
+	uint64		position;
+	XLogRecPtr	end;			/* of its record */
+	uint64		bytes;
+} StateHead;
+
+void
+ls_standby_register(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "leanstore_am", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "ls_standby_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "leanstore standby worker", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "leanstore standby worker", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+/* ---- in the startup process ---------------------------------------------- */
+
+/* A file that cannot be written costs a restart point, which the next state makes up for. */
+static bool
+write_file(const char *path, const StateHead *head, const void *bytes)
+{
+	int			fd = BasicOpenFile(path, O_CREAT | O_TRUNC | O_WRONLY | PG_BINARY);
+	bool		written;
+
+	if (fd < 0)
+		return false;
+	written = write(fd, head, sizeof(*head)) == sizeof(*head) &&
+		write(fd, bytes, head->bytes) == (ssize_t) head->bytes;
+	return close(fd) == 0 && written;
+}
+
+void
+ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count)
+{
+	const StateHead head = {
+		.position = ls_relay_replay_position(ls_shared->store),
+		.end = end,
+		.bytes = count
+	};
+
+	if (pg_atomic_read_u32(&ls_shared->standby_pid) == 0 || head.position == 0)
+		return;
+	if (!write_file(STATE_FILE ".new", &head, bytes) ||
+		rename(STATE_FILE ".new", STATE_FILE) != 0)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", STATE_FILE)));
+}
+
+void
+ls_standby_end(void)
+{
+	uint32		pid;
+
+	pg_atomic_write_u32(&ls_shared->standby_over, 1);
+	pg_memory_barrier();		/* pairs with the worker's, which looks the other way round */
+	while ((pid = pg_atomic_read_u32(&ls_shared->standby_pid)) != 0)
+	{
+		kill(pid, SIGTERM);
+		pg_usleep(STOP_POLL_US);
+		ProcessStartupProcInterrupts();
+	}
+	unlink(STATE_FILE);
+}
+
+/* ---- the worker ----------------------------------------------------------- */
+
+static volatile int stop = 0;
+
+static void
+handle_stop(SIGNAL_ARGS)
+{
+	stop = 1;
+	SetLatch(MyLatch);
+}
+
+static void
+at_exit(int code, Datum arg)
+{
+	pg_atomic_write_u32(&ls_shared->standby_pid, 0);
+}
+
+/* NULL: there is none.  Damage is found by the engine. */
+static void *
+read_file(StateHead *head)
+{
+	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | PG_BINARY);
+	void	   *bytes = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (read(fd, head, sizeof(*head)) == sizeof(*head) && AllocHugeSizeIsValid(head->bytes))
+	{
+		bytes = MemoryContextAllocHuge(CurrentMemoryContext, head->bytes + 1);
+		if (read(fd, bytes, head->bytes) != (ssize_t) head->bytes)
+		{
+			pfree(bytes);
+			bytes = NULL;
+		}
+	}
+	CloseTransientFile(fd);
+	unlink(STATE_FILE);
+	return bytes;
+}
+
+/* The same memory each time; in between the system has it. */
+static ls_store *
+make_store(Size *bytes)
+{
+	static void *arena = MAP_FAILED;
+	ls_config	config;
+	ls_store   *store;
+	ls_error	error = {0};
+
+	ls_fill_config(&config);
+	config.host_log = config.page_images = false;
+	config.huge_pages = false;
+	*bytes = ls_store_size(&config);
+	if (arena == MAP_FAILED)
+		arena = mmap(NULL, *bytes, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (arena == MAP_FAILED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("no memory for restart points of leanstore tables")));
+	if (ls_store_create(arena, *bytes, &config, &store, &error) != LS_OK)
+		elog(ERROR, "could not set up memory for restart points: %s", error.message);
+	return store;
+}
+
+static void
+report(XLogRecPtr at, uint64 log_bytes, double seconds)
+{
+	if (log_bytes > 0)
+		ereport(LOG,
+				(errmsg("leanstore restart point at %X/%X: %.1f MB of log replayed in %.3f s",
+						LSN_FORMAT_ARGS(at), log_bytes / (1024.0 * 1024.0), seconds)));
+	else						/* replayed once more */
+		ereport(DEBUG1,
+				(errmsg_internal("leanstore restart point at %X/%X is older than the last one",
+								 LSN_FORMAT_ARGS(at))));
+}
+
+static void
+apply(const StateHead *head, const void *bytes)
+{
+	Size		arena_bytes;
+	ls_store   *store = make_store(&arena_bytes);
+	ls_standby_state state = {
+		.bytes = bytes,
+		.count = head->bytes,
+		.position = head->position,
+		.stop = &stop
+	};
+	ls_error	error = {0};
+	ls_status	status;
+	instr_time	start,
+				end;
+
+	XLogFlush(head->end);		/* during recovery: replay does not end before that (APPLY-1) */
+	INSTR_TIME_SET_CURRENT(start);
+	status = ls_standby_apply(store, &state, &error);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	madvise(store, arena_bytes, MADV_DONTNEED);
+	if (status == LS_INTERRUPTED)
+		return;
+	if (status != LS_OK)
+		ereport(LOG,
+				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore restart point failed: %s", ls_error_text(&error)),
+				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
+				 errhint("The engine's log is kept until a later one succeeds.")));
+	else if (log_checkpoints)
+		report(head->end, state.log_bytes, INSTR_TIME_GET_DOUBLE(end));
+}
+
+void
+ls_standby_worker_main(Datum arg)
+{
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGTERM, handle_stop);
+	BackgroundWorkerUnblockSignals();
+	if (!ls_log_is_wal() || !RecoveryInProgress())
+		proc_exit(0);
+	on_shmem_exit(at_exit, 0);
+	pg_atomic_write_u32(&ls_shared->standby_pid, MyProcPid);
+	pg_memory_barrier();		/* pairs with ls_standby_end() */
+	while (!stop && pg_atomic_read_u32(&ls_shared->standby_over) == 0 && RecoveryInProgress() &&
+		   !ls_shared->from_backup)
+	{
+		StateHead	head;
+		void	   *bytes = read_file(&head);
+
+		if (bytes != NULL)
+		{
+			apply(&head, bytes);
+			pfree(bytes);
+			continue;
+		}
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_INTERVAL_MS, WaitEventExtensionNew("LeanstoreStandbyMain"));
+		ResetLatch(MyLatch);
+	}
+	/* Status 0: it is not started again. */
+	proc_exit(0);
+}
