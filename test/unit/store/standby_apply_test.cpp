@@ -36,7 +36,7 @@ class StandbyTest : public RestoreTest {
     std::thread stopper([&] {
       if (stop_us == 0) return;
       usleep(stop_us);
-      stop = 1;
+      __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     });
     const ls_status status = ls_standby_apply(store.store(), &given, &err);
     stopper.join();
