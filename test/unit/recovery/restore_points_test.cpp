@@ -1,5 +1,5 @@
-// A short history with a host's log, and a copy of the store that is recovered to every single place
-// of that log: what was committed there is there, and nothing else.
+// A short history with a host's log, and a copy of the store that is recovered to every single
+// place of that log: what was committed there is there, and nothing else.
 //
 // Of the state's place on.  LS_CRASH_STEP=n leaves out all but every n-th.
 #include <cstdlib>
@@ -60,8 +60,8 @@ class RestorePointsTest : public RestoreTest {
     host_log_.come_back();
   }
 
-  // Onto a fresh copy, which logs into a host's log of its own.  The last commit may be there before
-  // it was acknowledged.
+  // Onto a fresh copy, which logs into a host's log of its own.  The last commit may be there
+  // before it was acknowledged.
   void recover_at(u64 end) {
     const TempDirectory directory;
     std::filesystem::copy(copy_.path(), directory.path(),
