@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
@@ -49,7 +51,7 @@ ls_standby_register(void)
 	BackgroundWorker worker = {0};
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;	/* with hot_standby = off, too */
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "leanstore_am", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "ls_standby_worker_main", sizeof(worker.bgw_function_name));
@@ -74,6 +76,7 @@ write_file(const char *path, const StateHead *head, const void *bytes)
 	return close(fd) == 0 && written;
 }
 
+/* Before the copy is consistent it has pages that are ahead of what was replayed. */
 void
 ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count)
 {
@@ -83,7 +86,7 @@ ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count)
 		.bytes = count
 	};
 
-	if (pg_atomic_read_u32(&ls_shared->standby_pid) == 0 || head.position == 0)
+	if (!ArchiveRecoveryRequested || !reachedConsistency || head.position == 0)
 		return;
 	if (!write_file(STATE_FILE ".new", &head, bytes) ||
 		rename(STATE_FILE ".new", STATE_FILE) != 0)

@@ -74,8 +74,12 @@ foreach my $step (1 .. 2 * $steps)
 	}
 }
 
-# Without being disturbed.
-foreach my $node ($near, $far)
+# Without being disturbed; a third one answers no queries.
+my $cold = LeanstoreTest->new('cold');
+$cold->init_from_backup($primary, 'backup', has_streaming => 1);
+$cold->set_config(synchronous_standby_names => '', hot_standby => 'off');
+$cold->start;
+foreach my $node ($near, $far, $cold)
 {
 	my $before = restart_points($node);
 
@@ -89,7 +93,8 @@ foreach my $node ($near, $far)
 	cmp_ok($oldest, '>', $begin, $node->name . ' has removed log');
 }
 unlike(slurp_file($_->logfile), qr/leanstore restart point failed/, $_->name . ' had no failure')
-  foreach $near, $far;
+  foreach $near, $far, $cold;
+$cold->stop;
 
 # --- remote_apply ---------------------------------------------------------------
 $near->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
