@@ -129,11 +129,8 @@ uint64_t ls_relay_replay_position(const ls_store *) noexcept {
 
 ls_status ls_standby_apply(ls_store *store, ls_standby_state *state, ls_error *err) noexcept {
   return api::call(err, [&] {
-    StandbyApplied applied;
-    LS_TRY(standby_apply(*store, {static_cast<const u8 *>(state->bytes), state->count},
-                         state->position, state->stop, &applied));
-    state->log_bytes = applied.taken ? applied.log_bytes : 0;
-    return kOk;
+    return standby_apply(*store, {static_cast<const u8 *>(state->bytes), state->count},
+                         state->position, state->stop, &state->log_bytes);
   });
 }
 

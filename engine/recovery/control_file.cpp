@@ -36,6 +36,13 @@ bool is_possible(const ControlFile &c) {
 
 }  // namespace
 
+Status control_check_segments(const ControlFile &control, u64 segment_bytes, ls_status otherwise) {
+  if (control.segment_bytes == segment_bytes) return kOk;
+  return fail(otherwise, "the log has segments of %llu bytes, configured are %llu; set it back",
+              static_cast<unsigned long long>(control.segment_bytes),
+              static_cast<unsigned long long>(segment_bytes));
+}
+
 Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
   char path[kPathBytes];
   control_path(data_dir, path);

@@ -48,6 +48,9 @@ inline bool log_fits(const ControlFile &control, bool host_log) {
   return control.clean || control.host_log == host_log;
 }
 
+// Does the log have segments of the size that is configured?  Else `otherwise`.
+Status control_check_segments(const ControlFile &control, u64 segment_bytes, ls_status otherwise);
+
 // Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the
 // engine.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);

@@ -29,16 +29,9 @@ Status RelayReplay::begin() {
   wanted_ = restoring_ || (exists && control.host_log);
   clean_ = exists && control.clean;
   needed_from_ = control.redo_lsn;
-  if (exists && wanted_) LS_TRY(check_segments(control));
+  if (exists && wanted_) LS_TRY(control_check_segments(control, segment_bytes_, LS_INVALID));
   begun_ = true;
   return kOk;
-}
-
-Status RelayReplay::check_segments(const ControlFile &control) const {
-  if (control.segment_bytes == segment_bytes_) return kOk;
-  return fail(LS_INVALID, "the log has segments of %llu bytes, configured are %llu; set it back",
-              static_cast<unsigned long long>(control.segment_bytes),
-              static_cast<unsigned long long>(segment_bytes_));
 }
 
 Status RelayReplay::add(Lsn lsn, std::span<const u8> round) {
@@ -90,7 +83,7 @@ Status RelayReplay::put(Lsn lsn, std::span<const u8> bytes) {
 Status RelayReplay::restore(const RestoreState &state) {
   LS_TRY(begin());
   LS_ASSERT(restoring_);
-  LS_TRY(check_segments(state.control));
+  LS_TRY(control_check_segments(state.control, segment_bytes_, LS_INVALID));
   const bool follows = seen_ == 0 || (first_ <= state.log_end && state.log_end <= seen_);
   if (!follows)
     return fail(LS_CORRUPT, "the host's log has position %llu to %llu of the log, the state %llu",

@@ -35,7 +35,6 @@ class RelayReplay {
  private:
   Status begin();
   Status go_on();
-  Status check_segments(const ControlFile &control) const;
   Status put(Lsn lsn, std::span<const u8> bytes);
   Status cut(Lsn end);
 

@@ -27,13 +27,12 @@ class Applier {
         to_(to),
         stop_(stop) {}
 
-  Status run(StandbyApplied *applied) {
+  Status run(u64 *log_bytes) {
     bool exists;
     LS_TRY(control_read(store_.config.data_dir, &control_, &exists));
     if (!exists || control_.clean || !control_.host_log)
       return fail(LS_INVALID, "the store has no log of the host to be redone");
-    if (control_.segment_bytes != store_.config.log_segment_bytes)
-      return fail(LS_INVALID, "the log has segments of another size than configured");
+    LS_TRY(control_check_segments(control_, store_.config.log_segment_bytes, LS_INVALID));
     const bool newer = state_.control.redo_lsn > control_.redo_lsn &&
                        state_.control.run >= control_.run && state_.control.redo_lsn <= to_;
     if (!newer) return kOk;
@@ -49,8 +48,7 @@ class Applier {
     LS_TRY(restore_state_write(store_.config.data_dir,   // APPLY-2
                                {state_.control, {}, state_.eras, state_.log_end, {}}));
     LS_TRY(directory_sync(store_.config.data_dir));
-    applied->taken = true;
-    applied->log_bytes = to_ - control_.redo_lsn;
+    *log_bytes = to_ - control_.redo_lsn;
     LS_TRY(undo_files_clean(undo_.c_str(), list));
     return remove_log();
   }
@@ -160,10 +158,11 @@ class Applier {
 }  // namespace
 
 Status standby_apply(ls_store &store, std::span<const u8> state, Lsn to, const volatile int *stop,
-                     StandbyApplied *applied) {
+                     u64 *log_bytes) {
+  *log_bytes = 0;
   RestoreState unpacked;
   LS_TRY(restore_state_unpack(state, &unpacked));
-  return Applier(store, unpacked, to, stop).run(applied);
+  return Applier(store, unpacked, to, stop).run(log_bytes);
 }
 
 }  // namespace ls

@@ -23,14 +23,10 @@
 
 namespace ls {
 
-struct StandbyApplied {
-  bool taken = false;   // false: the state is not newer than the control file
-  u64 log_bytes = 0;    // that were redone
-};
-
 // `store` is an arena of its own, of the same directory, in which nothing else is done; the store
 // that workers are going to use has not begun its recovery.  stop: ends it with LS_INTERRUPTED.
+// *log_bytes: that were redone; 0: the state is not newer than the control file.
 Status standby_apply(ls_store &store, std::span<const u8> state, Lsn to, const volatile int *stop,
-                     StandbyApplied *applied);
+                     u64 *log_bytes);
 
 }  // namespace ls

@@ -150,12 +150,7 @@ class Redoer {
     }
     process_.pool.shared()->store = control.store;
     if (!control.clean) LS_TRY(limit_xids(next_full_xid));
-    if (control.segment_bytes != store_.config.log_segment_bytes) {
-      return fail(LS_CORRUPT,
-                  "the log has segments of %llu bytes, configured are %llu; set it back",
-                  static_cast<unsigned long long>(control.segment_bytes),
-                  static_cast<unsigned long long>(store_.config.log_segment_bytes));
-    }
+    LS_TRY(control_check_segments(control, store_.config.log_segment_bytes, LS_CORRUPT));
     LS_TRY(check_log());
     if (control.clean) {
       state_.log.end = control.redo_lsn;

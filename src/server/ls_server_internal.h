@@ -10,6 +10,7 @@
 
 #include "access/xlogdefs.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 
 /* ---- ls_hooks.c */
@@ -39,6 +40,10 @@ extern void ls_rmgr_register(void);
 
 /* ---- ls_worker.c: the engine worker process */
 extern void ls_worker_register(void);
+
+/* A process of this kind, with access to shared memory, that is started again when it fails. */
+extern void ls_process_register(const char *name, const char *function, int flags,
+								BgWorkerStartTime start);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
 
 /* In it: the server is being stopped, or has lost its postmaster. */

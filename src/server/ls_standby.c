@@ -48,16 +48,9 @@ typedef struct StateHead
 void
 ls_standby_register(void)
 {
-	BackgroundWorker worker = {0};
-
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_PostmasterStart;	/* with hot_standby = off, too */
-	worker.bgw_restart_time = 1;
-	strlcpy(worker.bgw_library_name, "leanstore_am", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "ls_standby_worker_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "leanstore standby worker", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "leanstore standby worker", sizeof(worker.bgw_type));
-	RegisterBackgroundWorker(&worker);
+	/* So it is there with hot_standby = off, too. */
+	ls_process_register("leanstore standby worker", "ls_standby_worker_main", 0,
+						BgWorkerStart_PostmasterStart);
 }
 
 /* ---- in the startup process ---------------------------------------------- */

@@ -48,18 +48,25 @@
 #define LOCK_FILE "postmaster.pid"	/* in the data directory, where the server's processes run */
 
 void
-ls_worker_register(void)
+ls_process_register(const char *name, const char *function, int flags, BgWorkerStartTime start)
 {
 	BackgroundWorker worker = {0};
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | flags;
+	worker.bgw_start_time = start;
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "leanstore_am", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "ls_engine_worker_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "leanstore engine worker", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "leanstore engine worker", sizeof(worker.bgw_type));
+	strlcpy(worker.bgw_function_name, function, sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, name, sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, name, sizeof(worker.bgw_type));
 	RegisterBackgroundWorker(&worker);
+}
+
+void
+ls_worker_register(void)
+{
+	ls_process_register("leanstore engine worker", "ls_engine_worker_main",
+						BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished);
 }
 
 static void

@@ -109,8 +109,10 @@ log_files_of(Oid tablespace, Oid database, const char *directory)
 	FreeDir(dir);
 }
 
+/* Databases and tablespaces are directories, and links to such, with their numbers for names. */
 static void
-log_files_of_tablespace(Oid tablespace, const char *directory)
+visit_numbers(const char *directory, void (*visit) (Oid outer, Oid number, const char *path),
+			  Oid outer)
 {
 	DIR		   *dir = AllocateDir(directory);
 	struct dirent *entry;
@@ -121,41 +123,34 @@ log_files_of_tablespace(Oid tablespace, const char *directory)
 	{
 		char		path[MAXPGPATH];
 		char	   *end;
-		const Oid	database = strtoul(entry->d_name, &end, 10);
+		const Oid	number = strtoul(entry->d_name, &end, 10);
 
-		if (database == InvalidOid || *end != '\0')
+		if (number == InvalidOid || *end != '\0')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-		log_files_of(tablespace, database, path);
+		visit(outer, number, path);
 	}
 	FreeDir(dir);
+}
+
+static void
+visit_tablespace(Oid unused, Oid tablespace, const char *path)
+{
+	char		databases[MAXPGPATH];
+
+	snprintf(databases, sizeof(databases), "%s/%s", path, TABLESPACE_VERSION_DIRECTORY);
+	visit_numbers(databases, log_files_of, tablespace);
 }
 
 void
 ls_log_switch_finish(void)
 {
-	DIR		   *dir;
-	struct dirent *entry;
-
 	if (ls_shared->unnamed_changes)
 		refuse_rewinds();
 	if (access(SWITCHED_FILE, F_OK) != 0)
 		return;
-	log_files_of_tablespace(DEFAULTTABLESPACE_OID, "base");
-	dir = AllocateDir(PG_TBLSPC_DIR);
-	while ((entry = ReadDir(dir, PG_TBLSPC_DIR)) != NULL)
-	{
-		char		path[MAXPGPATH];
-		char	   *end;
-		const Oid	tablespace = strtoul(entry->d_name, &end, 10);
-
-		if (tablespace == InvalidOid || *end != '\0')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s/%s", PG_TBLSPC_DIR, entry->d_name,
-				 TABLESPACE_VERSION_DIRECTORY);
-		log_files_of_tablespace(tablespace, path);
-	}
-	FreeDir(dir);
+	visit_numbers("base", log_files_of, DEFAULTTABLESPACE_OID);
+	visit_numbers(PG_TBLSPC_DIR, visit_tablespace, InvalidOid);
 	XLogFlush(GetXLogInsertRecPtr());
 	durable_unlink(SWITCHED_FILE, ERROR);
 }
