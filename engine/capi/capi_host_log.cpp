@@ -4,6 +4,7 @@
 #include "capi/api_call.hpp"
 #include "os/futex.hpp"
 #include "recovery/control_file.hpp"
+#include "recovery/handover.hpp"
 #include "recovery/relay_replay.hpp"
 #include "recovery/values_replay.hpp"
 #include "store/standby_apply.hpp"
@@ -192,6 +193,17 @@ ls_status ls_store_log_kind(ls_store *store, bool *exists, bool *host_log,
     LS_TRY(control_read(store->config.data_dir, &control, exists));
     *host_log = control.host_log != 0;
     return kOk;
+  });
+}
+
+ls_status ls_store_leave(ls_store *store, const char *path, ls_error *err) noexcept {
+  return api::call(err, [&] { return handover_leave(store->config.data_dir, path); });
+}
+
+ls_status ls_store_take(ls_store *store, const char *path, bool *taken, ls_error *err) noexcept {
+  return api::call(err, [&] {
+    (void)store_process(*store);  // sets the file layer up
+    return handover_take(store->config.data_dir, path, store->config.log_segment_bytes, taken);
   });
 }
 

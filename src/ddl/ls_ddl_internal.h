@@ -102,6 +102,11 @@ extern List *ls_index_expect_keys(List *keys);
 /* A new relation. */
 extern void ls_index_take_over_key(Oid relid);
 
+/* ---- ls_upgrade_notes.c */
+
+/* After ALTER TYPE ... ADD VALUE in pg_upgrade's new cluster: positions as in the old one. */
+extern void ls_upgrade_restore_positions(const AlterEnumStmt *stmt);
+
 /* ---- ls_database_files.c */
 
 /* A database that is closed is about to be copied: an error if that must not be. */

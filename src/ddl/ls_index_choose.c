@@ -15,6 +15,7 @@
 #include "index/ls_index.h"
 
 #include "access/relation.h"
+#include "catalog/binary_upgrade.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
@@ -24,6 +25,7 @@
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_expr.h"
 #include "parser/parse_node.h"
@@ -341,6 +343,8 @@ ls_index_choose(IndexStmt *stmt, const PlannedStmt *pstmt, const char *query,
 	bool		named;
 	Relation	rel;
 
+	if (IsBinaryUpgrade)
+		return;					/* the dump names what it was */
 	if (ls_is_named(stmt->accessMethod, LS_TABLE_AM))
 		stmt->accessMethod = LS_INDEX_AM;
 	ours = ls_is_named(stmt->accessMethod, LS_INDEX_AM);
@@ -419,12 +423,26 @@ choose_for_exclusion(Relation rel, const AlterTableStmt *stmt, Constraint *const
 	tell_once(to_leanstore);
 }
 
+/* pg_upgrade has said which index is made next: it has to be as it was. */
+static void
+choose_as_it_was(Constraint *constraint)
+{
+	if ((constraint->contype == CONSTR_PRIMARY || constraint->contype == CONSTR_UNIQUE) &&
+		ls_upgrade_forms(binary_upgrade_next_index_pg_class_oid) != NULL)
+		constraint->access_method = LS_INDEX_AM;
+}
+
 void
 ls_index_choose_for_constraint(Relation rel, const AlterTableStmt *stmt, Constraint *constraint,
 							   const char *only_column, const char *query)
 {
 	List	   *keys = constraint->keys;
 
+	if (IsBinaryUpgrade)
+	{
+		choose_as_it_was(constraint);
+		return;
+	}
 	if (constraint->contype == CONSTR_EXCLUSION)
 		choose_for_exclusion(rel, stmt, constraint, query);
 	if ((constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||

@@ -291,7 +291,7 @@ copy_as_superuser(void)
 	Oid			user;
 	int			security;
 
-	if (!OidIsValid(ls_index_am_oid()) || IsBinaryUpgrade)
+	if (!OidIsValid(ls_index_am_oid()))
 		return;
 	/*
 	 * Operator classes are for superusers to make; these say nothing that another one has not said.
@@ -343,8 +343,11 @@ ls_index_after_class_statement(const Node *stmt)
 {
 	const char *am = IsA(stmt, CreateOpClassStmt) ? ((const CreateOpClassStmt *) stmt)->amname
 		: IsA(stmt, AlterOpFamilyStmt) ? ((const AlterOpFamilyStmt *) stmt)->amname : NULL;
+	/* Under pg_upgrade the members of our extension are made one by one. */
+	const bool	has_come = IsBinaryUpgrade && IsA(stmt, CreateAmStmt) &&
+		strcmp(((const CreateAmStmt *) stmt)->amname, LS_INDEX_AM) == 0;
 
-	if (am != NULL && strcmp(am, DEFAULT_INDEX_TYPE) == 0)
+	if (has_come || (am != NULL && strcmp(am, DEFAULT_INDEX_TYPE) == 0))
 	{
 		CommandCounterIncrement();
 		copy_as_superuser();

@@ -330,6 +330,8 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	ls_index_finish_statement(&after, query);
 	ls_index_after_class_statement(parsetree);
 	ls_publication_check(parsetree);
+	if (IsBinaryUpgrade && IsA(parsetree, AlterEnumStmt))
+		ls_upgrade_restore_positions((AlterEnumStmt *) parsetree);
 	ls_index_after_alter_enum(enum_positions);
 }
 

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "ls_index_internal.h"
+#include "session/ls_session.h"
 #include "relation/ls_relation.h"
 
 #include "access/genam.h"
@@ -82,11 +83,14 @@ ls_index_choose_forms(Relation index)
 	int			n_keys = IndexRelationGetNumberOfKeyAttributes(index);
 	uint16		recorded[INDEX_MAX_KEYS];
 	uint16		chosen[INDEX_MAX_KEYS];
+	const uint16 *upgraded = ls_upgrade_forms(RelationGetRelid(index));
 
 	ls_index_recorded_forms(index, recorded);
 	for (int i = 0; i < n_keys; i++)
-		chosen[i] = ls_key_choose_form(index_getprocid(index, i + 1, 1),
-									   ls_index_key_type(index, i), index->rd_indcollation[i]);
+		chosen[i] = upgraded != NULL
+			? upgraded[i]
+			: ls_key_choose_form(index_getprocid(index, i + 1, 1), ls_index_key_type(index, i),
+								 index->rd_indcollation[i]);
 	if (memcmp(recorded, chosen, n_keys * sizeof(uint16)) != 0)
 		record_forms(RelationGetRelid(index), chosen);
 }

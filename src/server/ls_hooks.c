@@ -31,10 +31,10 @@ ls_install_hooks(void)
 	PUT_ON_TOP(get_relation_info_hook, ls_planner_relation_info, ls_planner_below_info);
 	PUT_ON_TOP(planner_hook, ls_index_show_plan, ls_index_show_below_plan);
 
-	/* It starts: under pg_upgrade it is refused before it locks anything. */
+	/* It starts. */
 	PUT_ON_TOP(ExecutorStart_hook, ls_serializable_executor_start, ls_serializable_below_start);
 	if (IsBinaryUpgrade)
-		PUT_ON_TOP(ExecutorStart_hook, ls_upgrade_executor_start, ls_upgrade_below_start);
+		PUT_ON_TOP(ExecutorStart_hook, ls_upgrade_notes_start, ls_upgrade_notes_below_start);
 
 	/*
 	 * It runs.  When it has ended its snapshot is pinned if it can be, and then what it has shown

@@ -200,6 +200,7 @@ ls_shmem_startup(void)
 					 errhint("Check \"leanstore.buffer_pool_size\" and the memory that the system"
 							 " has.")));
 		ls_shared->states = config.page_images;
+		ls_upgrade_look();
 		ls_backup_look();
 		if (!ls_shared->from_backup)
 		{

@@ -311,6 +311,8 @@ ls_engine_worker_main(Datum arg)
 																		 : IDLE_INTERVAL_MS);
 	}
 	ls_relay_end();
+	if (!ls_shared->from_backup)
+		ls_upgrade_leave();
 
 	/*
 	 * Status 1: if the server goes on after all, the next worker finds the store used, and the

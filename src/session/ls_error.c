@@ -7,6 +7,7 @@
 
 #include "miscadmin.h"
 #include "storage/block.h"
+#include "utils/memutils.h"
 
 static int
 sqlstate_of(const ls_error *error)

@@ -14,7 +14,7 @@
 
 #include "access/transam.h"
 #include "access/xlogdefs.h"
-#include "executor/executor.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "utils/rel.h"
@@ -91,6 +91,8 @@ typedef struct LsShared
 	bool		unnamed_changes;	/* this start makes some: ls_log_switch.c */
 	bool		states;			/* there are some for base backups: the log has images of pages */
 	ls_error	recovery_error;
+	bool		upgrade_taken;	/* the store is that of pg_upgrade's old cluster: ls_upgrade.c */
+	ls_error	upgrade_error;	/* why it could not be taken over */
 	void	   *arena;
 	bool		own_mapping;	/* the arena is one: huge pages are possible */
 	ls_store   *store;
@@ -286,13 +288,28 @@ extern void ls_log_switch_look(void);
 /* In the engine worker, before ls_relay_begin(): WAL says so. */
 extern void ls_log_switch_finish(void);
 
-/* ---- ls_upgrade.c: pg_upgrade is refused */
+/* ---- ls_upgrade.c: pg_upgrade hands the old cluster's store on */
 
-/* A hook for a server that pg_upgrade has started: no query where there are leanstore tables. */
-extern void ls_upgrade_executor_start(QueryDesc *query, int eflags);
-extern ExecutorStart_hook_type ls_upgrade_below_start;
+/* In the postmaster, before all that looks at the store: take the old cluster's, if it is there. */
+extern void ls_upgrade_look(void);
 
-/* There, no file of a leanstore table is made or opened. */
+/* In the engine worker, when the store has stopped. */
+extern void ls_upgrade_leave(void);
+
+/* In a server that pg_upgrade has started no relation is used before the store was taken over. */
 extern void ls_upgrade_refuse(const char *table);
+
+/*
+ * In the old cluster, once for each database: what dumps do not tell of.  An index is one of ours,
+ * with the forms of its key columns; a value of an enum has a position.
+ */
+extern bool ls_upgrade_wants_notes(void);
+extern void ls_upgrade_note_index(StringInfo notes, Oid index, const uint16 *forms, int n);
+extern void ls_upgrade_note_enum(StringInfo notes, Oid value, float4 position);
+extern void ls_upgrade_leave_notes(StringInfo notes);
+
+/* And in the new one, while pg_upgrade makes its relations.  NULL: nothing was noted. */
+extern const uint16 *ls_upgrade_forms(Oid index);
+extern const float4 *ls_upgrade_position(Oid enum_value);
 
 #endif							/* LS_SESSION_H */

@@ -1,13 +1,11 @@
 # Which store a relation file belongs to.  When the engine's directory is lost, or another lies
 # in its place, old tables are refused by name (55000) and not shown as empty, new ones
-# work, and with the old directory back everything is there.  pg_upgrade is refused while
-# it still checks, and by the new server, too.
+# work, and with the old directory back everything is there.
 use strict;
 use warnings FATAL => 'all';
 
 use CrashDriver;
 use LeanstoreTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = LeanstoreTest->new_node('identity', autovacuum => 'off');
@@ -61,27 +59,5 @@ is($node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM old), (SELECT coun
 is((outcome('SELECT * FROM new'))[0], '55000', 'but not what was made meanwhile');
 $node->safe_psql('postgres', 'DROP TABLE new');
 $node->leanstore_check_ok('when the directory is back');
-
-# --- pg_upgrade ----------------------------------------------------------------------
-my $bin = $node->config_data('--bindir');
-my $new = LeanstoreTest->prepare_node('upgraded');
-$node->stop('fast');
-chdir $PostgreSQL::Test::Utils::tmp_check;
-command_checks_all(
-	[ 'pg_upgrade', '--check', '-b', $bin, '-B', $bin, '-d', $node->data_dir, '-D', $new->data_dir,
-		'-s', $node->host, '-p', $node->port, '-P', $new->port ],
-	1, [qr/pg_upgrade cannot take over leanstore tables/], [qr/^/], 'pg_upgrade --check says why');
-
-$new->start;
-$new->safe_psql('postgres', 'CREATE EXTENSION leanstore_am');
-$new->stop('fast');
-command_ok([ 'pg_ctl', '-w', '-D', $new->data_dir, '-l', $new->logfile, '-o', '-b', 'start' ],
-	'a server in that mode');
-my ($status, $out, $error) = $new->psql('postgres', q{
-	SELECT binary_upgrade_set_next_heap_pg_class_oid('90001'),
-		binary_upgrade_set_next_heap_relfilenode('90001');
-	CREATE TABLE t (id int) USING leanstore});
-like($error, qr/pg_upgrade cannot take over leanstore tables/, 'makes no leanstore table');
-command_ok([ 'pg_ctl', '-w', '-D', $new->data_dir, 'stop' ], 'and stops');
 
 done_testing();

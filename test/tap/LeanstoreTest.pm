@@ -51,15 +51,17 @@ sub new_node
 }
 
 # The same, only initialized: not started, no extension.  The pseudo-setting
-# `init` holds parameters of PostgreSQL::Test::Cluster::init.
+# `init` holds parameters of PostgreSQL::Test::Cluster::init, `install_path` is an installation
+# other than the usual one.
 sub prepare_node
 {
 	my ($class, $name, %settings) = @_;
 	my $stage = $ENV{LEANSTORE_STAGE}
 	  or croak 'LEANSTORE_STAGE is not set: run the tests by make test-tap';
 	my %init = %{ delete $settings{init} // {} };
+	my $path = delete $settings{install_path};
 
-	my $node = $class->new($name);
+	my $node = $class->new($name, defined $path ? (install_path => $path) : ());
 	$node->init(%init);
 
 	my %all = (
@@ -90,6 +92,35 @@ sub set_config
 	}
 	$self->append_conf('postgresql.conf', $text);
 	return;
+}
+
+# installation(): the path of a copy of the server's installation, with leanstore_am in it.  For
+# pg_upgrade, which looks for libraries where they are installed only.
+sub installation
+{
+	my $stage = $ENV{LEANSTORE_STAGE};
+	my %path = map {
+		my $output = `pg_config --$_`;
+		chomp $output;
+		($_ => $output)
+	} qw(bindir libdir pkglibdir sharedir);
+	my $copy = PostgreSQL::Test::Utils::tempdir();
+	my $prefix = dirname($path{bindir});
+	my $place = sub { my $place = shift; $place =~ s/^\Q$prefix\E/$copy/; return $place };
+
+	# The server finds what is its own by where it lies itself, so links will not do for it.
+	system('cp', '-R', $path{bindir}, $place->($path{bindir})) == 0
+	  && system('mkdir', '-p', $place->($path{pkglibdir}), dirname($place->($path{sharedir}))) == 0
+	  && system('ln', '-s', $path{sharedir}, $place->($path{sharedir})) == 0
+	  or croak 'cannot copy the installation';
+	foreach my $directory ($path{libdir}, $path{pkglibdir})
+	{
+		system('ln', '-s', $_, $place->($directory)) == 0 or croak "cannot link $_"
+		  foreach grep { -f } glob "$directory/*";
+	}
+	system('ln', '-s', $_, $place->($path{pkglibdir})) == 0 or croak "cannot link $_"
+	  foreach glob "$stage/lib/*.so";
+	return $copy;
 }
 
 # compile_library(NAME, FLAG ...): the path of NAME.c, which lies beside this file, as a shared

@@ -341,6 +341,14 @@ LS_NODISCARD ls_status ls_store_log_fits(ls_store *store, bool *fits, ls_error *
 LS_NODISCARD ls_status ls_store_log_kind(ls_store *store, bool *exists, bool *host_log,
                                          ls_error *err) LS_NOEXCEPT;
 
+/* Another host gets the relation files, and the store with them (recovery/handover.hpp).  Behind
+ * the shutdown: what it goes on from, to the file `path`. */
+LS_NODISCARD ls_status ls_store_leave(ls_store *store, const char *path, ls_error *err) LS_NOEXCEPT;
+/* Before all else, in the other host: this store, which has no relations, becomes the one that has
+ * left the file.  *taken false: it is that one already. */
+LS_NODISCARD ls_status ls_store_take(ls_store *store, const char *path, bool *taken,
+                                     ls_error *err) LS_NOEXCEPT;
+
 /* TN = full xid + offset; constant from recovery to the end of the process tree. */
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;
 /* Rows written by a TN below it are committed and visible to every snapshot. */
