@@ -118,15 +118,35 @@ SELECT count(*) FROM pg_prepared_xacts;
 SELECT id, v FROM tp ORDER BY id;
 
 DROP VIEW tp_all;
--- Files made, replaced or dropped cannot be prepared; other objects can.
+-- Files that were made, replaced or dropped: back as they were, or for good.
 BEGIN; CREATE TABLE tp_new (id int) USING leanstore; PREPARE TRANSACTION 'regress_tp_1';
-\set VERBOSITY sqlstate
-BEGIN; TRUNCATE tp; PREPARE TRANSACTION 'regress_tp_1';
-BEGIN; DROP TABLE tp; PREPARE TRANSACTION 'regress_tp_1';
-BEGIN; CREATE INDEX ON tp (v, id); PREPARE TRANSACTION 'regress_tp_1';
-BEGIN; ALTER TABLE tp ALTER v TYPE bigint; PREPARE TRANSACTION 'regress_tp_1';
-\set VERBOSITY default
+BEGIN; TRUNCATE tp; INSERT INTO tp VALUES (1, 1, 'new'); PREPARE TRANSACTION 'regress_tp_2';
+ROLLBACK PREPARED 'regress_tp_1';
+ROLLBACK PREPARED 'regress_tp_2';
 SELECT count(*), to_regclass('tp_new') FROM tp;
+BEGIN; DROP TABLE tp; PREPARE TRANSACTION 'regress_tp_1';
+ROLLBACK PREPARED 'regress_tp_1';
+BEGIN; UPDATE tp SET v = v + 1; ALTER TABLE tp ALTER v TYPE bigint; CREATE INDEX ON tp (v, id);
+PREPARE TRANSACTION 'regress_tp_1';
+ROLLBACK PREPARED 'regress_tp_1';
+SELECT sum(v), pg_typeof(min(v)) FROM tp;
+SELECT leanstore_check('tp');
+BEGIN; UPDATE tp SET v = v + 1; ALTER TABLE tp ALTER v TYPE bigint; CREATE INDEX ON tp (v, id);
+PREPARE TRANSACTION 'regress_tp_1';
+COMMIT PREPARED 'regress_tp_1';
+SELECT sum(v), pg_typeof(min(v)) FROM tp;
+SELECT leanstore_check('tp');
+UPDATE tp SET v = v - 1;
+ALTER TABLE tp ALTER v TYPE int;
+-- Refused by the server when the engine has done its part.
+BEGIN; CREATE TABLE tp_new (id int) USING leanstore; INSERT INTO tp_new VALUES (1);
+PREPARE TRANSACTION 'regress_tp_2';
+BEGIN; DELETE FROM tp; DROP TABLE tp CASCADE; CREATE TABLE tp_new2 (id int) USING leanstore;
+PREPARE TRANSACTION 'regress_tp_2';
+SELECT count(*), to_regclass('tp_new2') FROM tp;
+COMMIT PREPARED 'regress_tp_2';
+SELECT count(*) FROM tp_new;
+DROP TABLE tp_new;
 BEGIN;
 CREATE TABLE tp_new (id int) USING heap;
 INSERT INTO tp_new SELECT id FROM tp;

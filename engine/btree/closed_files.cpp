@@ -1,4 +1,5 @@
-// closed_files.cpp - the tree of closed files: by key and by number, one entry each.
+// closed_files.cpp - the tree of closed files: by key and by number, one entry each; and of sealed
+// ones, by key and by transaction.
 #include "btree/closed_files.hpp"
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace ls {
 
 namespace {
 
-constexpr u32 kNumberKeyBytes = 1 + 8, kNameKeyBytes = 1 + 16;
+constexpr u32 kNumberKeyBytes = 1 + 8, kNameKeyBytes = 1 + 16, kSealKeyBytes = 1 + 8 + 16;
+constexpr u8 kGoesAtCommit = 1, kGoesAtRollback = 2;   // a file that was made and dropped: both
 constexpr u32 kHeadBytes = offsetof(ClosedFile, path);
 
 struct NumberKey {
@@ -37,9 +39,26 @@ struct NameKey {
   operator Bytes() const { return Bytes(bytes, sizeof bytes); }
 };
 
+struct SealedKey {
+  NameKey key;
+  explicit SealedKey(const ls_rel_key &of) : key(of) { key.bytes[0] = 's'; }
+  operator Bytes() const { return key; }
+};
+
+struct SealKey {
+  u8 bytes[kSealKeyBytes] = {'t'};
+  SealKey(Tn tn, const ls_rel_key &key) {
+    const u64 be = __builtin_bswap64(tn);
+    std::memcpy(bytes + 1, &be, sizeof be);
+    std::memcpy(bytes + 1 + sizeof be, NameKey(key).bytes + 1, kNameKeyBytes - 1);
+  }
+  operator Bytes() const { return Bytes(bytes, sizeof bytes); }
+};
+
+// The last bytes of a NameKey, or of a SealKey.
 ls_rel_key key_of(const u8 *bytes) {
   u32 words[4];
-  std::memcpy(words, bytes + 1, sizeof words);
+  std::memcpy(words, bytes, sizeof words);
   return {.tablespace = __builtin_bswap32(words[1]),
           .database = __builtin_bswap32(words[0]),
           .relation = __builtin_bswap32(words[2]),
@@ -104,22 +123,22 @@ Status remove(Ctx &ctx, const ls_rel_key &key) {
   return remove_entry(tree, NameKey(key));
 }
 
-Status keys_of(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys) {
+// Entries from `first` on, as long as each(key, value) says so.  No latch is held meanwhile.
+template <class Each>
+Status scan(Ctx &ctx, Bytes first, const Each &each) {
   BTree tree = tree_of(ctx);
   alignas(8) u8 leaf[kPageSize];
-  const NameKey first(database, 0, 0, 0);
   u8 from[kMaxKeyBytes];
-  u32 from_bytes = sizeof first.bytes;
-  std::memcpy(from, first.bytes, sizeof first.bytes);
+  u32 from_bytes = static_cast<u32>(first.size());
+  std::memcpy(from, first.data(), from_bytes);
   for (bool more = true; more;) {
     LS_TRY(tree.leaf_copy(Bytes(from, from_bytes), leaf));
     const Node *node = reinterpret_cast<const Node *>(leaf);
     bool found;
     for (u16 pos = node->lower_bound(Bytes(from, from_bytes), &found); pos < node->count; pos++) {
       u8 key[kMaxKeyBytes];
-      const bool is_name = node->copy_key(pos, key) == kNameKeyBytes;
-      if (!is_name || std::memcmp(key, first.bytes, 5) != 0) return kOk;
-      keys->push_back(key_of(key));
+      const u32 bytes = node->copy_key(pos, key);
+      if (!each(Bytes(key, bytes), node->value(pos))) return kOk;
     }
     more = node->has_upper;
     const Bytes upper = node->upper_fence();
@@ -129,10 +148,64 @@ Status keys_of(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys) {
   return kOk;
 }
 
+Status keys_of(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys) {
+  const NameKey first(database, 0, 0, 0);
+  return scan(ctx, first, [&](Bytes key, Bytes) {
+    if (key.size() != kNameKeyBytes || std::memcmp(key.data(), first.bytes, 5) != 0) return false;
+    keys->push_back(key_of(key.data() + 1));
+    return true;
+  });
+}
+
+Status seal(Ctx &ctx, Tn tn, const ls_ending_file &file) {
+  BTree tree = tree_of(ctx);
+  u8 ends = 0;
+  u32 bytes = 0;
+  const Status status = tree.lookup(SealKey(tn, file.key), &ends, sizeof ends, &bytes);
+  if (!ok(status) && code(status) != LS_NOT_FOUND) return status;
+  ends |= file.at_commit ? kGoesAtCommit : kGoesAtRollback;
+  LS_TRY(put_entry(tree, SealKey(tn, file.key), Bytes(&ends, sizeof ends)));
+  return put_entry(tree, SealedKey(file.key), Bytes(reinterpret_cast<const u8 *>(&tn), sizeof tn));
+}
+
+Status sealed_by(Ctx &ctx, const ls_rel_key &key, Tn *tn) {
+  alignas(8) u8 out[sizeof *tn];
+  u32 bytes = 0;
+  LS_TRY(tree_of(ctx).lookup(SealedKey(key), out, sizeof out, &bytes));
+  if (bytes != sizeof *tn) return fail_damaged();
+  std::memcpy(tn, out, sizeof *tn);
+  return kOk;
+}
+
+Status sealed_of(Ctx &ctx, Tn tn, std::vector<ls_ending_file> *files) {
+  const SealKey first(tn, {0, 0, 0, 0});
+  files->clear();
+  return scan(ctx, first, [&](Bytes key, Bytes value) {
+    const bool of_it = key.size() == kSealKeyBytes && std::memcmp(key.data(), first.bytes, 9) == 0;
+    if (!of_it) return false;
+    const ls_rel_key file = key_of(key.data() + 9);
+    const u8 ends = value.empty() ? 0 : value[0];
+    if (ends & kGoesAtCommit) files->push_back({file, true});
+    if (ends & kGoesAtRollback) files->push_back({file, false});
+    return true;
+  });
+}
+
+// By transaction last: when this is repeated after a failure it still leads here.
+Status unseal(Ctx &ctx, Tn tn, const ls_rel_key &key) {
+  BTree tree = tree_of(ctx);
+  Tn by = 0;
+  const Status status = sealed_by(ctx, key, &by);
+  if (!ok(status) && code(status) != LS_NOT_FOUND) return status;
+  if (ok(status) && by == tn) LS_TRY(remove_entry(tree, SealedKey(key)));
+  return remove_entry(tree, SealKey(tn, key));
+}
+
 }  // namespace
 
 const ClosedFileOps &closed_file_ops() {
-  static constexpr ClosedFileOps kOps{by_key, by_number, put, remove, keys_of};
+  static constexpr ClosedFileOps kOps{by_key,  by_number, put,       remove, keys_of,
+                                      seal,    sealed_by, sealed_of, unseal};
   return kOps;
 }
 

@@ -6,7 +6,10 @@
 //
 //   'n' number   ->  ClosedFile
 //   'k' key      ->  number
-// Numbers and keys are big endian, so the files of a database are neighbours.
+//   's' key      ->  TN: the file is sealed by that prepared transaction (buffer/sealed_files.hpp)
+//   't' TN, key  ->  1 byte: kGoesAtCommit, kGoesAtRollback
+// Numbers and keys are big endian, so the files of a database are neighbours, and so are those of a
+// transaction.
 //
 // CLOSED-1  The closer writes an entry while its file is kClosing.  The entry stays when the file
 //           is opened again, and goes when the file is dropped.  Bound: one entry for each relation

@@ -17,8 +17,10 @@
 #include "base/interrupt.hpp"
 #include "buffer/change_buffer.hpp"
 #include "buffer/closed_file.hpp"
+#include "buffer/insist.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
+#include "buffer/sealed_files.hpp"
 #include "os/clock.hpp"
 #include "os/host_watch.hpp"
 
@@ -29,7 +31,6 @@ namespace {
 constexpr i64 kOpenSliceUs = 20'000;
 // A full table: how long to wait until a file is closed, or one that was dropped is cleared out.
 constexpr u64 kSlotWaitMs = 5'000;
-constexpr timespec kMemoryRetry{0, 1'000'000};
 // Where a thread closes files, so many places are for rollbacks: they cannot be refused, and each
 // uses one file at a time.  The closer keeps one in so many places free besides.
 constexpr u32 kFreeShare = 64;
@@ -269,6 +270,7 @@ Status fail_dropped(const FileSlot &slot) {
 Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &o,
                      BufferPool::FormatTree format) {
   const bool recovering = o.file_no != 0;
+  LS_TRY(check_seal(ctx, slot, o.expected != 0));   // SEAL-1
   ClosedFile closed;
   bool reopening = false;
   if (!recovering) LS_TRY(find_closed(*pool.shared(), ctx, slot, &closed, &reopening));
@@ -381,6 +383,19 @@ void finish_leaving(PoolShared &pool, FileSlot &file) {
   leave_opening(pool);
 }
 
+namespace {
+
+// Those in use stay open.  Were there some?
+bool let_used(PoolShared &pool, std::vector<FileSlot *> *closing) {
+  return std::erase_if(*closing, [&](FileSlot *slot) {
+    const bool in_use = file_in_use(pool, *slot);
+    if (in_use) end_closing(pool, *slot, false);
+    return in_use;
+  }) > 0;
+}
+
+}  // namespace
+
 std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most) {
   // A word that others change while it is looked at is no order.
   std::vector<std::pair<u64, FileSlot *>> idle;
@@ -410,11 +425,27 @@ std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most) {
       closing.push_back(idle[i].second);
     }
   }
-  std::erase_if(closing, [&](FileSlot *slot) {
-    const bool in_use = file_in_use(pool, *slot);
-    if (in_use) end_closing(pool, *slot, false);
-    return in_use;
-  });
+  let_used(pool, &closing);
+  return closing;
+}
+
+std::vector<FileSlot *> begin_closing(PoolShared &pool, std::span<const ls_ending_file> files,
+                                      bool *busy) {
+  std::vector<FileSlot *> closing;
+  closing.reserve(files.size());
+  *busy = false;
+  {
+    std::lock_guard lock(pool.table_mutex);
+    for (const ls_ending_file &file : files) {
+      FileSlot *slot = find_locked(pool, file.key);
+      if (!slot || file_is(*slot, FileState::kClosed)) continue;
+      *busy |= !file_is(*slot, FileState::kActive) || slot->dropping;
+      if (!file_is(*slot, FileState::kActive) || slot->dropping) continue;
+      slot->state.store(FileState::kClosing, std::memory_order_seq_cst);   // USE-1
+      closing.push_back(slot);
+    }
+  }
+  *busy |= let_used(pool, &closing);
   return closing;
 }
 
@@ -584,15 +615,7 @@ void remove_closed_name(BufferPool &pool, const ls_rel_key &key) {
   if (!ops) return;
   Ctx ctx;
   ctx.pool = &pool;
-  for (;;) {
-    const Status status = with_memory([&] { return ops->remove(ctx, key); });
-    if (ok(status)) return;
-    const ls_status lacks = code(status);
-    LS_CHECK(lacks == LS_NO_FRAMES || lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY,
-             last_error().message);
-    nanosleep(&kMemoryRetry, nullptr);
-    watch_host();
-  }
+  insist([&] { return ops->remove(ctx, key); });
 }
 
 }  // namespace

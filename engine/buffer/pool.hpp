@@ -246,6 +246,12 @@ struct ClosedFileOps {
   // Absent is fine.
   Status (*remove)(Ctx &ctx, const ls_rel_key &key);
   Status (*keys_of)(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys);
+  // Of sealed files (sealed_files.hpp).  LS_NOT_FOUND: it is not.
+  Status (*seal)(Ctx &ctx, Tn tn, const ls_ending_file &file);
+  Status (*sealed_by)(Ctx &ctx, const ls_rel_key &key, Tn *tn);
+  Status (*sealed_of)(Ctx &ctx, Tn tn, std::vector<ls_ending_file> *files);
+  // Absent is fine.
+  Status (*unseal)(Ctx &ctx, Tn tn, const ls_rel_key &key);
 };
 // Of a node: the bytes from begin up to end mean nothing.
 struct PageGap {

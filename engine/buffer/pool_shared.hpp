@@ -6,6 +6,7 @@
 // no file), which is never on the free list and never changed.
 #pragma once
 #include <atomic>
+#include <span>
 #include <vector>
 
 #include "base/failure.hpp"
@@ -119,6 +120,7 @@ struct PoolShared {
   std::atomic<u64> files_closed;     // ever, so that others could be opened
   std::atomic<u32> closed_tree;      // closed_files.hpp: slot index + 1; 0: there is none
   std::atomic<u64> closed_names;     // in it, ever: 0 is the usual case
+  std::atomic<u64> seals;            // in it, too (sealed_files.hpp), ever
   std::atomic<u32> value_tree;       // vlog/value_tree.hpp: slot index + 1; 0: there is none
   std::atomic<u64> value_files;      // in it, ever: their numbers
 
@@ -243,6 +245,9 @@ inline bool is_in_use(const PoolShared &pool, u32 file_slot, FileNo file_no) {
 void finish_leaving(PoolShared &pool, FileSlot &file);
 // Mark idle ones as kClosing, those that were unused for longest, `most` at most.  By one thread.
 std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most);
+// Of these files those that are open and not in use.  *busy: another one is not closed.
+std::vector<FileSlot *> begin_closing(PoolShared &pool, std::span<const ls_ending_file> files,
+                                      bool *busy);
 // Written: its pages are on disk, and it is closed.  Else it stays open.
 void end_closing(PoolShared &pool, FileSlot &file, bool written);
 void wake_closer(PoolShared &pool);

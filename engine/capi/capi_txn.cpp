@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "capi/api_call.hpp"
 #include "os/host_watch.hpp"
+#include "store/file_closer.hpp"
 #include "txn/prepared.hpp"
 
 using namespace ls;
@@ -139,8 +140,14 @@ void ls_txn_abort(ls_worker *worker) noexcept {
   api::call_sure([&] { txn_abort(api::worker(worker)); });
 }
 
-ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, ls_error *err) noexcept {
-  return api::call(err, [&] { return txn_prepare(api::worker(worker), full_xid); });
+ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid, const ls_ending_file *files,
+                         size_t n_files, ls_error *err) noexcept {
+  return api::call(err, [&]() -> Status {
+    Worker &w = api::worker(worker);
+    const std::span<const ls_ending_file> ending(files, n_files);
+    LS_TRY(txn_prepare(w, full_xid, ending));
+    return ending.empty() ? kOk : seal_and_close_files(w, w.tn, ending);
+  });
 }
 
 void ls_txn_hand_over(ls_worker *worker) noexcept {

@@ -2,19 +2,29 @@
 #include "store/file_closer.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "buffer/closed_file.hpp"
+#include "buffer/sealed_files.hpp"
+#include "os/clock.hpp"
+#include "os/futex.hpp"
 #include "txn/row.hpp"
 
 namespace ls {
 
 namespace {
 
+// What prepared transactions have made or dropped may be in use by cleaners, for short.
+constexpr u64 kMostBusyMs = 10'000;
+constexpr i64 kBusyUs = 1'000;
+
 // What is being closed: it stays open unless close() has done with it.
 class Closing {
  public:
-  Closing(PoolShared &pool, u32 most) : pool_(pool), files_(begin_closing(pool, most)) {}
+  Closing(PoolShared &pool, std::vector<FileSlot *> files)
+      : pool_(pool), files_(std::move(files)) {}
   ~Closing() {
     for (FileSlot *file : files_) end_closing(pool_, *file, false);
   }
@@ -35,10 +45,30 @@ class Closing {
   std::vector<FileSlot *> files_;
 };
 
-Status seal(Worker &w, Closing &closing) {
+Status seal_row_ids(Worker &w, const Closing &closing) {
   const std::vector<FileSlot *> files = closing.files();
   for (FileSlot *file : files) {
     if (has_rows(file->kind)) LS_TRY(row_ids_seal(w, *file));
+  }
+  return kOk;
+}
+
+// *closed: how many; the others could not be made clean.
+Status write_and_close(Worker &w, Closing *closing, u32 *closed) {
+  BufferPool &pool = *w.pool;
+  LS_TRY(seal_row_ids(w, *closing));
+  LS_TRY(pool.flush_closing(w.ctx));
+  const std::vector<const FileSlot *> unclean = pool.unclean_closing();
+  const std::vector<FileSlot *> files = closing->files();
+  for (FileSlot *file : files) {
+    if (std::find(unclean.begin(), unclean.end(), file) != unclean.end()) {
+      closing->keep(file);
+      continue;
+    }
+    LS_TRY(tree_ops().closed_files->put(w.ctx, closing_name(*file)));
+    if (file->logged) LS_TRY(pool.log_closing(w.ctx, *file));
+    closing->close(file);
+    (*closed)++;
   }
   return kOk;
 }
@@ -47,24 +77,32 @@ Status seal(Worker &w, Closing &closing) {
 
 Status close_idle_files(Worker &w, u32 most, u32 *closed) {
   *closed = 0;
-  BufferPool &pool = *w.pool;
-  Closing closing(*pool.shared(), most);
-  if (closing.files().empty()) return kOk;
-  LS_TRY(seal(w, closing));
-  LS_TRY(pool.flush_closing(w.ctx));
-  const std::vector<const FileSlot *> unclean = pool.unclean_closing();
-  const std::vector<FileSlot *> files = closing.files();
-  for (FileSlot *file : files) {
-    if (std::find(unclean.begin(), unclean.end(), file) != unclean.end()) {
-      closing.keep(file);
-      continue;
+  PoolShared &pool = *w.pool->shared();
+  Closing closing(pool, begin_closing(pool, most));
+  return closing.files().empty() ? kOk : write_and_close(w, &closing, closed);
+}
+
+Status seal_and_close_files(Worker &w, Tn tn, std::span<const ls_ending_file> files) {
+  LS_TRY(seal_files(w.ctx, tn, files));   // SEAL-2
+  PoolShared &pool = *w.pool->shared();
+  const u64 deadline = now_ms() + kMostBusyMs;
+  for (bool busy = true;;) {
+    const u32 event = pool.open_event.load(std::memory_order_acquire);
+    {
+      Closing closing(pool, begin_closing(pool, files, &busy));
+      const size_t found = closing.files().size();
+      u32 closed = 0;
+      if (found > 0) LS_TRY(write_and_close(w, &closing, &closed));
+      busy |= closed < found;
     }
-    LS_TRY(tree_ops().closed_files->put(w.ctx, closing_name(*file)));
-    if (file->logged) LS_TRY(pool.log_closing(w.ctx, *file));
-    closing.close(file);
-    (*closed)++;
+    if (!busy) return kOk;
+    if (interrupt_pending(w.ctx.interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while relation files were being closed");
+    if (now_ms() > deadline)
+      return fail(LS_IN_USE, "a relation file that the transaction made or dropped is in use");
+    WaitReport report(&w.ctx.waits, LS_WAIT_OPEN_RELATION);
+    futex_wait_interruptible(&pool.open_event, event, kBusyUs);
   }
-  return kOk;
 }
 
 }  // namespace ls

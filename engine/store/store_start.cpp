@@ -33,6 +33,7 @@
 #include "recovery/checkpoint.hpp"
 #include "recovery/host_sync_point.hpp"
 #include "recovery/two_phase.hpp"
+#include "store/file_closer.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
 #include "txn/prepared.hpp"
@@ -407,8 +408,9 @@ class Finisher {
     for (const LoggedTxn &txn : ended_) LS_TRY(log_end_of(txn, true));
     std::vector<u64> kept;
     for (PreparedFile &file : keep_) {
-      LS_TRY(TwoPhaseRecovery(w_, file).take_over(
-          file.full_xid + store_.txns->tn_offset.load(std::memory_order_relaxed)));
+      const Tn tn = file.full_xid + store_.txns->tn_offset.load(std::memory_order_relaxed);
+      LS_TRY(TwoPhaseRecovery(w_, file).take_over(tn));
+      LS_TRY(seal_and_close_files(w_, tn, file.ending));
       kept.push_back(file.full_xid);
     }
     if (!process_.log.wait_hardened(process_.log.last_gsn(), w_.ctx.interrupt))

@@ -3,12 +3,15 @@
 
 #include <cstring>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "buffer/file_use.hpp"
+#include "buffer/sealed_files.hpp"
 #include "os/futex.hpp"
 #include "txn/prepared_file.hpp"
 #include "txn/rollback.hpp"
@@ -70,13 +73,17 @@ void reserve_end(LogAppender &log) {
 }
 
 // Writes the transaction's undo entries and row locks; each relation file is named before it is
-// first used.
+// first used.  Files that the transaction has made are gone when it is rolled back, and need none.
 class Collector {
  public:
   Collector(Worker &w, PreparedFileWriter &out) : w_(w), out_(out) {}
 
-  Status run() {
+  Status run(std::span<const ls_ending_file> ending) {
     LS_TRY(out_.tn(w_.tn));
+    for (const ls_ending_file &file : ending) {
+      LS_TRY(out_.ending(file));
+      if (!file.at_commit) made_.insert(name_of(file.key));
+    }
     LS_TRY(version_store(w_, w_.tn).for_each(
         w_.tn, this, [](void *arg, u32 seq, const VersionEntry &entry, Bytes payload) {
           return static_cast<Collector *>(arg)->change(seq, entry, payload);
@@ -89,6 +96,11 @@ class Collector {
   }
 
  private:
+  using Name = std::tuple<u32, u32, u32, i32>;
+  static Name name_of(const ls_rel_key &key) {
+    return {key.tablespace, key.database, key.relation, key.owner};
+  }
+
   Status change(u32 seq, const VersionEntry &entry, Bytes payload) {
     bool known;
     LS_TRY(relation(entry, &known));
@@ -115,7 +127,7 @@ class Collector {
     return out_.lock({row_id, file_no, lock.mode, 0});
   }
 
-  // *known false: the file was forgotten, and its rows are gone with it.
+  // *known false: the file was forgotten, or made by this transaction; its rows go with it.
   Status relation(const VersionEntry &entry, bool *known) {
     const auto [at, is_new] = relations_.try_emplace(entry.file_no, false);
     *known = at->second;
@@ -126,6 +138,7 @@ class Collector {
     if (code(status) == LS_NOT_FOUND) return kOk;
     LS_TRY(status);
     const FileSlot &file = use.file();
+    if (made_.contains(name_of(file.key))) return kOk;
     *known = at->second = true;
     const FileRecord record{entry.file_no,
                             file.key.tablespace,
@@ -141,13 +154,14 @@ class Collector {
 
   Worker &w_;
   PreparedFileWriter &out_;
+  std::set<Name> made_;
   std::map<FileNo, bool> relations_;
   bool has_locks_ = false;
 };
 
-Status write_file(Worker &w, u64 full_xid) {
+Status write_file(Worker &w, u64 full_xid, std::span<const ls_ending_file> ending) {
   PreparedFileWriter out(w.txns->prepared_dir, full_xid);
-  LS_TRY(Collector(w, out).run());
+  LS_TRY(Collector(w, out).run(ending));
   LS_TRY(out.finish());
   return prepared_file_post(w.log.log(), w.txns->prepared_dir, full_xid, w.ctx.interrupt);
 }
@@ -181,6 +195,8 @@ void undo_for(Worker &w, Tn tn, u32 next_seq) {
 void finish_claimed(Worker &w, PreparedSlot &slot, Tn tn, bool committed) {
   LS_ASSERT(is_in(slot, PreparedState::kFinishing));
   const u64 full_xid = slot.full_xid;
+  end_sealed_files(*w.pool, tn, committed);   // SEAL-3
+  LS_FAILPOINT(txn_after_seals);
   if (!committed) undo_for(w, tn, slot.next_seq);
   reserve_end(w.log);
   Gsn end;
@@ -217,7 +233,7 @@ Gsn log_two_phase_end(LogAppender &log, Tn tn, u64 full_xid, bool committed) {
   return log.finish();
 }
 
-Status txn_prepare(Worker &w, u64 full_xid) {
+Status txn_prepare(Worker &w, u64 full_xid, std::span<const ls_ending_file> ending) {
   if (w.tn == 0 || w.two_phase != nullptr || w.prepared)
     return fail(LS_INVALID, "a transaction is prepared at the wrong moment");
   LS_TRY(close_range(w));
@@ -230,7 +246,7 @@ Status txn_prepare(Worker &w, u64 full_xid) {
   // before the locks are collected
   slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);
   w.two_phase = slot;
-  LS_TRY(write_file(w, full_xid));
+  LS_TRY(write_file(w, full_xid, ending));
   LS_TRY(w.value_files.sync_first(w.log));
   LS_FAILPOINT(txn_before_prepared_record);
   LS_TRY(w.log.reserve(kTwoPhaseRoom, w.ctx.interrupt));
@@ -255,6 +271,8 @@ void txn_hand_over(Worker &w) {
   set_state(slot, PreparedState::kHeld);
   txn_leave(w);
 }
+
+void prepared_take_back(Worker &w) { unseal_files(*w.pool, w.tn); }
 
 void prepared_give_up(Worker &w) {
   PreparedSlot &slot = *w.two_phase;

@@ -21,16 +21,21 @@
 // PREP-4  Whether it commits is the host's to know: it has recorded that before prepared_finish is
 //         called, and any number of callers say the same.
 #pragma once
+#include <span>
+
 #include "txn/worker.hpp"
 
 namespace ls {
 
 // Step 1: harden all changes and row locks as prepared.  Afterwards txn_hand_over, or txn_abort.
-// LS_MANY_PREPARED: no free slot.
-Status txn_prepare(Worker &w, u64 full_xid);
+// LS_MANY_PREPARED: no free slot.  ending: what the host unlinks when the transaction ends.  The
+// caller closes that before txn_hand_over (store/file_closer.hpp).
+Status txn_prepare(Worker &w, u64 full_xid, std::span<const ls_ending_file> ending);
 // Step 2, when the host has prepared it for good: the worker has no transaction any more.
 void txn_hand_over(Worker &w);
-// Part of txn_abort: the worker's transaction has been undone, and txn_prepare was called.
+// Parts of txn_abort: txn_prepare was called, and the worker's transaction is about to be undone,
+// or has been.
+void prepared_take_back(Worker &w);
 void prepared_give_up(Worker &w);
 
 // End a prepared transaction, by any worker, whatever that has open; done when it is finished

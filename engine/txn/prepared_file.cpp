@@ -66,6 +66,13 @@ Status PreparedFileWriter::lock(const PreparedLock &lock) {
   return item(PreparedItem::kLock, bytes_of(lock));
 }
 
+Status PreparedFileWriter::ending(const ls_ending_file &file) {
+  const ls_rel_key &key = file.key;
+  const PreparedEnding ending{key.tablespace, key.database,   key.relation,
+                              key.owner,      file.at_commit, 0};
+  return item(PreparedItem::kEnding, bytes_of(ending));
+}
+
 Status PreparedFileWriter::copy(const UndoItem &item) {
   LS_ASSERT(kind_of(item) != PreparedItem::kEnd);
   return this->item(kind_of(item), item.bytes);
@@ -174,6 +181,13 @@ Status PreparedFile::take(const UndoItem &item, bool *ended) {
     case PreparedItem::kLock: {
       PreparedLock lock;
       return take_lock(item, &lock);
+    }
+    case PreparedItem::kEnding: {
+      PreparedEnding file;
+      if (!take_from(&bytes, &file) || file.at_commit > 1) return file_->damaged();
+      ending.push_back({{file.tablespace, file.database, file.relation, file.owner},
+                        file.at_commit != 0});
+      return kOk;
     }
     case PreparedItem::kEnd:
       *ended = true;

@@ -6,6 +6,7 @@
 //     kFile    FileRecord, path: a relation file that others name by FileRecord::file
 //     kChange  PreparedChange, payload before (kUpdate): the undo entries, ascending in seq
 //     kLock    PreparedLock: a row lock
+//     kEnding  PreparedEnding: a relation file that the host unlinks when the transaction ends
 //     kEnd     nothing: the last one, so that a file that has lost its last pieces is found out
 //
 // Written once, before the log says kTwoPhase, and replaced atomically by each recovery that finds
@@ -27,7 +28,7 @@
 
 namespace ls {
 
-enum class PreparedItem : u8 { kTn = 1, kFile, kChange, kLock, kEnd };
+enum class PreparedItem : u8 { kTn = 1, kFile, kChange, kLock, kEnd, kEnding };
 
 struct PreparedChange {
   u32 seq;
@@ -52,6 +53,14 @@ struct PreparedLock {
 };
 static_assert(sizeof(PreparedLock) == 24);
 
+struct PreparedEnding {
+  u32 tablespace, database, relation;
+  i32 owner;
+  u32 at_commit;   // as in ls_ending_file
+  u32 zero;
+};
+static_assert(sizeof(PreparedEnding) == 24);
+
 // Writes beside the file's name and renames: durable and whole at finish(), or nothing.
 class PreparedFileWriter {
  public:
@@ -63,6 +72,7 @@ class PreparedFileWriter {
   Status file(const FileRecord &record, const char *path);
   Status change(const PreparedChange &change, Bytes payload);
   Status lock(const PreparedLock &lock);
+  Status ending(const ls_ending_file &file);
   // As it stands in another file.
   Status copy(const UndoItem &item);
   Status finish();
@@ -92,6 +102,7 @@ class PreparedFile {
   u64 full_xid = 0;
   std::vector<Tn> tns;
   std::vector<Relation> relations;
+  std::vector<ls_ending_file> ending;
 
   bool is_own(Tn tn) const;
 

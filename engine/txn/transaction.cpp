@@ -228,6 +228,7 @@ void txn_rollback_to(Worker &w, u32 savepoint) {
 
 void txn_abort(Worker &w) {
   if (w.tn == 0) return;
+  if (w.two_phase != nullptr) prepared_take_back(w);
   roll_back(w, 0);
   LS_ASSERT(w.inserts.count == 0);
   if (w.two_phase != nullptr) {

@@ -163,10 +163,13 @@ ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 }
 
 static bool
-ends_prepared(const TransactionStmt *statement)
+ends_prepared(const Node *parsetree)
 {
-	return statement->kind == TRANS_STMT_COMMIT_PREPARED ||
-		   statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
+	const TransactionStmt *statement = (const TransactionStmt *) parsetree;
+
+	return IsA(parsetree, TransactionStmt) &&
+		   (statement->kind == TRANS_STMT_COMMIT_PREPARED ||
+			statement->kind == TRANS_STMT_ROLLBACK_PREPARED);
 }
 
 /*
@@ -257,10 +260,24 @@ truncate_below(const UtilityCall *call)
 }
 
 static void
+end_prepared_below(const UtilityCall *call)
+{
+	ls_twophase_before_end();
+	call_below(call);
+	INJECTION_POINT("leanstore-end-prepared", NULL);
+	/* it has ended: an error would say something else */
+	HOLD_INTERRUPTS();
+	ls_twophase_settle_all();
+	RESUME_INTERRUPTS();
+}
+
+static void
 run_below(const UtilityCall *call)
 {
 	if (IsA(call->pstmt->utilityStmt, TruncateStmt) && ls_relation_has_pending())
 		truncate_below(call);
+	else if (ends_prepared(call->pstmt->utilityStmt))
+		end_prepared_below(call);
 	else
 		call_below(call);
 }
@@ -318,14 +335,6 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	}
 
 	run_below(&(UtilityCall) {pstmt, query, read_only_tree, context, params, env, dest, qc});
-	if (IsA(parsetree, TransactionStmt) && ends_prepared((TransactionStmt *) parsetree))
-	{
-		INJECTION_POINT("leanstore-end-prepared", NULL);
-		/* it has ended: an error would say something else */
-		HOLD_INTERRUPTS();
-		ls_twophase_settle_all();
-		RESUME_INTERRUPTS();
-	}
 	finish_alter_table(parsetree);
 	ls_index_finish_statement(&after, query);
 	ls_index_after_class_statement(parsetree);

@@ -9,8 +9,11 @@
  * is going to unlink.  That list alone is the truth: ALTER TABLE may keep the file of
  * an index that it drops, and DROP INDEX CONCURRENTLY drops one several transactions
  * after it has said so.  It does not tell of temporary files, though, and the PRE_PREPARE
- * callback (ls_xact.c) must know of ours to refuse PREPARE TRANSACTION, so these are noted
- * one by one.
+ * callback (ls_xact.c) must know whether some are ours, so these are noted one by one.
+ *
+ * COMMIT PREPARED and ROLLBACK PREPARED unlink files without a callback before that.  So the engine
+ * closes them at PREPARE, and keeps them closed until it is told how the transaction has ended
+ * (engine/buffer/sealed_files.hpp).
  */
 #include "postgres.h"
 
@@ -67,6 +70,7 @@ static const TableAmRoutine *table_routine = NULL;
 static aminsert_function index_aminsert = NULL;
 object_access_hook_type ls_relation_below_access = NULL;
 LsStaged	ls_relation_staged = {0};
+LsSettle	ls_relation_settle = NULL;
 
 static ls_rel_key
 key_of(const RelFileLocator *locator, ProcNumber backend)
@@ -202,10 +206,17 @@ open_file(Relation rel, const ls_rel_key *key)
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
 	worker = ls_reader();
 	interrupt = *ls_interrupt;
-	LS_CALL_ON(rel, status,
-			   ls_rel_open(worker, key, path.str, ls_relation_kind(rel),
-						   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle,
-						   &error));
+	for (int tries = 0; tries < 2; tries++)
+	{
+		LS_CALL_ON(rel, status,
+				   ls_rel_open(worker, key, path.str, ls_relation_kind(rel),
+							   rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT, &handle,
+							   &error));
+		if (status != LS_IN_USE)
+			break;
+		/* The server has ended that transaction: else its lock on the relation would be there. */
+		ls_relation_settle();
+	}
 	ls_check(status, error, rel);
 	*ls_interrupt = interrupt;
 	cached = ls_relation_cache(rel);
@@ -310,6 +321,45 @@ bool
 ls_relation_has_pending(void)
 {
 	return pending != NULL;
+}
+
+/*
+ * All that the storage manager will unlink at the end of this transaction, either way; heap's, too,
+ * which the engine leaves alone.
+ */
+ls_ending_file *
+ls_relation_ending(size_t *n)
+{
+	RelFileLocator *locators[2];
+	int			count[2];
+	ls_ending_file *files;
+
+	*n = 0;
+	for (int commit = 0; commit < 2; commit++)
+		count[commit] = smgrGetPendingDeletes(commit, &locators[commit]);
+	files = palloc_array(ls_ending_file, count[0] + count[1]);
+	for (int commit = 0; commit < 2; commit++)
+	{
+		for (int i = 0; i < count[commit]; i++)
+			files[(*n)++] = (ls_ending_file) {
+				.key = key_of(&locators[commit][i], INVALID_PROC_NUMBER), .at_commit = commit
+			};
+	}
+	return files;
+}
+
+/* PREPARE TRANSACTION: they are the engine's to remember now.  None is a temporary file's. */
+void
+ls_relation_at_prepare(void)
+{
+	while (pending != NULL)
+	{
+		PendingForget *entry = pending;
+
+		Assert(entry->backend == INVALID_PROC_NUMBER && entry->change == TEMP_NONE);
+		pending = entry->next;
+		pfree(entry);
+	}
 }
 
 void

@@ -79,6 +79,10 @@ ls_relation_kind(Relation rel)
 	return ls_holds_values(rel) ? LS_REL_VALUES : LS_REL_TABLE;
 }
 
+/* Tells the engine of prepared transactions that the server has ended (txn/ls_twophase.c). */
+typedef void (*LsSettle) (void);
+extern LsSettle ls_relation_settle;
+
 /* A hook, and what it calls. */
 extern void ls_relation_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 									  int sub_id, void *arg);
@@ -91,6 +95,10 @@ extern void ls_relation_empty(Relation rel);
 extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend,
 									 bool at_commit);
 extern bool ls_relation_has_pending(void);
+
+/* PREPARE TRANSACTION: what will be unlinked, in the current memory context; then no more notes. */
+extern ls_ending_file *ls_relation_ending(size_t *n);
+extern void ls_relation_at_prepare(void);
 extern void ls_relation_at_eoxact(bool commit);
 extern void ls_relation_at_eosubxact(bool commit, SubTransactionId sub, SubTransactionId parent);
 

@@ -39,6 +39,8 @@ sqlstate_of(const ls_error *error)
 			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 		case LS_NOT_READY:
 			return ERRCODE_CANNOT_CONNECT_NOW;
+		case LS_IN_USE:
+			return ERRCODE_OBJECT_IN_USE;
 		default:
 			return ERRCODE_INTERNAL_ERROR;
 	}
@@ -68,6 +70,9 @@ hint_of(ls_status status)
 		case LS_NOT_ADOPTABLE:
 			return "A table that can be read needs no adoption. One that cannot has lost all "
 				   "its rows, and can be emptied by TRUNCATE.";
+		case LS_IN_USE:
+			return "Try again, or end the prepared transaction (see pg_prepared_xacts) that has "
+				   "made or dropped the relation.";
 		case LS_NO_FRAMES:
 			return "Increase \"leanstore.buffer_pool_size\" or check whether changed pages "
 				   "can be written.";

@@ -27,8 +27,11 @@
 
 #include "access/twophase.h"
 #include "miscadmin.h"
+#include "storage/fd.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
+
+#define PREPARED_DIRECTORY "leanstore/prepared"
 
 /*
  * Has the server ended it, and how?  In pg_xact first; visible to all when it has left the process
@@ -70,6 +73,33 @@ ls_twophase_settle(uint64 tn)
 	LS_CALL(status, ls_prepared_finish(ls_reader(), tn, committed, &error));
 	ls_check(status, error, NULL);
 	return true;
+}
+
+/* Is there one, perhaps, that recovery has not come to yet? */
+static bool
+has_files(void)
+{
+	const char *path = PREPARED_DIRECTORY;
+	DIR		   *directory = AllocateDir(path);
+	struct dirent *entry;
+	bool		found = false;
+
+	while (!found && (entry = ReadDirExtended(directory, path, LOG)) != NULL)
+		found = entry->d_name[0] != '.';
+	if (directory != NULL)
+		FreeDir(directory);
+	return found;
+}
+
+/*
+ * The server is about to end one and to unlink its files.  Recovery may have some of them open, and
+ * when it is done they are closed.
+ */
+void
+ls_twophase_before_end(void)
+{
+	if (ls_shared != NULL && !ls_store_ready(ls_shared->store) && has_files())
+		(void) ls_reader();
 }
 
 void
@@ -134,17 +164,17 @@ ls_twophase_sweep(void)
 }
 
 void
-ls_twophase_prepare(ls_worker *worker, uint64 tn)
+ls_twophase_prepare(ls_worker *worker, uint64 tn, const ls_ending_file *files, size_t n_files)
 {
 	uint64		full_xid = tn - ls_store_tn_offset(ls_shared->store);
 	ls_error	error = {0};
-	ls_status	status = ls_txn_prepare(worker, full_xid, &error);
+	ls_status	status = ls_txn_prepare(worker, full_xid, files, n_files, &error);
 
 	/* The server may have ended some that the engine has not heard of. */
 	if (status == LS_MANY_PREPARED)
 	{
 		ls_twophase_settle_all();
-		status = ls_txn_prepare(worker, full_xid, &error);
+		status = ls_txn_prepare(worker, full_xid, files, n_files, &error);
 	}
 	if (status == LS_MANY_PREPARED)
 		ereport(ERROR,

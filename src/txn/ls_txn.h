@@ -83,6 +83,9 @@ extern void ls_twophase_settle_all(void);
 /* The same in the engine worker. */
 extern void ls_twophase_sweep(void);
 
+/* Before COMMIT PREPARED or ROLLBACK PREPARED: waits for recovery, if it may concern that. */
+extern void ls_twophase_before_end(void);
+
 /* ---- ls_commit_note.c: pg_xact after a crash */
 extern void ls_commits_begin(void); /* engine worker, before it lets backends in */
 extern void ls_host_sync_point_advance(void); /* engine worker */

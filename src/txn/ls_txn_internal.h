@@ -47,7 +47,8 @@ extern void ls_pin_check(Snapshot snapshot);
 extern void ls_pin_at_eoxact(void);
 
 /* ---- ls_twophase.c: harden the open transaction as prepared; before PostgreSQL does */
-extern void ls_twophase_prepare(ls_worker *worker, uint64 tn);
+extern void ls_twophase_prepare(ls_worker *worker, uint64 tn, const ls_ending_file *files,
+								size_t n_files);
 
 /*
  * ---- ls_commit_note.c

@@ -262,29 +262,27 @@ commit(void)
 	ls_pages_note(NULL);
 }
 
+/* What the server itself is about to refuse gets its own message. */
+static bool
+may_prepare(void)
+{
+	return max_prepared_xacts > 0 && (MyXactFlags & XACT_FLAGS_ACCESSEDTEMPNAMESPACE) == 0;
+}
+
 static void
 pre_prepare(void)
 {
-	/* What the server itself is about to refuse gets its own message. */
-	if (max_prepared_xacts == 0 || (MyXactFlags & XACT_FLAGS_ACCESSEDTEMPNAMESPACE) != 0)
-		return;
+	ls_ending_file *files = NULL;
+	size_t		n_files = 0;
 
-	/*
-	 * COMMIT PREPARED unlinks files without a callback before, so no backend could
-	 * tell the engine to let go of them in time.
-	 */
-	if (ls_relation_has_pending())
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot PREPARE a transaction that has created, rewritten, "
-						"truncated or dropped leanstore tables or indexes"),
-				 errhint("Use COMMIT for it; changes of rows can be prepared.")));
-	if (begun_tn == 0)
+	if (begun_tn == 0 || !may_prepare())
 		return;
+	if (ls_relation_has_pending())
+		files = ls_relation_ending(&n_files);
 	pgstat_report_wait_start(ls_wait_event_commit);
 	PG_TRY();
 	{
-		ls_twophase_prepare(ls_attached_worker, begun_tn);
+		ls_twophase_prepare(ls_attached_worker, begun_tn, files, n_files);
 	}
 	PG_FINALLY();
 	{
@@ -324,6 +322,9 @@ xact_callback(XactEvent event, void *arg)
 
 		case XACT_EVENT_PRE_PREPARE:
 			ls_relation_insert_staged();
+			/* What a transaction without rows has made or dropped is the engine's to know, too. */
+			if (ls_relation_has_pending() && may_prepare())
+				(void) ls_writer();
 			ls_serializable_before_prepare();
 			ls_mixed_before_commit(begun_tn != 0);
 			ls_commit_order_before_commit(has_engine_log(), ls_engine_was_read);
@@ -333,9 +334,8 @@ xact_callback(XactEvent event, void *arg)
 
 		case XACT_EVENT_PREPARE:
 			if (begun_tn != 0)
-			{
 				ls_txn_hand_over(ls_attached_worker);
-			}
+			ls_relation_at_prepare();
 			end_of_transaction(false);
 			break;
 
@@ -453,4 +453,5 @@ ls_xact_install_callbacks(void)
 						 "library allows.")));
 	RegisterSubXactCallback(subxact_callback, NULL);
 	RegisterResourceReleaseCallback(release_callback, NULL);
+	ls_relation_settle = ls_twophase_settle_all;
 }

@@ -354,7 +354,8 @@ class FailingMemoryRowsModelTest : public FailingMemoryModelTest {
     ls_status status = begin();
     if (status == LS_OK) status = insert_some(2);
     if (status == LS_OK) status = update(some_row(3), std::string(200, '2'));
-    if (status == LS_OK) status = engine([&] { return ls_txn_prepare(worker_, xid_, &err_); });
+    if (status == LS_OK)
+      status = engine([&] { return ls_txn_prepare(worker_, xid_, nullptr, 0, &err_); });
     if (status != LS_OK) {
       abort();
       return status;

@@ -62,6 +62,7 @@ typedef enum ls_status {
   LS_IO_ERROR,       /* any other failed system call on a file */
   LS_CORRUPT,        /* bytes on disk do not make sense */
   LS_FOREIGN,        /* the file belongs to another store */
+  LS_IN_USE,         /* the file is sealed by a prepared transaction, or cannot be closed for one */
   LS_NO_MEMORY,
   LS_INVALID,        /* host broke the contract */
   LS_NOT_ADOPTABLE   /* the file belongs to this store, or has nothing of another one's */
@@ -471,10 +472,18 @@ void ls_txn_abort(ls_worker *worker) LS_NOEXCEPT;
  * Two-phase commit.  Step 1: harden all changes and row locks as prepared, whatever happens to the
  * host; ls_txn_abort still takes everything back.  LS_MANY_PREPARED: there are as many as
  * configured.
+ * files: all that the host unlinks when the transaction ends, this way or the other, perhaps before
+ * step 3.  They are closed, and LS_IN_USE until step 3 has been done.  LS_IN_USE: one of them is
+ * busy for too long.
  * Step 2, when the host has prepared it for good: the worker is free for another transaction, this
  * one stays active.
  */
+typedef struct ls_ending_file {
+  ls_rel_key key;
+  bool at_commit; /* it goes when the transaction commits; else when it is rolled back */
+} ls_ending_file;
 LS_NODISCARD ls_status ls_txn_prepare(ls_worker *worker, uint64_t full_xid,
+                                      const ls_ending_file *files, size_t n_files,
                                       ls_error *err) LS_NOEXCEPT;
 void ls_txn_hand_over(ls_worker *worker) LS_NOEXCEPT;
 /* Step 3, when the host has recorded for good how it ends and has made that visible: by any worker,

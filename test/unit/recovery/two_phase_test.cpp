@@ -209,7 +209,7 @@ TEST_F(TwoPhaseTest, holds_its_rows_until_it_ends) {
               LS_BEING_MODIFIED);
     EXPECT_EQ(conflict.tn, host.tn(kXid));
     EXPECT_EQ(b.remove(rel, work.four), LS_OK);
-    EXPECT_EQ(ls_txn_prepare(b.worker(), b.xid(), &err), LS_MANY_PREPARED);
+    EXPECT_EQ(ls_txn_prepare(b.worker(), b.xid(), nullptr, 0, &err), LS_MANY_PREPARED);
     b.abort();
     LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
 
@@ -230,7 +230,7 @@ TEST_F(TwoPhaseTest, can_be_rolled_back_before_it_is_handed_over) {
     ls_rel *rel = a.open(kTable);
     ASSERT_EQ(a.begin(), LS_OK);
     insert_row(a, rel, "the host refuses");
-    LS_ASSERT_OK(ls_txn_prepare(a.worker(), a.xid(), &err));
+    LS_ASSERT_OK(ls_txn_prepare(a.worker(), a.xid(), nullptr, 0, &err));
     EXPECT_EQ(prepared_files().size(), 1u);
     a.abort();
     EXPECT_TRUE(prepared_files().empty());

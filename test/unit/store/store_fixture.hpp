@@ -313,9 +313,10 @@ class Session {
   }
 
   // Two-phase commit: the transaction goes on without this session; the host has it as running.
-  // prepare_record: the host's own log.
-  ls_status hand_over(const std::function<void()> &prepare_record = {}) {
-    ls_status status = ls_txn_prepare(worker_, xid_, &err);
+  // prepare_record: the host's own log.  ending: files that the host unlinks at the end.
+  ls_status hand_over(const std::function<void()> &prepare_record = {},
+                      const std::vector<ls_ending_file> &ending = {}) {
+    ls_status status = ls_txn_prepare(worker_, xid_, ending.data(), ending.size(), &err);
     if (status != LS_OK) return status;
     if (prepare_record) prepare_record();
     ls_txn_hand_over(worker_);
