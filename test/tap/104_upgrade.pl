@@ -16,8 +16,8 @@ my @documented = DocumentedCommands::of('docs/operations.md', 'pg_upgrade');
 
 # --- What is upgraded ------------------------------------------------------------
 
-my @tables = qw(plain by_btree parted part_2 loose seen moods words older shapes wide child emptied
-	untouched on_heap);
+my @tables = qw(plain by_btree parted part_2 loose seen moods pairs words older shapes wide child
+	emptied untouched on_heap);
 
 my $schema = q{
 	CREATE EXTENSION leanstore_am;
@@ -101,6 +101,31 @@ my $schema = q{
 	CREATE TABLE on_heap USING heap AS SELECT id, v FROM plain;
 	SELECT nextval('plain_id_seq')};
 
+# An order of a user's, which a range needs: a dump has the class before access methods.
+my $pairs = q{
+	SET default_table_access_method = leanstore;
+	CREATE TYPE pair AS (a int, b int);
+	CREATE FUNCTION pair_cmp(pair, pair) RETURNS int IMMUTABLE LANGUAGE sql
+		RETURN sign(($1).b - ($2).b);
+	DO $$ DECLARE o text; f text; BEGIN
+		FOR f, o IN VALUES ('lt', '<'), ('le', '<='), ('eq', '='), ('ge', '>='), ('gt', '>') LOOP
+			EXECUTE format('CREATE FUNCTION pair_%s(pair, pair) RETURNS bool IMMUTABLE
+				LANGUAGE sql RETURN ($1).b %s ($2).b', f, o);
+			EXECUTE format('CREATE OPERATOR #%s (FUNCTION = pair_%s, LEFTARG = pair,
+				RIGHTARG = pair)', o, f);
+		END LOOP;
+	END $$;
+	CREATE OPERATOR CLASS pair_ops DEFAULT FOR TYPE pair USING btree AS OPERATOR 1 #<,
+		OPERATOR 2 #<=, OPERATOR 3 #=, OPERATOR 4 #>=, OPERATOR 5 #>,
+		FUNCTION 1 pair_cmp(pair, pair);
+	CREATE TYPE pair_range AS RANGE (subtype = pair, subtype_opclass = pair_ops);
+	CREATE TABLE pairs (id int PRIMARY KEY, p pair, r pair_range);
+	CREATE INDEX ON pairs (p);
+	CREATE INDEX ON pairs (r);
+	INSERT INTO pairs SELECT i, (i, 1000 - i)::pair, pair_range((0, i)::pair, (0, i + 5)::pair)
+		FROM generate_series(1, 200) i;
+};
+
 # Strings were ordered by labels once: an index that was built then.
 my $older = q{
 	CREATE TABLE older (id int PRIMARY KEY, v text COLLATE lower_c) USING leanstore;
@@ -128,7 +153,7 @@ sub fill
 	foreach my $database ('postgres', 'other')
 	{
 		$node->safe_psql($database, "SET leanstore.replace_btree = off; $schema");
-		$node->safe_psql($database, $older);
+		$node->safe_psql($database, $pairs . $older);
 	}
 	$node->safe_psql('postgres', 'BEGIN; DELETE FROM plain; ROLLBACK');
 	CrashDriver::kill_server($node, 'postmaster');
@@ -164,6 +189,8 @@ sub contents
 			SELECT v, n FROM plain ORDER BY v DESC, n;
 			SELECT m, id FROM moods ORDER BY m, id;
 			SELECT id FROM moods WHERE m > 'poor' ORDER BY id;
+			SELECT p FROM pairs ORDER BY p USING #<;
+			SELECT id FROM pairs WHERE p #= (7, 990)::pair;
 			SELECT c FROM words ORDER BY c;
 			SELECT l FROM words ORDER BY l;
 			SELECT i FROM words ORDER BY i;
@@ -306,7 +333,7 @@ sub documented_upgrade
 	local @ENV{qw(PGPORTOLD PGPORTNEW PGSOCKETDIR)} = ($old->port, $new->port, $new->host);
 
 	$old->start;
-	$old->safe_psql('postgres', q{CREATE EXTENSION leanstore_am;
+	$old->safe_psql('postgres', qq{CREATE EXTENSION leanstore_am; $pairs;
 		CREATE TABLE t (id int PRIMARY KEY) USING leanstore;
 		INSERT INTO t SELECT generate_series(1, 100)});
 	foreach my $command (@documented)
@@ -317,6 +344,7 @@ sub documented_upgrade
 	$old->_update_pid(0);
 	$new->_update_pid(1);
 	is($new->safe_psql('postgres', 'SELECT count(*) FROM t'), '100', 'as the document says');
+	$new->leanstore_check_ok('as the document says');
 	$new->stop;
 	return;
 }
