@@ -78,6 +78,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   result->gsn = log.last_gsn();
   const ControlFile control =
       make_control(ctx, env, redo_lsn, redo_gsn, long_txns.list_gsn(), false);
+  LS_TRY(prepared_sync(*env.txns));   // PFILE-2
   LS_FAILPOINT(recovery_before_control);
   LS_TRY(control_write(env.data_dir, control));
   // It is valid from here on, whatever becomes of the log before it.
@@ -111,6 +112,7 @@ Status checkpoint_clean(Ctx &ctx, const CheckpointEnv &env, CheckpointResult *re
   LS_TRY(wait_all_hardened(ctx));
   result->end_lsn = log.end();
   result->gsn = log.last_gsn();
+  LS_TRY(prepared_sync(*env.txns));
   LS_TRY(control_write(env.data_dir,
                        make_control(ctx, env, result->redo_lsn, all_written ? 0 : waiting, 0,
                                     all_written && prepared == 0)));

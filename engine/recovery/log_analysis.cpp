@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "buffer/file_table.hpp"
 #include "buffer/page_allocator.hpp"
+#include "txn/prepared_file.hpp"
 #include "wal/log_bounds.hpp"
 
 namespace ls {
@@ -58,6 +59,7 @@ bool LogSlotTxn::pass(const LogRecord &record) {
     case RecordKind::kTwoPhaseEnd:
     case RecordKind::kCut:
     case RecordKind::kEra:
+    case RecordKind::kTwoPhaseUndo:
       return false;
   }
   return false;
@@ -106,6 +108,8 @@ Status LogAnalyser::what_it_says(const LogEntry &entry, const LogRecord &record,
       return cut(entry);
     case RecordKind::kEra:
       return era(entry, record);
+    case RecordKind::kTwoPhaseUndo:
+      return two_phase_undo(entry, record);
   }
   return fail_record(entry, "unknown kind of record");
 }
@@ -145,6 +149,7 @@ Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record) {
   LS_TRY(check_not_ended(entry, tn));
   out_->ended.add(tn);
   out_->txns.erase(tn);
+  std::erase_if(out_->two_phase_undo, [&](const auto &undo) { return undo.second.tn == tn; });
   return kOk;
 }
 
@@ -154,9 +159,22 @@ Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record) {
   return kOk;
 }
 
+Status LogAnalyser::two_phase_undo(const LogEntry &entry, const LogRecord &record) {
+  LS_TRY(check_not_ended(entry, record.tn()));
+  LoggedUndo &undo = out_->two_phase_undo[record.full_xid()];
+  if (record.piece_at() == 0) undo = {record.tn()};
+  const bool fits = undo.tn == record.tn() && undo.bytes.size() == record.piece_at() &&
+                    undo.bytes.size() + record.body.size() <= kMostLoggedUndo && !undo.whole;
+  if (!fits) return fail_record(entry, "a piece of a prepared transaction is out of place");
+  undo.bytes.insert(undo.bytes.end(), record.body.begin(), record.body.end());
+  undo.whole = record.is_last_piece();
+  return kOk;
+}
+
 Status LogAnalyser::two_phase_end(const LogEntry &entry, const LogRecord &record) {
   LS_TRY(end(entry, record));
   out_->two_phase.erase(record.full_xid());
+  out_->two_phase_undo.erase(record.full_xid());
   return kOk;
 }
 

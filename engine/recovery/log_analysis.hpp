@@ -86,11 +86,20 @@ struct ListedTxn {
   Gsn first_gsn = 0;   // its slot's records from there on are its own
 };
 
+// What undoes a prepared transaction, from kTwoPhaseUndo (PFILE-2 in txn/prepared_file.hpp).
+struct LoggedUndo {
+  Tn tn = 0;
+  std::vector<u8> bytes = {};
+  bool whole = false;
+};
+
 struct LogAnalysis {
   std::unordered_map<Tn, LoggedTxn> txns;   // without an end in the log
   TnSet ended;                              // the others, of which there may be millions
   // by full xid: prepared and not ended (ANA-4), under its latest TN
   std::unordered_map<u64, Tn> two_phase;
+  // by full xid, of those that have not ended: as many as can be prepared, kMostLoggedUndo each
+  std::unordered_map<u64, LoggedUndo> two_phase_undo;
   std::unordered_map<FileNo, LoggedFile> files;
   std::unordered_map<FileNo, FileNo> continued;  // ANA-3: the latest number of the same file
   std::unordered_map<FileNo, LoggedCuts> cuts;   // ANA-5, by latest numbers
@@ -163,6 +172,7 @@ class LogAnalyser {
   Status set_fate(const LogEntry &entry, const LogRecord &record, TxnFate fate);
   Status end(const LogEntry &entry, const LogRecord &record);
   Status two_phase(const LogEntry &entry, const LogRecord &record);
+  Status two_phase_undo(const LogEntry &entry, const LogRecord &record);
   Status two_phase_end(const LogEntry &entry, const LogRecord &record);
   Status file(const LogEntry &entry, const LogRecord &record);
   Status cut(const LogEntry &entry);

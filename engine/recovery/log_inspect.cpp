@@ -25,6 +25,7 @@ const char *kind_name(RecordKind kind) {
     case RecordKind::kTwoPhaseEnd: return "two-phase end";
     case RecordKind::kCut: return "cut";
     case RecordKind::kEra: return "transaction numbers";
+    case RecordKind::kTwoPhaseUndo: return "two-phase undo";
   }
   return "unknown";
 }

@@ -340,7 +340,15 @@ class Finisher {
   }
 
   Status read_file(const LoggedTxn &txn, PreparedFile *file) {
-    const Status s = file->read(store_.txns->prepared_dir, txn.full_xid);
+    const char *directory = store_.txns->prepared_dir;
+    Status s = file->read(directory, txn.full_xid);
+    const auto logged = state_.analysis.two_phase_undo.find(txn.full_xid);
+    const bool is_logged = logged != state_.analysis.two_phase_undo.end() &&
+                           logged->second.whole && logged->second.tn == txn.tn;
+    if (code(s) == LS_NOT_FOUND && is_logged) {
+      LS_TRY(prepared_image_write(directory, txn.full_xid, logged->second.bytes));   // PFILE-2
+      s = file->read(directory, txn.full_xid);
+    }
     if (code(s) != LS_NOT_FOUND) return s;
     return fail(
         LS_CORRUPT,

@@ -13,6 +13,7 @@
 #include "recovery/restore_state.hpp"
 #include "store/file_closer.hpp"
 #include "store/store_process.hpp"
+#include "txn/prepared.hpp"
 #include "txn/value_keeper.hpp"
 
 namespace ls {
@@ -51,8 +52,10 @@ Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>
 }
 
 Status StoreThreads::start_writers() {
-  LS_TRY(start("ls committer", &writers_,
-               [this] { return process_.log.run_committer(kCommitterIdleMs); }));
+  LS_TRY(start("ls committer", &writers_, [this] {
+    return process_.log.run_committer(kCommitterIdleMs,
+                                      [this] { return prepared_sync(*process_.store.txns); });
+  }));
   for (u32 i = 0; i < process_.store.config.page_providers; i++) {
     LS_TRY(start("ls provider", &writers_,
                  [this, i] { return PageProvider(process_.pool, i).run(stop_providers_); }));

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 #include "base/failpoint.hpp"
@@ -56,6 +57,7 @@ PreparedSlot *reserve_slot(TxnShared &t) {
 void free_slot(PreparedSlot &slot) {
   LS_ASSERT(slot.tn.load(std::memory_order_relaxed) == 0);
   slot.keep.store(0, std::memory_order_release);
+  LS_ASSERT(slot.in_log.load(std::memory_order_relaxed) == 0);   // PFILE-2
   slot.full_xid = 0;
   set_state(slot, PreparedState::kFree);
 }
@@ -159,11 +161,37 @@ class Collector {
   bool has_locks_ = false;
 };
 
-Status write_file(Worker &w, u64 full_xid, std::span<const ls_ending_file> ending) {
-  PreparedFileWriter out(w.txns->prepared_dir, full_xid);
+Status write_file(Worker &w, PreparedSlot &slot, std::span<const ls_ending_file> ending) {
+  const char *directory = w.txns->prepared_dir;
+  const u64 full_xid = slot.full_xid;
+  PreparedFileWriter out(directory, full_xid);
   LS_TRY(Collector(w, out).run(ending));
-  LS_TRY(out.finish());
-  return prepared_file_post(w.log.log(), w.txns->prepared_dir, full_xid, w.ctx.interrupt);
+  std::vector<u8> image;
+  LS_TRY(out.finish(&image));
+  if (image.empty())
+    return prepared_file_post(w.log.log(), directory, full_xid, w.ctx.interrupt);
+  {
+    // Before the log has it: a checkpoint with a later redo point finds it.
+    const std::lock_guard guard(w.txns->prepared_mutex);
+    std::memcpy(slot.undo, image.data(), image.size());
+    slot.undo_bytes = static_cast<u32>(image.size());
+    slot.in_log.store(full_xid, std::memory_order_seq_cst);
+  }
+  return prepared_image_log(w.log, w.tn, full_xid, image, w.ctx.interrupt);
+}
+
+// Under prepared_mutex: it ends.  False: it has no file.
+bool take_file(TxnShared &t, PreparedSlot &slot) {
+  LS_ASSERT(t.prepared_mutex.is_locked());
+  return slot.in_log.exchange(0, std::memory_order_seq_cst) == 0;
+}
+
+// With a host's log the host makes it durable, with its own record of the transaction.
+Status harden_prepared(Worker &w, Gsn gsn) {
+  u64 host;
+  if (w.log.log().has_host_log()) return w.log.write_out(gsn, w.ctx.interrupt, &host);
+  if (w.log.wait_hardened(gsn, w.ctx.interrupt)) return kOk;
+  return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
 }
 
 // The file is gone, or stays: then the next start removes it.
@@ -200,16 +228,18 @@ void finish_claimed(Worker &w, PreparedSlot &slot, Tn tn, bool committed) {
   if (!committed) undo_for(w, tn, slot.next_seq);
   reserve_end(w.log);
   Gsn end;
+  bool has_file;
   {
     const std::lock_guard guard(w.txns->prepared_mutex);
     LS_ASSERT(slot.tn.load(std::memory_order_relaxed) == tn);  // PREP-1
     end = log_two_phase_end(w.log, tn, full_xid, committed);
     slot.tn.store(0, std::memory_order_release);  // as in txn_leave
+    has_file = take_file(*w.txns, slot);
   }
   set_state(slot, PreparedState::kEnded);
-  if (committed) {
+  if (has_file && committed) {
     remove_file(*w.txns, full_xid);  // the host says so for ever
-  } else {
+  } else if (has_file) {
     remove_file_of_undone(w, full_xid, end);
   }
   free_slot(slot);
@@ -246,7 +276,7 @@ Status txn_prepare(Worker &w, u64 full_xid, std::span<const ls_ending_file> endi
   // before the locks are collected
   slot->keep.store(txn_horizon(*w.txns), std::memory_order_seq_cst);
   w.two_phase = slot;
-  LS_TRY(write_file(w, full_xid, ending));
+  LS_TRY(write_file(w, *slot, ending));
   LS_TRY(w.value_files.sync_first(w.log));
   LS_FAILPOINT(txn_before_prepared_record);
   LS_TRY(w.log.reserve(kTwoPhaseRoom, w.ctx.interrupt));
@@ -254,10 +284,7 @@ Status txn_prepare(Worker &w, u64 full_xid, std::span<const ls_ending_file> endi
   log_two_phase(w.log, w.tn, full_xid, &gsn);
   LS_ASSERT(gsn >= w.txns->active[w.slot].first_gsn.load(std::memory_order_relaxed));
   w.two_phase_logged = true;
-  if (!w.log.wait_hardened(gsn, w.ctx.interrupt)) {
-    return fail(LS_INTERRUPTED, "interrupted while a prepared transaction was hardened");
-  }
-  return kOk;
+  return harden_prepared(w, gsn);
 }
 
 void txn_hand_over(Worker &w) {
@@ -288,7 +315,12 @@ void prepared_give_up(Worker &w) {
     w.log.finish();
   }
   txn_leave(w);
-  remove_file_of_undone(w, full_xid, end);
+  bool has_file;
+  {
+    const std::lock_guard guard(w.txns->prepared_mutex);
+    has_file = take_file(*w.txns, slot);
+  }
+  if (has_file) remove_file_of_undone(w, full_xid, end);
   free_slot(slot);
 }
 
@@ -355,6 +387,41 @@ Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnSh
     Gsn gsn;
     log_two_phase(log, tn, t.prepared[i].full_xid, &gsn);
     (*n)++;
+  }
+  return kOk;
+}
+
+namespace {
+
+// *full_xid: of a transaction that has no file, 0: none.
+void copy_image(TxnShared &t, const PreparedSlot &slot, std::vector<u8> *image, u64 *full_xid) {
+  const std::lock_guard guard(t.prepared_mutex);
+  *full_xid = slot.in_log.load(std::memory_order_relaxed);
+  if (*full_xid != 0) image->assign(slot.undo, slot.undo + slot.undo_bytes);
+}
+
+}  // namespace
+
+// A transaction that ends while its file is written leaves that to be removed here.
+Status prepared_sync(TxnShared &t) {
+  const std::lock_guard one(t.prepared_files_mutex);
+  std::vector<u8> image;
+  image.reserve(kMostLoggedUndo);   // so that none is needed under the mutex
+  const u32 used = t.prepared_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < used; i++) {
+    PreparedSlot &slot = t.prepared[i];
+    if (slot.in_log.load(std::memory_order_seq_cst) == 0) continue;
+    u64 full_xid;
+    copy_image(t, slot, &image, &full_xid);
+    if (full_xid == 0) continue;
+    LS_TRY(prepared_image_write(t.prepared_dir, full_xid, image));
+    bool goes_on;
+    {
+      const std::lock_guard guard(t.prepared_mutex);
+      u64 expected = full_xid;
+      goes_on = slot.in_log.compare_exchange_strong(expected, 0);
+    }
+    if (!goes_on) remove_file(t, full_xid);
   }
   return kOk;
 }

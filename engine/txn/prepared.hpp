@@ -9,10 +9,10 @@
 //   kFinishing   changes undone       kEnded      the log says kTwoPhaseEnd; not active any more
 //   kEnded       its file removed     kFree
 //
-// PREP-1  What undoes it, and its row locks, are in a file that is durable before the log says
-//         kTwoPhase (prepared_file.hpp): the log is not kept for it.  From hand-over to end the log
-//         that recovery will read says kTwoPhase: each checkpoint says so again
-//         (prepared_log_again) for those that have not ended, decided under prepared_mutex.
+// PREP-1  What undoes it, and its row locks, are in a file before the log says kTwoPhase, and in
+//         the log until that is durable (prepared_file.hpp): the log is not kept for it.  From
+//         hand-over to end the log that recovery will read says kTwoPhase: each checkpoint says so
+//         again (prepared_log_again) for those that have not ended, decided under prepared_mutex.
 // PREP-2  Active without interruption: the slot's tn is set before the worker's is cleared, and is
 //         looked at after it.
 // PREP-3  A row on which it has a lock may move on (RLOCK-4 in row_lock_table.hpp); a later start
@@ -50,6 +50,8 @@ Tn prepared_keep(const TxnShared &t, Tn settled);
 
 // PREP-1, for a checkpoint.  *n: how many.
 Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnShared &t, u32 *n);
+// PFILE-2, for a checkpoint: before its redo point counts.
+Status prepared_sync(TxnShared &t);
 // At start: a transaction that was found prepared takes a slot.
 Status prepared_restore(TxnShared &t, Tn tn, u64 full_xid, u32 next_seq);
 // Append kTwoPhaseEnd; log space is reserved (kTwoPhaseRoom).

@@ -16,6 +16,8 @@ namespace ls {
 namespace {
 
 constexpr size_t kPieceBytes = 1 << 20;
+constexpr size_t kEndBytes = 2;   // of the last item
+constexpr u32 kLogPieceBytes = 8 << 10;
 
 template <typename T>
 Bytes bytes_of(const T &value) {
@@ -36,10 +38,22 @@ std::string path_of(const char *directory, u64 full_xid) {
 
 PreparedItem kind_of(const UndoItem &item) { return static_cast<PreparedItem>(item.kind); }
 
+void log_piece(LogAppender &log, Tn tn, u64 full_xid, u64 place, Bytes piece) {
+  log.start(RecordKind::kTwoPhaseUndo);
+  log.number(tn);
+  log.number(full_xid);
+  log.number(place);
+  log.raw(piece);
+  log.finish();
+}
+
 }  // namespace
 
 PreparedFileWriter::PreparedFileWriter(const char *directory, u64 full_xid)
-    : directory_(directory), path_(path_of(directory, full_xid)), file_(path_ + ".new", full_xid) {}
+    : directory_(directory),
+      path_(path_of(directory, full_xid)),
+      full_xid_(full_xid),
+      file_(path_ + ".new", full_xid) {}
 
 // Given up: what was written takes no space any more, if that can be had.
 PreparedFileWriter::~PreparedFileWriter() {
@@ -87,6 +101,17 @@ Status PreparedFileWriter::finish() {
   return directory_sync(directory_.c_str());
 }
 
+Status PreparedFileWriter::finish(std::vector<u8> *image) {
+  image->clear();
+  const size_t bytes = sizeof(UndoPieceHead) + items_.bytes().size() + kEndBytes;
+  if (file_.end().bytes > 0 || bytes > kMostLoggedUndo) return finish();
+  LS_TRY(item(PreparedItem::kEnd, {}));
+  *image = UndoFile::image(full_xid_, items_.bytes());
+  LS_ASSERT(image->size() <= kMostLoggedUndo);   // PFILE-2
+  finished_ = true;
+  return kOk;
+}
+
 Status PreparedFileWriter::item(PreparedItem kind, Bytes head, Bytes rest) {
   LS_ASSERT(!finished_);
   items_.add(static_cast<u8>(kind), head, rest);
@@ -98,6 +123,33 @@ Status PreparedFileWriter::drain() {
   LS_TRY(file_.append(items_.bytes()));
   items_.clear();
   return kOk;
+}
+
+Status prepared_image_log(LogAppender &log, Tn tn, u64 full_xid, Bytes image,
+                          const volatile int *interrupt) {
+  if (log.log().has_host_log()) {
+    const ls_prepared_bytes bytes{full_xid, 0, image.data(), image.size(), true};
+    const auto insert = [&](const ls_host_log &host) { host.insert_prepared(&bytes); };
+    return post_to_host(log.log(), std::ref(insert), interrupt);
+  }
+  for (size_t at = 0; at < image.size();) {
+    const size_t n = std::min<size_t>(kLogPieceBytes, image.size() - at);
+    const u64 place = 2 * at + (at + n == image.size() ? 1 : 0);
+    LS_TRY(log.reserve(kMaxRecordHeadBytes + 3 * kMaxVarintBytes + kLogPieceBytes, interrupt));
+    log_piece(log, tn, full_xid, place, image.subspan(at, n));
+    at += n;
+  }
+  return kOk;
+}
+
+Status prepared_image_write(const char *directory, u64 full_xid, Bytes image) {
+  const std::string path = path_of(directory, full_xid), beside = path + ".new";
+  File file;
+  LS_TRY(file.open(beside.c_str(), O_CREAT | O_TRUNC));
+  LS_TRY(file.write_at(0, image.data(), image.size()));
+  LS_TRY(file.sync_data());
+  LS_TRY(file_rename(beside.c_str(), path.c_str()));
+  return directory_sync(directory);
 }
 
 Status prepared_file_post(Log &log, const char *directory, u64 full_xid,

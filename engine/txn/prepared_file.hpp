@@ -9,13 +9,18 @@
 //     kEnding  PreparedEnding: a relation file that the host unlinks when the transaction ends
 //     kEnd     nothing: the last one, so that a file that has lost its last pieces is found out
 //
-// Written once, before the log says kTwoPhase, and replaced atomically by each recovery that finds
-// the transaction prepared.  Removed when the log says kTwoPhaseEnd for good (undone) or the host
-// does (committed).  A file of which the log says nothing is left over and is removed at start.
+// Written once, before the log says kTwoPhase, or later if it is small (PFILE-2), and replaced
+// atomically by each recovery that finds the transaction prepared.  Removed when the log says
+// kTwoPhaseEnd for good (undone) or the host does (committed).  A file of which the log says
+// nothing is left over and is removed at start.
 // Read item by item, in either direction, however large it is.
 //
 // PFILE-1  With a host's log its bytes are there, too, before the log says kTwoPhase, and before a
 //          row carries a TN that the file has been given later: a copy of the store may lack it.
+// PFILE-2  A small one is not written before a checkpoint finds its transaction prepared
+//          (prepared_sync), and that is before its redo point counts.  Until then the log has what
+//          it says, before kTwoPhase: the host's by PFILE-1, else kTwoPhaseUndo; and so has the
+//          transaction's slot.  A start that finds no file makes it of the log.
 #pragma once
 #include <functional>
 #include <optional>
@@ -76,6 +81,9 @@ class PreparedFileWriter {
   // As it stands in another file.
   Status copy(const UndoItem &item);
   Status finish();
+  // The same, if it is too large for the log.  Else there is no file, and *image is what it would
+  // be.
+  Status finish(std::vector<u8> *image);
   const UndoEnd &end() const { return file_.end(); }
 
  private:
@@ -83,6 +91,7 @@ class PreparedFileWriter {
   Status drain();
 
   const std::string directory_, path_;
+  const u64 full_xid_;
   UndoFile file_;   // beside it
   UndoItems items_;
   bool finished_ = false;
@@ -128,6 +137,10 @@ class PreparedFile {
   std::optional<UndoFile> file_;
 };
 
+// PFILE-2: what a small file would say gets into the log, or the host's.
+Status prepared_image_log(LogAppender &log, Tn tn, u64 full_xid, Bytes image,
+                          const volatile int *interrupt);
+Status prepared_image_write(const char *directory, u64 full_xid, Bytes image);
 // PFILE-1: the file as it is, piece by piece.  Nothing without a host's log.
 Status prepared_file_post(Log &log, const char *directory, u64 full_xid,
                           const volatile int *interrupt);

@@ -20,6 +20,14 @@ u32 piece_crc(UndoPieceHead head, Bytes items) {
   return crc32c(crc32c(0, &head, sizeof head), items.data(), items.size());
 }
 
+// Of one that is appended behind `end`.
+UndoPieceHead piece_head(u64 owner, const UndoEnd &end, Bytes items) {
+  UndoPieceHead head{kUndoMagic, kUndoVersion, 0,       static_cast<u32>(items.size()),
+                     owner,      end.bytes,    end.last};
+  head.crc = piece_crc(head, items);
+  return head;
+}
+
 }  // namespace
 
 std::string undo_file_name(u64 owner) {
@@ -49,13 +57,19 @@ bool undo_take(Bytes *items, UndoItem *item) {
 UndoFile::UndoFile(std::string path, u64 owner, UndoEnd end)
     : path_(std::move(path)), owner_(owner), end_(end) {}
 
+std::vector<u8> UndoFile::image(u64 owner, Bytes items) {
+  const UndoPieceHead head = piece_head(owner, {}, items);
+  std::vector<u8> bytes(sizeof head + items.size());
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::memcpy(bytes.data() + sizeof head, items.data(), items.size());
+  return bytes;
+}
+
 Status UndoFile::append(Bytes items) {
   LS_CHECK(items.size() <= kMaxUndoPieceBytes, "a piece of an undo file is too large");
   File file;
   LS_TRY(file.open(path_.c_str(), O_CREAT | (end_.bytes == 0 ? O_TRUNC : 0)));
-  UndoPieceHead head{kUndoMagic, kUndoVersion, 0,        static_cast<u32>(items.size()),
-                     owner_,     end_.bytes,   end_.last};
-  head.crc = piece_crc(head, items);
+  const UndoPieceHead head = piece_head(owner_, end_, items);
   LS_TRY(file.write_at(end_.bytes, &head, sizeof head));
   LS_TRY(file.write_at(end_.bytes + sizeof head, items.data(), items.size()));
   appended_ = true;

@@ -63,6 +63,8 @@ bool undo_take(Bytes *items, UndoItem *item);
 class UndoFile {
  public:
   UndoFile(std::string path, u64 owner, UndoEnd end = {});
+  // What a file is of which these items are the only piece.
+  static std::vector<u8> image(u64 owner, Bytes items);
   // A piece behind the end.  Durable after sync(), once the directory is.
   Status append(Bytes items);
   Status sync();

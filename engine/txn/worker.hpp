@@ -42,6 +42,9 @@ inline constexpr u32 kGenerationCounters = 1024;
 
 struct RangeShared;   // range/range_locks.hpp
 
+// More is in a file at once, and not in the log.
+inline constexpr u32 kMostLoggedUndo = 16 << 10;
+
 // The place of a transaction prepared for two-phase commit: prepared.hpp.
 enum class PreparedState : u32 { kFree = 0, kReserved, kHeld, kFinishing, kEnded };
 struct alignas(kCacheLine) PreparedSlot {
@@ -51,6 +54,11 @@ struct alignas(kCacheLine) PreparedSlot {
   // from kReserved on: ghosts left by writers at or above it stay (prepared.hpp, PREP-3); 0: none
   std::atomic<Tn> keep{0};
   u64 full_xid{0};
+  // full_xid while the log has what its file would say, and `undo` (PFILE-2); changed under
+  // prepared_mutex
+  std::atomic<u64> in_log{0};
+  u32 undo_bytes{0};
+  u8 undo[kMostLoggedUndo];
 };
 
 struct TxnShared {
@@ -90,6 +98,7 @@ struct TxnShared {
   PreparedSlot *prepared{nullptr};             // array[prepared_slots] in the arena
   // The log says of a transaction that it is prepared, or has ended.
   FutexMutex<LockRank::kInnermost> prepared_mutex;
+  FutexMutex<LockRank::kLongAction> prepared_files_mutex;   // one prepared_sync() at a time
   char prepared_dir[600]{};                    // where their files are
 };
 

@@ -88,7 +88,7 @@ class RelayKeeper {
         files_(shared->config.dir, shared->config.segment_bytes),
         synced_(shared->round.end.load(std::memory_order_acquire)) {}
 
-  Status run(SpareMaker &spares, u32 idle_ms) {
+  Status run(SpareMaker &spares, u32 idle_ms, const std::function<Status()> &sync_also) {
     for (;;) {
       const bool stopping = shared_->stop.load(std::memory_order_acquire) != 0;
       const u32 wanted = shared_->relay_wanted.load(std::memory_order_acquire);
@@ -98,6 +98,7 @@ class RelayKeeper {
         return fail(LS_IO_ERROR, "the log failed before its last round");
       if (stopping || wanted != shared_->relay_done.load(std::memory_order_relaxed)) {
         LS_TRY(sync());
+        if (sync_also) LS_TRY(sync_also());
         shared_->relay_done.store(wanted, std::memory_order_release);
         futex_wake_all(&shared_->relay_done);
       }
@@ -174,12 +175,12 @@ Status LogWriter::committer_turn(CommitterTurn *turn) {
   return !ok(status) && (turn->stopping || !turn->later) ? status : kOk;
 }
 
-Status Log::run_committer(u32 idle_ms) {
+Status Log::run_committer(u32 idle_ms, const std::function<Status()> &sync_also) {
   std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
   if (!writer) return fail(LS_INVALID, "the log is not open for appending");
   SpareMaker spares(writer->segments());
   LS_TRY(spares.start());
-  if (shared_->config.host_log) return RelayKeeper(shared_).run(spares, idle_ms);
+  if (shared_->config.host_log) return RelayKeeper(shared_).run(spares, idle_ms, sync_also);
   for (u32 blocked = 0;;) {
     CommitterTurn turn;
     LS_TRY(writer->committer_turn(&turn));

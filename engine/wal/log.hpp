@@ -16,6 +16,7 @@
 // Space: reserve() before any latch is taken; append never waits.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -100,7 +101,8 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // sync), at least every `idle_ms` without a kick when anything is unhardened, and a last one.  A
   // failed write or sync ends it with the status (the host PANICs).  A full disk does not: it tries
   // again, and writers that need buffer space meanwhile get LS_NO_SPACE.
-  Status run_committer(u32 idle_ms);
+  // sync_also: with a host's log, what has to be durable as the relay log has (RELAY-1).
+  Status run_committer(u32 idle_ms, const std::function<Status()> &sync_also = {});
   void stop();
 
   // ---- with a host's log (LogConfig::host_log): by a thread that may use it (log_sink.hpp)

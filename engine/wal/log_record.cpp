@@ -44,7 +44,8 @@ u32 numbers_of(RecordKind kind) {
     case RecordKind::kPrepared:
     case RecordKind::kTwoPhase:
     case RecordKind::kEra: return 2;
-    case RecordKind::kTwoPhaseEnd: return 3;
+    case RecordKind::kTwoPhaseEnd:
+    case RecordKind::kTwoPhaseUndo: return 3;
   }
   return kMaxRecordNumbers + 1;
 }

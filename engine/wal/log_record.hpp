@@ -69,6 +69,9 @@ enum class RecordKind : u8 {
   kCut = 10,     // one page operation: a file has become shorter (buffer/file_cut.hpp)
   // tn, offset: TNs of this run begin there, full xids are less by that (txn/tn_eras.hpp)
   kEra = 11,
+  // tn, full xid, place: a piece of what undoes it (txn/prepared_file.hpp), while its file need not
+  // be durable; place: twice where the piece begins, 1 more in the last one
+  kTwoPhaseUndo = 12,
 };
 
 inline bool has_page_operations(RecordKind kind) {
@@ -82,13 +85,16 @@ struct LogRecord {
   u32 bytes;       // whole record
   Gsn gsn;
   u64 numbers[kMaxRecordNumbers];  // those of its kind; 0
-  // operations, or of kFile what load_file_record reads, or of kCommit the host's note
+  // operations, or of kFile what load_file_record reads, or of kCommit the host's note, or of
+  // kTwoPhaseUndo the piece
   LogBytes body;
 
   Tn tn() const { return numbers[0]; }
   u64 full_xid() const { return numbers[1]; }
   bool committed() const { return numbers[2] != 0; }
   u64 era_offset() const { return numbers[1]; }
+  u64 piece_at() const { return numbers[2] / 2; }
+  bool is_last_piece() const { return numbers[2] % 2 != 0; }
 };
 
 // A page operation.  code's high half names the folder that redoes it.

@@ -27,11 +27,8 @@
 
 #include "access/twophase.h"
 #include "miscadmin.h"
-#include "storage/fd.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
-
-#define PREPARED_DIRECTORY "leanstore/prepared"
 
 /*
  * Has the server ended it, and how?  In pg_xact first; visible to all when it has left the process
@@ -75,22 +72,6 @@ ls_twophase_settle(uint64 tn)
 	return true;
 }
 
-/* Is there one, perhaps, that recovery has not come to yet? */
-static bool
-has_files(void)
-{
-	const char *path = PREPARED_DIRECTORY;
-	DIR		   *directory = AllocateDir(path);
-	struct dirent *entry;
-	bool		found = false;
-
-	while (!found && (entry = ReadDirExtended(directory, path, LOG)) != NULL)
-		found = entry->d_name[0] != '.';
-	if (directory != NULL)
-		FreeDir(directory);
-	return found;
-}
-
 /*
  * The server is about to end one and to unlink its files.  Recovery may have some of them open, and
  * when it is done they are closed.
@@ -98,7 +79,7 @@ has_files(void)
 void
 ls_twophase_before_end(void)
 {
-	if (ls_shared != NULL && !ls_store_ready(ls_shared->store) && has_files())
+	if (ls_shared != NULL && !ls_shared->from_backup && !ls_store_ready(ls_shared->store))
 		(void) ls_reader();
 }
 

@@ -83,7 +83,7 @@ extern void ls_twophase_settle_all(void);
 /* The same in the engine worker. */
 extern void ls_twophase_sweep(void);
 
-/* Before COMMIT PREPARED or ROLLBACK PREPARED: waits for recovery, if it may concern that. */
+/* Before COMMIT PREPARED or ROLLBACK PREPARED: waits for recovery. */
 extern void ls_twophase_before_end(void);
 
 /* ---- ls_commit_note.c: pg_xact after a crash */

@@ -129,7 +129,8 @@ is($node->safe_psql('postgres', $state), $after, 'and so after a crash');
 is($node->safe_psql('postgres', $by_index), '1455|1455|1455', 'by index, too');
 $node->leanstore_check_ok('ended, after a crash');
 
-# --- Killed right after each step: no time for anything to be written by chance.
+# --- Killed right after each step: no time for anything to be written by chance.  A small
+# transaction has no file before a checkpoint.
 
 foreach my $end ('COMMIT', 'ROLLBACK')
 {
@@ -140,6 +141,8 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 		INSERT INTO t SELECT i, 0, 'x' FROM generate_series(4001, 4020) i;
 		UPDATE t SET s = 'y' WHERE id = 4001; PREPARE TRANSACTION 'p'});
 	CrashDriver::kill_server($node, 'all');
+	is(scalar(my @files = glob($node->data_dir . '/leanstore/prepared/*')), 0,
+		"$end PREPARED: it has no file");
 	$node->start;
 	$node->safe_psql('postgres', "$end PREPARED 'p'");
 	CrashDriver::kill_server($node, 'all');

@@ -231,6 +231,7 @@ TEST_F(TwoPhaseTest, can_be_rolled_back_before_it_is_handed_over) {
     ASSERT_EQ(a.begin(), LS_OK);
     insert_row(a, rel, "the host refuses");
     LS_ASSERT_OK(ls_txn_prepare(a.worker(), a.xid(), nullptr, 0, &err));
+    LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
     EXPECT_EQ(prepared_files().size(), 1u);
     a.abort();
     EXPECT_TRUE(prepared_files().empty());
@@ -571,7 +572,16 @@ TEST_F(TwoPhaseTest, several_finish_it_at_once) {
 }
 
 TEST_F(TwoPhaseTest, missing_or_damaged_file_is_told) {
-  ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) { prepare_work(store, host); }));
+  ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) {
+    prepare_work(store, host);
+    // The log before that is not needed any more: redo begins at a place that it knows, each MB.
+    Session a(store.store(), &host, 0);
+    ls_rel *other = a.open(kOther);
+    ASSERT_EQ(a.begin(), LS_OK);
+    for (int i = 0; i < 4000; i++) insert_row(a, other, std::string(900, 'x'));
+    a.commit();
+    for (int i = 0; i < 2; i++) LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
+  }));
   ASSERT_EQ(prepared_files(), std::vector<std::string>{"0000000000000014"});
   const std::string path = temp_ / ("leanstore/prepared/" + prepared_files()[0]);
   const auto size = std::filesystem::file_size(path);
@@ -605,13 +615,106 @@ TEST_F(TwoPhaseTest, missing_or_damaged_file_is_told) {
   LS_EXPECT_OK(start(store, Fate::kPrepared));
 }
 
+// PFILE-2
+TEST_F(TwoPhaseTest, small_file_is_made_of_the_log) {
+  SharedWork *work = shared<SharedWork>();
+  ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) {
+    tell(work, prepare_work(store, host));
+    EXPECT_TRUE(prepared_files().empty());
+  }));
+  for (int life = 0; life < 2; life++) {   // the second time from the file
+    ASSERT_TRUE(in_child([&] {
+      StoreLife store(config_);
+      LS_ASSERT_OK(start(store, Fate::kPrepared));
+      HostAfter after(store.store());
+      EXPECT_EQ(contents(store, after.host), before_of(*work));
+      EXPECT_EQ(prepared_files().size(), 1u);
+      crash_now();
+    }));
+  }
+  StoreLife store(config_);
+  LS_ASSERT_OK(start(store, Fate::kPrepared));
+  HostAfter after(store.store());
+  finish(store, after.host, false);
+  EXPECT_EQ(contents(store, after.host), before_of(*work));
+  EXPECT_TRUE(prepared_files().empty());
+}
+
+// Transactions end while a checkpoint writes their files, or before, or afterwards.
+TEST_F(TwoPhaseTest, ends_beside_checkpoints_leave_no_file) {
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(kXid));
+  Host host(store.store(), kXid);
+  std::atomic<bool> done = false;
+  std::thread checkpoints([&] {
+    ls_error error{};
+    while (!done) LS_EXPECT_OK(ls_store_checkpoint(store.store(), &error));
+  });
+  Session a(store.store(), &host, 0);
+  ls_rel *rel = a.open(kTable);
+  for (int i = 0; i < 300; i++) {
+    ASSERT_EQ(a.begin(), LS_OK);
+    const u64 tn = a.tn(), xid = a.xid();
+    insert_row(a, rel, "row");
+    hand_over(a);
+    if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
+    host.end(xid);
+    LS_EXPECT_OK(ls_prepared_finish(a.worker(), tn, true, &err));
+  }
+  done = true;
+  checkpoints.join();
+  EXPECT_TRUE(prepared_files().empty());
+  EXPECT_EQ(a.contents(rel).size(), 300u);
+}
+
+TEST_F(TwoPhaseTest, small_file_is_synced_by_a_checkpoint) {
+  config_.fsync = true;
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(kXid));
+  Host host(store.store(), kXid);
+  fault_add({.op = FaultOp::kSync, .path_part = "/prepared", .every = true,
+             .outcome = FaultOutcome::kSucceed});
+  prepare_work(store, host);
+  EXPECT_EQ(fault_hits(), 0u);
+  LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
+  const u64 syncs = fault_hits();
+  EXPECT_GE(syncs, 1u);
+  LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
+  EXPECT_EQ(fault_hits(), syncs) << "it is durable now";
+  fault_clear();
+  finish(store, host, true);
+}
+
+TEST_F(TwoPhaseTest, large_file_is_durable_at_once) {
+  config_.fsync = true;
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(kXid));
+  Host host(store.store(), kXid);
+  Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+  ls_rel *rel = a.open(kTable);
+  ASSERT_EQ(b.begin(), LS_OK);
+  std::vector<u64> rows;
+  for (int i = 0; i < 100; i++) rows.push_back(insert_row(b, rel, std::string(900, 'x')));
+  b.commit();
+  ASSERT_EQ(a.begin(), LS_OK);
+  for (const u64 row : rows) EXPECT_EQ(a.update(rel, row, to("short")), LS_OK);
+  fault_add({.op = FaultOp::kSync, .path_part = "/prepared", .every = true});
+  EXPECT_EQ(ls_txn_prepare(a.worker(), a.xid(), nullptr, 0, &err), LS_IO_ERROR);
+  fault_clear();
+  a.abort();
+  EXPECT_EQ(a.contents(rel).begin()->second.size(), 900u);
+}
+
 #if LS_FAILPOINTS
 // Worker: has made the file durable.  Crash, with all hardened that was logged so far.
 TEST_F(TwoPhaseTest, crash_between_its_file_and_its_record_undoes_it) {
   ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) {
     Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+    ls_rel *rel = a.open(kTable);
     ASSERT_EQ(a.begin(), LS_OK);
-    insert_row(a, a.open(kTable), "not prepared");
+    const u64 row = insert_row(a, rel, std::string(900, 'x'));
+    for (int i = 0; i < 30; i++)   // so that it has a file at once
+      EXPECT_EQ(a.update(rel, row, to(std::string(900, static_cast<char>('a' + i % 20)))), LS_OK);
     OnceAt point(Failpoint::txn_before_prepared_record, [&] {
       EXPECT_EQ(prepared_files().size(), 1u);
       commit_row(b, b.open(kOther));
