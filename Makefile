@@ -154,6 +154,11 @@ uninstall: server
 clean:
 	rm -rf build
 
+# A package for Debian: packaging/README.md.
+.PHONY: deb
+deb:
+	@packaging/build_deb
+
 # --- Tests -----------------------------------------------------------------
 # T=pattern picks tests, REPEAT=n repeats them.
 
@@ -201,6 +206,7 @@ test-regress test-isolation test-tap: test-build-server
 
 test-install: test-build-server
 	@.ci/check_install $(TEST_PG_CONFIG)
+	@packaging/check
 
 # A test converts a trace; the scratch server has no sources to make the converter of.
 test-tap: staged-value-log
@@ -244,13 +250,14 @@ help:
 	@echo 'make                    build for PG_CONFIG ($(or $(PG_CONFIG),none found))'
 	@echo 'make install            install into that server; PG_CONFIG=path for another one'
 	@echo 'make clean              remove build/'
+	@echo 'make deb                a package for Debian, in build/deb; packaging/README.md'
 	@echo 'make test               every suite, as CI runs it; ends with the counts'
 	@echo 'make test-engine        engine tests under ASan+UBSan and under TSan'
 	@echo 'make test-asan          ... only the first; also test-tsan, test-release'
 	@echo 'make test-regress       SQL tests: sql/*.sql against expected/*.out'
 	@echo 'make test-isolation     interleavings: test/isolation/specs/*.spec'
 	@echo 'make test-tap           crash, restart, backup: test/tap/*.pl'
-	@echo 'make test-install       what make install needs, and what it puts where'
+	@echo 'make test-install       what make install needs and puts where; packaging/'
 	@echo "make conformance        PostgreSQL's own suites on heap and on leanstore; test/conformance/README.md"
 	@echo '       T=name           only tests whose name contains it'
 	@echo '       REPEAT=n         the same again n times, stops at the first failure'

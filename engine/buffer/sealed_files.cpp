@@ -42,8 +42,8 @@ Status check_seal(Ctx &ctx, const FileSlot &slot, bool by_number) {
   const Status status = ops->sealed_by(ctx, slot.key, &tn);
   if (code(status) == LS_NOT_FOUND) return kOk;
   LS_TRY(status);
-  const char *text = "its file was made or dropped by a prepared transaction";
-  return fail_path(by_number ? LS_NOT_FOUND : LS_IN_USE, slot.path, text);
+  return fail_path(by_number ? LS_NOT_FOUND : LS_IN_USE, slot.path,
+                   "its file was made or dropped by a prepared transaction");
 }
 
 void unseal_files(BufferPool &pool, Tn tn) {
