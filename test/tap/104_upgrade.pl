@@ -163,39 +163,44 @@ sub fill
 }
 
 # Everything that has to be as it was: rows, as they are and in the order of an index, and of the
-# catalogs what the keys of indexes hang on.
+# catalogs what the keys of indexes hang on.  Of a long row its beginning and a hash: with hex
+# digits of large values it would be tens of megabytes.
+my %queries = (
+	(map {
+		($_ => qq{SELECT CASE WHEN length(r) > 1000 THEN left(r, 200) || ' ' || md5(r) ELSE r END
+			FROM (SELECT t::text AS r FROM $_ t) x ORDER BY r COLLATE "C"})
+	} @tables),
+	indexes => q{
+		SELECT indexrelid::regclass, amname, indoption FROM pg_index
+		JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
+		WHERE indexrelid > 16383 AND relnamespace = 'public'::regnamespace
+		ORDER BY indexrelid::regclass::text},
+	enums => 'SELECT oid, enumlabel, enumsortorder FROM pg_enum ORDER BY 1',
+	sequence => 'SELECT last_value FROM plain_id_seq',
+	ordered => q{
+		SET enable_seqscan = off; SET enable_sort = off;
+		SELECT v, n FROM plain ORDER BY v DESC, n;
+		SELECT m, id FROM moods ORDER BY m, id;
+		SELECT id FROM moods WHERE m > 'poor' ORDER BY id;
+		SELECT p FROM pairs ORDER BY p USING #<;
+		SELECT id FROM pairs WHERE p #= (7, 990)::pair;
+		SELECT c FROM words ORDER BY c;
+		SELECT l FROM words ORDER BY l;
+		SELECT i FROM words ORDER BY i;
+		SELECT id FROM words WHERE c = 'WORD77';
+		SELECT v FROM older ORDER BY v;
+		RESET enable_seqscan; RESET enable_sort});
+
 sub contents
 {
 	my ($node) = @_;
+	my $script = join '', map { "\\echo == $_\n$queries{$_};\n" } sort keys %queries;
 	my %found;
 
 	foreach my $database ('postgres', 'other')
 	{
-		$found{"$database.$_"} =
-		  $node->safe_psql($database, "SELECT t::text FROM $_ t ORDER BY t::text COLLATE \"C\"")
-		  foreach @tables;
-		$found{"$database.indexes"} = $node->safe_psql($database, q{
-			SELECT indexrelid::regclass, amname, indoption FROM pg_index
-			JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
-			WHERE indexrelid > 16383 AND relnamespace = 'public'::regnamespace
-			ORDER BY indexrelid::regclass::text});
-		$found{"$database.enums"} =
-		  $node->safe_psql($database,
-			'SELECT oid, enumlabel, enumsortorder FROM pg_enum ORDER BY 1');
-		$found{"$database.sequence"} =
-		  $node->safe_psql($database, 'SELECT last_value FROM plain_id_seq');
-		$found{"$database.ordered"} = $node->safe_psql($database, q{
-			SET enable_seqscan = off; SET enable_sort = off;
-			SELECT v, n FROM plain ORDER BY v DESC, n;
-			SELECT m, id FROM moods ORDER BY m, id;
-			SELECT id FROM moods WHERE m > 'poor' ORDER BY id;
-			SELECT p FROM pairs ORDER BY p USING #<;
-			SELECT id FROM pairs WHERE p #= (7, 990)::pair;
-			SELECT c FROM words ORDER BY c;
-			SELECT l FROM words ORDER BY l;
-			SELECT i FROM words ORDER BY i;
-			SELECT id FROM words WHERE c = 'WORD77';
-			SELECT v FROM older ORDER BY v});
+		my (undef, %part) = split /^== (\w+)\n/m, $node->safe_psql($database, $script) . "\n";
+		$found{"$database.$_"} = $part{$_} // die "no $_" foreach keys %queries;
 	}
 	return \%found;
 }
