@@ -75,13 +75,17 @@ BTree tree_of(Ctx &ctx) {
 
 Status fail_damaged() { return fail(LS_CORRUPT, "the name of a closed relation file is damaged"); }
 
-Status number_of(Ctx &ctx, const ls_rel_key &key, FileNo *number) {
+Status number_at(Ctx &ctx, Bytes key, u64 *number) {
   alignas(8) u8 out[sizeof *number];
   u32 bytes = 0;
-  LS_TRY(tree_of(ctx).lookup(NameKey(key), out, sizeof out, &bytes));
+  LS_TRY(tree_of(ctx).lookup(key, out, sizeof out, &bytes));
   if (bytes != sizeof *number) return fail_damaged();
   std::memcpy(number, out, sizeof *number);
   return kOk;
+}
+
+Status number_of(Ctx &ctx, const ls_rel_key &key, FileNo *number) {
+  return number_at(ctx, NameKey(key), number);
 }
 
 Status by_number(Ctx &ctx, FileNo number, ClosedFile *file) {
@@ -169,12 +173,7 @@ Status seal(Ctx &ctx, Tn tn, const ls_ending_file &file) {
 }
 
 Status sealed_by(Ctx &ctx, const ls_rel_key &key, Tn *tn) {
-  alignas(8) u8 out[sizeof *tn];
-  u32 bytes = 0;
-  LS_TRY(tree_of(ctx).lookup(SealedKey(key), out, sizeof out, &bytes));
-  if (bytes != sizeof *tn) return fail_damaged();
-  std::memcpy(tn, out, sizeof *tn);
-  return kOk;
+  return number_at(ctx, SealedKey(key), tn);
 }
 
 Status sealed_of(Ctx &ctx, Tn tn, std::vector<ls_ending_file> *files) {

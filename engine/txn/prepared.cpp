@@ -180,12 +180,6 @@ Status write_file(Worker &w, PreparedSlot &slot, std::span<const ls_ending_file>
   return prepared_image_log(w.log, w.tn, full_xid, image, w.ctx.interrupt);
 }
 
-// Under prepared_mutex: it ends.  False: it has no file.
-bool take_file(TxnShared &t, PreparedSlot &slot) {
-  LS_ASSERT(t.prepared_mutex.is_locked());
-  return slot.in_log.exchange(0, std::memory_order_seq_cst) == 0;
-}
-
 // With a host's log the host makes it durable, with its own record of the transaction.
 Status harden_prepared(Worker &w, Gsn gsn) {
   u64 host;
@@ -200,10 +194,17 @@ void remove_file(const TxnShared &t, u64 full_xid) {
       with_memory([&] { return prepared_file_remove(t.prepared_dir, full_xid); });
 }
 
-// Undone for good: without its file a start could not undo it once more.  The log that has stopped
-// without a failure leaves that to the next start.
-void remove_file_of_undone(Worker &w, u64 full_xid, Gsn end) {
-  if (w.log.wait_hardened(end, nullptr)) remove_file(*w.txns, full_xid);
+// Its end is logged at `end`.  One that was undone may have to be undone once more, until that is
+// hardened: so long its undo stays where a checkpoint finds it (PFILE-2), and its file.  The log
+// that has stopped without a failure leaves the file to the next start.
+void let_go_of_undo(Worker &w, PreparedSlot &slot, Gsn end, bool committed) {
+  const bool for_good = committed || w.log.wait_hardened(end, nullptr);   // or the host says so
+  bool has_file;
+  {
+    const std::lock_guard guard(w.txns->prepared_mutex);
+    has_file = slot.in_log.exchange(0, std::memory_order_seq_cst) == 0;
+  }
+  if (for_good && has_file) remove_file(*w.txns, slot.full_xid);
 }
 
 // Rolls back for another transaction than the worker's own.
@@ -228,20 +229,14 @@ void finish_claimed(Worker &w, PreparedSlot &slot, Tn tn, bool committed) {
   if (!committed) undo_for(w, tn, slot.next_seq);
   reserve_end(w.log);
   Gsn end;
-  bool has_file;
   {
     const std::lock_guard guard(w.txns->prepared_mutex);
     LS_ASSERT(slot.tn.load(std::memory_order_relaxed) == tn);  // PREP-1
     end = log_two_phase_end(w.log, tn, full_xid, committed);
     slot.tn.store(0, std::memory_order_release);  // as in txn_leave
-    has_file = take_file(*w.txns, slot);
   }
   set_state(slot, PreparedState::kEnded);
-  if (has_file && committed) {
-    remove_file(*w.txns, full_xid);  // the host says so for ever
-  } else if (has_file) {
-    remove_file_of_undone(w, full_xid, end);
-  }
+  let_go_of_undo(w, slot, end, committed);
   free_slot(slot);
 }
 
@@ -315,12 +310,7 @@ void prepared_give_up(Worker &w) {
     w.log.finish();
   }
   txn_leave(w);
-  bool has_file;
-  {
-    const std::lock_guard guard(w.txns->prepared_mutex);
-    has_file = take_file(*w.txns, slot);
-  }
-  if (has_file) remove_file_of_undone(w, full_xid, end);
+  let_go_of_undo(w, slot, end, false);
   free_slot(slot);
 }
 
@@ -393,11 +383,18 @@ Status prepared_log_again(LogAppender &log, const volatile int *interrupt, TxnSh
 
 namespace {
 
-// *full_xid: of a transaction that has no file, 0: none.
-void copy_image(TxnShared &t, const PreparedSlot &slot, std::vector<u8> *image, u64 *full_xid) {
+// Of a transaction that has no file; 0: there is none.
+u64 copy_undo(TxnShared &t, const PreparedSlot &slot, std::vector<u8> *image) {
   const std::lock_guard guard(t.prepared_mutex);
-  *full_xid = slot.in_log.load(std::memory_order_relaxed);
-  if (*full_xid != 0) image->assign(slot.undo, slot.undo + slot.undo_bytes);
+  const u64 full_xid = slot.in_log.load(std::memory_order_relaxed);
+  if (full_xid != 0) image->assign(slot.undo, slot.undo + slot.undo_bytes);
+  return full_xid;
+}
+
+// False: the transaction has ended meanwhile.
+bool note_file(TxnShared &t, PreparedSlot &slot, u64 full_xid) {
+  const std::lock_guard guard(t.prepared_mutex);
+  return slot.in_log.compare_exchange_strong(full_xid, 0);
 }
 
 }  // namespace
@@ -409,19 +406,10 @@ Status prepared_sync(TxnShared &t) {
   image.reserve(kMostLoggedUndo);   // so that none is needed under the mutex
   const u32 used = t.prepared_used.load(std::memory_order_acquire);
   for (u32 i = 0; i < used; i++) {
-    PreparedSlot &slot = t.prepared[i];
-    if (slot.in_log.load(std::memory_order_seq_cst) == 0) continue;
-    u64 full_xid;
-    copy_image(t, slot, &image, &full_xid);
+    const u64 full_xid = copy_undo(t, t.prepared[i], &image);
     if (full_xid == 0) continue;
     LS_TRY(prepared_image_write(t.prepared_dir, full_xid, image));
-    bool goes_on;
-    {
-      const std::lock_guard guard(t.prepared_mutex);
-      u64 expected = full_xid;
-      goes_on = slot.in_log.compare_exchange_strong(expected, 0);
-    }
-    if (!goes_on) remove_file(t, full_xid);
+    if (!note_file(t, t.prepared[i], full_xid)) remove_file(t, full_xid);
   }
   return kOk;
 }

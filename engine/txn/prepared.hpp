@@ -9,10 +9,11 @@
 //   kFinishing   changes undone       kEnded      the log says kTwoPhaseEnd; not active any more
 //   kEnded       its file removed     kFree
 //
-// PREP-1  What undoes it, and its row locks, are in a file before the log says kTwoPhase, and in
-//         the log until that is durable (prepared_file.hpp): the log is not kept for it.  From
-//         hand-over to end the log that recovery will read says kTwoPhase: each checkpoint says so
-//         again (prepared_log_again) for those that have not ended, decided under prepared_mutex.
+// PREP-1  What undoes it, and its row locks, are in a durable file before the log says kTwoPhase,
+//         or in the log until a checkpoint has made that (PFILE-2): the log is not kept for it.
+//         From hand-over to end the log that recovery will read says kTwoPhase: each checkpoint
+//         says so again (prepared_log_again) for those that have not ended, decided under
+//         prepared_mutex.
 // PREP-2  Active without interruption: the slot's tn is set before the worker's is cleared, and is
 //         looked at after it.
 // PREP-3  A row on which it has a lock may move on (RLOCK-4 in row_lock_table.hpp); a later start

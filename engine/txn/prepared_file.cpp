@@ -38,6 +38,11 @@ std::string path_of(const char *directory, u64 full_xid) {
 
 PreparedItem kind_of(const UndoItem &item) { return static_cast<PreparedItem>(item.kind); }
 
+Status post_piece(Log &log, const ls_prepared_bytes &piece, const volatile int *interrupt) {
+  const auto insert = [&](const ls_host_log &host) { host.insert_prepared(&piece); };
+  return post_to_host(log, std::ref(insert), interrupt);
+}
+
 void log_piece(LogAppender &log, Tn tn, u64 full_xid, u64 place, Bytes piece) {
   log.start(RecordKind::kTwoPhaseUndo);
   log.number(tn);
@@ -128,9 +133,7 @@ Status PreparedFileWriter::drain() {
 Status prepared_image_log(LogAppender &log, Tn tn, u64 full_xid, Bytes image,
                           const volatile int *interrupt) {
   if (log.log().has_host_log()) {
-    const ls_prepared_bytes bytes{full_xid, 0, image.data(), image.size(), true};
-    const auto insert = [&](const ls_host_log &host) { host.insert_prepared(&bytes); };
-    return post_to_host(log.log(), std::ref(insert), interrupt);
+    return post_piece(log.log(), {full_xid, 0, image.data(), image.size(), true}, interrupt);
   }
   for (size_t at = 0; at < image.size();) {
     const size_t n = std::min<size_t>(kLogPieceBytes, image.size() - at);
@@ -143,13 +146,7 @@ Status prepared_image_log(LogAppender &log, Tn tn, u64 full_xid, Bytes image,
 }
 
 Status prepared_image_write(const char *directory, u64 full_xid, Bytes image) {
-  const std::string path = path_of(directory, full_xid), beside = path + ".new";
-  File file;
-  LS_TRY(file.open(beside.c_str(), O_CREAT | O_TRUNC));
-  LS_TRY(file.write_at(0, image.data(), image.size()));
-  LS_TRY(file.sync_data());
-  LS_TRY(file_rename(beside.c_str(), path.c_str()));
-  return directory_sync(directory);
+  return file_write_atomically(path_of(directory, full_xid).c_str(), image);
 }
 
 Status prepared_file_post(Log &log, const char *directory, u64 full_xid,
@@ -163,9 +160,7 @@ Status prepared_file_post(Log &log, const char *directory, u64 full_xid,
   for (u64 at = 0; at < size; at += piece.size()) {
     size_t got = 0;
     LS_TRY(file.read_at(at, piece.data(), std::min<u64>(piece.size(), size - at), &got));
-    const ls_prepared_bytes bytes{full_xid, at, piece.data(), got, at + got == size};
-    const auto insert = [&](const ls_host_log &host) { host.insert_prepared(&bytes); };
-    LS_TRY(post_to_host(log, std::ref(insert), interrupt));
+    LS_TRY(post_piece(log, {full_xid, at, piece.data(), got, at + got == size}, interrupt));
   }
   return kOk;
 }

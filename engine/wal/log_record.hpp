@@ -69,8 +69,8 @@ enum class RecordKind : u8 {
   kCut = 10,     // one page operation: a file has become shorter (buffer/file_cut.hpp)
   // tn, offset: TNs of this run begin there, full xids are less by that (txn/tn_eras.hpp)
   kEra = 11,
-  // tn, full xid, place: a piece of what undoes it (txn/prepared_file.hpp), while its file need not
-  // be durable; place: twice where the piece begins, 1 more in the last one
+  // tn, full xid, place: a piece of what undoes it (PFILE-2 in txn/prepared_file.hpp), while it has
+  // no file; place: twice where the piece begins, 1 more in the last one
   kTwoPhaseUndo = 12,
 };
 

@@ -26,6 +26,7 @@
 #include "ls_txn_internal.h"
 
 #include "access/twophase.h"
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
@@ -74,12 +75,16 @@ ls_twophase_settle(uint64 tn)
 
 /*
  * The server is about to end one and to unlink its files.  Recovery may have some of them open, and
- * when it is done they are closed.
+ * when it is done they are closed.  Where the engine does not run there is nothing to wait for, and
+ * what the server refuses gets its own message.
  */
 void
 ls_twophase_before_end(void)
 {
-	if (ls_shared != NULL && !ls_shared->from_backup && !ls_store_ready(ls_shared->store))
+	const bool	runs = ls_shared != NULL && IsUnderPostmaster && !ls_shared->from_backup &&
+		!RecoveryInProgress();
+
+	if (runs && !ls_store_ready(ls_shared->store))
 		(void) ls_reader();
 }
 

@@ -667,6 +667,18 @@ TEST_F(TwoPhaseTest, ends_beside_checkpoints_leave_no_file) {
   EXPECT_EQ(a.contents(rel).size(), 300u);
 }
 
+// Until that a checkpoint could let the log begin behind what undoes it, and a start that finds it
+// prepared, for its end is lost, would have nothing.
+TEST_F(TwoPhaseTest, rolled_back_it_is_let_go_of_when_its_end_is_hardened) {
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(kXid));
+  Host host(store.store(), kXid);
+  prepare_work(store, host);
+  const u64 before = ls_log_hardened(store.store());
+  finish(store, host, false);
+  EXPECT_GT(ls_log_hardened(store.store()), before);
+}
+
 TEST_F(TwoPhaseTest, small_file_is_synced_by_a_checkpoint) {
   config_.fsync = true;
   StoreLife store(config_);
