@@ -5,7 +5,7 @@
 #   - from the top of the tree, by you: engine, tests, verbs;
 #   - from build/pg-<server>/, by itself (LS_PGXS is then set): the PGXS part,
 #     which compiles and links one module for one server.  LS_PGXS names it:
-#     leanstore_am (src/ and the engine) or leanstore_accel (accel/).
+#     leanstore_am (src/ and the engine), leanstore_accel (accel/) or leanstore_leap (leap/).
 #
 # Everything generated goes to build/, apart for each server and for each
 # engine variant, so nothing has to be cleaned when PG_CONFIG changes.
@@ -114,7 +114,7 @@ engine_for = $(if $(call has_asserts,$(1)),debug,release)
 PG_DIR := $(if $(PG_CONFIG),$(call pg_dir,$(PG_CONFIG)))
 ENGINE_VARIANT := $(if $(PG_CONFIG),$(call engine_for,$(PG_CONFIG)))
 
-MODULES = leanstore_am leanstore_accel
+MODULES = leanstore_am leanstore_accel leanstore_leap
 
 # $(call pgxs,MODULE) VERB
 pgxs = $(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS=$(1) \
@@ -125,7 +125,8 @@ pgxs = $(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS=$
 
 .PHONY: all install uninstall clean help server
 all: server build/$(ENGINE_VARIANT)/libleanstore.a
-	@mkdir -p $(PG_DIR)/src $(PG_DIR)/accel $(patsubst src/%/,$(PG_DIR)/src/%,$(wildcard src/*/))
+	@mkdir -p $(PG_DIR)/src $(PG_DIR)/accel $(PG_DIR)/leap \
+		$(patsubst src/%/,$(PG_DIR)/src/%,$(wildcard src/*/))
 	+@$(foreach module,$(MODULES),$(call pgxs,$(module)) all &&) true
 	@$(MAKE) --no-print-directory -s stage PG_CONFIG=$(PG_CONFIG)
 
@@ -142,7 +143,8 @@ stage:
 	@rm -rf $(PG_DIR)/stage
 	@mkdir -p $(PG_DIR)/stage/lib $(PG_DIR)/stage/share/extension
 	@cp $(MODULES:%=$(PG_DIR)/%.so) $(PG_DIR)/stage/lib/
-	@cp *.control accel/*.control $(wildcard sql/*--*.sql accel/*--*.sql) \
+	@cp *.control accel/*.control leap/*.control \
+		$(wildcard sql/*--*.sql accel/*--*.sql leap/*--*.sql) \
 		$(PG_DIR)/stage/share/extension/
 
 install: all
@@ -282,18 +284,22 @@ DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/sql/leanstore_am--*.sql))
 OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/src/*/*.c))
 LS_LIBRARIES = -Wl,--exclude-libs,libleanstore.a $(ENGINE_LIB) -luring -llz4 -lstdc++ -lpthread
 else
-EXTENSION = accel/leanstore_accel
-DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/accel/leanstore_accel--*.sql))
-OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/accel/*.c))
+LS_FOLDER = $(LS_PGXS:leanstore_%=%)
+EXTENSION = $(LS_FOLDER)/$(LS_PGXS)
+DATA = $(patsubst $(LS_TOP)/%,%,$(wildcard $(LS_TOP)/$(LS_FOLDER)/$(LS_PGXS)--*.sql))
+OBJS = $(patsubst $(LS_TOP)/%.c,%.o,$(wildcard $(LS_TOP)/$(LS_FOLDER)/*.c))
 endif
 
-PG_CPPFLAGS = -I$(LS_TOP)/engine/include -I$(LS_TOP)/src $(if $(LS_DEBUG),-DLS_DEBUG_CHECKS=1)
+# leap/ includes nothing of the other folders, and speaks libpq.
+PG_CPPFLAGS = $(if $(filter leanstore_leap,$(LS_PGXS)),-I$(libpq_srcdir),\
+	-I$(LS_TOP)/engine/include -I$(LS_TOP)/src) $(if $(LS_DEBUG),-DLS_DEBUG_CHECKS=1)
 # The engine's objects are gcc's.  With all files before it, it takes what a failed call leaves unset for used.
 LS_LTO := $(if $(LS_DEBUG)$(findstring clang,$(CC)),,$(LTO))
 PG_CFLAGS = $(LS_LTO) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wno-clobbered -Werror=implicit-function-declaration \
 	-ffile-prefix-map=$(LS_TOP)/= -MMD -MP
-SHLIB_LINK = $(LS_LIBRARIES) $(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)
+SHLIB_LINK = $(LS_LIBRARIES) $(if $(filter leanstore_leap,$(LS_PGXS)),$(libpq)) \
+	$(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)

@@ -11,6 +11,7 @@ L5: a file of src/ lies in a folder of FLOORS, and includes of others only the p
     header of a folder on a lower floor.
 L6: a header of src/ declares only what its own folder defines, and a C file declares
     nothing: what a file calls is below it, then, as well as what it includes.
+L7: leap/ includes nothing of the rest, and the rest nothing of leap/.
 
 Prints one "ok" or "not ok" line for each folder and each self-test.
 """
@@ -59,7 +60,7 @@ def sources(root, folder):
 
 def resolve(root, path, name):
     """The tree's file that a quoted include means, relative to root."""
-    for base in (os.path.dirname(path), "engine", "engine/include", "src", "accel"):
+    for base in (os.path.dirname(path), "engine", "engine/include", "src", "accel", "leap"):
         candidate = os.path.normpath(os.path.join(base, name))
         if os.path.isfile(os.path.join(root, candidate)):
             return candidate
@@ -100,8 +101,8 @@ def check_src_file(root, path):
         if name == C_API:
             continue
         target = resolve(root, path, name)
-        if target is not None and target.startswith("accel" + os.sep):
-            yield f'{path}:{line}: src includes "{name}" of accel (L3)'
+        if target is not None and target.startswith(("accel" + os.sep, "leap" + os.sep)):
+            yield f'{path}:{line}: src includes "{name}" of another module (L3)'
         in_engine = target is not None and target.startswith("engine" + os.sep)
         if in_engine and not target.startswith(os.path.join("engine", "include")):
             # A PostgreSQL header may share a name with an engine file; ours
@@ -165,6 +166,15 @@ def check_accel_file(root, path):
             yield f'{path}:{line}: accel includes "{name}"; of the rest only {MODULE} is allowed (L4)'
 
 
+def check_leap_file(root, path):
+    for line, quoted, name in includes(os.path.join(root, path)):
+        target = resolve(root, path, name)
+        if target is None or not quoted and POSTGRES.search(name):
+            continue
+        if not target.startswith("leap" + os.sep):
+            yield f'{path}:{line}: leap includes "{name}" of the rest (L7)'
+
+
 def check(root):
     """Returns a list of (folder, errors)."""
     result = []
@@ -194,6 +204,9 @@ def check(root):
     paths = list(sources(root, "accel"))
     if paths:
         result.append(("accel", [e for path in paths for e in check_accel_file(root, path)]))
+    paths = list(sources(root, "leap"))
+    if paths:
+        result.append(("leap", [e for path in paths for e in check_leap_file(root, path)]))
     return result
 
 
@@ -253,6 +266,14 @@ CANARIES = [
     ("the engine in accel is found", "L4", {
         "engine/include/leanstore/engine.h": "",
         "accel/ls_plan.c": '#include "leanstore/engine.h"\n',
+    }),
+    ("the rest in leap is found", "L7", {
+        "src/server/ls_module.h": "",
+        "leap/ls_leap.c": '#include "server/ls_module.h"\n',
+    }),
+    ("leap in src is found", "L3", {
+        "leap/ls_leap.h": "",
+        "src/row/ls_row.c": '#include "ls_leap.h"\n',
     }),
     ("an include of a higher floor is found", "L5", {
         "src/row/ls_row.h": "",

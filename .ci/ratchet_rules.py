@@ -234,7 +234,7 @@ def rule_actors(tree):
         for position, comment in comments(path, text):
             for word in ACTOR.finditer(comment):
                 yield path, line_of(text, position + word.start()), f'"{word[0]}" names no actor'
-    for path, text in tree.files(("engine", "src", "accel"), ("README.md",)):
+    for path, text in tree.files(("engine", "src", "accel", "leap"), ("README.md",)):
         for word in ACTOR.finditer(text):
             yield path, line_of(text, word.start()), f'"{word[0]}" names no actor'
 
@@ -292,7 +292,7 @@ def rule_invariants(tree):
     told = {}
     cited = set()
     names = re.compile(r"\b[A-Z]+-\d+\b")
-    for path, text in tree.files(("engine", "src"), CODE + ("README.md",)):
+    for path, text in tree.files(("engine", "src", "leap"), CODE + ("README.md",)):
         for match in UNNAMED_INVARIANT.finditer(text):
             yield path, line_of(text, match.start()), "an invariant without its area's prefix"
         for match in INVARIANT.finditer(text):

@@ -68,15 +68,16 @@ def rule_cpp_whitespace(tree):
 
 
 def rule_c_whitespace(tree):
-    """C files in src/ and accel/ are indented by tabs, have no CRLF, no space at line ends"""
-    for path, text in tree.files(("src", "accel"), C):
+    """C files in src/, accel/ and leap/ are indented by tabs, have no CRLF, no space at line ends"""
+    for path, text in tree.files(("src", "accel", "leap"), C):
         for number in lines_matching(text, re.compile(r"^    |\r|[ \t]$")):
             yield f"{path}:{number}: indented by spaces, carriage return or space at the end"
 
 
 def rule_file_length(tree):
     """no source file is longer than 1200 lines unless its head says it is one thing"""
-    for path, text in tree.files(("engine", "src", "accel", "test", "bench"), CPP + C + (".pm", ".pl")):
+    for path, text in tree.files(("engine", "src", "accel", "leap", "test", "bench"),
+                                 CPP + C + (".pm", ".pl")):
         lines = text.split("\n")
         head = " ".join("\n".join(lines[:HEAD_LINES]).split()).lower()
         if len(lines) > MAX_LINES and "one thing" not in head:
@@ -123,6 +124,7 @@ def rule_isolation_outputs(tree):
 
 
 SETTING = re.compile(r'"(leanstore(?:_accel)?\.\w+)"')
+WAIT_EVENT = re.compile(r'WaitEventExtensionNew\("(\w+)"\)')
 VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+SELECT (.*?)\bFROM ", re.DOTALL)
 
 
@@ -161,7 +163,7 @@ def rule_monitoring_page(tree):
                 if f"`{name}`" not in page:
                     yield f"{view}: {name} is not in docs/monitoring.md"
     for path, text in tree.files(("src", "accel"), C):
-        for name in re.findall(r'WaitEventExtensionNew\("(\w+)"\)', text):
+        for name in WAIT_EVENT.findall(text):
             if f"`{name}`" not in page:
                 yield f"{path}: wait event {name} is not in docs/monitoring.md"
 
@@ -187,6 +189,24 @@ def rule_security_page(tree):
         for name, context in DEFINED_SETTING.findall(text):
             if context in ("PGC_USERSET", "PGC_SUSET") and f"`{name}`" not in page:
                 yield f"{path}: {name} is not in docs/security.md"
+
+
+LEAP_SETTING = re.compile(r'DefineCustom\w+Variable\("(leap\.\w+)"')
+LEAP_FUNCTION = re.compile(r'^CREATE (?:FUNCTION|VIEW) "?(\w+)', re.MULTILINE)
+
+
+def rule_leap_page(tree):
+    """leap/README.md names each setting, function, view, column and wait event of leanstore_leap"""
+    page = tree.text.get("leap/README.md", "")
+    for path, text in tree.files(("leap",), (".sql",) + C):
+        names = WAIT_EVENT.findall(text) + LEAP_SETTING.findall(text)
+        if path.endswith(".sql"):
+            names += [f"leap.{name}" for name in LEAP_FUNCTION.findall(text)]
+            for _, selected in VIEW.findall(text):
+                names += view_columns(selected)
+        for name in names:
+            if not re.search(rf"`{re.escape(name)}[`(]", page):
+                yield f"{path}: {name} is not in leap/README.md"
 
 
 def rule_readme(tree):
@@ -259,7 +279,7 @@ def locks(text):
 def rule_locks_page(tree):
     """docs/concurrency.md names each mutex and latch of the engine and of src/"""
     page = tree.text.get("docs/concurrency.md", "")
-    for path, text in tree.files(("engine", "src", "accel"), CPP + C):
+    for path, text in tree.files(("engine", "src", "accel", "leap"), CPP + C):
         for name in locks(text):
             if f"`{name}`" not in page:
                 yield f"{path}: {name} is not in docs/concurrency.md"
@@ -270,7 +290,7 @@ WAYS = "docs/images/ways.py"
 
 def rule_ways(tree):
     """docs/architecture.md and its pictures name functions and files that exist"""
-    sources = dict(tree.files(("engine", "src", "accel"), CPP + C))
+    sources = dict(tree.files(("engine", "src", "accel", "leap"), CPP + C))
     files = {os.path.basename(path) for path in sources}
     words = {word for text in sources.values() for word in re.findall(r"\w+", text)}
     page = "docs/architecture.md"
@@ -394,6 +414,10 @@ CANARIES = [
     (rule_security_page, {"sql/a--1.sql": "CREATE VIEW a AS\n", "docs/security.md": "`a()`\n"}),
     (rule_security_page, {"src/ls_a.c": 'DefineCustomIntVariable("l.a", PGC_POSTMASTER, NULL);\n'
                                         'DefineCustomIntVariable("l.b", PGC_USERSET, NULL);\n'}),
+    (rule_leap_page, {"leap/a--1.sql": "CREATE FUNCTION a(int)\nCREATE FUNCTION b()\n",
+                      "leap/README.md": "`leap.a(table)`\n"}),
+    (rule_leap_page, {"leap/a.c": 'WaitEventExtensionNew("LeapA");\n'}),
+    (rule_leap_page, {"leap/a.c": 'DefineCustomIntVariable("leap.a",\n'}),
     (rule_readme, {"README.md": "\n" * 131}),
     (rule_hooks, {"src/row/ls_a.c": "void\nf(void)\n{\n\tplanner_hook = g;\n}\n",
                   "src/server/ls_hooks.c": "\tfmgr_hook = g;\n"}),

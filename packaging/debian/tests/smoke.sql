@@ -1,6 +1,7 @@
--- A table with its indexes, in a server that has both modules.
+-- A table with its indexes, in a server that has all modules.
 CREATE EXTENSION leanstore_am;
 CREATE EXTENSION leanstore_accel;
+CREATE EXTENSION leanstore_leap;
 CREATE TABLE item (id int PRIMARY KEY, name text) USING leanstore;
 CREATE INDEX ON item (name);
 INSERT INTO item SELECT i, 'item ' || i FROM generate_series(1, 1000) i;
@@ -12,3 +13,6 @@ DO $$ BEGIN
 	ASSERT (SELECT id FROM item WHERE name = 'item 500!') = 500, 'an index finds nothing';
 END $$;
 SELECT leanstore_check('item');
+SELECT leap.init('a', '');
+SELECT leap.create('item');
+UPDATE item SET name = 'b' WHERE id = 1;

@@ -1,0 +1,188 @@
+/*
+ * ls_leap.h - what the files of leanstore_leap share.
+ *
+ * A family is a set of tables that share a key; the rows of all its tables with one key are a
+ * unit, which has one owner among the nodes.  docs/decisions/0051-leap.md tells the protocol, with
+ * the invariants LEAP-1 to LEAP-8.
+ */
+#ifndef LS_LEAP_H
+#define LS_LEAP_H
+
+#include "postgres.h"
+
+#include "access/attnum.h"
+#include "executor/execdesc.h"
+#include "executor/spi.h"
+#include "nodes/pg_list.h"
+#include "storage/lock.h"
+#include "utils/array.h"
+#include "utils/timestamp.h"
+
+/* Columns of a key, nodes of a cluster, redirections of one request: limits. */
+#define LEAP_MAX_COLUMNS 4
+#define LEAP_MAX_NODES 1023
+#define LEAP_MAX_HOPS 16
+
+/* One table of a family. */
+typedef struct LeapMember
+{
+	struct LeapFamily *family;
+	Oid			relation;
+	int			ordinal;		/* parents come before children */
+	int			columns;
+	AttrNumber	attnum[LEAP_MAX_COLUMNS];
+	Oid			type[LEAP_MAX_COLUMNS];
+	char	   *take;			/* statement that deletes a unit's rows and returns them as text */
+	char	   *put;			/* statement that inserts such rows */
+} LeapMember;
+
+typedef struct LeapFamily
+{
+	int			id;
+	int			buckets;
+	int		   *home;			/* node of each bucket */
+	int			members;
+	LeapMember *member;
+} LeapFamily;
+
+/* What this node knows of a key: its row of leap.key, or the default where there is none. */
+typedef struct LeapState
+{
+	bool		known;			/* there is a row */
+	int			owner;			/* node, 0 if this node cannot tell */
+	int64		epoch;
+	bool		has_payload;	/* rows given away, not known to have arrived */
+	char	   *payload;		/* as text of a text[], only where it was asked for */
+	TimestampTz since;
+} LeapState;
+
+/* A key that a statement, or another node, wants. */
+typedef struct LeapWanted
+{
+	LeapFamily *family;
+	char	   *key;
+	uint64		hash;
+	LeapState	state;
+	/* While it is being fetched: */
+	int			target;			/* node to be asked next */
+	int64		told;			/* since which epoch that node is said to own it, 0: not said */
+	int64		floor;			/* only a gift of a later epoch counts: LEAP-3 */
+	int			hops;
+	bool		fetched;
+	int64		epoch;			/* of the gift */
+	char	   *payload;
+} LeapWanted;
+
+/* A call of a function on another node. */
+typedef struct LeapCall
+{
+	int			node;
+	const char *sql;
+	int			params;
+	const char *param[6];
+	struct pg_result *result;	/* freed with the memory context of leap_call_all() */
+	void	   *peer;			/* connection while it runs */
+	bool		done;
+} LeapCall;
+
+/* Internal statements run as the bootstrap superuser, with pg_catalog alone as search path. */
+typedef struct LeapInside
+{
+	Oid			user;
+	int			security;
+	int			guc_level;
+	int			outer_level;
+} LeapInside;
+
+typedef enum LeapCounter
+{
+	LEAP_MESSAGES,				/* sent to other nodes, and answers received */
+	LEAP_TAKEN,					/* units that came here */
+	LEAP_GIVEN,					/* units that left */
+	LEAP_RESENT,				/* gifts that were asked for again */
+	LEAP_REDIRECTED,			/* requests that another node was named for */
+	LEAP_WAITED,				/* locks of keys that were waited for */
+	LEAP_DIED,					/* waits refused by Wait-Die */
+	LEAP_COUNTERS
+} LeapCounter;
+
+/* Steps at which a test may kill the process or have it sleep; debug builds only. */
+#ifdef LS_DEBUG_CHECKS
+extern void leap_step(const char *name);
+#define LEAP_STEP(name) leap_step(name)
+#else
+#define LEAP_STEP(name) ((void) 0)
+#endif
+
+/* ls_leap_module.c */
+extern int	leap_timeout_ms;
+extern int	leap_minimum_hold_ms;
+extern char *leap_database;
+extern int	leap_settle_interval_ms;
+extern bool leap_is_inside(void);
+extern void leap_enter(LeapInside *inside);
+extern void leap_leave(LeapInside *inside);
+extern void leap_forget_inside(int level);
+
+/* ls_leap_shared.c */
+extern void leap_shared_install(void);
+extern void leap_count(LeapCounter counter, int n);
+extern void leap_set_timestamp(uint64 timestamp);
+extern uint64 leap_timestamp(void);
+extern void leap_keep_timestamp(void);
+extern void leap_end_timestamp(bool committed);
+extern bool leap_lock_key(uint64 hash, LOCKMODE mode);
+extern void leap_unlock_key(uint64 hash, LOCKMODE mode);
+extern bool leap_try_lock_key(uint64 hash, LOCKMODE mode);
+extern void leap_wake_worker(void);
+extern void leap_register_worker_latch(void);
+
+/* ls_leap_table.c */
+extern int	leap_self(void);
+extern LeapMember *leap_member_of(Oid relation);
+extern LeapFamily *leap_family(int id);
+extern int	leap_home(LeapFamily *family, uint64 hash);
+extern uint64 leap_hash(LeapFamily *family, const char *key);
+extern char *leap_key_text(LeapMember *member, char **parts);
+extern char *leap_canonical_key(LeapMember *member, const char *text);
+extern void leap_table_install(void);
+extern void leap_table_at_end(void);
+
+/* ls_leap_store.c */
+extern void leap_read(LeapWanted *wanted, int n, bool payload);
+extern bool leap_snapshot_agrees(LeapWanted *wanted, int n, Snapshot snapshot);
+extern void leap_write(LeapWanted *wanted, int owner, int64 epoch, const char *payload);
+extern char *leap_take_rows(LeapWanted *wanted);
+extern void leap_put_rows(LeapWanted *wanted);
+
+/* ls_leap_peer.c */
+extern void leap_call_all(LeapCall *calls, int n);
+extern void leap_drop_busy_peers(void);
+extern const char *leap_node_name(int node);
+
+/* ls_leap_own.c */
+extern void leap_own(LeapWanted *wanted, int n, Snapshot snapshot);
+extern void leap_fetch(LeapWanted *wanted, int n);
+extern void leap_init_wanted(LeapWanted *wanted, LeapFamily *family, char *key);
+extern void leap_own_at_end(bool committed);
+extern void leap_own_at_subend(bool committed, int level);
+extern bool leap_has_accepted(void);
+extern int	leap_compare_wanted(const void *a, const void *b);
+
+/* ls_leap_give.c */
+extern bool leap_has_given;
+
+/* ls_leap_plan.c */
+typedef enum LeapScans
+{
+	LEAP_SCANS_REFUSE,
+	LEAP_SCANS_LOCAL
+} LeapScans;
+
+extern int	leap_scans;
+extern LeapWanted *leap_keys_of_query(QueryDesc *query, int *n);
+
+/* ls_leap_worker.c */
+extern void leap_worker_install(void);
+
+#endif							/* LS_LEAP_H */

@@ -1,0 +1,384 @@
+/*
+ * ls_leap_peer.c - connections of a session to other nodes, and calls of their functions.
+ *
+ * A session keeps one libpq connection per node.  Calls go out to all nodes at once, and their
+ * answers are waited for together: at most leap.timeout, with interrupts.  A connection on which an
+ * answer is outstanding when an error leaves is closed at the transaction's end: what the other
+ * node does with the call is its own affair, and each call may be done late, or twice (LEAP-4).
+ *
+ * An answer counts when the other node's transaction has ended: libpq gives NULL after it.
+ */
+#include "ls_leap.h"
+
+#include "libpq-fe.h"
+
+#include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/wait_event.h"
+
+typedef struct Peer
+{
+	int			node;
+	PGconn	   *connection;
+	bool		connecting;
+	PostgresPollingStatusType polling;
+	bool		busy;			/* an answer is outstanding */
+	char		name[NAMEDATALEN];
+} Peer;
+
+static Peer **peers = NULL;		/* by node, up to LEAP_MAX_NODES */
+static uint32 wait_event = 0;
+
+static void
+disconnect(Peer *peer)
+{
+	if (peer->connection)
+	{
+		PQfinish(peer->connection);
+		ReleaseExternalFD();
+	}
+	peer->connection = NULL;
+	peer->busy = peer->connecting = false;
+}
+
+/* After an error: no later answer is taken for that of a later call. */
+void
+leap_drop_busy_peers(void)
+{
+	for (int i = 0; peers && i <= LEAP_MAX_NODES; i++)
+		if (peers[i] && peers[i]->busy)
+			disconnect(peers[i]);
+}
+
+/* The node's name and connection string; *conninfo is NULL where there is no such node. */
+static char *
+read_node(int node, char **conninfo)
+{
+	Oid			type = INT4OID;
+	Datum		value = Int32GetDatum(node);
+	MemoryContext into = CurrentMemoryContext;
+	LeapInside	inside;
+	char	   *name = NULL;
+
+	*conninfo = NULL;
+	leap_enter(&inside);
+	if (SPI_execute_with_args("SELECT name, conninfo FROM leap.node WHERE id = $1", 1, &type,
+							  &value, NULL, true, 0) == SPI_OK_SELECT && SPI_processed == 1)
+	{
+		HeapTuple	row = SPI_tuptable->vals[0];
+
+		name = MemoryContextStrdup(into, SPI_getvalue(row, SPI_tuptable->tupdesc, 1));
+		*conninfo = MemoryContextStrdup(into, SPI_getvalue(row, SPI_tuptable->tupdesc, 2));
+	}
+	leap_leave(&inside);
+	return name;
+}
+
+const char *
+leap_node_name(int node)
+{
+	char	   *conninfo;
+	char	   *name = read_node(node, &conninfo);
+
+	return name ? name : psprintf("%d", node);
+}
+
+static void
+refuse(Peer *peer, const char *what)
+{
+	char	   *detail = pstrdup(what);
+
+	while (*detail && detail[strlen(detail) - 1] == '\n')
+		detail[strlen(detail) - 1] = 0;
+	disconnect(peer);
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("leap node \"%s\" does not answer", peer->name),
+			 errdetail("%s", detail),
+			 errhint("Keys that it owns, and keys of which it is the home, can be used again"
+					 " when it is back. Has it another address: leap.set_node().")));
+}
+
+static void
+start_connecting(Peer *peer, const char *conninfo)
+{
+	char	   *options = psprintf("-c synchronous_commit=on"
+								   " -c default_transaction_isolation=read\\ committed"
+								   " -c default_transaction_read_only=off"
+								   " -c datestyle=iso -c intervalstyle=postgres"
+								   " -c extra_float_digits=1 -c bytea_output=hex"
+								   " -c client_connection_check_interval=1s"
+								   " -c statement_timeout=%d", leap_timeout_ms);
+	const char *keywords[] = {"dbname", "options", "application_name", "client_encoding", NULL};
+	const char *values[] = {conninfo, options, "leanstore_leap", GetDatabaseEncodingName(), NULL};
+
+	if (!AcquireExternalFD())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("no file descriptor left for leap node \"%s\"", peer->name)));
+	peer->connection = PQconnectStartParams(keywords, values, 1);
+	if (peer->connection == NULL)
+	{
+		ReleaseExternalFD();
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	}
+	peer->busy = peer->connecting = true;
+	peer->polling = PGRES_POLLING_WRITING;
+	if (PQstatus(peer->connection) == CONNECTION_BAD)
+		refuse(peer, PQerrorMessage(peer->connection));
+}
+
+/* The connection to a node; it may still be on its way. */
+static Peer *
+find_peer(int node)
+{
+	Peer	   *peer;
+
+	if (node < 1 || node > LEAP_MAX_NODES)
+		elog(ERROR, "leap: no node %d", node);
+	if (peers == NULL)
+		peers = MemoryContextAllocZero(TopMemoryContext,
+									   sizeof(Peer *) * (LEAP_MAX_NODES + 1));
+	if (peers[node] == NULL)
+	{
+		peers[node] = MemoryContextAllocZero(TopMemoryContext, sizeof(Peer));
+		peers[node]->node = node;
+	}
+	peer = peers[node];
+	/* One that the other side has closed meanwhile is noticed before it is used. */
+	if (peer->connection && !peer->busy)
+	{
+		if (!PQconsumeInput(peer->connection) || PQstatus(peer->connection) == CONNECTION_BAD)
+			disconnect(peer);
+	}
+	if (peer->busy)
+		disconnect(peer);
+	if (peer->connection == NULL)
+	{
+		char	   *conninfo;
+		char	   *name = read_node(node, &conninfo);
+
+		if (name == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("there is no leap node %d", node)));
+		strlcpy(peer->name, name, NAMEDATALEN);
+		start_connecting(peer, conninfo);
+	}
+	return peer;
+}
+
+static void
+send_call(LeapCall *call)
+{
+	Peer	   *peer = call->peer;
+
+	if (!PQsendQueryParams(peer->connection, call->sql, call->params, NULL, call->param, NULL,
+						   NULL, 0))
+		refuse(peer, PQerrorMessage(peer->connection));
+	peer->busy = true;
+	leap_count(LEAP_MESSAGES, 1);
+}
+
+/* Takes what has come for a call; true when all of it has. */
+static bool
+advance(LeapCall *call)
+{
+	Peer	   *peer = call->peer;
+
+	if (peer->connecting)
+	{
+		peer->polling = PQconnectPoll(peer->connection);
+		if (peer->polling == PGRES_POLLING_FAILED)
+			refuse(peer, PQerrorMessage(peer->connection));
+		if (peer->polling != PGRES_POLLING_OK)
+			return false;
+		peer->connecting = false;
+		if (PQsetnonblocking(peer->connection, 1) != 0)
+			refuse(peer, PQerrorMessage(peer->connection));
+		send_call(call);
+	}
+	if (PQflush(peer->connection) < 0 || !PQconsumeInput(peer->connection))
+		refuse(peer, PQerrorMessage(peer->connection));
+	while (!PQisBusy(peer->connection))
+	{
+		PGresult   *result = PQgetResult(peer->connection);
+
+		if (result == NULL)
+		{
+			peer->busy = false;
+			leap_count(LEAP_MESSAGES, 1);
+			return true;
+		}
+		/* An error of the commit comes behind the rows. */
+		if (call->result == NULL || PQresultStatus(result) == PGRES_FATAL_ERROR)
+		{
+			PQclear(call->result);
+			call->result = result;
+		}
+		else
+			PQclear(result);
+	}
+	return false;
+}
+
+static uint32
+wanted_events(Peer *peer)
+{
+	if (peer->connecting)
+		return peer->polling == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
+	return PQflush(peer->connection) > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE :
+		WL_SOCKET_READABLE;
+}
+
+/* Waits for any of the calls, at most so many milliseconds, and takes what has come. */
+static int
+wait_for_any(LeapCall *calls, int n, long timeout)
+{
+	WaitEventSet *set = CreateWaitEventSet(CurrentResourceOwner, n + 2);
+	WaitEvent  *event = palloc(sizeof(WaitEvent) * (n + 2));
+	int			count;
+	int			done = 0;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("LeapAnswer");
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	for (int i = 0; i < n; i++)
+		if (!calls[i].done)
+		{
+			Peer	   *peer = calls[i].peer;
+
+			AddWaitEventToSet(set, wanted_events(peer), PQsocket(peer->connection), NULL,
+							  &calls[i]);
+		}
+	count = WaitEventSetWait(set, timeout, event, n + 2, wait_event);
+	FreeWaitEventSet(set);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	for (int i = 0; i < count; i++)
+	{
+		LeapCall   *call = event[i].user_data;
+
+		if (call && advance(call))
+		{
+			call->done = true;
+			done++;
+		}
+	}
+	pfree(event);
+	return done;
+}
+
+static void
+clear_results(void *argument)
+{
+	LeapCall   *calls = argument;
+
+	for (; calls->sql; calls++)
+	{
+		PQclear(calls->result);
+		calls->result = NULL;
+	}
+}
+
+/* An error of the other node becomes one of this. */
+static void
+raise_error(LeapCall *call)
+{
+	Peer	   *peer = call->peer;
+	char	   *state = PQresultErrorField(call->result, PG_DIAG_SQLSTATE);
+	char	   *message = PQresultErrorField(call->result, PG_DIAG_MESSAGE_PRIMARY);
+	char	   *detail = PQresultErrorField(call->result, PG_DIAG_MESSAGE_DETAIL);
+	char	   *hint = PQresultErrorField(call->result, PG_DIAG_MESSAGE_HINT);
+
+	if (state == NULL || PQstatus(peer->connection) == CONNECTION_BAD)
+		refuse(peer, PQresultErrorMessage(call->result));
+	if (strcmp(state, "40001") == 0)
+		leap_keep_timestamp();
+	ereport(ERROR,
+			(errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
+			 errmsg("leap node \"%s\": %s", peer->name, message ? message : ""),
+			 detail ? errdetail("%s", detail) : 0,
+			 hint ? errhint("%s", hint) : 0));
+}
+
+static void
+start_calls(LeapCall *calls, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		Peer	   *peer = find_peer(calls[i].node);
+
+		calls[i].peer = peer;
+		if (!peer->connecting)
+			send_call(&calls[i]);
+	}
+}
+
+/*
+ * Makes all calls at once, to a node at most one, and waits for all of them.  The results live as
+ * long as the current memory context.  An error of any is raised when all have answered: none is
+ * left half read.
+ */
+void
+leap_call_all(LeapCall *calls, int n)
+{
+	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), leap_timeout_ms);
+	LeapCall   *list = palloc0(sizeof(LeapCall) * (n + 1));
+	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
+	int			left = n;
+
+	memcpy(list, calls, sizeof(LeapCall) * n);
+	callback->func = clear_results;
+	callback->arg = list;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	start_calls(list, n);
+	while (left > 0)
+	{
+		long		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+
+		for (int i = 0; i < n && timeout <= 0; i++)
+			if (!list[i].done)
+				refuse(list[i].peer, "no answer within leap.timeout");
+		left -= wait_for_any(list, n, timeout);
+	}
+	memcpy(calls, list, sizeof(LeapCall) * n);
+	for (int i = 0; i < n; i++)
+		if (PQresultStatus(calls[i].result) != PGRES_TUPLES_OK &&
+			PQresultStatus(calls[i].result) != PGRES_COMMAND_OK)
+			raise_error(&calls[i]);
+}
+
+/* --- SQL --- */
+
+PG_FUNCTION_INFO_V1(leap_call);
+
+/* leap.call(node, sql, params): rows of a statement on another node; one column, as text. */
+Datum
+leap_call(PG_FUNCTION_ARGS)
+{
+	LeapCall	call = {.node = PG_GETARG_INT32(0),.sql = text_to_cstring(PG_GETARG_TEXT_PP(1))};
+	ArrayType  *params = PG_GETARG_ARRAYTYPE_P(2);
+	ArrayBuildState *rows = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+	Datum	   *param;
+	bool	   *null;
+
+	deconstruct_array(params, TEXTOID, -1, false, TYPALIGN_INT, &param, &null, &call.params);
+	if (call.params > lengthof(call.param))
+		elog(ERROR, "leap: %d parameters", call.params);
+	for (int i = 0; i < call.params; i++)
+		call.param[i] = null[i] ? NULL : TextDatumGetCString(param[i]);
+	leap_call_all(&call, 1);
+	LEAP_STEP("settle_called");
+	for (int i = 0; i < PQntuples(call.result); i++)
+		rows = accumArrayResult(rows, CStringGetTextDatum(PQgetvalue(call.result, i, 0)),
+								PQgetisnull(call.result, i, 0), TEXTOID, CurrentMemoryContext);
+	PG_RETURN_DATUM(makeArrayResult(rows, CurrentMemoryContext));
+}

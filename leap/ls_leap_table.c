@@ -1,0 +1,385 @@
+/*
+ * ls_leap_table.c - what a session knows of nodes, families and their tables; keys as text.
+ *
+ * A table is one of a family if it has the trigger ~leap_guard, which its relcache entry tells; the
+ * rest is read from leap.member and leap.bucket, and dropped when any of these relations changes
+ * (leap.changed() says so for their contents).
+ */
+#include "ls_leap.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "commands/trigger.h"
+#include "common/hashfn.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+typedef struct MemberEntry
+{
+	Oid			relation;		/* hash key */
+	int			family;			/* 0: no table of a family */
+	int			member;
+} MemberEntry;
+
+static HTAB *members = NULL;
+static MemoryContext context = NULL;	/* of families */
+static List *families = NIL;
+static List *retired = NIL;		/* contexts of stale ones: a transaction may still point to them */
+static bool stale = true;
+static Oid	watched = InvalidOid;	/* leap.member: its invalidation stands for all */
+static int	self = 0;
+
+static void
+invalidate(Datum arg, Oid relation)
+{
+	if (relation == InvalidOid || relation == watched ||
+		(members != NULL && hash_search(members, &relation, HASH_FIND, NULL) != NULL))
+		stale = true;
+}
+
+void
+leap_table_install(void)
+{
+	CacheRegisterRelcacheCallback(invalidate, (Datum) 0);
+}
+
+static void
+begin_anew(void)
+{
+	HASHCTL		control = {.keysize = sizeof(Oid),.entrysize = sizeof(MemberEntry)};
+	MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+
+	if (context)
+		retired = lappend(retired, context);
+	context = AllocSetContextCreate(TopMemoryContext, "leap families", ALLOCSET_SMALL_SIZES);
+	list_free(families);
+	families = NIL;
+	if (members)
+		hash_destroy(members);
+	members = hash_create("leap tables", 64, &control, HASH_ELEM | HASH_BLOBS);
+	watched = get_relname_relid("member", get_namespace_oid("leap", false));
+	self = 0;
+	stale = false;
+	MemoryContextSwitchTo(before);
+}
+
+/* At the end of a transaction: nothing points to families that were stale. */
+void
+leap_table_at_end(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, retired)
+		MemoryContextDelete(lfirst(cell));
+	list_free(retired);
+	retired = NIL;
+}
+
+/* Runs a SELECT of the module's own tables; the caller has entered. */
+static void
+select_own(const char *sql, int argument)
+{
+	Oid			type = INT4OID;
+	Datum		value = Int32GetDatum(argument);
+
+	if (SPI_execute_with_args(sql, 1, &type, &value, NULL, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "leap: %s failed", sql);
+}
+
+static int
+int_at(uint64 row, int column)
+{
+	bool		null;
+	Datum		value = SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column,
+									  &null);
+
+	return null ? 0 : DatumGetInt32(value);
+}
+
+/* This node's number. */
+int
+leap_self(void)
+{
+	LeapInside	inside;
+
+	if (self != 0)
+		return self;
+	leap_enter(&inside);
+	select_own("SELECT id FROM leap.self WHERE $1 = 0", 0);
+	if (SPI_processed == 1)
+		self = int_at(0, 1);
+	leap_leave(&inside);
+	if (self == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this database is no node of a leap cluster"),
+				 errhint("Call leap.init() here, or leap.add_node() on a node of the cluster.")));
+	return self;
+}
+
+/* --- Families --- */
+
+/* The key's columns from their names. */
+static void
+find_columns(LeapMember *member, ArrayType *names)
+{
+	Datum	   *name;
+	int			count;
+
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &name, NULL, &count);
+	if (count < 1 || count > LEAP_MAX_COLUMNS)
+		elog(ERROR, "leap: a key of %d columns", count);
+	member->columns = count;
+	for (int i = 0; i < count; i++)
+	{
+		char	   *column = TextDatumGetCString(name[i]);
+
+		member->attnum[i] = get_attnum(member->relation, column);
+		if (member->attnum[i] == InvalidAttrNumber)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of the key of leap table \"%s\" does not exist",
+							column, get_rel_name(member->relation))));
+		member->type[i] = get_atttype(member->relation, member->attnum[i]);
+	}
+}
+
+static LeapFamily *
+read_family(int id)
+{
+	LeapFamily *family = MemoryContextAllocZero(context, sizeof(LeapFamily));
+
+	family->id = id;
+	select_own("SELECT node FROM leap.bucket WHERE family = $1 ORDER BY bucket", id);
+	family->buckets = (int) SPI_processed;
+	if (family->buckets == 0)
+		elog(ERROR, "leap: family %d has no buckets", id);
+	family->home = MemoryContextAlloc(context, sizeof(int) * family->buckets);
+	for (int i = 0; i < family->buckets; i++)
+		family->home[i] = int_at(i, 1);
+
+	select_own("SELECT relation::oid, columns FROM leap.member WHERE family = $1"
+			   " ORDER BY ordinal", id);
+	family->members = (int) SPI_processed;
+	family->member = MemoryContextAllocZero(context, sizeof(LeapMember) * family->members);
+	for (int i = 0; i < family->members; i++)
+	{
+		LeapMember *member = &family->member[i];
+		bool		null;
+
+		member->family = family;
+		member->ordinal = i;
+		member->relation = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[i],
+														  SPI_tuptable->tupdesc, 1, &null));
+		find_columns(member, DatumGetArrayTypeP(SPI_getbinval(SPI_tuptable->vals[i],
+															  SPI_tuptable->tupdesc, 2, &null)));
+	}
+	return family;
+}
+
+LeapFamily *
+leap_family(int id)
+{
+	ListCell   *cell;
+	LeapInside	inside;
+	LeapFamily *family;
+	MemoryContext before;
+
+	if (stale && !leap_is_inside())
+		begin_anew();
+	Assert(context != NULL);
+	foreach(cell, families)
+	{
+		family = lfirst(cell);
+		if (family->id == id)
+			return family;
+	}
+	leap_enter(&inside);
+	family = read_family(id);
+	before = MemoryContextSwitchTo(context);
+	families = lappend(families, family);
+	MemoryContextSwitchTo(before);
+	leap_leave(&inside);
+	return family;
+}
+
+/* Has the relation the trigger that leap.create() makes? */
+static bool
+has_guard(Oid relation)
+{
+	Relation	rel = try_relation_open(relation, AccessShareLock);
+	bool		found = false;
+
+	if (rel == NULL)
+		return false;
+	if (rel->trigdesc)
+		for (int i = 0; i < rel->trigdesc->numtriggers && !found; i++)
+			found = strcmp(rel->trigdesc->triggers[i].tgname, "~leap_guard") == 0;
+	relation_close(rel, AccessShareLock);
+	return found;
+}
+
+/* The family's table that this relation is, or NULL.  The caller has it locked. */
+LeapMember *
+leap_member_of(Oid relation)
+{
+	MemberEntry *entry;
+	bool		found;
+
+	if (relation < FirstNormalObjectId)
+		return NULL;
+	if (stale && !leap_is_inside())
+	{
+		if (!OidIsValid(get_namespace_oid("leap", true)))
+			return NULL;
+		begin_anew();
+	}
+	entry = hash_search(members, &relation, HASH_FIND, NULL);
+	if (entry == NULL)
+	{
+		int			family = 0;
+		int			ordinal = 0;
+
+		if (has_guard(relation))
+		{
+			LeapInside	inside;
+
+			leap_enter(&inside);
+			select_own("SELECT family, (SELECT count(*)::int FROM leap.member o"
+					   " WHERE o.family = m.family AND o.ordinal < m.ordinal)"
+					   " FROM leap.member m WHERE relation = $1::oid", (int) relation);
+			if (SPI_processed == 1)
+			{
+				family = int_at(0, 1);
+				ordinal = int_at(0, 2);
+			}
+			leap_leave(&inside);
+		}
+		entry = hash_search(members, &relation, HASH_ENTER, &found);
+		entry->family = family;
+		entry->member = ordinal;
+	}
+	if (entry->family == 0)
+		return NULL;
+	return &leap_family(entry->family)->member[entry->member];
+}
+
+/* --- Keys --- */
+
+uint64
+leap_hash(LeapFamily *family, const char *key)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) key, (int) strlen(key),
+										   (uint64) family->id);
+
+	return hash == 0 ? 1 : hash;
+}
+
+/* The node that keeps the directory entry of a key, and owns it as long as there is none. */
+int
+leap_home(LeapFamily *family, uint64 hash)
+{
+	return family->home[(hash >> 7) % family->buckets];
+}
+
+static void
+append_column(StringInfo text, const char *value)
+{
+	for (const char *c = value; *c; c++)
+	{
+		if (*c == ',' || *c == '\\')
+			appendStringInfoChar(text, '\\');
+		appendStringInfoChar(text, *c);
+	}
+}
+
+/* Values of the key's columns as one text; equal keys give equal text, for leap.create(). */
+char *
+leap_key_text(LeapMember *member, char **parts)
+{
+	StringInfoData text;
+
+	if (member->columns == 1)
+		return parts[0];
+	initStringInfo(&text);
+	for (int i = 0; i < member->columns; i++)
+	{
+		if (i > 0)
+			appendStringInfoChar(&text, ',');
+		append_column(&text, parts[i]);
+	}
+	return text.data;
+}
+
+/* A key as a user wrote it, as leap_key_text() would: '07' of an integer is '7'. */
+char *
+leap_canonical_key(LeapMember *member, const char *text)
+{
+	char	   *values[LEAP_MAX_COLUMNS];
+	const char *at = text;
+
+	for (int i = 0; i < member->columns; i++)
+	{
+		StringInfoData part;
+		Oid			input;
+		Oid			output;
+		Oid			parameter;
+		bool		varlena;
+
+		initStringInfo(&part);
+		for (; *at && (*at != ',' || member->columns == 1); at++)
+		{
+			if (*at == '\\' && member->columns > 1 && at[1])
+				at++;
+			appendStringInfoChar(&part, *at);
+		}
+		if ((*at == ',') != (i < member->columns - 1))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("\"%s\" is no key of leap table \"%s\"", text,
+							get_rel_name(member->relation)),
+					 errhint("A key of several columns is written as 1,2.")));
+		if (*at == ',')
+			at++;
+		getTypeInputInfo(member->type[i], &input, &parameter);
+		getTypeOutputInfo(member->type[i], &output, &varlena);
+		values[i] = OidOutputFunctionCall(output, OidInputFunctionCall(input, part.data,
+																	   parameter, -1));
+	}
+	return leap_key_text(member, values);
+}
+
+/* --- SQL --- */
+
+PG_FUNCTION_INFO_V1(leap_changed);
+PG_FUNCTION_INFO_V1(leap_home_of);
+
+/* leap.changed(): tells all sessions that the contents of the module's tables have changed. */
+Datum
+leap_changed(PG_FUNCTION_ARGS)
+{
+	CacheInvalidateRelcacheByRelid(get_relname_relid("member", get_namespace_oid("leap", false)));
+	CommandCounterIncrement();
+	PG_RETURN_VOID();
+}
+
+/* leap.home(family, key): the node that keeps the directory entry of a key. */
+Datum
+leap_home_of(PG_FUNCTION_ARGS)
+{
+	LeapFamily *family = leap_family(PG_GETARG_INT32(0));
+
+	PG_RETURN_INT32(leap_home(family, leap_hash(family,
+												text_to_cstring(PG_GETARG_TEXT_PP(1)))));
+}

@@ -1,0 +1,182 @@
+# Leap tables on three nodes: rows move to the node that names their keys, a statement that does not
+# name keys is refused, rolled back transactions lose nothing, and a node that is away is named.
+use strict;
+use warnings FATAL => 'all';
+
+use LeapCluster;
+use LeanstoreTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $cluster = LeapCluster->new(3);
+my ($one, $two, $three) = $cluster->nodes;
+
+$cluster->create('account', 'id int PRIMARY KEY, v int NOT NULL, t text');
+# A key of each home.
+my ($k1, $k2, $k3) = map { $cluster->key_of_home('account', $_) } 1 .. 3;
+
+sub sql { my ($node, $sql) = @_; return $node->safe_psql('postgres', $sql) }
+
+sub fails
+{
+	my ($node, $sql, $pattern, $name) = @_;
+	my ($status, $out, $error) = $node->psql('postgres', $sql, on_error_stop => 1);
+
+	return ok($status != 0 && $error =~ $pattern, $name) || diag("status $status: $out$error");
+}
+
+sub at
+{
+	my (@nodes) = @_;
+	return join ' ', map { '[' . LeapCluster::here($_, 'account') =~ s/\n/,/gr . ']' } @nodes;
+}
+
+# --- Rows move.
+
+sql($one, "INSERT INTO account VALUES ($k1, 1, 'one'), ($k2, 2, NULL), ($k3, 3, 'th,\"r\\e')");
+is(sql($two, "SELECT v FROM account WHERE id = $k2"), '2', 'a row comes to its reader');
+is(sql($three, "WITH u AS (UPDATE account SET v = v + 10 WHERE id IN ($k1, $k2, $k3) RETURNING v)
+	SELECT string_agg(v::text, ' ' ORDER BY v) FROM u"), '11 12 13',
+	'rows of three nodes are changed at once');
+is(at($one, $two), '[] []', 'and have left the others');
+is(sql($one, "SELECT t FROM account WHERE id = $k3"), 'th,"r\\e', 'a value arrives as it was');
+is(sql($two, "PREPARE p(int) AS SELECT v FROM account WHERE id = \$1;
+	SET plan_cache_mode = force_generic_plan; EXECUTE p($k1); EXECUTE p($k3)"), "11\n13",
+	'parameters name keys');
+is(sql($one, "SELECT v FROM account WHERE id = $k1 OR id = $k3 ORDER BY 1"), "11\n13", 'OR');
+sql($two, "DELETE FROM account WHERE id = ANY (ARRAY[$k1, $k3])");
+is(sql($three, "SELECT count(*) FROM account WHERE id = $k1"), '0', 'what is deleted is absent');
+sql($one, "INSERT INTO account VALUES ($k1, 1)");
+is(sql($three, "SELECT v FROM account WHERE id = $k1"), '1', 'a key comes back into use');
+
+# --- Insertion of what is elsewhere.
+
+fails($one, "INSERT INTO account VALUES ($k1, 2)", qr/duplicate key/, 'a duplicate is found');
+is(sql($two, "INSERT INTO account VALUES ($k1, 5) ON CONFLICT (id) DO UPDATE SET v = account.v + 5
+	RETURNING v"), '6', 'ON CONFLICT finds the row that was elsewhere');
+sql($three, 'INSERT INTO account SELECT 5000 + i, i FROM generate_series(1, 20) i');
+is(sql($one, 'SELECT v FROM account WHERE id = 5020'), '20', 'keys that INSERT ... SELECT made');
+fails($two, 'INSERT INTO account SELECT 5020, 1', qr/duplicate key/, 'row by row as well');
+
+# --- What names no keys.
+
+fails($one, 'SELECT count(*) FROM account', qr/does not name the keys/, 'a scan');
+fails($one, "UPDATE account SET v = 0 WHERE id > 1", qr/does not name the keys/, 'a range');
+fails($one, "SELECT * FROM account a JOIN generate_series(1, 3) g ON a.id = g",
+	qr/does not name the keys/, 'a join');
+fails($one, 'COPY account TO stdout', qr/COPY TO/, 'COPY TO');
+fails($one, 'TRUNCATE account', qr/cannot be truncated/, 'TRUNCATE');
+fails($one, "UPDATE account SET id = 77 WHERE id = $k1", qr/cannot be changed/, 'a change of key');
+fails($one, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;
+	SELECT v FROM account WHERE id = 5001", qr/is not here/, 'REPEATABLE READ fetches nothing');
+fails($one, "BEGIN READ ONLY; SELECT v FROM account WHERE id = 5002", qr/read-only/,
+	'nor does READ ONLY');
+is(sql($one, "SELECT leap.own('account', '{5001}');
+	BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT v FROM account WHERE id = 5001; COMMIT"), "1\n1",
+	'but sees what was fetched before');
+{
+	my $session = $two->background_psql('postgres', on_error_die => 0, on_error_stop => 0);
+
+	$session->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	sql($two, "SELECT leap.own('account', '{5003}')");
+	my ($out, $status) = $session->query('SELECT v FROM account WHERE id = 5003');
+	like($session->{stderr}, qr/could not serialize/,
+		'a row newer than the snapshot is not absent');
+	$session->{stderr} = '';
+	$session->quit;
+}
+
+# --- Several tables with one key, rows of before, keys of two columns and of text.
+
+sql($two, q{CREATE TABLE orders (customer int, name text, total int, PRIMARY KEY (customer, name));
+	CREATE TABLE lines (customer int, name text, line int, price int,
+		PRIMARY KEY (customer, name, line),
+		FOREIGN KEY (customer, name) REFERENCES orders ON DELETE CASCADE);
+	INSERT INTO orders SELECT c, 'o,' || n, 0 FROM generate_series(1, 5) c, generate_series(1, 4) n;
+	INSERT INTO lines SELECT customer, name, l, l FROM orders, generate_series(1, 3) l;
+	SELECT leap.create_family('order', '{orders,lines}', '{customer,name}')});
+is(sql($three, q{UPDATE lines SET price = price + 1 WHERE customer = 2 AND name = 'o,3';
+	UPDATE orders SET total = (SELECT sum(price) FROM lines WHERE customer = 2 AND name = 'o,3')
+		WHERE customer = 2 AND name = 'o,3';
+	SELECT total FROM orders WHERE (customer, name) IN ((2, 'o,3'), (3, 'o,3')) ORDER BY 1}),
+	"0\n9",
+	'a family moves with its lines');
+is(sql($two, 'SET leap.scans = local; SELECT count(*) FROM orders; SELECT count(*) FROM lines'),
+	"18\n54", 'and has left whole');
+sql($one, q{DELETE FROM orders WHERE customer = 2 AND name = 'o,3'});
+is(sql($two, q{SELECT count(*) FROM lines WHERE customer = 2 AND name = 'o,3'}), '0',
+	'foreign keys work within it');
+fails($three, q{INSERT INTO lines VALUES (4, 'none', 1, 1)}, qr/foreign key/, 'and are checked');
+is(sql($one, q{SELECT leap.own('orders', '{"3,o\\\\,4","1,o\\\\,1"}')}), '2', 'keys as text');
+is(sql($one, q{SET leap.scans = local; SELECT count(*) FROM lines}), '6', 'their rows are here');
+is(sql($two, q{SELECT leap.drop('lines'); SELECT count(*) FROM orders}), "\n16",
+	'plain tables again');
+
+# --- Wait-Die.
+
+{
+	my @session = map { $_->background_psql('postgres', on_error_stop => 0) } $one, $two;
+
+	sql($one, "SELECT leap.own('account', '{5008}')");
+	sql($two, "SELECT leap.own('account', '{5009}')");
+	$session[0]->query_safe('BEGIN; UPDATE account SET v = 1 WHERE id = 5008');
+	$session[1]->query_safe('BEGIN; UPDATE account SET v = 1 WHERE id = 5009');
+	# The younger one asks for what the older one has: it dies.
+	$session[1]->query('UPDATE account SET v = 2 WHERE id = 5008');
+	like($session[1]{stderr}, qr/used by an older transaction/, 'the younger transaction dies');
+	$session[1]{stderr} = '';
+	# The older one waits for the younger one, which can end.
+	$session[1]->query_safe('ROLLBACK; BEGIN; UPDATE account SET v = 3 WHERE id = 5010');
+	sql($two, 'SELECT pg_sleep(0.01)');
+	$session[1]->query_safe('COMMIT');
+	$session[0]->query_safe('UPDATE account SET v = 1 WHERE id = 5009; COMMIT');
+	is(sql($three, 'SELECT sum(v) FROM account WHERE id IN (5008, 5009, 5010)'), '5',
+		'the older one goes on');
+	# An autocommit statement waits and is tried again by itself.
+	$session[0]->query_safe('BEGIN; UPDATE account SET v = v + 1 WHERE id = 5008');
+	$session[1]->query_until(qr/asked/,
+		"\\echo asked\nUPDATE account SET v = v + 10 WHERE id = 5008;\n");
+	sleep 1;
+	$session[0]->query_safe('COMMIT');
+	$session[1]->query_safe('SELECT 1');
+	is(sql($three, 'SELECT v FROM account WHERE id = 5008'), '12', 'both have counted');
+	$_->quit foreach @session;
+}
+
+# --- Rolled back.
+
+sql($one, "SELECT leap.own('account', '{5004,5005}')");
+sql($two, 'BEGIN; UPDATE account SET v = -1 WHERE id IN (5004, 5005); ROLLBACK');
+is(at($two) =~ /500[45]/ ? 'here' : 'not here', 'not here', 'what a rollback left is in flight');
+is(sql($three, 'SELECT v FROM account WHERE id = 5004'), '4', 'a third node gets it');
+is(sql($two, 'SELECT v FROM account WHERE id = 5005'), '5', 'the second gets it again');
+is(sql($two, 'BEGIN; SAVEPOINT s; SELECT v FROM account WHERE id = 5006; ROLLBACK TO s;
+	SELECT v FROM account WHERE id = 5006; COMMIT'), "6\n6", 'and within a transaction');
+is(sql($one, 'SELECT v FROM account WHERE id = 5006'), '6', 'and then another');
+
+# --- Settled.
+
+$_->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key
+	WHERE NOT told OR payload IS NOT NULL') foreach $cluster->nodes;
+is(sql($one, 'SELECT count(*) FROM leap.key WHERE owner <> 1 AND leap.home(family, key) <> 1'),
+	'0', 'no pointers are left');
+my $total = 0;
+foreach my $node ($cluster->nodes)
+{
+	$total += sql($node, 'SET leap.scans = local; SELECT count(*) FROM account');
+}
+is($total, 22, 'each row is on one node');
+
+# --- A node is away.
+
+sql($three, "SELECT leap.own('account', '{$k1,5007}')");
+$three->stop;
+fails($one, "SELECT v FROM account WHERE id = 5007",
+	qr/"c" does not answer.*again when it is back/s, 'a node that is away is named');
+is(sql($one, "SELECT v FROM account WHERE id = 5001"), '1', 'others go on');
+$three->start;
+is(sql($one, "SELECT v FROM account WHERE id = 5007"), '7', 'and it is back');
+
+$_->leanstore_check_ok($_->name) foreach $cluster->nodes;
+$_->stop foreach $cluster->nodes;
+done_testing();

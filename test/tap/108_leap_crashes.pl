@@ -1,0 +1,117 @@
+# A node dies at each step of a hand-over, in each of the three patterns of messages: no row is
+# lost, none is on two nodes, no transaction is half done.
+#
+# Environment: LEAP_STEPS=all has all steps in all patterns, and not in the longest one only.
+#
+# LEAP-1, LEAP-2, LEAP-3, LEAP-4: the one row of a key is counted over all nodes after each crash,
+# and its value is that of the transactions that were acknowledged; the one in doubt may count.
+use strict;
+use warnings FATAL => 'all';
+
+use LeapCluster;
+use LeanstoreTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $cluster = LeapCluster->new(3, 'leap.settle_interval' => '100ms');
+my @nodes = $cluster->nodes;
+
+plan skip_all => 'built without faults' if ($nodes[0]->psql('postgres',
+	q{SELECT leap.set_fault('none', 1)}))[0] != 0;
+$cluster->create('account', 'id int PRIMARY KEY, v int NOT NULL');
+
+# owner of the key before, by pattern; the home is node 2, the requester node 0 (or 2).
+my %patterns = (
+	'RP-O' => { requester => 2, owner => 1, home => 2 },
+	'R-PO' => { requester => 0, owner => 2, home => 2 },
+	'R-P-O' => { requester => 0, owner => 1, home => 2 });
+my %steps = (
+	own_answered => 'requester', own_accepted => 'requester', own_before_commit => 'requester',
+	own_after_commit => 'requester', give_locked => 'owner', give_written => 'owner',
+	give_after_commit => 'owner', settle_called => 'requester', settle_clearing => 'owner');
+# What the shorter patterns do differently; the rest is the same code.
+my %other = map { $_ => 1 } qw(give_after_commit own_after_commit settle_called settle_clearing);
+# A home that is the requester, or the owner, has nothing to tell, or to clear, there.
+my %impossible = map { $_ => 1 } 'RP-O settle_called', 'R-PO settle_clearing';
+my $used = 0;
+
+sub answers
+{
+	my ($node) = @_;
+	my ($status) = eval { $node->psql('postgres', 'SELECT 1', timeout => 5) };
+
+	return defined $status && $status == 0;
+}
+
+# Runs SQL until it succeeds: a node that has died comes back.
+sub persistently
+{
+	my ($node, $sql) = @_;
+	my $error = '';
+
+	foreach (1 .. 100)
+	{
+		my ($status, $out, $err) = eval { $node->psql('postgres', $sql) };
+		return $out if defined $status && $status == 0;
+		$error = $err // $@;
+		Time::HiRes::usleep(100_000);
+	}
+	die "no success: $sql: $error";
+}
+
+sub one_row_ok
+{
+	my ($key, $allowed, $name) = @_;
+	my @rows = map {
+		split /\n/, persistently($_, "SET leap.scans = local;
+			SELECT v FROM account WHERE id = $key + 0 * random()")
+	} @nodes;
+
+	return ok(@rows == 1 && (grep { $_ eq $rows[0] } @$allowed), $name)
+	  || diag("rows: @rows; allowed: @$allowed");
+}
+
+foreach my $pattern (sort keys %patterns)
+{
+	my %who = %{ $patterns{$pattern} };
+
+	foreach my $step (sort keys %steps)
+	{
+		next if $impossible{"$pattern $step"};
+		next if $pattern ne 'R-P-O' && !$other{$step} && ($ENV{LEAP_STEPS} // '') ne 'all';
+		my $key = $cluster->key_of_home('account', $who{home} + 1, $used++);
+		my $requester = $nodes[ $who{requester} ];
+		my $victim = $nodes[ $who{ $steps{$step} } ];
+
+		persistently($nodes[ $who{owner} ], "INSERT INTO account VALUES ($key, 1)");
+		# The other nodes are told before the fault is set: it is for this hand-over.
+		foreach my $node (@nodes)
+		{
+			$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key
+				WHERE NOT told OR payload IS NOT NULL') or die 'not settled';
+		}
+		my $checkpointer = $victim->child_pid('checkpointer');
+		$victim->safe_psql('postgres', "SELECT leap.set_fault('$step', 0)");
+		my ($status) = eval {
+			$requester->psql('postgres', "UPDATE account SET v = v + 1 WHERE id = $key") };
+		my $acknowledged = defined $status && $status == 0;
+		$victim->wait_for_restart($checkpointer);
+		one_row_ok($key, $acknowledged ? [2] : [ 1, 2 ], "$pattern, $step: one row")
+		  if $step =~ /^settle|^give_(?:locked|written)/;
+		my $before = persistently($nodes[1], "SELECT v FROM account WHERE id = $key");
+		ok($acknowledged ? $before == 2 : ($before == 1 || $before == 2),
+			"$pattern, $step: nothing lost") or diag("$acknowledged, $before");
+		my $last = $before + 1;
+		is(persistently($requester, "UPDATE account SET v = v + 1 WHERE id = $key;
+			SELECT v FROM account WHERE id = $key"), $last, "$pattern, $step: it goes on");
+		one_row_ok($key, [$last], "$pattern, $step: one row at the end");
+	}
+}
+foreach my $node (@nodes)
+{
+	ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key
+		WHERE NOT told OR payload IS NOT NULL'), 'settled: ' . $node->name);
+	$node->leanstore_check_ok($node->name);
+	$node->stop;
+}
+done_testing();
