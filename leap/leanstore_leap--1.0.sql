@@ -91,6 +91,9 @@ AS 'MODULE_PATHNAME', 'leap_waits' LANGUAGE C STRICT VOLATILE;
 CREATE FUNCTION set_fault(step text, pause_ms int) RETURNS void
 AS 'MODULE_PATHNAME', 'leap_set_fault' LANGUAGE C STRICT VOLATILE;
 
+CREATE FUNCTION cut(node int, is_cut_off boolean) RETURNS void
+AS 'MODULE_PATHNAME', 'leap_cut' LANGUAGE C STRICT VOLATILE;
+
 -- --- Messages between nodes ---
 
 -- The keys of a family that a node wants: outcome g (given, with its rows), o (another node owns
@@ -509,6 +512,16 @@ END;
 
 -- --- Settling ---
 
+-- A call of which an error is one node's affair, and not that of the others.
+CREATE FUNCTION try_call(node int, sql text, params text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN leap.call(node, sql, params);
+EXCEPTION WHEN OTHERS THEN
+    RAISE LOG '%', SQLERRM;
+    RETURN '{}';
+END $$;
+
 -- First all calls, then this node's changes: no row is locked while another node is waited for.
 CREATE FUNCTION settle() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -527,7 +540,7 @@ BEGIN
                 array_agg(epoch) AS epochs
             FROM (SELECT family, key, epoch FROM leap.key WHERE NOT told LIMIT 1000) k
             GROUP BY 1, 2 LOOP
-        known := leap.call(batch.home,
+        known := leap.try_call(batch.home,
             'SELECT leap.peer_inform($1::int, $2::int, $3::text[], $4::bigint[])',
             ARRAY[me::text, batch.family::text, batch.keys::text, batch.epochs::text]);
         informed := informed || ARRAY(SELECT to_jsonb(u) FROM (SELECT batch.family, key, epoch
@@ -538,14 +551,14 @@ BEGIN
             FROM (SELECT family, key, epoch FROM leap.key
                 WHERE payload IS NOT NULL AND leap.home(family, key) <> me LIMIT 1000) k
             GROUP BY 1, 2 LOOP
-        epochs := leap.call(batch.home,
+        epochs := leap.try_call(batch.home,
             'SELECT leap.peer_epochs($1::int, $2::text[])',
             ARRAY[batch.family::text, batch.keys::text])::bigint[];
         arrived := arrived || ARRAY(SELECT to_jsonb(u) FROM (SELECT batch.family, key, epoch
             FROM unnest(batch.keys, batch.epochs, epochs) x (key, epoch, at_home)
             WHERE at_home >= epoch) u);
     END LOOP;
-    PERFORM leap.call(owner, 'SELECT leap.peer_come($1::int, $2::text[])',
+    PERFORM leap.try_call(owner, 'SELECT leap.peer_come($1::int, $2::text[])',
             ARRAY[family::text, keys::text])
         FROM (SELECT owner, family, array_agg(key) AS keys
             FROM leap.key WHERE payload IS NOT NULL

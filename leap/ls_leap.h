@@ -106,12 +106,33 @@ typedef enum LeapCounter
 	LEAP_COUNTERS
 } LeapCounter;
 
-/* Steps at which a test may kill the process or have it sleep; debug builds only. */
+/* Errors that a test plants, which its checker has to find. */
+typedef enum LeapPlanted
+{
+	LEAP_PLANT_NOTHING,
+	LEAP_PLANT_FORGET_PAYLOAD,	/* a hand-over keeps no rows for a second request */
+	LEAP_PLANT_IGNORE_EPOCHS,	/* a gift is accepted whatever its epoch: twice, too */
+	LEAP_PLANT_KEEP_ROWS,		/* a hand-over copies rows, and does not delete them */
+	LEAP_PLANT_NO_LOCK,			/* a hand-over does not wait for transactions that use the key */
+	LEAP_PLANT_SAME_EPOCH,		/* a gift that is passed on keeps its epoch */
+	LEAP_PLANT_OLD_SNAPSHOT,	/* a statement keeps the snapshot of before its keys came */
+	LEAP_PLANT_KEEP_HELD,		/* a rolled back subtransaction's locks are thought to be held */
+	LEAP_PLANT_OWN_ABSENT,		/* a node takes keys that it knows nothing of for its own */
+	LEAP_PLANT_TELL_EARLY,		/* homes are told of keys before the transaction has committed */
+	LEAP_PLANT_LOSE_CHILDREN	/* the last table's rows of a family stay behind */
+} LeapPlanted;
+
+/* Steps at which a test may kill the process or have it sleep, and more; debug builds only. */
 #ifdef LS_DEBUG_CHECKS
+extern int	leap_planted;
+extern int	leap_chaos;
 extern void leap_step(const char *name);
+extern bool leap_is_cut_off(int node);
 #define LEAP_STEP(name) leap_step(name)
+#define LEAP_IS_PLANTED(name) (leap_planted == LEAP_PLANT_##name)
 #else
 #define LEAP_STEP(name) ((void) 0)
+#define LEAP_IS_PLANTED(name) false
 #endif
 
 /* ls_leap_module.c */

@@ -100,6 +100,8 @@ hold_back(LeapState *state)
 static void
 lock_for_hand_over(LeapWanted *wanted)
 {
+	if (LEAP_IS_PLANTED(NO_LOCK))
+		return;
 	if (!leap_lock_key(wanted->hash, AccessExclusiveLock))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -113,7 +115,8 @@ give(Request *request, int i, char *payload)
 {
 	LeapWanted *wanted = &request->wanted[i];
 
-	leap_write(wanted, request->requester, wanted->state.epoch + 1, payload);
+	leap_write(wanted, request->requester, wanted->state.epoch + 1,
+			   LEAP_IS_PLANTED(FORGET_PAYLOAD) ? "{}" : payload);
 	wanted->state.owner = request->requester;
 	wanted->state.epoch++;
 	answer(request, i, 'g', payload);
@@ -128,7 +131,7 @@ fetch_and_give(Request *request, int i)
 	LeapWanted *wanted = &request->wanted[i];
 
 	leap_fetch(wanted, 1);
-	wanted->state.epoch = wanted->epoch;
+	wanted->state.epoch = wanted->epoch - (LEAP_IS_PLANTED(SAME_EPOCH) ? 1 : 0);
 	give(request, i, wanted->payload);
 }
 

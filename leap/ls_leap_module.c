@@ -33,6 +33,11 @@ int			leap_minimum_hold_ms = 5;
 int			leap_settle_interval_ms = 1000;
 char	   *leap_database = NULL;
 
+#ifdef LS_DEBUG_CHECKS
+int			leap_planted = LEAP_PLANT_NOTHING;
+int			leap_chaos = 0;
+#endif
+
 static const struct config_enum_entry scans_options[] = {
 	{"refuse", LEAP_SCANS_REFUSE, false},
 	{"local", LEAP_SCANS_LOCAL, false},
@@ -116,7 +121,7 @@ own_keys_of(QueryDesc *query)
 	if (n > 0)
 		leap_own(wanted, n, query->snapshot);
 	if (IsolationUsesXactSnapshot() || query->snapshot == NULL ||
-		!IsMVCCSnapshot(query->snapshot))
+		!IsMVCCSnapshot(query->snapshot) || LEAP_IS_PLANTED(OLD_SNAPSHOT))
 		return false;
 	UnregisterSnapshot(query->snapshot);
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -295,6 +300,15 @@ define_settings(void)
 							   "The database that the settling worker works in.",
 							   NULL, &leap_database, "postgres",
 							   PGC_POSTMASTER, 0, NULL, NULL, NULL);
+#ifdef LS_DEBUG_CHECKS
+	DefineCustomIntVariable("leap_debug.planted", "An error for a checker to find.",
+							NULL, &leap_planted, 0, 0, LEAP_PLANT_LOSE_CHILDREN,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("leap_debug.chaos",
+							"How many of a hundred messages are late, doubled, or not answered.",
+							NULL, &leap_chaos, 0, 0, 100,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+#endif
 	MarkGUCPrefixReserved("leap");
 }
 

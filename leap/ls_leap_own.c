@@ -118,7 +118,7 @@ leap_own_at_subend(bool committed, int level)
 	while ((entry = hash_seq_search(&scan)) != NULL)
 		if (entry->level >= level)
 		{
-			if (committed)
+			if (committed || LEAP_IS_PLANTED(KEEP_HELD))
 				entry->level = level - 1;
 			else
 				hash_search(held, &entry->hash, HASH_REMOVE, NULL);
@@ -133,8 +133,9 @@ aim(LeapWanted *wanted)
 {
 	int			home = leap_home(wanted->family, wanted->hash);
 
-	wanted->floor = wanted->state.epoch;
-	if (wanted->state.owner != 0 && wanted->state.owner != leap_self())
+	wanted->floor = LEAP_IS_PLANTED(IGNORE_EPOCHS) ? -1 : wanted->state.epoch;
+	if (!(LEAP_IS_PLANTED(IGNORE_EPOCHS) && home != leap_self()) && wanted->state.owner != 0 &&
+		 wanted->state.owner != leap_self())
 	{
 		wanted->target = wanted->state.owner;
 		wanted->told = wanted->state.epoch;
@@ -236,7 +237,7 @@ take_answer(LeapWanted *wanted, PGresult *result, int row)
 	int			owner = atoi(PQgetvalue(result, row, 2));
 	int64		epoch = strtoll(PQgetvalue(result, row, 3), NULL, 10);
 
-	if (outcome == 'g' && epoch > wanted->floor)
+	if (outcome == 'g' && (epoch > wanted->floor || LEAP_IS_PLANTED(IGNORE_EPOCHS)))
 	{
 		wanted->fetched = true;
 		wanted->epoch = epoch;
@@ -312,7 +313,8 @@ compact_unowned(LeapWanted *wanted, int n, LeapWanted *missing)
 	int			count = 0;
 
 	for (int i = 0; i < n; i++)
-		if (wanted[i].state.owner != leap_self())
+		if (wanted[i].state.owner != leap_self() &&
+			!(LEAP_IS_PLANTED(OWN_ABSENT) && wanted[i].state.owner == 0))
 			missing[count++] = wanted[i];
 	return count;
 }
@@ -335,6 +337,25 @@ refuse_unowned(LeapWanted *missing)
 						" transaction", missing->key)));
 }
 
+#ifdef LS_DEBUG_CHECKS
+/* What must not be: LEAP-8. */
+static void
+tell_early(LeapWanted *missing, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		LeapCall	call = {.node = leap_home(missing[i].family, missing[i].hash),
+			.sql = "SELECT leap.peer_inform($1::int, $2::int, ARRAY[$3], ARRAY[$4::bigint])",
+			.params = 4,.param = {psprintf("%d", leap_self()),
+				psprintf("%d", missing[i].family->id), missing[i].key,
+		psprintf("%lld", (long long) missing[i].epoch)}};
+
+		if (call.node != leap_self())
+			leap_call_all(&call, 1);
+	}
+}
+#endif
+
 /* Puts what was fetched into place, in this transaction. */
 static void
 accept(LeapWanted *missing, int n)
@@ -350,6 +371,10 @@ accept(LeapWanted *missing, int n)
 	}
 	leap_count(LEAP_TAKEN, n);
 	has_accepted = true;
+#ifdef LS_DEBUG_CHECKS
+	if (LEAP_IS_PLANTED(TELL_EARLY))
+		tell_early(missing, n);
+#endif
 }
 
 /* Locks keys; false, and none locked, if the transaction has to die. */

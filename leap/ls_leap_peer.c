@@ -174,6 +174,50 @@ find_peer(int node)
 	return peer;
 }
 
+#ifdef LS_DEBUG_CHECKS
+/* The same message once more, on a connection of its own; its answer is lost. */
+static void
+send_twice(LeapCall *call)
+{
+	static PGconn *other = NULL;
+	char	   *conninfo;
+
+	(void) read_node(call->node, &conninfo);
+	PQfinish(other);
+	other = PQconnectdb(conninfo);
+	if (PQstatus(other) == CONNECTION_OK)
+		(void) PQsendQueryParams(other, call->sql, call->params, NULL, call->param, NULL, NULL, 0);
+}
+
+/* Messages that are late, doubled, or not answered. */
+static void
+make_chaos(LeapCall *call)
+{
+	Peer	   *peer = call->peer;
+
+	if (leap_is_cut_off(call->node))
+		refuse(peer, "cut off, for a test");
+	if (leap_chaos == 0 || random() % 100 >= leap_chaos)
+		return;
+	switch (random() % 3)
+	{
+		case 0:
+			pg_usleep(random() % 20000);
+			break;
+		case 1:
+			send_twice(call);
+			break;
+		case 2:
+			if (!peer->connecting &&
+				PQsendQueryParams(peer->connection, call->sql, call->params, NULL, call->param,
+								  NULL, NULL, 0))
+				pg_usleep(random() % 5000);
+			refuse(peer, "the answer was lost, for a test");
+			break;
+	}
+}
+#endif
+
 static void
 send_call(LeapCall *call)
 {
@@ -317,6 +361,9 @@ start_calls(LeapCall *calls, int n)
 		Peer	   *peer = find_peer(calls[i].node);
 
 		calls[i].peer = peer;
+#ifdef LS_DEBUG_CHECKS
+		make_chaos(&calls[i]);
+#endif
 		if (!peer->connecting)
 			send_call(&calls[i]);
 	}

@@ -47,6 +47,7 @@ typedef struct LeapShared
 	slock_t		mutex;			/* protects the fault */
 	char		step[STEP_NAME];	/* the one at which the next process meets a fault */
 	int			pause_ms;		/* it sleeps so long; 0: it is killed */
+	bool		is_cut_off[LEAP_MAX_NODES + 1]; /* of tests: as if a node were out of reach */
 	Slot		slot[FLEXIBLE_ARRAY_MEMBER];
 } LeapShared;
 
@@ -359,7 +360,26 @@ leap_set_fault(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+PG_FUNCTION_INFO_V1(leap_cut);
+
+/* leap.cut(node, is_cut_off): this node does not reach that one. */
+Datum
+leap_cut(PG_FUNCTION_ARGS)
+{
+	(void) my_slot();
+	if (PG_GETARG_INT32(0) < 1 || PG_GETARG_INT32(0) > LEAP_MAX_NODES)
+		elog(ERROR, "leap: no node %d", PG_GETARG_INT32(0));
+	shared->is_cut_off[PG_GETARG_INT32(0)] = PG_GETARG_BOOL(1);
+	PG_RETURN_VOID();
+}
+
 #ifdef LS_DEBUG_CHECKS
+bool
+leap_is_cut_off(int node)
+{
+	return shared->is_cut_off[node];
+}
+
 void
 leap_step(const char *name)
 {

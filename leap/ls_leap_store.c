@@ -176,6 +176,16 @@ leap_write(LeapWanted *wanted, int owner, int64 epoch, const char *payload)
 		" ON CONFLICT (family, key) DO UPDATE SET owner = excluded.owner,"
 		" epoch = excluded.epoch, told = excluded.told, since = excluded.since,"
 		" payload = excluded.payload WHERE k.epoch < excluded.epoch";
+#ifdef LS_DEBUG_CHECKS
+	static const char *const unchecked =
+		"INSERT INTO leap.key AS k (family, key, owner, epoch, told, since, payload)"
+		" VALUES ($1, $2, $3, $4, $5, pg_catalog.clock_timestamp(), $6::text[])"
+		" ON CONFLICT (family, key) DO UPDATE SET owner = excluded.owner,"
+		" epoch = excluded.epoch, told = excluded.told, since = excluded.since,"
+		" payload = excluded.payload";
+#else
+	static const char *const unchecked = NULL;
+#endif
 	Oid			types[6] = {INT4OID, TEXTOID, INT4OID, INT8OID, BOOLOID, TEXTOID};
 	bool		told = owner != leap_self() || leap_home(wanted->family, wanted->hash) == owner;
 	Datum		values[6] = {Int32GetDatum(wanted->family->id),
@@ -185,7 +195,9 @@ leap_write(LeapWanted *wanted, int owner, int64 epoch, const char *payload)
 	LeapInside	inside;
 
 	leap_enter(&inside);
-	if (SPI_execute_plan(prepare(sql, 6, types), values, nulls, false, 0) != SPI_OK_INSERT)
+	if (SPI_execute_plan(prepare(LEAP_IS_PLANTED(IGNORE_EPOCHS) ||
+								 LEAP_IS_PLANTED(SAME_EPOCH) ? unchecked : sql, 6, types),
+						 values, nulls, false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "leap: cannot write leap.key");
 	if (SPI_processed != 1)
 		ereport(ERROR,
@@ -221,9 +233,14 @@ take_statement(LeapMember *member)
 	if (member->take)
 		return member->take;
 	initStringInfo(&sql);
-	appendStringInfo(&sql, "DELETE FROM ONLY %s t WHERE ", qualified_name(member->relation));
+	if (LEAP_IS_PLANTED(KEEP_ROWS))
+		appendStringInfo(&sql, "SELECT (t.*)::text FROM ONLY %s t WHERE ",
+						 qualified_name(member->relation));
+	else
+		appendStringInfo(&sql, "DELETE FROM ONLY %s t WHERE ", qualified_name(member->relation));
 	append_key_conditions(&sql, member);
-	appendStringInfoString(&sql, " RETURNING (t.*)::text");
+	if (!LEAP_IS_PLANTED(KEEP_ROWS))
+		appendStringInfoString(&sql, " RETURNING (t.*)::text");
 	member->take = MemoryContextStrdup(GetMemoryChunkContext(member->family), sql.data);
 	return member->take;
 }
@@ -328,6 +345,8 @@ leap_take_rows(LeapWanted *wanted)
 	{
 		LeapMember *member = &family->member[m];
 
+		if (LEAP_IS_PLANTED(LOSE_CHILDREN) && m > 0)
+			continue;
 		run_on_rows(member, take_statement(member), columns_of(member, wanted->key));
 		for (uint64 i = 0; i < SPI_processed; i++)
 		{
