@@ -27,7 +27,7 @@ INSERT INTO passing SELECT i, i FROM generate_series(1, 5000) i;
 INSERT INTO there SELECT i, i FROM generate_series(1, 5000) i;
 UPDATE passing SET v = v + 1;
 UPDATE there SET v = v + 1;
--- A partition, published with its root.
+-- A partition.
 CREATE TABLE root (id int, v int) PARTITION BY RANGE (id);
 CREATE TABLE part PARTITION OF root FOR VALUES FROM (0) TO (100000)
 	WITH (autovacuum_enabled = false);
@@ -56,21 +56,11 @@ SET leanstore.replace_btree = off;
 SELECT kept IS NULL OR kept LIKE '%(busy_c, busy_filled, busy_v, busy_w)' AS kept FROM kept();
 SET leanstore.replace_btree = on;
 
--- Published by name, with its schema, with its root.
+-- A publication is no obstacle.
 CREATE PUBLICATION advise_by_name FOR TABLE busy, root;
-CREATE PUBLICATION advise_all FOR TABLE calm WITH (publish = '');
 DROP TABLE there;
-CREATE PUBLICATION advise_by_schema FOR TABLES IN SCHEMA advise_move;
 SELECT subject, kind, advice, statement FROM advice() WHERE kind = 'refused';
-\set VERBOSITY sqlstate
-ALTER TABLE busy SET ACCESS METHOD leanstore;
-ALTER TABLE part SET ACCESS METHOD leanstore;
-\set VERBOSITY default
 ALTER TABLE passing SET ACCESS METHOD leanstore;
-SELECT statement AS unpublish FROM leanstore_obstacles('busy') WHERE statement IS NOT NULL \gset
-:unpublish;
-DROP PUBLICATION advise_by_schema;
-SELECT kind, advice FROM leanstore_obstacles('busy') WHERE kind = 'refused';
 SELECT statement AS move FROM leanstore_advise()
 	WHERE subject = 'advise_move.busy' AND kind = 'table' \gset
 :move;
@@ -82,7 +72,6 @@ SELECT kind, advice, statement FROM leanstore_obstacles('root');
 ALTER TABLE part SET ACCESS METHOD leanstore;
 SELECT kind, advice FROM leanstore_obstacles('busy_v');
 SELECT subject FROM advice() WHERE kind = 'table';
-DROP PUBLICATION advise_all;
 
 -- A machine that is too small for the pool, and one that is not.
 SELECT subject, kind, statement IS NOT NULL AS can_be_run

@@ -256,27 +256,11 @@ RETURNS SETOF record
 LANGUAGE SQL STABLE STRICT
 BEGIN ATOMIC
     WITH moved AS (
-        SELECT c.oid, c.relkind, c.relpersistence, c.relispartition, c.relnamespace,
+        SELECT c.oid, c.relkind, c.relpersistence,
                format('%I.%I', n.nspname, c.relname) AS name,
                current_setting('leanstore.log') = 'engine' AS two_logs,
                current_setting('leanstore.replace_btree')::boolean AS replaces
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation),
-    -- itself and the partitioned tables that it is part of: what publishes one, publishes it
-    family AS (
-        SELECT c.oid, c.relnamespace, format('%I.%I', n.nspname, c.relname) AS name
-        FROM moved,
-             LATERAL (SELECT moved.oid UNION SELECT relid FROM pg_partition_ancestors(moved.oid)) f,
-             pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.oid = f.oid AND moved.relpersistence = 'p'),
-    published AS (
-        SELECT DISTINCT pubname, CASE WHEN r.oid IS NOT NULL THEN
-                   format('ALTER PUBLICATION %I DROP TABLE %s', pubname, f.name) END AS statement
-        FROM pg_publication p CROSS JOIN family f
-             LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = f.oid
-             LEFT JOIN pg_publication_namespace s
-                 ON s.pnpubid = p.oid AND s.pnnspid = f.relnamespace
-        WHERE (pubinsert OR pubupdate OR pubdelete OR pubtruncate) AND
-              (puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL)),
     -- stays: a btree that no leanstore index takes the place of
     indexes AS (
         SELECT i.indexrelid, a.amname, x.relname,
@@ -314,10 +298,6 @@ BEGIN ATOMIC
     SELECT 'refused', name || ' is no table, materialized view or partitioned table', NULL::text
     FROM moved WHERE relkind NOT IN ('r', 'm', 'p')
     UNION ALL
-    SELECT 'refused', format('publication %I publishes it, and logical decoding does not see '
-                             'changes of leanstore tables', pubname), statement
-    FROM published
-    UNION ALL
     SELECT 'refused', 'it is larger than the 15 TiB that a leanstore table takes: partition it',
            NULL
     FROM moved WHERE relkind IN ('r', 'm') AND pg_table_size(moved.oid) > 15 * 1024::bigint ^ 4
@@ -327,10 +307,9 @@ BEGIN ATOMIC
            format('ALTER TABLE %s SET ACCESS METHOD leanstore', name)
     FROM moved WHERE relkind = 'p'
     UNION ALL
-    SELECT 'differs', format('slots for logical decoding (%s) will not see its changes any more',
-                             string_agg(slot_name, ', ' ORDER BY slot_name)), NULL
-    FROM moved JOIN pg_replication_slots ON database = current_database()
-    HAVING count(*) > 0
+    SELECT 'differs', 'wal_level is logical, so each row that changes goes to the server''s WAL, '
+                      'too: with leanstore.log = engine a commit waits for two logs', NULL
+    FROM moved WHERE two_logs AND relpersistence = 'p' AND current_setting('wal_level') = 'logical'
     UNION ALL
     SELECT 'differs', format('indexes of other kinds stay (%s): a commit of rows that were '
                              'inserted into them waits for two logs', names), NULL

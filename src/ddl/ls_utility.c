@@ -147,7 +147,6 @@ ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 		ls_index_take_over_key(object_id);
 		ls_index_check_classes(object_id);
 	}
-	ls_publication_note_access(access, class_id, object_id, sub_id);
 
 	/*
 	 * CREATE DATABASE has made the catalog entry and is about to copy.  By now it has
@@ -338,7 +337,6 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	finish_alter_table(parsetree);
 	ls_index_finish_statement(&after, query);
 	ls_index_after_class_statement(parsetree);
-	ls_publication_check(parsetree);
 	if (IsBinaryUpgrade && IsA(parsetree, AlterEnumStmt))
 		ls_upgrade_restore_positions((AlterEnumStmt *) parsetree);
 	ls_index_after_alter_enum(enum_positions);

@@ -21,7 +21,6 @@ typedef struct LsRelCache
 	ls_rel_key	key;
 	ls_rel		handle;
 	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
-	bool		unpublished;	/* of a table: no publication has it (table/ls_publication.c) */
 } LsRelCache;
 
 extern LsRelCache *ls_relation_cache(Relation rel);

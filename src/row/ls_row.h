@@ -7,10 +7,13 @@
 #include "session/ls_session.h"
 
 #include "access/htup_details.h"
+#include "access/xlog.h"
 #include "executor/tuptable.h"
+#include "lib/stringinfo.h"
 #include "nodes/lockoptions.h"
 #include "storage/itemptr.h"
 #include "storage/lmgr.h"
+#include "utils/rel.h"
 #include "utils/snapshot.h"
 
 /*
@@ -276,6 +279,44 @@ extern void ls_value_fetch(Relation toast, const ls_value_slice *slice, char *ou
 
 /* ls_set_value_head() */
 extern void ls_value_head(uint64 value_id, bool in_row, uint32 bytes, uint8 *out);
+
+/*
+ * ---- ls_row_image.c: changes of rows for logical decoding
+ *
+ * With wal_level = logical each change of a row of such a table is followed by its image: of
+ * insertions those of several rows, with their order, can be one record.
+ */
+static inline bool
+ls_images_wanted(Relation rel)
+{
+	return unlikely(XLogLogicalInfoActive()) && RelationIsLogicallyLogged(rel);
+}
+
+/* A new row as it is stored: with pointers to large values. */
+extern void ls_image_append(StringInfo images, HeapTuple tuple);
+
+/* What was appended has been inserted into the table. */
+extern void ls_image_insert(Relation rel, StringInfo images);
+
+/* A row was changed.  old: NULL, or from ls_image_of_old() before its values were dropped. */
+extern void ls_image_change(Relation rel, HeapTuple old, HeapTuple new, LsWalChange change);
+
+/*
+ * What REPLICA IDENTITY asks to know of the old row, or NULL.  needs_key: it is deleted, or
+ * ls_image_needs_key().
+ */
+extern HeapTuple ls_image_of_old(Relation rel, HeapTuple old, bool needs_key);
+
+/* Does an update change the key that REPLICA IDENTITY names, as `changes` compares columns? */
+extern bool ls_image_needs_key(Relation rel, HeapTuple old, HeapTuple new,
+							   bool (*changes) (Relation rel, AttrNumber attnum, HeapTuple old,
+												HeapTuple new));
+
+/* A value was stored, and this is the pointer to it: before the image of the row. */
+extern void ls_image_value(const struct varlena *pointer, const struct varlena *value);
+
+/* All values that a row that was stored has out of line. */
+extern void ls_image_values_of(Relation rel, HeapTuple tuple);
 
 /*
  * ---- ls_slot.c: the slot of leanstore tables

@@ -47,8 +47,7 @@ ls_install_hooks(void)
 
 	/*
 	 * A utility statement runs, and tells of objects.  That a file has gone or is kept is noted
-	 * before what the statement means for indexes and publications is looked at, which may be an
-	 * error.
+	 * before what the statement means for indexes is looked at, which may be an error.
 	 */
 	ls_object_access_is_lowest = object_access_hook == NULL;
 	PUT_ON_TOP(object_access_hook, ls_relation_object_access, ls_relation_below_access);

@@ -4,9 +4,9 @@
  *
  * A round that is replayed goes to its place in the relay log, from which the engine worker
  * recovers; bytes of values go to their place in the file.  Places of pages are for tools that read
- * WAL: redo has nothing to do for them.  A state counts in a copy of the data
- * directory only (session/ls_backup.c).  The relay log is synced before a checkpoint's record
- * is replayed, behind which the server may begin next time.
+ * WAL, and rows for logical decoding (ls_decode.c): redo has nothing to do for them.  A state
+ * counts in a copy of the data directory only (session/ls_backup.c).  The relay log is synced
+ * before a checkpoint's record is replayed, behind which the server may begin next time.
  *
  * After a crash PostgreSQL may have lost the tail of its WAL, and with it transaction
  * ids that were in use.  ls_commits_replay() finds those that the engine's log
@@ -133,6 +133,7 @@ ls_redo(XLogReaderState *record)
 		(kind == LS_WAL_ROUND && bytes > sizeof(uint64)) ||
 		(kind == LS_WAL_VALUES && bytes > sizeof(LsWalValues)) ||
 		(kind == LS_WAL_PREPARED && bytes > sizeof(LsWalPrepared)) ||
+		(kind == LS_WAL_ROWS && bytes >= sizeof(LsWalRows)) ||
 		(kind == LS_WAL_STATE && bytes > sizeof(LsWalState));
 
 	if (!known)
@@ -193,6 +194,19 @@ desc_state(StringInfo buf, const char *data, Size bytes)
 }
 
 static void
+desc_rows(StringInfo buf, const char *data, Size bytes)
+{
+	static const char *const changes[] = {"INSERT", "UPDATE", "DELETE"};
+	LsWalRows	head;
+
+	memcpy(&head, data, sizeof(head));
+	appendStringInfo(buf, "%s, file %s%s, %zu bytes",
+					 head.change < lengthof(changes) ? changes[head.change] : "?",
+					 path_of(&head.locator, MAIN_FORKNUM).str,
+					 head.is_chunk ? ", chunk of a value" : "", bytes - sizeof(head));
+}
+
+static void
 ls_desc(StringInfo buf, XLogReaderState *record)
 {
 	const uint8 kind = kind_of(record);
@@ -204,6 +218,8 @@ ls_desc(StringInfo buf, XLogReaderState *record)
 		desc_values(buf, XLogRecGetData(record), bytes);
 	else if (kind == LS_WAL_PREPARED && bytes >= sizeof(LsWalPrepared))
 		desc_prepared(buf, XLogRecGetData(record), bytes);
+	else if (kind == LS_WAL_ROWS && bytes >= sizeof(LsWalRows))
+		desc_rows(buf, XLogRecGetData(record), bytes);
 	else if (kind == LS_WAL_STATE && bytes >= sizeof(LsWalState))
 		desc_state(buf, XLogRecGetData(record), bytes);
 }
@@ -225,6 +241,8 @@ ls_identify(uint8 info)
 			return "STATE";
 		case LS_WAL_PREPARED:
 			return "PREPARED";
+		case LS_WAL_ROWS:
+			return "ROWS";
 	}
 	return NULL;
 }
@@ -282,6 +300,7 @@ static const RmgrData ls_rmgr = {
 	.rm_identify = ls_identify,
 	.rm_startup = ls_replay_begins,
 	.rm_cleanup = ls_replay_finished,
+	.rm_decode = ls_decode,
 };
 
 void

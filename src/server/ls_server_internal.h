@@ -38,6 +38,11 @@ extern void ls_standby_end(void);
 /* ---- ls_rmgr.c: our WAL resource manager */
 extern void ls_rmgr_register(void);
 
+/* ---- ls_decode.c: rm_decode */
+struct LogicalDecodingContext;
+struct XLogRecordBuffer;
+extern void ls_decode(struct LogicalDecodingContext *ctx, struct XLogRecordBuffer *buf);
+
 /* ---- ls_worker.c: the engine worker process */
 extern void ls_worker_register(void);
 

@@ -239,6 +239,39 @@ typedef struct LsWalValues
 	uint32		page;			/* the first */
 } LsWalValues;
 
+/*
+ * With wal_level = logical, for logical decoding alone: rows of a table that a transaction has
+ * changed (row/ls_row_image.c).  LsWalRows, and then images: of INSERT one or more new rows, of
+ * UPDATE one, of UPDATE and DELETE one old row before it if REPLICA IDENTITY asks for it.
+ */
+#define LS_WAL_ROWS 0x40
+
+typedef enum LsWalChange
+{
+	LS_WAL_INSERT,
+	LS_WAL_UPDATE,
+	LS_WAL_DELETE
+} LsWalChange;
+
+typedef struct LsWalRows
+{
+	RelFileLocator locator;
+	uint8		change;			/* LsWalChange */
+	bool		is_chunk;		/* a row of a TOAST table: the row that it belongs to comes later */
+	uint16		zero;
+} LsWalRows;
+
+/* Followed by the bytes of a heap tuple from its null bitmap on; not aligned. */
+typedef struct LsWalImage
+{
+	uint32		bytes;
+	uint16		infomask2;
+	uint16		infomask;
+	uint8		hoff;
+	bool		is_old;
+	uint16		zero;
+} LsWalImage;
+
 /* With leanstore.log = wal the calling process may write them from now on. */
 extern void ls_host_log_begin(void);
 

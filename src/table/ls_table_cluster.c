@@ -277,7 +277,7 @@ write_row(Rewrite *r, HeapTuple tuple, uint64 writer)
 			r->isnull[i] = true;
 
 	formed = heap_form_tuple(desc, r->values, r->isnull);
-	stored = ls_toast_tuple(r->new_table, formed, NULL);
+	stored = ls_toast_tuple(r->new_table, formed, NULL, false);
 
 	/* what it takes to find older versions is not in the tuple */
 	if (writer >= r->horizon && ls_fetch_newest(r->old_table, old_id, ls_fetch_buffer(), &origin))

@@ -119,8 +119,9 @@ extern uint64 ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid);
 /* ---- ls_table_modify.c, ls_table_update.c, ls_table_lock.c */
 extern void ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 							struct BulkInsertStateData *bistate);
-/* Appends the row as it is stored to `payloads`; its length. */
-extern uint32 ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads);
+/* Appends the row as it is stored to `payloads`, and its image to `images` if any; its length. */
+extern uint32 ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads,
+							 StringInfo images);
 
 typedef struct LsNewRows
 {
@@ -180,7 +181,7 @@ extern void ls_toast_delete_wide(const ls_row *row, bool is_speculative);
 extern void ls_toast_delete(Relation rel, const ls_row *row, bool is_speculative);
 
 /* The tuple to store in place of newtup (newtup itself when nothing had to be done). */
-extern HeapTuple ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup);
+extern HeapTuple ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, bool images);
 
 /* ---- ls_table_ddl.c */
 
@@ -238,20 +239,5 @@ extern bool ls_scan_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot,
 extern bool ls_scan_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate);
 extern bool ls_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 									  TupleTableSlot *slot);
-
-/* ---- ls_publication.c */
-
-/* An error if the table is published. */
-extern void ls_publication_refuse_change(Relation rel);
-
-/* Rows of this table are about to be changed. */
-static inline void
-ls_publication_check_change(Relation rel)
-{
-	const LsRelCache *cache = rel->rd_amcache;
-
-	if (unlikely(cache == NULL || !cache->unpublished))
-		ls_publication_refuse_change(rel);
-}
 
 #endif							/* LS_TABLE_INTERNAL_H */

@@ -241,6 +241,7 @@ ls_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 		ls_lock_row(rel, row_id, LS_RANGE_SHARED);
 	tmfd->traversed = false;
 
+	snapshot = ls_change_snapshot(snapshot);
 	ls_row_wait_begin(&call.wait_for, rel, row_id, XLTW_Lock, wait_policy);
 	ls_row_wait_for_turn(&call.wait_for, engine_mode(mode));
 	result = lock_row(&call, snapshot, mode);

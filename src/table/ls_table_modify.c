@@ -49,7 +49,6 @@ before_insert(Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot insert tuples in a parallel worker")));
-	ls_publication_check_change(rel);
 	ls_forget_recent();
 }
 
@@ -111,6 +110,8 @@ set_stored(TupleTableSlot *slot, Relation rel, uint64 row_id, CommandId cid, uin
 static uint64
 insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uint32 token)
 {
+	const bool	is_speculative = (flags & LS_ROW_SPECULATIVE) != 0;
+	const bool	images = !is_speculative && ls_images_wanted(rel);
 	bool		should_free;
 	HeapTuple	tuple;
 	HeapTuple	stored;
@@ -122,11 +123,12 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uin
 	slot->tts_tableOid = RelationGetRelid(rel);
 	tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
 	tuple->t_tableOid = RelationGetRelid(rel);
-	stored = ls_toast_tuple(rel, tuple, NULL);
+	stored = ls_toast_tuple(rel, tuple, NULL, images);
 
 	payload = ls_row_encode(rel, stored, &len);
-	row_id = insert_payload(rel, payload, len,
-							(flags & LS_ROW_SPECULATIVE) ? token : cid, flags);
+	row_id = insert_payload(rel, payload, len, is_speculative ? token : cid, flags);
+	if (images)
+		ls_image_change(rel, NULL, stored, LS_WAL_INSERT);
 
 	if (stored != tuple)
 		heap_freetuple(stored);
@@ -180,6 +182,23 @@ speculative_command(Relation rel, uint64 row_id)
 	return GetCurrentCommandId(true);
 }
 
+/* The row stays.  Its values go to WAL only now, too: no other row's image is between them. */
+static void
+image_speculative(Relation rel, uint64 row_id)
+{
+	ls_row		row;
+	HeapTupleData tuple;
+	char	   *space;
+
+	if (!ls_fetch_newest(rel, row_id, ls_old_row_buffer(), &row))
+		elog(ERROR, "row inserted speculatively is missing");
+	space = palloc(ls_row_tuple_len(&row, rel));
+	ls_row_decode(&row, rel, &tuple, space);
+	ls_image_values_of(rel, &tuple);
+	ls_image_change(rel, NULL, &tuple, LS_WAL_INSERT);
+	pfree(space);
+}
+
 void
 ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, bool succeeded)
 {
@@ -202,6 +221,8 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 
 	if (succeeded)
 	{
+		if (ls_images_wanted(rel))
+			image_speculative(rel, row_id);
 		if (!ls_is_slot(slot) || ls_slot_tuple(slot) != NULL)
 			set_stored(slot, rel, row_id, cid, 0);
 	}
@@ -210,7 +231,7 @@ ls_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 }
 
 uint32
-ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads)
+ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads, StringInfo images)
 {
 	bool		should_free;
 	HeapTuple	tuple;
@@ -221,7 +242,9 @@ ls_encode_slot(Relation rel, TupleTableSlot *slot, StringInfo payloads)
 	slot->tts_tableOid = RelationGetRelid(rel);
 	tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
 	tuple->t_tableOid = RelationGetRelid(rel);
-	stored = ls_toast_tuple(rel, tuple, NULL);
+	stored = ls_toast_tuple(rel, tuple, NULL, images != NULL);
+	if (images != NULL)
+		ls_image_append(images, stored);
 
 	/* the encoder's buffer is used again for the next row */
 	payload = ls_row_encode(rel, stored, &len);
@@ -275,15 +298,18 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	ls_rel		file;
 	LsNewRows	new_rows;
 	StringInfoData payloads;
+	StringInfoData images;
+	const bool	with_images = ls_images_wanted(rel);
 
 	/* COPY flushes the buffers of all partitions, also those that have got nothing since */
 	if (nslots == 0)
 		return;
 	before_insert(rel);
 	initStringInfoExt(&payloads, nslots * 128);
+	initStringInfo(&images);
 	rows = palloc_array(ls_bytes, nslots);
 	for (int i = 0; i < nslots; i++)
-		rows[i].len = ls_encode_slot(rel, slots[i], &payloads);
+		rows[i].len = ls_encode_slot(rel, slots[i], &payloads, with_images ? &images : NULL);
 	first = ls_row_id_range(rel, nslots);
 	if (ls_locks(rel))
 		ls_lock_rows(rel, first, first + nslots, LS_RANGE_EXCLUSIVE);
@@ -294,9 +320,12 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 		.first = first, .cid = cid, .rows = rows, .n = nslots, .payloads = payloads.data
 	};
 	ls_insert_encoded(rel, &file, &new_rows);
+	if (with_images)
+		ls_image_insert(rel, &images);
 
 	for (int i = 0; i < nslots; i++)
 		set_stored(slots[i], rel, first + i, cid, 0);
+	pfree(images.data);
 	pfree(payloads.data);
 	pfree(rows);
 
@@ -395,12 +424,35 @@ ls_snapshot_is_behind(Relation rel, ItemPointer tid, Snapshot snapshot, TM_Failu
  * ----------------------------------------------------------------
  */
 
+static void
+image_deleted(Relation rel, const ls_row *old)
+{
+	HeapTupleData tuple;
+	char	   *space = palloc(ls_row_tuple_len(old, rel));
+
+	ls_row_decode(old, rel, &tuple, space);
+	ls_image_change(rel, ls_image_of_old(rel, &tuple, true), NULL, LS_WAL_DELETE);
+	pfree(space);
+}
+
+/* The row has been deleted.  Its large values go last: the image may want them. */
+static void
+finish_delete(Relation rel, const ls_row *old, bool images)
+{
+	if (images)
+		image_deleted(rel, old);
+	if (OidIsValid(rel->rd_rel->reltoastrelid) && ls_row_has_external(old))
+		ls_toast_delete(rel, old, false);
+	pgstat_count_heap_delete(rel);
+}
+
 TM_Result
 ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 				Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changingPart)
 {
 	uint64		row_id = ls_marked_tid_to_row(tid);
-	bool		may_have_toast = OidIsValid(rel->rd_rel->reltoastrelid);
+	const bool	images = ls_images_wanted(rel);
+	const bool	needs_old = images || OidIsValid(rel->rd_rel->reltoastrelid);
 	LsRowWait	wait_for;
 	TM_Result	result = TM_Ok;
 	ls_row		old = {0};
@@ -411,7 +463,6 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot delete tuples during a parallel operation")));
-	ls_publication_check_change(rel);
 	if (ls_snapshot_is_behind(rel, tid, snapshot, tmfd))
 		return TM_Updated;
 	if (ls_locks(rel))
@@ -440,7 +491,7 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		}
 
 		/* a deletion that succeeds deletes this version; see ls_fetch_committed */
-		if (may_have_toast && !ls_fetch_committed(rel, row_id, ls_old_row_buffer(), &old))
+		if (needs_old && !ls_fetch_committed(rel, row_id, ls_old_row_buffer(), &old))
 			old.len = 0;
 
 		LS_CALL_ON(rel, status, ls_row_delete(worker, ls_open(rel), &change,
@@ -460,8 +511,6 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 	if (result != TM_Ok)
 		return result;
 
-	if (may_have_toast && ls_row_has_external(&old))
-		ls_toast_delete(rel, &old, false);
-	pgstat_count_heap_delete(rel);
+	finish_delete(rel, &old, images);
 	return TM_Ok;
 }

@@ -38,6 +38,7 @@ typedef struct Stage
 	uint32		n;
 	ls_bytes	rows[LS_STAGE_ROWS];	/* see LsNewRows */
 	StringInfoData bytes;
+	StringInfoData images;		/* of one row (row/ls_row_image.c) */
 } Stage;
 
 static Stage *stage = NULL;		/* kept by the session */
@@ -78,6 +79,7 @@ begin_stage(Relation rel, CommandId cid)
 		Stage	   *made = palloc0_object(Stage);
 
 		initStringInfoExt(&made->bytes, LS_STAGE_BYTES + LS_MAX_ROW_BYTES);
+		initStringInfo(&made->images);
 		stage = made;
 		ls_relation_staged.insert = insert_staged;
 		ls_relation_staged.forget = forget_staged;
@@ -117,6 +119,13 @@ ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid)
 		begin_stage(rel, cid);
 	}
 	Assert(stage->sub == GetCurrentSubTransactionId());	/* STAGED-3 */
-	stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes);
+	if (ls_images_wanted(rel))
+	{
+		/* at once: later this subtransaction may have given way to one inside it */
+		stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes, &stage->images);
+		ls_image_insert(rel, &stage->images);
+	}
+	else
+		stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes, NULL);
 	return stage->first + stage->n++;
 }

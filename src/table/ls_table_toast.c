@@ -123,6 +123,7 @@ typedef struct Toaster
 	Relation	rel;
 	TupleDesc	desc;
 	ToastTupleContext *ttc;
+	bool		images;			/* values go to WAL, too (row/ls_row_image.c) */
 } Toaster;
 
 static Size
@@ -137,10 +138,13 @@ move_out(Toaster *t, int attno)
 {
 	ToastAttrInfo *attr = &t->ttc->ttc_attr[attno];
 	struct varlena *value = (struct varlena *) DatumGetPointer(t->ttc->ttc_values[attno]);
+	struct varlena *pointer;
 	bool		stored;
 
-	t->ttc->ttc_values[attno] =
-		PointerGetDatum(ls_value_save(t->rel, value, attr->tai_oldexternal, &stored));
+	pointer = ls_value_save(t->rel, value, attr->tai_oldexternal, &stored);
+	if (t->images)
+		ls_image_value(pointer, value);
+	t->ttc->ttc_values[attno] = PointerGetDatum(pointer);
 	if (attr->tai_colflags & TOASTCOL_NEEDS_FREE)
 		pfree(value);
 	attr->tai_colflags |= TOASTCOL_NEEDS_FREE | TOASTCOL_IGNORE;
@@ -228,7 +232,7 @@ form_toasted(Toaster *t, HeapTuple original)
  * those of oldtup that it no longer uses.  Neither argument is changed.
  */
 HeapTuple
-ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup)
+ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup, bool images)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	Datum		values[MaxHeapAttributeNumber];
@@ -237,7 +241,7 @@ ls_toast_tuple(Relation rel, HeapTuple newtup, HeapTuple oldtup)
 	bool		old_isnull[MaxHeapAttributeNumber];
 	ToastAttrInfo attrs[MaxHeapAttributeNumber];
 	ToastTupleContext ttc;
-	Toaster		t = {.rel = rel, .desc = desc, .ttc = &ttc};
+	Toaster		t = {.rel = rel, .desc = desc, .ttc = &ttc, .images = images};
 	HeapTuple	result = newtup;
 	Size		hoff = SizeofHeapTupleHeader;
 	Size		target;

@@ -233,6 +233,7 @@ typedef struct Update
 	bool		is_conflict_update; /* by ON CONFLICT DO UPDATE */
 
 	UpdatePlan	plan;
+	bool		images;			/* what changes goes to WAL, too (row/ls_row_image.c) */
 	uint64		new_row_id;
 	ls_conflict conflict;
 	ls_error	error;
@@ -267,6 +268,22 @@ read_old(Update *u, ls_row *row)
 	return true;
 }
 
+/* The part of the version to be replaced that its image needs; NULL: none. */
+static HeapTuple
+image_of_old(Update *u)
+{
+	return ls_image_of_old(u->rel, &u->old,
+						   ls_image_needs_key(u->rel, &u->old, u->new, attribute_changes));
+}
+
+static void
+write_image(Update *u, HeapTuple old, HeapTuple stored)
+{
+	ls_image_change(u->rel, old, stored, LS_WAL_UPDATE);
+	if (old != NULL && old != &u->old)
+		heap_freetuple(old);
+}
+
 /*
  * One attempt.  LS_BEING_MODIFIED and LS_LOCKED are for the caller to wait; *again:
  * the row has changed underneath, try once more.
@@ -285,6 +302,7 @@ try_update(Update *u, bool *again)
 	};
 	ls_row		old_row = {0};
 	HeapTuple	stored = u->new;
+	HeapTuple	old_image = NULL;
 	const uint8 *payload;
 	uint32		len;
 	bool		have_old = false;
@@ -299,7 +317,8 @@ try_update(Update *u, bool *again)
 
 	forget_plan(&u->plan);
 	u->plan = (UpdatePlan) {.in_place = true};
-	if (rel->rd_rel->relhasindex || rel->trigdesc != NULL || OidIsValid(rel->rd_rel->reltoastrelid))
+	if (rel->rd_rel->relhasindex || rel->trigdesc != NULL ||
+		OidIsValid(rel->rd_rel->reltoastrelid) || u->images)
 	{
 		have_old = read_old(u, &old_row);
 		if (have_old)
@@ -307,6 +326,8 @@ try_update(Update *u, bool *again)
 	}
 	change.mode = lock_mode_of(&u->plan);
 
+	if (u->images && have_old)
+		old_image = image_of_old(u);
 	if (ls_toast_wanted(rel, u->new) || (have_old && ls_row_has_external(&old_row)))
 	{
 		if (OidIsValid(rel->rd_rel->reltoastrelid))
@@ -315,7 +336,7 @@ try_update(Update *u, bool *again)
 			if (status != LS_OK || *again)
 				return status;
 		}
-		stored = ls_toast_tuple(rel, u->new, have_old ? &u->old : NULL);
+		stored = ls_toast_tuple(rel, u->new, have_old ? &u->old : NULL, u->images);
 		if (have_old)
 			ls_toast_delete_wide(&old_row, false);
 	}
@@ -330,6 +351,8 @@ try_update(Update *u, bool *again)
 	else
 		status = move_row(rel, &change, payload, len, &u->new_row_id, &u->conflict, &u->error);
 
+	if (u->images && status == LS_OK)
+		write_image(u, old_image, stored);
 	if (stored != u->new)
 		heap_freetuple(stored);
 	return status;
@@ -426,6 +449,7 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		.row_id = ls_marked_tid_to_row(otid),
 		.cid = cid,
 		.crosscheck = crosscheck,
+		.images = ls_images_wanted(rel),
 	};
 	TM_Result	result;
 	LsRowWait	wait_for;
@@ -439,7 +463,6 @@ ls_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot, CommandId 
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot update tuples during a parallel operation")));
-	ls_publication_check_change(rel);
 	if (ls_snapshot_is_behind(rel, otid, snapshot, tmfd))
 	{
 		*lockmode = LockTupleExclusive;

@@ -241,8 +241,8 @@ ls_snapshot_convert(Snapshot snapshot)
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("leanstore tables cannot be read with a snapshot of type %d",
 							(int) snapshot->snapshot_type),
-					 errhint("Logical decoding and the like are for tables of other "
-							 "access methods.")));
+					 errhint("What an output plugin of logical decoding reads by itself has "
+							 "to be a heap table.")));
 	}
 	other.own_tn = ls_own_tn();
 	other.curcid = InvalidCommandId;

@@ -13,6 +13,9 @@ use Test::More;
 my $prefix = $ENV{CITUS_PG} // '';
 plan skip_all => 'CITUS_PG names no server with Citus' unless -x "$prefix/bin/postgres";
 
+# Newer servers want to know which libraries may decode.
+my @decoders = `"$prefix/bin/postgres" --describe-config` =~ /^output_plugin_libraries\t/m
+  ? (output_plugin_libraries => 'pgoutput, citus') : ();
 my @nodes = map {
 	my $node = LeanstoreTest->prepare_node($_,
 		install_path => $prefix,
@@ -21,6 +24,15 @@ my @nodes = map {
 		'leanstore.replace_btree' => 'on',
 		'leanstore.buffer_pool_size' => '32MB',
 		max_prepared_transactions => 50,
+		wal_level => 'logical',
+		max_wal_senders => 20,
+		max_replication_slots => 20,
+		max_worker_processes => 32,
+		max_logical_replication_workers => 16,
+		# its decoder takes the place of pgoutput when a table is distributed while it is written
+		dynamic_library_path =>
+			"$ENV{LEANSTORE_STAGE}/lib:\$libdir/citus_decoders:\$libdir",
+		@decoders,
 		'citus.node_conninfo' => 'sslmode=disable',
 		'citus.shard_count' => 6);
 	$node->set_config('citus.local_hostname' => $node->host);
@@ -139,6 +151,56 @@ foreach my $way ([ 0, 1 ], [ 1, 0 ])
 	$coordinator->safe_psql('postgres', $sql);
 	is($coordinator->safe_psql('postgres', $sums), $want, 'a shard was moved');
 }
+
+# While clients write: the shard is copied, and follows by logical decoding.
+my $work = PostgreSQL::Test::Utils::tempdir() . '/work.sql';
+append_to_file($work, q{
+\set id random(1, 4000)
+\set branch 1 + :id % 40
+UPDATE s.account SET v = v + 1, t = repeat(md5(v::text), (v % 100)::int)
+	WHERE branch = :branch AND id = :id;
+INSERT INTO s.account (branch, id, v, t) VALUES (:branch, 1000000 + :id, 1, 'late')
+	ON CONFLICT (branch, id) DO UPDATE SET v = s.account.v + 1;
+DELETE FROM s.account WHERE branch = :branch AND id = 1000000 + :id AND v > 2;
+});
+my $load = $coordinator->start_pgbench('postgres', qw(-c 3 -R 150 -T 120 -f), $work);
+foreach my $way ([ 0, 1, 'force_logical' ], [ 1, 0, 'auto' ])
+{
+	my ($from, $to) = map { $workers[$_] } @$way[0, 1];
+	(my $sql = $move) =~ s/FROM_NODE/place($from)/e;
+	$sql =~ s/TO_NODE/place($to)/e;
+	$sql =~ s/PORT/$from->port/e;
+	$sql =~ s/block_writes/$way->[2]/;
+	my ($status, undef, $error) = $coordinator->psql('postgres', $sql);
+	is($status, 0, "a shard was moved while clients wrote, $way->[2]") or diag($error);
+}
+$coordinator->safe_psql('postgres', q{SET client_min_messages = warning;
+	CREATE TABLE s.alone (id int PRIMARY KEY, v int);
+	INSERT INTO s.alone SELECT i, 0 FROM generate_series(1, 1000) i});
+my $alone = PostgreSQL::Test::Utils::tempdir() . '/alone.sql';
+append_to_file($alone, q{
+\set id random(1, 1000)
+UPDATE s.alone SET v = v + 1 WHERE id = :id;
+});
+my $others = $coordinator->start_pgbench('postgres', qw(-c 2 -R 100 -T 120 -f), $alone);
+my ($distributed, undef, $why) = $coordinator->psql('postgres',
+	q{SELECT create_distributed_table_concurrently('s.alone', 'id')});
+is($distributed, 0, 'a table was distributed while clients wrote') or diag($why);
+foreach my $handle ($load, $others)
+{
+	kill 'TERM', $handle->{run}{KIDS}[0]{PID};
+	unlike($coordinator->finish_pgbench($handle), qr/ERROR/, 'no client had an error');
+}
+is($coordinator->safe_psql('postgres', q{SELECT count(*) FROM s.account WHERE id <= 4000}), '4000',
+	'no row is missing');
+is($coordinator->safe_psql('postgres',
+	q{SELECT count(*) FROM s.account WHERE id <= 4000 AND length(t) > 300
+		AND t <> repeat(md5((v - 1)::text), ((v - 1) % 100)::int)}),
+	'0', 'each has the text of its last update');
+is($coordinator->safe_psql('postgres', q{SELECT count(*), count(DISTINCT id) FROM s.alone}),
+	'1000|1000', 'rows of the distributed table');
+$want = $coordinator->safe_psql('postgres', $sums);
+
 foreach my $method ('heap', 'leanstore')
 {
 	$coordinator->safe_psql('postgres', qq{SET client_min_messages = warning;
