@@ -221,6 +221,11 @@ staged-value-log: test-build-server
 conformance: test-build-server
 	@test/conformance/run $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
 
+# Its TAP suites with leanstore tables; SUITES=subscription, which takes two minutes.
+.PHONY: conformance-tap
+conformance-tap: test-build-server
+	@test/conformance/tap $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
+
 run: all
 	@.ci/run_server psql $(PG_CONFIG) $(PG_DIR)/stage
 
