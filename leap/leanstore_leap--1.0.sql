@@ -19,7 +19,10 @@ CREATE TABLE node (
     conninfo text NOT NULL);
 COMMENT ON TABLE node IS 'all nodes; the same on each';
 
-CREATE TABLE family (id int PRIMARY KEY, name text NOT NULL UNIQUE);
+CREATE TABLE family (
+    id int PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    frozen_since timestamptz);
 COMMENT ON TABLE family IS 'sets of tables that share a key; the same on each node';
 
 CREATE TABLE member (
@@ -68,6 +71,9 @@ AS 'MODULE_PATHNAME', 'leap_own_of_family' LANGUAGE C STRICT VOLATILE;
 
 CREATE FUNCTION home(family int, key text) RETURNS int
 AS 'MODULE_PATHNAME', 'leap_home_of' LANGUAGE C STRICT STABLE;
+
+CREATE FUNCTION bucket_of(family int, key text) RETURNS int
+AS 'MODULE_PATHNAME', 'leap_bucket_of' LANGUAGE C STRICT STABLE;
 
 CREATE FUNCTION changed() RETURNS void
 AS 'MODULE_PATHNAME' , 'leap_changed' LANGUAGE C STRICT VOLATILE;
@@ -133,10 +139,13 @@ BEGIN ATOMIC
 END;
 
 -- Units were given to this node, and no transaction has taken them: it takes them now.
-CREATE FUNCTION peer_come(of_family int, keys text[]) RETURNS int
+CREATE FUNCTION peer_come(of_family int, keys text[], epochs bigint[]) RETURNS int
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT own_of_family(of_family, keys);
+    SELECT own_of_family(of_family, ARRAY(SELECT u.key
+        FROM ROWS FROM (pg_catalog.unnest(keys), pg_catalog.unnest(epochs)) u (key, epoch)
+        WHERE NOT EXISTS (SELECT FROM key k
+            WHERE k.family = of_family AND k.key = u.key AND k.epoch >= u.epoch)));
 END;
 
 CREATE FUNCTION peer_join(me int, nodes json) RETURNS void
@@ -164,7 +173,7 @@ END $$;
 COMMENT ON FUNCTION init IS 'this database becomes the first node of a cluster';
 
 CREATE FUNCTION this_node() RETURNS int
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me int := (SELECT id FROM leap.self);
 BEGIN
@@ -306,7 +315,7 @@ DECLARE
     relation regclass;
     place int := 0;
 BEGIN
-    INSERT INTO leap.family VALUES (new_id, definition ->> 'name');
+    INSERT INTO leap.family (id, name) VALUES (new_id, definition ->> 'name');
     INSERT INTO leap.bucket SELECT new_id, ordinality - 1, value::int
         FROM json_array_elements_text(definition -> 'buckets') WITH ORDINALITY;
     FOR entry IN SELECT * FROM json_array_elements(definition -> 'tables') LOOP
@@ -510,6 +519,318 @@ BEGIN ATOMIC
     SELECT unregister(of_name);
 END;
 
+-- --- Calls that go to the keys ---
+
+-- Runs a function with text arguments, as the role that is named, where its keys are owned.
+CREATE FUNCTION peer_run(function text, args text[], of_family int, keys text[], as_role text)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    PERFORM leap.own_for_call(of_family, keys);
+    IF as_role <> current_user THEN
+        PERFORM pg_catalog.set_config('role', as_role, true);
+    END IF;
+    EXECUTE pg_catalog.format('SELECT %s(%s)::text', function,
+        (SELECT pg_catalog.string_agg(pg_catalog.quote_nullable(a), ', ')
+            FROM pg_catalog.unnest(args) a)) INTO result;
+    RETURN result;
+END $$;
+
+-- Owners of keys, as their home knows them.
+CREATE FUNCTION peer_owners(of_family int, keys text[]) RETURNS SETOF int
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT coalesce((SELECT k.owner FROM key k WHERE k.family = of_family AND k.key = u.key),
+            this_node())
+        FROM pg_catalog.unnest(keys) WITH ORDINALITY u (key, place) ORDER BY place;
+END;
+
+-- The node that owns most of these keys, as far as this node and the keys' homes know.
+CREATE FUNCTION majority(of_family int, keys text[]) RETURNS int
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me int := leap.this_node();
+    owners int[];
+    part record;
+BEGIN
+    SELECT array_agg(owner) INTO owners FROM leap.key WHERE family = of_family AND key = ANY (keys);
+    FOR part IN SELECT leap.home(of_family, k) AS home, array_agg(k) AS keys FROM unnest(keys) k
+            WHERE NOT EXISTS (SELECT FROM leap.key l WHERE l.family = of_family AND l.key = k)
+            GROUP BY 1 LOOP
+        IF part.home = me THEN
+            owners := owners || array_fill(me, ARRAY[cardinality(part.keys)]);
+        ELSE
+            owners := owners || leap.call(part.home,
+                'SELECT leap.peer_owners($1::int, $2::text[])',
+                ARRAY[of_family::text, part.keys::text])::int[];
+        END IF;
+    END LOOP;
+    RETURN (SELECT o FROM unnest(owners) o GROUP BY o ORDER BY count(*) DESC, o = me DESC LIMIT 1);
+END $$;
+
+-- Keys in their canonical form, and whether the call should go to them: some are not here, and
+-- leap.delegation says so.
+CREATE FUNCTION missing("table" regclass, keys text[], OUT family int, OUT all_keys text[],
+    OUT should_call boolean) RETURNS record
+AS 'MODULE_PATHNAME', 'leap_missing' LANGUAGE C STRICT VOLATILE;
+
+CREATE FUNCTION own_for_call(family int, keys text[]) RETURNS int
+AS 'MODULE_PATHNAME', 'leap_own_for_call' LANGUAGE C STRICT VOLATILE;
+
+CREATE FUNCTION delegate(target int, function text, args text[], family int, keys text[])
+RETURNS text
+AS 'MODULE_PATHNAME', 'leap_delegate' LANGUAGE C STRICT VOLATILE;
+
+-- A function with its keys: either they come here, and it runs in this transaction, or it runs
+-- where they are, in a transaction of its own there.  leap.delegation chooses.
+CREATE FUNCTION run(function regproc, args text[], "table" regclass, keys text[]) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    found_keys record;
+    target int;
+    result text;
+    name text := (SELECT pg_catalog.format('%I.%I', nspname, proname) FROM pg_catalog.pg_proc p
+        JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.oid = function);
+BEGIN
+    SELECT * INTO found_keys FROM leap.missing("table", keys);
+    IF found_keys.should_call THEN
+        target := leap.majority(found_keys.family, found_keys.all_keys);
+        IF target <> leap.this_node() THEN
+            RETURN leap.delegate(target, name, args, found_keys.family, found_keys.all_keys);
+        END IF;
+    END IF;
+    PERFORM leap.own("table", keys);
+    EXECUTE pg_catalog.format('SELECT %s(%s)::text', name,
+        (SELECT pg_catalog.string_agg(pg_catalog.quote_nullable(a), ', ')
+            FROM pg_catalog.unnest(args) a)) INTO result;
+    RETURN result;
+END $$;
+COMMENT ON FUNCTION run IS 'a function and its keys: either moves to the other';
+
+-- --- Homes, and nodes that go ---
+
+-- A family is frozen while its homes are changed: keys do not move, and are not taken for use.
+CREATE FUNCTION peer_freeze(of_family int, is_frozen boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE leap.family SET frozen_since = CASE WHEN is_frozen THEN
+        coalesce(frozen_since, clock_timestamp()) END WHERE id = of_family;
+    PERFORM leap.changed();
+END $$;
+
+-- What of a frozen family is still moving: transactions that may use its keys, units in flight.
+CREATE FUNCTION peer_unrest(of_family int) RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM leap.key
+            WHERE family = of_family AND (NOT told OR payload IS NOT NULL)) THEN
+        PERFORM leap.settle('0');
+    END IF;
+    RETURN QUERY SELECT DISTINCT format('process %s on %s uses keys', l.pid, n.name)
+        FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid), leap.node n, leap.self s
+        WHERE locktype = 'advisory' AND objsubid = 76 AND n.id = s.id
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND (l.pid IS NULL OR a.xact_start <
+                (SELECT frozen_since FROM leap.family WHERE id = of_family));
+    RETURN QUERY SELECT format('key %s of epoch %s on %s is %s', key, epoch, n.name,
+            CASE WHEN payload IS NULL THEN 'not told of' ELSE 'in flight' END)
+        FROM leap.key, leap.node n, leap.self s
+        WHERE family = of_family AND (NOT told OR payload IS NOT NULL) AND n.id = s.id LIMIT 10;
+END $$;
+
+-- Directory entries of buckets that get another home.  The keys of rows that this node owned as
+-- their home get entries, too.
+CREATE FUNCTION peer_directory(of_family int, buckets int[])
+RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me int := leap.this_node();
+BEGIN
+    INSERT INTO leap.key SELECT of_family, k, me, 1, true, now(), NULL
+        FROM (SELECT DISTINCT leap.keys_here(of_family)) x (k)
+        WHERE leap.home(of_family, k) = me AND leap.bucket_of(of_family, k) = ANY (buckets)
+        ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT row_to_json(e)::text
+        FROM (SELECT key, owner, epoch FROM leap.key WHERE family = of_family
+            AND leap.home(of_family, key) = me
+            AND leap.bucket_of(of_family, key) = ANY (buckets)) e;
+END $$;
+
+CREATE FUNCTION peer_take_directory(of_family int, entries text) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO key AS k
+        SELECT of_family, e.key, e.owner, e.epoch, true, pg_catalog.now(), NULL
+            FROM pg_catalog.json_to_recordset(entries::json) e (key text, owner int, epoch bigint)
+        ON CONFLICT (family, key) DO UPDATE SET owner = excluded.owner, epoch = excluded.epoch
+            WHERE k.epoch < excluded.epoch;
+END;
+
+-- The new homes; entries of keys that are of no use any more go.
+CREATE FUNCTION peer_set_homes(of_family int, homes int[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me int := leap.this_node();
+BEGIN
+    UPDATE leap.bucket b SET node = homes[b.bucket + 1]
+        WHERE family = of_family AND node <> homes[b.bucket + 1];
+    PERFORM leap.changed();
+    DELETE FROM leap.key WHERE family = of_family AND owner <> me AND payload IS NULL
+        AND homes[leap.bucket_of(of_family, key) + 1] <> me;
+END $$;
+
+CREATE FUNCTION on_all(sql text, params text[]) RETURNS SETOF text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    of_node int;
+BEGIN
+    FOR of_node IN SELECT id FROM leap.node ORDER BY id LOOP
+        RETURN QUERY SELECT unnest(leap.call(of_node, sql, params));
+    END LOOP;
+END $$;
+
+-- Changes homes of a family: homes[b + 1] is the node of bucket b.  Repeat it if it fails: the
+-- family stays frozen until it succeeds, or leap.thaw() is called before homes were changed.
+CREATE PROCEDURE set_homes(of_table regclass, homes int[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    of_family int := (SELECT m.family FROM leap.member m WHERE m.relation = of_table);
+    old int[] := (SELECT array_agg(b.node ORDER BY b.bucket) FROM leap.bucket b
+        WHERE b.family = of_family);
+    moved record;
+    entries text;
+    unrest text;
+BEGIN
+    IF of_family IS NULL OR cardinality(homes) <> cardinality(old)
+            OR NOT homes <@ ARRAY(SELECT id FROM leap.node) THEN
+        RAISE EXCEPTION 'these are no homes of %', of_table
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM leap.on_all('SELECT leap.peer_freeze($1::int, true)', ARRAY[of_family::text]);
+    COMMIT;
+    FOR attempt IN 1 .. 600 LOOP
+        SELECT string_agg(u, '; ') INTO unrest FROM leap.on_all(
+            'SELECT leap.peer_unrest($1::int)', ARRAY[of_family::text]) u;
+        EXIT WHEN unrest IS NULL;
+        IF attempt = 600 THEN
+            RAISE EXCEPTION 'transactions that use keys of % do not end', of_table
+                USING ERRCODE = 'lock_not_available', DETAIL = unrest || '.', HINT =
+                    'The family is frozen. Try it again, or call leap.thaw().';
+        END IF;
+        COMMIT;
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+    FOR moved IN SELECT o AS source, n AS target, array_agg(place - 1) AS buckets
+            FROM unnest(old, homes) WITH ORDINALITY u (o, n, place) WHERE o <> n GROUP BY 1, 2 LOOP
+        SELECT '[' || string_agg(e, ',') || ']' INTO entries FROM unnest(leap.call(moved.source,
+            'SELECT leap.peer_directory($1::int, $2::int[])', ARRAY[of_family::text,
+                moved.buckets::text])) e;
+        PERFORM leap.call(moved.target, 'SELECT leap.peer_take_directory($1::int, $2)',
+            ARRAY[of_family::text, entries]) WHERE entries IS NOT NULL;
+    END LOOP;
+    PERFORM leap.on_all('SELECT leap.peer_set_homes($1::int, $2::int[])',
+        ARRAY[of_family::text, homes::text]);
+    PERFORM leap.on_all('SELECT leap.peer_freeze($1::int, false)', ARRAY[of_family::text]);
+END $$;
+COMMENT ON PROCEDURE set_homes IS 'the directory entries of a table''s keys get other homes';
+
+CREATE FUNCTION thaw(of_table regclass) RETURNS void
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+    SELECT leap.on_all('SELECT leap.peer_freeze($1::int, false)', ARRAY[m.family::text])
+        FROM leap.member m WHERE m.relation = of_table;
+END;
+
+-- All families spread their homes over these nodes, all nodes by default.
+CREATE PROCEDURE spread(nodes text[] DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+DECLARE
+    ids int[] := (SELECT array_agg(id ORDER BY id) FROM leap.node
+        WHERE nodes IS NULL OR name = ANY (nodes));
+    of_table regclass;
+    homes int[];
+BEGIN
+    FOR of_table IN SELECT relation FROM leap.member WHERE ordinal = 0 ORDER BY family LOOP
+        SELECT array_agg(ids[1 + b.bucket % cardinality(ids)] ORDER BY b.bucket) INTO homes
+            FROM leap.bucket b JOIN leap.member m USING (family) WHERE m.relation = of_table;
+        CALL leap.set_homes(of_table, homes);
+        COMMIT;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE spread IS 'homes of all leap tables, over these nodes';
+
+-- Keys that a node owns or has rows of, and of which another is the home, if it is drained.
+CREATE FUNCTION peer_owned(of_family int) RETURNS SETOF text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT key FROM key
+        WHERE family = of_family AND (owner = this_node() OR payload IS NOT NULL);
+END;
+
+-- A node is home of nothing, then gives all of its rows to their homes.
+CREATE PROCEDURE drain_node(of_name text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    leaving int := (SELECT id FROM leap.node WHERE name = of_name);
+    others text[] := ARRAY(SELECT name FROM leap.node WHERE id <> leaving);
+    part record;
+BEGIN
+    IF leaving IS NULL THEN
+        RAISE EXCEPTION 'there is no leap node "%"', of_name USING ERRCODE = 'undefined_object';
+    END IF;
+    CALL leap.spread(others);
+    FOR part IN SELECT f.id AS family, leap.home(f.id, k) AS home, array_agg(k) AS keys
+            FROM leap.family f, unnest(leap.call(leaving, 'SELECT leap.peer_owned($1::int)',
+                ARRAY[f.id::text])) WITH ORDINALITY u (k, place)
+            GROUP BY 1, 2, place / 500 LOOP
+        PERFORM leap.call(part.home, 'SELECT leap.own_for_call($1::int, $2::text[])',
+            ARRAY[part.family::text, part.keys::text]);
+        COMMIT;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE drain_node IS 'a node gives away all that it owns and is home of';
+
+-- A drained node leaves the cluster; its tables are plain ones, and empty.
+CREATE PROCEDURE remove_node(of_name text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    me int := leap.this_node();
+    leaving int := (SELECT id FROM leap.node WHERE name = of_name);
+    owned bigint;
+BEGIN
+    IF leaving IS NULL OR leaving = me THEN
+        RAISE EXCEPTION 'leap node "%" cannot be removed here', of_name
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Name another node than this one.';
+    END IF;
+    SELECT count(*) INTO owned FROM leap.family f,
+        unnest(leap.call(leaving, 'SELECT leap.peer_owned($1::int)', ARRAY[f.id::text]));
+    IF owned > 0 OR EXISTS (SELECT FROM leap.bucket WHERE node = leaving) THEN
+        RAISE EXCEPTION 'leap node "%" owns keys, or is a home', of_name
+            USING ERRCODE = 'object_in_use', HINT = 'Call leap.drain_node() first.';
+    END IF;
+    PERFORM leap.call(leaving, 'SELECT leap.peer_leave()');
+    PERFORM leap.call(id, 'SELECT leap.peer_forget($1::int)', ARRAY[leaving::text])
+        FROM leap.node WHERE id <> leaving ORDER BY id;
+END $$;
+COMMENT ON PROCEDURE remove_node IS 'a drained node leaves the cluster';
+
+CREATE FUNCTION peer_leave() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM leap.unregister(name) FROM leap.family;
+    DELETE FROM leap.self;
+    DELETE FROM leap.node;
+    PERFORM leap.changed();
+END $$;
+
+CREATE FUNCTION peer_forget(leaving int) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM leap.node WHERE id = leaving;
+    PERFORM leap.changed();
+END $$;
+
 -- --- Settling ---
 
 -- A call of which an error is one node's affair, and not that of the others.
@@ -523,13 +844,13 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- First all calls, then this node's changes: no row is locked while another node is waited for.
-CREATE FUNCTION settle() RETURNS void
+CREATE FUNCTION settle(patience interval DEFAULT '5 seconds') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me int := (SELECT id FROM leap.self);
     batch record;
     known text[];
-    epochs bigint[];
+    known_epochs bigint[];
     informed jsonb[] := '{}';
     arrived jsonb[] := '{}';
 BEGIN
@@ -551,18 +872,17 @@ BEGIN
             FROM (SELECT family, key, epoch FROM leap.key
                 WHERE payload IS NOT NULL AND leap.home(family, key) <> me LIMIT 1000) k
             GROUP BY 1, 2 LOOP
-        epochs := leap.try_call(batch.home,
+        known_epochs := leap.try_call(batch.home,
             'SELECT leap.peer_epochs($1::int, $2::text[])',
             ARRAY[batch.family::text, batch.keys::text])::bigint[];
         arrived := arrived || ARRAY(SELECT to_jsonb(u) FROM (SELECT batch.family, key, epoch
-            FROM unnest(batch.keys, batch.epochs, epochs) x (key, epoch, at_home)
+            FROM unnest(batch.keys, batch.epochs, known_epochs) x (key, epoch, at_home)
             WHERE at_home >= epoch) u);
     END LOOP;
-    PERFORM leap.try_call(owner, 'SELECT leap.peer_come($1::int, $2::text[])',
-            ARRAY[family::text, keys::text])
-        FROM (SELECT owner, family, array_agg(key) AS keys
-            FROM leap.key WHERE payload IS NOT NULL
-                AND since < clock_timestamp() - interval '5 seconds'
+    PERFORM leap.try_call(owner, 'SELECT leap.peer_come($1::int, $2::text[], $3::bigint[])',
+            ARRAY[family::text, keys::text, epochs::text])
+        FROM (SELECT owner, family, array_agg(key) AS keys, array_agg(epoch) AS epochs
+            FROM leap.key WHERE payload IS NOT NULL AND since < clock_timestamp() - patience
                 AND NOT EXISTS (SELECT FROM unnest(arrived) a
                     WHERE a ->> 'key' = key AND (a ->> 'family')::int = family)
             GROUP BY 1, 2) stranded;
@@ -574,7 +894,8 @@ BEGIN
             AND k.epoch = (t ->> 'epoch')::bigint AND k.owner <> me
             AND leap.try_lock(k.family, k.key);
 END $$;
-COMMENT ON FUNCTION settle IS 'what the worker does: homes are told, payloads cleared';
+COMMENT ON FUNCTION settle IS
+    'what the worker does: homes are told, payloads cleared, and brought after so long';
 
 -- --- Views ---
 
@@ -598,7 +919,9 @@ COMMENT ON VIEW waiting IS 'sessions that wait for a key here, and the node of t
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA leap FROM PUBLIC;
 GRANT USAGE ON SCHEMA leap TO PUBLIC;
-GRANT EXECUTE ON FUNCTION own(regclass, text[]), home(int, text), guard() TO PUBLIC;
+GRANT EXECUTE ON FUNCTION own(regclass, text[]), home(int, text), guard(), this_node(),
+    run(regproc, text[], regclass, text[]), missing(regclass, text[]), majority(int, text[]),
+    delegate(int, text, text[], int, text[]) TO PUBLIC;
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'leap_node') THEN
@@ -606,7 +929,9 @@ BEGIN
     END IF;
 END $$;
 GRANT EXECUTE ON FUNCTION peer_take(int, bigint, int, text[], bigint[]),
-    peer_inform(int, int, text[], bigint[]), peer_epochs(int, text[]), peer_come(int, text[])
+    peer_inform(int, int, text[], bigint[]), peer_epochs(int, text[]),
+    peer_come(int, text[], bigint[]),
+    peer_owners(int, text[]), peer_run(text, text[], int, text[], text), own_for_call(int, text[])
     TO leap_node;
 GRANT SELECT ON owners, handovers, waiting TO pg_monitor;
 GRANT EXECUTE ON FUNCTION counters(), waits() TO pg_monitor;

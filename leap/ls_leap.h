@@ -39,6 +39,7 @@ typedef struct LeapMember
 typedef struct LeapFamily
 {
 	int			id;
+	bool		is_frozen;		/* its homes are being changed: no key moves, or is taken for use */
 	int			buckets;
 	int		   *home;			/* node of each bucket */
 	int			members;
@@ -103,6 +104,7 @@ typedef enum LeapCounter
 	LEAP_REDIRECTED,			/* requests that another node was named for */
 	LEAP_WAITED,				/* locks of keys that were waited for */
 	LEAP_DIED,					/* waits refused by Wait-Die */
+	LEAP_CALLED,				/* calls that went to their keys */
 	LEAP_COUNTERS
 } LeapCounter;
 
@@ -139,6 +141,14 @@ extern bool leap_is_cut_off(int node);
 extern int	leap_timeout_ms;
 extern int	leap_minimum_hold_ms;
 extern char *leap_database;
+extern int	leap_delegation;
+
+typedef enum LeapDelegation
+{
+	LEAP_DELEGATION_AUTO,
+	LEAP_DELEGATION_NEVER,
+	LEAP_DELEGATION_ALWAYS
+} LeapDelegation;
 extern int	leap_settle_interval_ms;
 extern bool leap_is_inside(void);
 extern void leap_enter(LeapInside *inside);
@@ -155,6 +165,9 @@ extern void leap_end_timestamp(bool committed);
 extern bool leap_lock_key(uint64 hash, LOCKMODE mode);
 extern void leap_unlock_key(uint64 hash, LOCKMODE mode);
 extern bool leap_try_lock_key(uint64 hash, LOCKMODE mode);
+extern void leap_note_use(uint64 hash);
+extern void leap_note_fetch(uint64 hash);
+extern bool leap_should_call(uint64 hash);
 extern void leap_wake_worker(void);
 extern void leap_register_worker_latch(void);
 
@@ -162,6 +175,7 @@ extern void leap_register_worker_latch(void);
 extern int	leap_self(void);
 extern LeapMember *leap_member_of(Oid relation);
 extern LeapFamily *leap_family(int id);
+extern bool leap_refresh_families(LeapWanted *wanted, int n);
 extern int	leap_home(LeapFamily *family, uint64 hash);
 extern uint64 leap_hash(LeapFamily *family, const char *key);
 extern char *leap_key_text(LeapMember *member, char **parts);
@@ -188,6 +202,8 @@ extern void leap_init_wanted(LeapWanted *wanted, LeapFamily *family, char *key);
 extern void leap_own_at_end(bool committed);
 extern void leap_own_at_subend(bool committed, int level);
 extern bool leap_has_accepted(void);
+extern bool leap_holds_keys(void);
+extern LeapWanted *leap_read_keys(Oid relation, ArrayType *keys, int *n);
 extern int	leap_compare_wanted(const void *a, const void *b);
 
 /* ls_leap_give.c */

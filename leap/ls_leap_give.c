@@ -107,6 +107,11 @@ lock_for_hand_over(LeapWanted *wanted)
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("leap key \"%s\" is used by an older transaction", wanted->key),
 				 errhint("Try the transaction again: it keeps its age.")));
+	if (leap_refresh_families(wanted, 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("homes of leap key \"%s\" are being changed", wanted->key),
+				 errhint("Try the transaction again.")));
 }
 
 /* The unit leaves this node, with the next epoch. */

@@ -32,6 +32,7 @@ int			leap_timeout_ms = 5000;
 int			leap_minimum_hold_ms = 5;
 int			leap_settle_interval_ms = 1000;
 char	   *leap_database = NULL;
+int			leap_delegation = LEAP_DELEGATION_AUTO;
 
 #ifdef LS_DEBUG_CHECKS
 int			leap_planted = LEAP_PLANT_NOTHING;
@@ -41,6 +42,13 @@ int			leap_chaos = 0;
 static const struct config_enum_entry scans_options[] = {
 	{"refuse", LEAP_SCANS_REFUSE, false},
 	{"local", LEAP_SCANS_LOCAL, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry delegation_options[] = {
+	{"auto", LEAP_DELEGATION_AUTO, false},
+	{"never", LEAP_DELEGATION_NEVER, false},
+	{"always", LEAP_DELEGATION_ALWAYS, false},
 	{NULL, 0, false}
 };
 
@@ -283,6 +291,11 @@ define_settings(void)
 							 "What a scan of a leap table that names no keys does.",
 							 "refuse: it is an error. local: it sees the rows that this node owns.",
 							 &leap_scans, LEAP_SCANS_REFUSE, scans_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("leap.delegation",
+							 "Whether leap.run() moves keys to the call, or the call to the keys.",
+							 "auto: by how often keys were used here each time they came.",
+							 &leap_delegation, LEAP_DELEGATION_AUTO, delegation_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("leap.timeout",
 							"How long a session waits for a key, or for another node's answer.",

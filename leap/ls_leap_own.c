@@ -37,6 +37,7 @@ typedef struct Held
 
 static HTAB *held = NULL;
 static bool has_accepted = false;
+static bool is_settling = false;	/* what is in flight comes even if its family is frozen */
 
 void
 leap_init_wanted(LeapWanted *wanted, LeapFamily *family, char *key)
@@ -367,6 +368,7 @@ accept(LeapWanted *missing, int n)
 	{
 		leap_write(&missing[i], leap_self(), missing[i].epoch, NULL);
 		leap_put_rows(&missing[i]);
+		leap_note_fetch(missing[i].hash);
 		LEAP_STEP("own_accepted");
 	}
 	leap_count(LEAP_TAKEN, n);
@@ -377,6 +379,13 @@ accept(LeapWanted *missing, int n)
 #endif
 }
 
+static void
+unlock_all(LeapWanted *wanted, int n, LOCKMODE mode)
+{
+	for (int i = 0; i < n; i++)
+		leap_unlock_key(wanted[i].hash, mode);
+}
+
 /* Locks keys; false, and none locked, if the transaction has to die. */
 static bool
 lock_all(LeapWanted *wanted, int n, LOCKMODE mode)
@@ -384,8 +393,7 @@ lock_all(LeapWanted *wanted, int n, LOCKMODE mode)
 	for (int i = 0; i < n; i++)
 		if (!leap_lock_key(wanted[i].hash, mode))
 		{
-			while (--i >= 0)
-				leap_unlock_key(wanted[i].hash, mode);
+			unlock_all(wanted, i, mode);
 			return false;
 		}
 	return true;
@@ -448,6 +456,11 @@ try_own(LeapWanted *wanted, int n, Snapshot snapshot)
 
 	if (!lock_all(wanted, n, AccessShareLock))
 		return false;
+	if (leap_refresh_families(wanted, n) && !is_settling)
+	{
+		unlock_all(wanted, n, AccessShareLock);
+		return false;
+	}
 	leap_read(wanted, n, false);
 	missing = palloc(sizeof(LeapWanted) * n);
 	count = compact_unowned(wanted, n, missing);
@@ -456,8 +469,7 @@ try_own(LeapWanted *wanted, int n, Snapshot snapshot)
 		refuse_unowned(missing);
 		if (!(held ? lock_and_fetch(missing, &count) : lock_and_fetch_quietly(missing, &count)))
 		{
-			for (int i = 0; i < n; i++)
-				leap_unlock_key(wanted[i].hash, AccessShareLock);
+			unlock_all(wanted, n, AccessShareLock);
 			return false;
 		}
 		accept(missing, count);
@@ -477,6 +489,8 @@ die(LeapWanted *wanted)
 	leap_keep_timestamp();
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 wanted->family->is_frozen ?
+			 errmsg("homes of leap key \"%s\" are being changed", wanted->key) :
 			 errmsg("leap key \"%s\" is used by an older transaction", wanted->key),
 			 errhint("Try the transaction again: it keeps its age.")));
 }
@@ -515,31 +529,39 @@ leap_own(LeapWanted *wanted, int n, Snapshot snapshot)
 	{
 		if (since == 0)
 			since = GetCurrentTimestamp();
-		if (held != NULL ||
+		if (held != NULL || is_settling ||
 			TimestampDifferenceExceeds(since, GetCurrentTimestamp(), leap_timeout_ms))
 			die(&wanted[0]);
 		pause_before_retry(attempt);
 	}
 	for (int i = 0; i < count; i++)
+	{
 		note_held(&wanted[i]);
+		leap_note_use(wanted[i].hash);
+	}
+}
+
+bool
+leap_holds_keys(void)
+{
+	return held != NULL;
 }
 
 /* --- SQL --- */
 
 PG_FUNCTION_INFO_V1(leap_own_keys);
 PG_FUNCTION_INFO_V1(leap_own_of_family);
+PG_FUNCTION_INFO_V1(leap_own_for_call);
 
-/* leap.own(table, keys): this transaction owns them; returns how many came from elsewhere. */
-Datum
-leap_own_keys(PG_FUNCTION_ARGS)
+/* Keys of a table as a user wrote them; the user needs some right to the table. */
+LeapWanted *
+leap_read_keys(Oid relation, ArrayType *keys, int *n)
 {
-	Oid			relation = PG_GETARG_OID(0);
 	LeapMember *member = leap_member_of(relation);
+	LeapWanted *wanted;
 	bool	   *null;
 	Datum	   *key;
-	int			n;
-	int			count = 0;
-	LeapWanted *wanted;
+	int			count;
 
 	if (member == NULL)
 		ereport(ERROR,
@@ -548,31 +570,64 @@ leap_own_keys(PG_FUNCTION_ARGS)
 	if (pg_class_aclcheck(relation, GetUserId(), ACL_SELECT | ACL_UPDATE | ACL_INSERT |
 						  ACL_DELETE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(relation));
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(1), TEXTOID, -1, false, TYPALIGN_INT, &key, &null, &n);
-	wanted = palloc(sizeof(LeapWanted) * Max(n, 1));
-	for (int i = 0; i < n; i++)
+	deconstruct_array(keys, TEXTOID, -1, false, TYPALIGN_INT, &key, &null, &count);
+	wanted = palloc(sizeof(LeapWanted) * Max(count, 1));
+	*n = 0;
+	for (int i = 0; i < count; i++)
 		if (!null[i])
-			leap_init_wanted(&wanted[count++], member->family,
+			leap_init_wanted(&wanted[(*n)++], member->family,
 							 leap_canonical_key(member, TextDatumGetCString(key[i])));
-	leap_own(wanted, count, NULL);
-	PG_RETURN_INT32(count);
+	return wanted;
 }
 
-
-
-/* leap.own_of_family(family, keys): the same, of keys as other nodes have them. */
+/* leap.own(table, keys): this transaction owns them; returns how many were named. */
 Datum
-leap_own_of_family(PG_FUNCTION_ARGS)
+leap_own_keys(PG_FUNCTION_ARGS)
 {
-	LeapFamily *family = leap_family(PG_GETARG_INT32(0));
+	int			n;
+	LeapWanted *wanted = leap_read_keys(PG_GETARG_OID(0), PG_GETARG_ARRAYTYPE_P(1), &n);
+
+	leap_own(wanted, n, NULL);
+	PG_RETURN_INT32(n);
+}
+
+/* Keys of a family, as other nodes have them. */
+static int
+own_of_family(LeapFamily *family, ArrayType *keys)
+{
 	Datum	   *key;
 	int			n;
 	LeapWanted *wanted;
 
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(1), TEXTOID, -1, false, TYPALIGN_INT, &key, NULL, &n);
+	deconstruct_array(keys, TEXTOID, -1, false, TYPALIGN_INT, &key, NULL, &n);
 	wanted = palloc(sizeof(LeapWanted) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 		leap_init_wanted(&wanted[i], family, TextDatumGetCString(key[i]));
 	leap_own(wanted, n, NULL);
+	return n;
+}
+
+Datum
+leap_own_for_call(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(own_of_family(leap_family(PG_GETARG_INT32(0)), PG_GETARG_ARRAYTYPE_P(1)));
+}
+
+/* leap.own_of_family(family, keys): to settle. */
+Datum
+leap_own_of_family(PG_FUNCTION_ARGS)
+{
+	int			n = 0;
+
+	PG_TRY();
+	{
+		is_settling = true;
+		n = own_of_family(leap_family(PG_GETARG_INT32(0)), PG_GETARG_ARRAYTYPE_P(1));
+	}
+	PG_FINALLY();
+	{
+		is_settling = false;
+	}
+	PG_END_TRY();
 	PG_RETURN_INT32(n);
 }

@@ -30,6 +30,9 @@
 
 #define NODE_BITS 10
 #define STEP_NAME 32
+#define EXPERIENCES 4096		/* by hash of the key: some keys share one */
+#define EXPERIENCE_FETCHES 64	/* halved then, so that what was long ago counts less */
+#define EXPLORE_EACH 16			/* so many calls in a row, and once the keys come */
 
 /* Of a backend.  It sets waits_for before it looks at others, so of two one sees the other. */
 typedef struct Slot
@@ -40,6 +43,14 @@ typedef struct Slot
 	TimestampTz since;			/* for the view */
 } Slot;
 
+/* How often transactions of this node used a key, and had to fetch it for that. */
+typedef struct Experience
+{
+	pg_atomic_uint32 uses;
+	pg_atomic_uint32 fetches;
+	pg_atomic_uint32 calls;
+} Experience;
+
 typedef struct LeapShared
 {
 	pg_atomic_uint64 counter[LEAP_COUNTERS];
@@ -47,6 +58,7 @@ typedef struct LeapShared
 	slock_t		mutex;			/* protects the fault */
 	char		step[STEP_NAME];	/* the one at which the next process meets a fault */
 	int			pause_ms;		/* it sleeps so long; 0: it is killed */
+	Experience	experience[EXPERIENCES];
 	bool		is_cut_off[LEAP_MAX_NODES + 1]; /* of tests: as if a node were out of reach */
 	Slot		slot[FLEXIBLE_ARRAY_MEMBER];
 } LeapShared;
@@ -293,7 +305,7 @@ Datum
 leap_counters(PG_FUNCTION_ARGS)
 {
 	static const char *const names[LEAP_COUNTERS] = {
-		"messages", "taken", "given", "resent", "redirected", "waited", "died"
+		"messages", "taken", "given", "resent", "redirected", "waited", "died", "called"
 	};
 	ReturnSetInfo *set = (ReturnSetInfo *) fcinfo->resultinfo;
 
@@ -336,6 +348,41 @@ leap_waits(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(set->setResult, set->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/* --- Moving keys, or the call --- */
+
+void
+leap_note_use(uint64 hash)
+{
+	pg_atomic_fetch_add_u32(&shared->experience[hash % EXPERIENCES].uses, 1);
+}
+
+void
+leap_note_fetch(uint64 hash)
+{
+	Experience *slot = &shared->experience[hash % EXPERIENCES];
+
+	if (pg_atomic_add_fetch_u32(&slot->fetches, 1) < EXPERIENCE_FETCHES)
+		return;
+	pg_atomic_write_u32(&slot->fetches, EXPERIENCE_FETCHES / 2);
+	pg_atomic_write_u32(&slot->uses, pg_atomic_read_u32(&slot->uses) / 2);
+}
+
+/*
+ * Should a call go to a key that is not here?  A call costs two messages and is one use, a fetch
+ * four or more and brings as many uses as were made of it so far.  What is not known yet is
+ * fetched, and from time to time what seemed not to be worth it.
+ */
+bool
+leap_should_call(uint64 hash)
+{
+	Experience *slot = &shared->experience[hash % EXPERIENCES];
+	uint32		fetches = pg_atomic_read_u32(&slot->fetches);
+
+	if (fetches < 4 || pg_atomic_read_u32(&slot->uses) >= 2 * fetches)
+		return false;
+	return pg_atomic_fetch_add_u32(&slot->calls, 1) % EXPLORE_EACH != EXPLORE_EACH - 1;
 }
 
 /* --- Faults of tests --- */

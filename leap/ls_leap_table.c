@@ -161,6 +161,8 @@ read_family(int id)
 	LeapFamily *family = MemoryContextAllocZero(context, sizeof(LeapFamily));
 
 	family->id = id;
+	select_own("SELECT frozen_since IS NOT NULL FROM leap.family WHERE id = $1", id);
+	family->is_frozen = SPI_processed == 1 && int_at(0, 1) != 0;
 	select_own("SELECT node FROM leap.bucket WHERE family = $1 ORDER BY bucket", id);
 	family->buckets = (int) SPI_processed;
 	if (family->buckets == 0)
@@ -212,6 +214,25 @@ leap_family(int id)
 	MemoryContextSwitchTo(before);
 	leap_leave(&inside);
 	return family;
+}
+
+/*
+ * Looks at families anew, of keys that are locked now.  True: one of them is frozen.  Freezing
+ * waits for transactions that have locks of keys, so one that has them and sees none frozen may go
+ * on.
+ */
+bool
+leap_refresh_families(LeapWanted *wanted, int n)
+{
+	bool		is_frozen = false;
+
+	AcceptInvalidationMessages();
+	for (int i = 0; i < n; i++)
+	{
+		wanted[i].family = leap_family(wanted[i].family->id);
+		is_frozen |= wanted[i].family->is_frozen;
+	}
+	return is_frozen;
 }
 
 /* Has the relation the trigger that leap.create() makes? */
@@ -286,11 +307,17 @@ leap_hash(LeapFamily *family, const char *key)
 	return hash == 0 ? 1 : hash;
 }
 
+static int
+bucket_of(LeapFamily *family, uint64 hash)
+{
+	return (int) ((hash >> 7) % family->buckets);
+}
+
 /* The node that keeps the directory entry of a key, and owns it as long as there is none. */
 int
 leap_home(LeapFamily *family, uint64 hash)
 {
-	return family->home[(hash >> 7) % family->buckets];
+	return family->home[bucket_of(family, hash)];
 }
 
 static void
@@ -364,6 +391,7 @@ leap_canonical_key(LeapMember *member, const char *text)
 
 PG_FUNCTION_INFO_V1(leap_changed);
 PG_FUNCTION_INFO_V1(leap_home_of);
+PG_FUNCTION_INFO_V1(leap_bucket_of);
 
 /* leap.changed(): tells all sessions that the contents of the module's tables have changed. */
 Datum
@@ -381,5 +409,14 @@ leap_home_of(PG_FUNCTION_ARGS)
 	LeapFamily *family = leap_family(PG_GETARG_INT32(0));
 
 	PG_RETURN_INT32(leap_home(family, leap_hash(family,
+												text_to_cstring(PG_GETARG_TEXT_PP(1)))));
+}
+
+Datum
+leap_bucket_of(PG_FUNCTION_ARGS)
+{
+	LeapFamily *family = leap_family(PG_GETARG_INT32(0));
+
+	PG_RETURN_INT32(bucket_of(family, leap_hash(family,
 												text_to_cstring(PG_GETARG_TEXT_PP(1)))));
 }

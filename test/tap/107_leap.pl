@@ -154,6 +154,35 @@ is(sql($two, 'BEGIN; SAVEPOINT s; SELECT v FROM account WHERE id = 5006; ROLLBAC
 	SELECT v FROM account WHERE id = 5006; COMMIT'), "6\n6", 'and within a transaction');
 is(sql($one, 'SELECT v FROM account WHERE id = 5006'), '6', 'and then another');
 
+# --- Calls that go to the keys.
+
+foreach my $node ($cluster->nodes)
+{
+	sql($node, q{CREATE ROLE worker; CREATE FUNCTION add_to(text, text) RETURNS text LANGUAGE sql
+		AS 'UPDATE account SET v = v + $2::int, t = current_user WHERE id = $1::int
+			RETURNING v'; GRANT SELECT, UPDATE ON account TO worker});
+}
+my $call = q{SELECT leap.run('add_to', '{5011,1}', 'account', '{5011}')};
+my $called = q{SELECT value FROM leap.handovers WHERE name = 'called'};
+sql($three, "SELECT leap.own('account', '{5011}')");
+is(sql($two, "SET leap.delegation = always; SET ROLE worker; $call"), '12',
+	'a call goes to the key');
+is(sql($three, q{SET leap.scans = local; SELECT v, t FROM account WHERE id + 0 = 5011}),
+	'12|worker', 'which stays, and sees the caller\'s role');
+is(sql($two, "SET leap.delegation = always; BEGIN; $call; ROLLBACK"), '13',
+	'in a transaction block the key comes');
+is(sql($two, "SET leap.delegation = never; $call"), '13', 'and where calls are not wanted');
+is(sql($three, "SET leap.delegation = always; SET ROLE worker;
+	SELECT leap.run('add_to', '{5011,1}', 'account', '{5011}')"), '14', 'to and fro');
+fails($three, q{SET leap.delegation = always; SELECT leap.run('add_to', '{x,1}', 'account',
+	'{5011}')}, qr/leap node "b": invalid input syntax/, 'its error comes back');
+foreach (1 .. 8)
+{
+	sql($_, $call) foreach $two, $three;
+}
+cmp_ok(sql($two, $called) + sql($three, $called), '>', 6, 'one use a fetch is not worth it');
+is(sql($one, 'SELECT v FROM account WHERE id = 5011'), '30', 'all calls have counted');
+
 # --- Settled.
 
 $_->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key

@@ -30,7 +30,7 @@ my %steps = (
 	own_after_commit => 'requester', give_locked => 'owner', give_written => 'owner',
 	give_after_commit => 'owner', settle_called => 'requester', settle_clearing => 'owner');
 # What the shorter patterns do differently; the rest is the same code.
-my %other = map { $_ => 1 } qw(give_after_commit own_after_commit settle_called settle_clearing);
+my %other = map { $_ => 1 } qw(give_after_commit own_after_commit);
 # A home that is the requester, or the owner, has nothing to tell, or to clear, there.
 my %impossible = map { $_ => 1 } 'RP-O settle_called', 'R-PO settle_clearing';
 my $used = 0;

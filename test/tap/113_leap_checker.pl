@@ -2,7 +2,7 @@
 # lost: nothing is lost, owned twice or half applied, histories are serializable.  And errors that
 # are planted are found.
 #
-# Environment: LEAP_SEED; LEAP_SECONDS, of the run without an error (10); LEAP_PLANTS=all, which
+# Environment: LEAP_SEED; LEAP_SECONDS, of the run without an error (8); LEAP_PLANTS=all, which
 # plants all ten errors and not the first two only.
 use strict;
 use warnings FATAL => 'all';
@@ -31,6 +31,7 @@ sub checker
 	my ($planted, $chaos) = @_;
 
 	my $checker = LeapChecker->new($cluster, seed => $seed);
+
 	foreach my $node (@nodes)
 	{
 		$node->safe_psql('postgres', "ALTER SYSTEM SET leap_debug.chaos = $chaos;
@@ -42,7 +43,7 @@ sub checker
 
 {
 	my $checker = checker(0, 3);
-	my @complaints = $checker->run(seconds => $ENV{LEAP_SECONDS} // 10);
+	my @complaints = $checker->run(seconds => $ENV{LEAP_SECONDS} // 8);
 
 	ok(!@complaints, "LEAP_SEED=$seed: $checker->{transactions} transactions, "
 		. "$checker->{killed} kills, $checker->{cut} cuts")

@@ -181,7 +181,8 @@ sub _trouble
 	return;
 }
 
-# run(seconds =>, kills => share of killed nodes among troubles): complaints.
+# run(seconds =>, kills => share of killed nodes among troubles, instead => what is done instead of
+# troubles): complaints.
 sub run
 {
 	my ($self, %options) = @_;
@@ -197,7 +198,7 @@ sub run
 			  if $self->_collect($load[$i], 0);
 		}
 		usleep(100_000 + rand(600_000));
-		$self->_trouble($options{kills} // 0.3) if $options{trouble} // 1;
+		$options{instead} ? $options{instead}->() : $self->_trouble($options{kills} // 0.3);
 	}
 	$self->_collect($_, 1) foreach @load;
 	my @complaints = ($self->_settle, @{ $self->{torn} }, $self->_judge);

@@ -1,0 +1,63 @@
+# Homes change, and nodes are drained, leave and come, under load: nothing is lost or owned twice.
+use strict;
+use warnings FATAL => 'all';
+
+use LeapChecker;
+use LeapCluster;
+use LeanstoreTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{LEAP_SEED} // time() ^ $$;
+my $cluster = LeapCluster->new(3, 'leap.settle_interval' => '100ms', 'leap.timeout' => '2s',
+	max_connections => 60);
+my ($one, $two, $three) = $cluster->nodes;
+
+sub sql { my ($node, $sql) = @_; return $node->safe_psql('postgres', $sql) }
+
+# --- Under load.
+
+{
+	my $checker = LeapChecker->new($cluster, seed => $seed, keys => 40);
+	my @commands = (q{spread('{a,b}')}, 'spread()', q{drain_node('b')}, 'spread()',
+		q{spread('{c}')}, q{drain_node('c')});
+	my $done = 0;
+	my @complaints = $checker->run(
+		seconds => $ENV{LEAP_SECONDS} // 7,
+		instead => sub {
+			my ($status, $out, $error) = $one->psql('postgres',
+				'CALL leap.' . $commands[ $done % @commands ]);
+			$done++ if $status == 0;
+			note $error if $status != 0;
+		});
+
+	ok(!@complaints, "LEAP_SEED=$seed: $checker->{transactions} transactions, $done changes")
+	  or diag(join "\n", grep { defined } @complaints[ 0 .. 20 ]);
+	ok($done >= 3, 'homes were changed');
+}
+
+# --- A node leaves, and comes back.
+
+$cluster->create('account', 'id int PRIMARY KEY, v int');
+sql($three, 'INSERT INTO account SELECT i, i FROM generate_series(1, 300) i');
+sql($two, "UPDATE account SET v = v + 1000 WHERE id IN (3, 6, 9, 12, 300)");
+my ($status, $out, $error) = $one->psql('postgres', q{CALL leap.remove_node('c')});
+like($error, qr/owns keys, or is a home/, 'a node with keys cannot be removed');
+sql($one, q{CALL leap.drain_node('c')});
+is(LeapCluster::here($three, 'account'), '', 'a drained node has no rows');
+is(sql($one, 'SELECT sum(v) FROM account WHERE id IN (' . join(',', 1 .. 300) . ')'), 45150 + 5000,
+	'the others have them all');
+$three->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key WHERE payload IS NOT NULL');
+sql($one, q{CALL leap.remove_node('c')});
+is(sql($one, 'SELECT string_agg(name, $$ $$ ORDER BY id) FROM leap.node') . sql($two,
+	'SELECT count(*) FROM leap.node'), 'a b2', 'it has left');
+is(sql($three, 'SELECT count(*) FROM account'), '0', 'and has plain tables');
+sql($one, sprintf(q{SELECT leap.add_node('d', '%s')}, LeapCluster::conninfo($three)));
+is(sql($three, 'SELECT v FROM account WHERE id = 7'), '7', 'it is back under another name');
+sql($one, 'CALL leap.spread()');
+is(sql($three, 'SELECT count(DISTINCT node) FROM leap.bucket'), '3', 'and is a home again');
+is(sql($two, 'SELECT sum(v) FROM account WHERE id IN (' . join(',', 1 .. 300) . ')'), 45150 + 5000,
+	'with all rows');
+$_->leanstore_check_ok($_->name) foreach $cluster->nodes;
+$_->stop foreach $cluster->nodes;
+done_testing();
