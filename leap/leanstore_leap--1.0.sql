@@ -521,21 +521,11 @@ END;
 
 -- --- Calls that go to the keys ---
 
--- Runs a function with text arguments, as the role that is named, where its keys are owned.
+-- Runs a function with text arguments where its keys are owned, as this role, and as it alone: the
+-- function cannot take another one.
 CREATE FUNCTION peer_run(function text, args text[], of_family int, keys text[], as_role text)
-RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    PERFORM leap.own_for_call(of_family, keys);
-    IF as_role <> current_user THEN
-        PERFORM pg_catalog.set_config('role', as_role, true);
-    END IF;
-    EXECUTE pg_catalog.format('SELECT %s(%s)::text', function,
-        (SELECT pg_catalog.string_agg(pg_catalog.quote_nullable(a), ', ')
-            FROM pg_catalog.unnest(args) a)) INTO result;
-    RETURN result;
-END $$;
+RETURNS text
+AS 'MODULE_PATHNAME', 'leap_peer_run' LANGUAGE C STRICT VOLATILE;
 
 -- Owners of keys, as their home knows them.
 CREATE FUNCTION peer_owners(of_family int, keys text[]) RETURNS SETOF int

@@ -203,6 +203,7 @@ extern void leap_own_at_end(bool committed);
 extern void leap_own_at_subend(bool committed, int level);
 extern bool leap_has_accepted(void);
 extern bool leap_holds_keys(void);
+extern int	leap_own_texts(LeapFamily *family, ArrayType *keys);
 extern LeapWanted *leap_read_keys(Oid relation, ArrayType *keys, int *n);
 extern int	leap_compare_wanted(const void *a, const void *b);
 

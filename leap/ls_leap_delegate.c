@@ -4,6 +4,10 @@
  * It runs there as a transaction of its own, so only a statement that is a transaction by itself
  * may send it; within a transaction block, or where leap keys are held already, keys come here as
  * ever.  leap.delegation = auto chooses by what keys were worth: ls_leap_shared.c.
+ *
+ * The connection is the nodes' own, with more rights than the caller's.  So the function runs
+ * there as the caller's role, within a local change of user, as a security-definer function does:
+ * SET ROLE is refused.
  */
 #include "ls_leap.h"
 
@@ -14,8 +18,10 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 static bool
 should_call(LeapWanted *wanted, int n)
@@ -39,6 +45,7 @@ should_call(LeapWanted *wanted, int n)
 
 PG_FUNCTION_INFO_V1(leap_missing);
 PG_FUNCTION_INFO_V1(leap_delegate);
+PG_FUNCTION_INFO_V1(leap_peer_run);
 
 /* leap.missing(table, keys): the family, the keys in canonical form, should the call go to them? */
 Datum
@@ -94,4 +101,68 @@ leap_delegate(PG_FUNCTION_ARGS)
 	if (PQntuples(call.result) != 1 || PQgetisnull(call.result, 0, 0))
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(PQgetvalue(call.result, 0, 0)));
+}
+
+/* The function's call, of which nothing is taken from the other node as it is. */
+static char *
+make_call(const char *name, ArrayType *args)
+{
+	Oid			function = DatumGetObjectId(DirectFunctionCall1(regprocin,
+																CStringGetDatum(name)));
+	StringInfoData sql;
+	Datum	   *arg;
+	bool	   *null;
+	int			n;
+
+	deconstruct_array(args, TEXTOID, -1, false, TYPALIGN_INT, &arg, &null, &n);
+	initStringInfo(&sql);
+	appendStringInfo(&sql, "SELECT %s(",
+					 quote_qualified_identifier(get_namespace_name(get_func_namespace(function)),
+												get_func_name(function)));
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&sql, "%s%s", i > 0 ? ", " : "",
+						 null[i] ? "NULL" : quote_literal_cstr(TextDatumGetCString(arg[i])));
+	appendStringInfoString(&sql, ")::pg_catalog.text");
+	return sql.data;
+}
+
+/* Runs a statement as a role, which it cannot leave; the first column of its only row. */
+static char *
+run_as(Oid role, const char *sql)
+{
+	MemoryContext into = CurrentMemoryContext;
+	Oid			user;
+	int			security;
+	char	   *result = NULL;
+
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(role, security | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	if (SPI_execute(sql, false, 0) != SPI_OK_SELECT || SPI_processed != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_CARDINALITY_VIOLATION),
+				 errmsg("a function that leap.run() calls returns one value")));
+	result = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	if (result)
+		result = MemoryContextStrdup(into, result);
+	SPI_finish();
+	SetUserIdAndSecContext(user, security);
+	return result;
+}
+
+/* leap.peer_run(function, args, family, keys, role) */
+Datum
+leap_peer_run(PG_FUNCTION_ARGS)
+{
+	Oid			role = get_role_oid(text_to_cstring(PG_GETARG_TEXT_PP(4)), false);
+	char	   *sql;
+	char	   *result;
+
+	check_can_set_role(GetUserId(), role);
+	sql = make_call(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_ARRAYTYPE_P(1));
+	leap_own_texts(leap_family(PG_GETARG_INT32(2)), PG_GETARG_ARRAYTYPE_P(3));
+	result = run_as(role, sql);
+	if (result == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(result));
 }

@@ -591,9 +591,9 @@ leap_own_keys(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(n);
 }
 
-/* Keys of a family, as other nodes have them. */
-static int
-own_of_family(LeapFamily *family, ArrayType *keys)
+/* Keys of a family, as other nodes have them; returns how many. */
+int
+leap_own_texts(LeapFamily *family, ArrayType *keys)
 {
 	Datum	   *key;
 	int			n;
@@ -610,7 +610,7 @@ own_of_family(LeapFamily *family, ArrayType *keys)
 Datum
 leap_own_for_call(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(own_of_family(leap_family(PG_GETARG_INT32(0)), PG_GETARG_ARRAYTYPE_P(1)));
+	PG_RETURN_INT32(leap_own_texts(leap_family(PG_GETARG_INT32(0)), PG_GETARG_ARRAYTYPE_P(1)));
 }
 
 /* leap.own_of_family(family, keys): to settle. */
@@ -622,7 +622,7 @@ leap_own_of_family(PG_FUNCTION_ARGS)
 	PG_TRY();
 	{
 		is_settling = true;
-		n = own_of_family(leap_family(PG_GETARG_INT32(0)), PG_GETARG_ARRAYTYPE_P(1));
+		n = leap_own_texts(leap_family(PG_GETARG_INT32(0)), PG_GETARG_ARRAYTYPE_P(1));
 	}
 	PG_FINALLY();
 	{

@@ -176,6 +176,14 @@ is(sql($three, "SET leap.delegation = always; SET ROLE worker;
 	SELECT leap.run('add_to', '{5011,1}', 'account', '{5011}')"), '14', 'to and fro');
 fails($three, q{SET leap.delegation = always; SELECT leap.run('add_to', '{x,1}', 'account',
 	'{5011}')}, qr/leap node "b": invalid input syntax/, 'its error comes back');
+sql($_, q{CREATE FUNCTION escape(text) RETURNS text LANGUAGE plpgsql AS
+	$$BEGIN PERFORM set_config('role', 'none', false); RETURN current_user; END$$})
+  foreach $cluster->nodes;
+fails($three, q{SET leap.delegation = always; SET ROLE worker;
+	SELECT leap.run('escape', '{x}', 'account', '{5011}')}, qr/cannot set parameter "role"/,
+	'it stays the caller');
+fails($three, q{SET ROLE worker; SELECT leap.delegate(2, 'current_user; RESET ROLE; SELECT now',
+	'{}', 1, '{5011}')}, qr/invalid name syntax|does not exist/, 'and is a function');
 foreach (1 .. 8)
 {
 	sql($_, $call) foreach $two, $three;
