@@ -165,6 +165,8 @@ extern void leap_end_timestamp(bool committed);
 extern bool leap_lock_key(uint64 hash, LOCKMODE mode);
 extern void leap_unlock_key(uint64 hash, LOCKMODE mode);
 extern bool leap_try_lock_key(uint64 hash, LOCKMODE mode);
+extern uint32 leap_generation(uint64 hash);
+extern void leap_change_generation(uint64 hash);
 extern void leap_note_use(uint64 hash);
 extern void leap_note_fetch(uint64 hash);
 extern bool leap_should_call(uint64 hash);
@@ -182,6 +184,11 @@ extern char *leap_key_text(LeapMember *member, char **parts);
 extern char *leap_canonical_key(LeapMember *member, const char *text);
 extern void leap_table_install(void);
 extern void leap_table_at_end(void);
+extern uint32 leap_families_version(void);
+
+/* ls_leap_cache.c */
+extern bool leap_cache_has(LeapWanted *wanted);
+extern void leap_cache_add(LeapWanted *wanted);
 
 /* ls_leap_store.c */
 extern void leap_read(LeapWanted *wanted, int n, bool payload);

@@ -120,6 +120,7 @@ give(Request *request, int i, char *payload)
 {
 	LeapWanted *wanted = &request->wanted[i];
 
+	leap_change_generation(wanted->hash);
 	leap_write(wanted, request->requester, wanted->state.epoch + 1,
 			   LEAP_IS_PLANTED(FORGET_PAYLOAD) ? "{}" : payload);
 	wanted->state.owner = request->requester;

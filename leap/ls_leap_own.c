@@ -447,6 +447,15 @@ lock_and_fetch_quietly(LeapWanted *missing, int *n)
 	return done;
 }
 
+static bool
+all_cached(LeapWanted *wanted, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!leap_cache_has(&wanted[i]))
+			return false;
+	return true;
+}
+
 /* One attempt: false, and nothing locked, if the transaction has to die. */
 static bool
 try_own(LeapWanted *wanted, int n, Snapshot snapshot)
@@ -461,6 +470,8 @@ try_own(LeapWanted *wanted, int n, Snapshot snapshot)
 		unlock_all(wanted, n, AccessShareLock);
 		return false;
 	}
+	if (all_cached(wanted, n))
+		return true;
 	leap_read(wanted, n, false);
 	missing = palloc(sizeof(LeapWanted) * n);
 	count = compact_unowned(wanted, n, missing);
@@ -474,7 +485,10 @@ try_own(LeapWanted *wanted, int n, Snapshot snapshot)
 		}
 		accept(missing, count);
 	}
-	else if (IsolationUsesXactSnapshot() && snapshot && IsMVCCSnapshot(snapshot) &&
+	else if (!IsolationUsesXactSnapshot())
+		for (int i = 0; i < n; i++)
+			leap_cache_add(&wanted[i]);
+	else if (snapshot && IsMVCCSnapshot(snapshot) &&
 			 !leap_snapshot_agrees(wanted, n, snapshot))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),

@@ -30,6 +30,7 @@
 
 #define NODE_BITS 10
 #define STEP_NAME 32
+#define GENERATIONS 16384		/* by hash of the key: some keys share one */
 #define EXPERIENCES 4096		/* by hash of the key: some keys share one */
 #define EXPERIENCE_FETCHES 64	/* halved then, so that what was long ago counts less */
 #define EXPLORE_EACH 16			/* so many calls in a row, and once the keys come */
@@ -58,6 +59,7 @@ typedef struct LeapShared
 	slock_t		mutex;			/* protects the fault */
 	char		step[STEP_NAME];	/* the one at which the next process meets a fault */
 	int			pause_ms;		/* it sleeps so long; 0: it is killed */
+	pg_atomic_uint32 generation[GENERATIONS];	/* changed by hand-overs: ls_leap_cache.c */
 	Experience	experience[EXPERIENCES];
 	bool		is_cut_off[LEAP_MAX_NODES + 1]; /* of tests: as if a node were out of reach */
 	Slot		slot[FLEXIBLE_ARRAY_MEMBER];
@@ -348,6 +350,21 @@ leap_waits(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(set->setResult, set->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/* --- Whether keys have left --- */
+
+uint32
+leap_generation(uint64 hash)
+{
+	return pg_atomic_read_u32(&shared->generation[hash % GENERATIONS]);
+}
+
+/* The caller has the key's exclusive lock, and has not committed. */
+void
+leap_change_generation(uint64 hash)
+{
+	pg_atomic_fetch_add_u32(&shared->generation[hash % GENERATIONS], 1);
 }
 
 /* --- Moving keys, or the call --- */

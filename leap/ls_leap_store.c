@@ -50,7 +50,8 @@ prepare(const char *sql, int arguments, Oid *types)
 	entry = hash_search(prepared, &hash, HASH_FIND, NULL);
 	if (entry == NULL)
 	{
-		SPIPlanPtr	plan = SPI_prepare(sql, arguments, types);
+		/* For its array a plan for known values would be thought cheaper, and made each time. */
+		SPIPlanPtr	plan = SPI_prepare_cursor(sql, arguments, types, CURSOR_OPT_GENERIC_PLAN);
 
 		if (plan == NULL || SPI_keepplan(plan) != 0)
 			elog(ERROR, "leap: cannot prepare %s", sql);

@@ -39,6 +39,7 @@ static List *retired = NIL;		/* contexts of stale ones: a transaction may still 
 static bool stale = true;
 static Oid	watched = InvalidOid;	/* leap.member: its invalidation stands for all */
 static int	self = 0;
+static uint32 version = 0;		/* counts how often they were read anew */
 
 static void
 invalidate(Datum arg, Oid relation)
@@ -71,6 +72,7 @@ begin_anew(void)
 	watched = get_relname_relid("member", get_namespace_oid("leap", false));
 	self = 0;
 	stale = false;
+	version++;
 	MemoryContextSwitchTo(before);
 }
 
@@ -84,6 +86,12 @@ leap_table_at_end(void)
 		MemoryContextDelete(lfirst(cell));
 	list_free(retired);
 	retired = NIL;
+}
+
+uint32
+leap_families_version(void)
+{
+	return version;
 }
 
 /* Runs a SELECT of the module's own tables; the caller has entered. */
