@@ -598,6 +598,38 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION run IS 'a function and its keys: either moves to the other';
 
+-- --- All rows ---
+
+-- The rows that this node owns, as a role sees them; and those of a node, as the caller does.
+CREATE FUNCTION peer_rows("table" text, as_role text) RETURNS text[]
+AS 'MODULE_PATHNAME', 'leap_peer_rows' LANGUAGE C STRICT VOLATILE;
+
+CREATE FUNCTION rows_of(node int, "table" regclass) RETURNS text[]
+AS 'MODULE_PATHNAME', 'leap_rows_of' LANGUAGE C STRICT VOLATILE;
+
+-- All rows of a leap table, from all nodes: SELECT * FROM leap.everywhere(NULL::account).  Each
+-- node shows what it owns when it is asked, so a row that moves may be seen twice, or not.
+CREATE FUNCTION everywhere(of_table anyelement) RETURNS SETOF anyelement
+LANGUAGE plpgsql AS $$
+DECLARE
+    relation regclass := (SELECT typrelid::regclass FROM pg_catalog.pg_type
+        WHERE oid OPERATOR(pg_catalog.=) pg_catalog.pg_typeof(of_table));
+    node int;
+BEGIN
+    FOR node IN SELECT * FROM leap.nodes() LOOP
+        RETURN QUERY EXECUTE pg_catalog.format('SELECT (r.t).* FROM (SELECT u::%s AS t'
+                ' FROM pg_catalog.unnest(leap.rows_of($1, $2)) u OFFSET 0) r', relation)
+            USING node, relation;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION everywhere IS 'all rows of a leap table, of all nodes; of no common moment';
+
+CREATE FUNCTION nodes() RETURNS SETOF int
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT id FROM node ORDER BY id;
+END;
+
 -- --- Homes, and nodes that go ---
 
 -- A family is frozen while its homes are changed: keys do not move, and are not taken for use.
@@ -911,7 +943,8 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA leap FROM PUBLIC;
 GRANT USAGE ON SCHEMA leap TO PUBLIC;
 GRANT EXECUTE ON FUNCTION own(regclass, text[]), home(int, text), guard(), this_node(),
     run(regproc, text[], regclass, text[]), missing(regclass, text[]), majority(int, text[]),
-    delegate(int, text, text[], int, text[]) TO PUBLIC;
+    delegate(int, text, text[], int, text[]), everywhere(anyelement), nodes(),
+    rows_of(int, regclass) TO PUBLIC;
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'leap_node') THEN
@@ -921,7 +954,8 @@ END $$;
 GRANT EXECUTE ON FUNCTION peer_take(int, bigint, int, text[], bigint[]),
     peer_inform(int, int, text[], bigint[]), peer_epochs(int, text[]),
     peer_come(int, text[], bigint[]),
-    peer_owners(int, text[]), peer_run(text, text[], int, text[], text), own_for_call(int, text[])
+    peer_owners(int, text[]), peer_rows(text, text),
+    peer_run(text, text[], int, text[], text), own_for_call(int, text[])
     TO leap_node;
 GRANT SELECT ON owners, handovers, waiting TO pg_monitor;
 GRANT EXECUTE ON FUNCTION counters(), waits() TO pg_monitor;

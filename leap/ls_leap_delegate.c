@@ -1,5 +1,6 @@
 /*
- * ls_leap_delegate.c - the other way: the call goes to the node that owns the keys.
+ * ls_leap_delegate.c - the other way: the call goes to the node that owns the keys; and all rows of
+ * a table, which each node tells.
  *
  * It runs there as a transaction of its own, so only a statement that is a transaction by itself
  * may send it; within a transaction block, or where leap keys are held already, keys come here as
@@ -19,7 +20,10 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/fmgroids.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/regproc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -46,6 +50,8 @@ should_call(LeapWanted *wanted, int n)
 PG_FUNCTION_INFO_V1(leap_missing);
 PG_FUNCTION_INFO_V1(leap_delegate);
 PG_FUNCTION_INFO_V1(leap_peer_run);
+PG_FUNCTION_INFO_V1(leap_peer_rows);
+PG_FUNCTION_INFO_V1(leap_rows_of);
 
 /* leap.missing(table, keys): the family, the keys in canonical form, should the call go to them? */
 Datum
@@ -165,4 +171,53 @@ leap_peer_run(PG_FUNCTION_ARGS)
 	if (result == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(result));
+}
+
+/* leap.peer_rows(table, role): the rows that are here, as text of an array. */
+Datum
+leap_peer_rows(PG_FUNCTION_ARGS)
+{
+	Oid			role = get_role_oid(text_to_cstring(PG_GETARG_TEXT_PP(1)), false);
+	Oid			relation = DatumGetObjectId(DirectFunctionCall1(regclassin,
+										CStringGetDatum(text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+	int			level = NewGUCNestLevel();
+	char	   *rows;
+
+	check_can_set_role(GetUserId(), role);
+	if (leap_member_of(relation) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is no leap table", get_rel_name(relation))));
+	(void) set_config_option("leap.scans", "local", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	rows = run_as(role, psprintf("SELECT pg_catalog.array_agg((t.*)::pg_catalog.text) FROM ONLY"
+								 " %s t",
+								 quote_qualified_identifier(
+									 get_namespace_name(get_rel_namespace(relation)),
+									 get_rel_name(relation))));
+	AtEOXact_GUC(false, level);
+	if (rows == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(OidFunctionCall3(F_ARRAY_IN, CStringGetDatum(rows),
+									 ObjectIdGetDatum(TEXTOID), Int32GetDatum(-1)));
+}
+
+/* leap.rows_of(node, table): in this session's role. */
+Datum
+leap_rows_of(PG_FUNCTION_ARGS)
+{
+	LeapCall	call = {.node = PG_GETARG_INT32(0),
+	.sql = "SELECT leap.peer_rows($1, $2)",.params = 2};
+	Oid			relation = PG_GETARG_OID(1);
+	char	   *rows;
+
+	call.param[0] = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+											   get_rel_name(relation));
+	call.param[1] = GetUserNameFromId(GetUserId(), false);
+	leap_call_all(&call, 1);
+	if (PQntuples(call.result) != 1 || PQgetisnull(call.result, 0, 0))
+		PG_RETURN_NULL();
+	rows = PQgetvalue(call.result, 0, 0);
+	PG_RETURN_DATUM(OidFunctionCall3(F_ARRAY_IN, CStringGetDatum(rows),
+									 ObjectIdGetDatum(TEXTOID), Int32GetDatum(-1)));
 }

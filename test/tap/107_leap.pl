@@ -204,6 +204,11 @@ foreach my $node ($cluster->nodes)
 }
 is($total, 22, 'each row is on one node');
 
+is(sql($two, 'SELECT count(*) FROM leap.everywhere(NULL::account)'), $total, 'all can be read');
+is(sql($one, "SELECT v FROM leap.everywhere(NULL::account) WHERE id = 5020"), '20', 'as they are');
+fails($two, 'CREATE ROLE other; SET ROLE other; SELECT * FROM leap.everywhere(NULL::account)',
+	qr/permission denied|"other" does not exist/, 'by a role that may read the table');
+
 # --- A node is away.
 
 sql($three, "SELECT leap.own('account', '{$k1,5007}')");
