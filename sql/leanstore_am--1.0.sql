@@ -36,6 +36,12 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT;
 REVOKE ALL ON FUNCTION leanstore_adopt(regclass) FROM PUBLIC;
 
+-- A heap table becomes a leanstore table while it is used.
+CREATE PROCEDURE leanstore_move(relation regclass)
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+REVOKE ALL ON PROCEDURE leanstore_move(regclass) FROM PUBLIC;
+
 CREATE FUNCTION leanstore_relation_info(
     relation regclass,
     OUT pages bigint,

@@ -93,6 +93,14 @@ extern void ls_index_replace_ours(Oid table, bool build);
 extern void ls_index_replace_btree(Oid table, bool build);
 
 /*
+ * For ls_move.c.  An index of another table of the same columns, built, which is to become an index
+ * of this one: InvalidOid if it stays of its access method.  is_key: it is the only primary key
+ * that the other table has.  And a leanstore index in the place of a btree index, which is empty.
+ */
+extern Oid	ls_index_make_like(Oid index, Relation table, bool is_key);
+extern Oid	ls_index_replace_empty(Oid index);
+
+/*
  * The keys that have a leanstore index.  As long as they are expected, an index that the server
  * makes for one of them becomes a leanstore index; returned are those expected before.
  */

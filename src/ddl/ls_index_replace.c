@@ -204,27 +204,33 @@ depend_on_classes(Oid index, const NewIndex *plan)
 	free_object_addresses(classes);
 }
 
-/* False, and nothing done, when that can not be.  build: the server is not about to. */
-static bool
+/* An index of `table` like `old`; InvalidOid when the access method can not have it. */
+static Oid
+make_like(Relation old, Relation table, Oid am, uint16 flags, NewIndex *plan)
+{
+	if (!plan_index(old, am, plan))
+		return InvalidOid;
+	return index_create(table, free_name(old), InvalidOid, InvalidOid, InvalidOid,
+						InvalidRelFileNumber, plan->info, plan->names, am,
+						old->rd_rel->reltablespace, old->rd_indcollation, plan->opclasses,
+						plan->class_options, plan->options, plan->stattargets,
+						reloptions_of(old), flags, 0, true, true, NULL);
+}
+
+/* InvalidOid, and nothing done, when that can not be.  build: the server is not about to. */
+static Oid
 replace(Oid old_oid, Oid am, bool build)
 {
 	Relation	old = index_open(old_oid, AccessExclusiveLock);
 	Relation	table = table_open(old->rd_index->indrelid, NoLock);
 	ObjectAddress dropped = {RelationRelationId, old_oid, 0};
 	NewIndex	plan = {0};
-	bool		possible = plan_index(old, am, &plan);
+	Oid			new_oid = make_like(old, table, am, build ? 0 : INDEX_CREATE_SKIP_BUILD, &plan);
 
-	if (possible)
+	if (OidIsValid(new_oid))
 	{
-		char	   *name = free_name(old);
-		Oid			new_oid;
+		char	   *name;
 
-		new_oid = index_create(table, name, InvalidOid, InvalidOid, InvalidOid,
-							   InvalidRelFileNumber, plan.info, plan.names, am,
-							   old->rd_rel->reltablespace, old->rd_indcollation, plan.opclasses,
-							   plan.class_options, plan.options, plan.stattargets,
-							   reloptions_of(old), build ? 0 : INDEX_CREATE_SKIP_BUILD, 0,
-							   true, true, NULL);
 		CommandCounterIncrement();
 		name = free_name(old);
 		index_close(old, NoLock);
@@ -237,7 +243,28 @@ replace(Oid old_oid, Oid am, bool build)
 	else
 		index_close(old, NoLock);
 	table_close(table, NoLock);
-	return possible;
+	return new_oid;
+}
+
+Oid
+ls_index_make_like(Oid index, Relation table, bool is_key)
+{
+	Relation	old = index_open(index, AccessShareLock);
+	NewIndex	plan = {0};
+	Oid			made = InvalidOid;
+
+	if (old->rd_rel->relam == BTREE_AM_OID &&
+		(ls_replace_btree || OidIsValid(get_index_constraint(index))))
+		made = make_like(old, table, ls_index_am_oid(), is_key ? INDEX_CREATE_IS_PRIMARY : 0,
+						 &plan);
+	index_close(old, NoLock);
+	return made;
+}
+
+Oid
+ls_index_replace_empty(Oid index)
+{
+	return replace(index, ls_index_am_oid(), false);
 }
 
 static List *
@@ -255,7 +282,7 @@ ls_index_replace_ours(Oid table, bool build)
 {
 	foreach_oid(index, indexes_of(table))
 	{
-		if (!ls_index_is_ours(index) || replace(index, BTREE_AM_OID, build))
+		if (!ls_index_is_ours(index) || OidIsValid(replace(index, BTREE_AM_OID, build)))
 			continue;
 		if (get_rel_relispartition(index))
 			ereport(ERROR,

@@ -80,6 +80,9 @@ ls_index_rest(const LsIndexShape *shape)
 /* ---- ls_index_form.c: what the server has in pg_index.indoption; other bits are ours */
 #define LS_INDEX_ORDER_OPTIONS (INDOPTION_DESC | INDOPTION_NULLS_FIRST)
 
+/* The one takes over the file of the other one, which has the same columns. */
+extern void ls_index_copy_forms(Oid from, Oid to);
+
 /*
  * ---- ls_index_order.c: do entries order as the comparison procedures do, where that depends on
  * collations of libc?

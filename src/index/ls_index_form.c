@@ -167,6 +167,17 @@ dropped_forms(Oid index, uint16 *forms)
 }
 
 void
+ls_index_copy_forms(Oid from, Oid to)
+{
+	Relation	index = index_open(from, AccessShareLock);
+	uint16		forms[INDEX_MAX_KEYS];
+
+	ls_index_recorded_forms(index, forms);
+	index_close(index, NoLock);
+	record_forms(to, forms);
+}
+
+void
 ls_index_take_over_forms(Relation index)
 {
 	Oid			before = dropped_index_of_file(index);
