@@ -154,6 +154,21 @@ is(sql($two, 'BEGIN; SAVEPOINT s; SELECT v FROM account WHERE id = 5006; ROLLBAC
 	SELECT v FROM account WHERE id = 5006; COMMIT'), "6\n6", 'and within a transaction');
 is(sql($one, 'SELECT v FROM account WHERE id = 5006'), '6', 'and then another');
 
+# --- COPY, and prepared transactions.
+
+sql($two, "COPY account FROM stdin;\n7001\t1\tx\n7002\t2\ty\n\\.\n");
+is(sql($one, 'SELECT sum(v) FROM account WHERE id IN (7001, 7002)'), '3',
+	'COPY FROM owns its keys');
+sql($two, "BEGIN; UPDATE account SET v = 7 WHERE id = 7001; PREPARE TRANSACTION 'p'");
+fails($three, q{SET leap.timeout = '300ms'; SELECT v FROM account WHERE id = 7001}, qr/timeout/,
+	'a prepared transaction keeps its keys');
+$two->restart;
+fails($three, q{SET leap.timeout = '300ms'; SELECT v FROM account WHERE id = 7001}, qr/timeout/,
+	'after a restart, too');
+sql($two, "COMMIT PREPARED 'p'");
+is(sql($three, 'SELECT v FROM account WHERE id = 7001'), '7', 'until its end');
+sql($three, 'DELETE FROM account WHERE id IN (7001, 7002)');
+
 # --- Calls that go to the keys.
 
 foreach my $node ($cluster->nodes)
