@@ -94,10 +94,10 @@ extern void ls_index_replace_btree(Oid table, bool build);
 
 /*
  * For ls_move.c.  An index of another table of the same columns, built, which is to become an index
- * of this one: InvalidOid if it stays of its access method.  is_key: it is the only primary key
- * that the other table has.  And a leanstore index in the place of a btree index, which is empty.
+ * of this one: InvalidOid if it stays of its access method.  And a leanstore index in the place of
+ * a btree index, which is empty.
  */
-extern Oid	ls_index_make_like(Oid index, Relation table, bool is_key);
+extern Oid	ls_index_make_like(Oid index, Relation table);
 extern Oid	ls_index_replace_empty(Oid index);
 
 /*

@@ -247,7 +247,7 @@ replace(Oid old_oid, Oid am, bool build)
 }
 
 Oid
-ls_index_make_like(Oid index, Relation table, bool is_key)
+ls_index_make_like(Oid index, Relation table)
 {
 	Relation	old = index_open(index, AccessShareLock);
 	NewIndex	plan = {0};
@@ -255,8 +255,7 @@ ls_index_make_like(Oid index, Relation table, bool is_key)
 
 	if (old->rd_rel->relam == BTREE_AM_OID &&
 		(ls_replace_btree || OidIsValid(get_index_constraint(index))))
-		made = make_like(old, table, ls_index_am_oid(), is_key ? INDEX_CREATE_IS_PRIMARY : 0,
-						 &plan);
+		made = make_like(old, table, ls_index_am_oid(), 0, &plan);
 	index_close(old, NoLock);
 	return made;
 }

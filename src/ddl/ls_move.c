@@ -33,8 +33,10 @@
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
 #include "catalog/index.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/cluster.h"
 #include "commands/defrem.h"
@@ -48,10 +50,12 @@
 #include "utils/acl.h"
 #include "utils/backend_progress.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* So much WAL is decoded while the table is locked: a few milliseconds' work. */
@@ -231,6 +235,22 @@ copy_index(Move *move, Oid kept)
 	return made;
 }
 
+/* RelationFindReplTupleByIndex() takes the first row with a key only if that is the table's own. */
+static void
+make_key(Oid index)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID, ObjectIdGetDatum(index));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	((Form_pg_index) GETSTRUCT(tuple))->indisprimary = true;
+	((Form_pg_index) GETSTRUCT(tuple))->indisvalid = true;
+	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_index, RowExclusiveLock);
+}
+
 static void
 make_indexes(Move *move)
 {
@@ -243,16 +263,19 @@ make_indexes(Move *move)
 		IndexPair  *pair = palloc_object(IndexPair);
 
 		pair->kept = kept;
-		pair->made = ls_index_make_like(kept, move->copy, kept == move->identity);
+		pair->made = ls_index_make_like(kept, move->copy);
 		pair->is_replaced = OidIsValid(pair->made);
-		if (!pair->is_replaced && kept == move->identity)
-			refuse(move->table, "Its key cannot be a leanstore index.", ALTER_HINT);
 		if (!pair->is_replaced)
 			pair->made = copy_index(move, kept);
-		if (kept == move->identity)
-			move->copy_identity = pair->made;
-		move->pairs = lappend(move->pairs, pair);
 		CommandCounterIncrement();
+		if (kept == move->identity)
+		{
+			make_key(pair->made);
+			CacheInvalidateRelcache(move->copy);
+			CommandCounterIncrement();
+			move->copy_identity = pair->made;
+		}
+		move->pairs = lappend(move->pairs, pair);
 		pgstat_progress_update_param(PROGRESS_CLUSTER_INDEX_REBUILD_COUNT, ++done);
 	}
 	PopActiveSnapshot();

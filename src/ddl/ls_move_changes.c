@@ -236,11 +236,12 @@ ls_changes_decode(LsChanges *changes, XLogRecPtr end)
 			elog(ERROR, "could not read WAL for changes of the table: %s", error);
 		if (record != NULL)
 			LogicalDecodingProcessRecord(changes->ctx, changes->ctx->reader);
+		/* The server decodes in subtransactions, which leave others; the reader's memory stays. */
+		CurrentResourceOwner = owner;
+		MemoryContextSwitchTo(changes->ctx->context);
 		CHECK_FOR_INTERRUPTS();
 	}
 	changes->decoded = changes->ctx->reader->EndRecPtr;
-	/* subtransactions in which the server has decoded have their own */
-	CurrentResourceOwner = owner;
 	InvalidateSystemCaches();
 	MemoryContextSwitchTo(before);
 	LogicalConfirmReceivedLocation(changes->decoded);

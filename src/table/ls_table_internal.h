@@ -114,7 +114,7 @@ extern void ls_finish_bulk_insert(Relation rel, int options);
 
 /* ---- ls_table_stage.c */
 extern bool ls_stage_takes(Relation rel, int options);
-extern uint64 ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid);
+extern uint64 ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid, bool images);
 
 /* ---- ls_table_modify.c, ls_table_update.c, ls_table_lock.c */
 extern void ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,

@@ -107,11 +107,25 @@ set_stored(TupleTableSlot *slot, Relation rel, uint64 row_id, CommandId cid, uin
 	ls_slot_set_version(slot, rel, &row);
 }
 
-static uint64
-insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uint32 token)
+/* How a row is inserted. */
+typedef struct Insertion
 {
-	const bool	is_speculative = (flags & LS_ROW_SPECULATIVE) != 0;
-	const bool	images = !is_speculative && ls_images_wanted(rel);
+	CommandId	cid;
+	uint32		flags;			/* ls_row_flag */
+	uint32		token;			/* with LS_ROW_SPECULATIVE */
+	bool		images;			/* it goes to WAL, too (row/ls_row_image.c) */
+} Insertion;
+
+static bool
+images_wanted(Relation rel, int options)
+{
+	return (options & TABLE_INSERT_NO_LOGICAL) == 0 && ls_images_wanted(rel);
+}
+
+static uint64
+insert_slot(Relation rel, TupleTableSlot *slot, const Insertion *how)
+{
+	const bool	is_speculative = (how->flags & LS_ROW_SPECULATIVE) != 0;
 	bool		should_free;
 	HeapTuple	tuple;
 	HeapTuple	stored;
@@ -123,11 +137,11 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uin
 	slot->tts_tableOid = RelationGetRelid(rel);
 	tuple = ExecFetchSlotHeapTuple(slot, true, &should_free);
 	tuple->t_tableOid = RelationGetRelid(rel);
-	stored = ls_toast_tuple(rel, tuple, NULL, images);
+	stored = ls_toast_tuple(rel, tuple, NULL, how->images);
 
 	payload = ls_row_encode(rel, stored, &len);
-	row_id = insert_payload(rel, payload, len, is_speculative ? token : cid, flags);
-	if (images)
+	row_id = insert_payload(rel, payload, len, is_speculative ? how->token : how->cid, how->flags);
+	if (how->images)
 		ls_image_change(rel, NULL, stored, LS_WAL_INSERT);
 
 	if (stored != tuple)
@@ -135,7 +149,7 @@ insert_slot(Relation rel, TupleTableSlot *slot, CommandId cid, uint32 flags, uin
 	if (should_free)
 		heap_freetuple(tuple);
 
-	set_stored(slot, rel, row_id, cid, flags);
+	set_stored(slot, rel, row_id, how->cid, how->flags);
 	pgstat_count_heap_insert(rel, 1);
 	return row_id;
 }
@@ -144,13 +158,15 @@ void
 ls_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 				struct BulkInsertStateData *bistate)
 {
+	const bool	images = images_wanted(rel, options);
+
 	if (bistate == NULL || !ls_stage_takes(rel, options))
 	{
-		(void) insert_slot(rel, slot, cid, 0, 0);
+		(void) insert_slot(rel, slot, &(Insertion) {.cid = cid, .images = images});
 		return;
 	}
 	before_insert(rel);
-	set_stored(slot, rel, ls_stage_row(rel, slot, cid), cid, 0);
+	set_stored(slot, rel, ls_stage_row(rel, slot, cid, images), cid, 0);
 	pgstat_count_heap_insert(rel, 1);
 }
 
@@ -158,7 +174,9 @@ void
 ls_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 							struct BulkInsertStateData *bistate, uint32 token)
 {
-	uint64		row_id = insert_slot(rel, slot, cid, LS_ROW_SPECULATIVE, token);
+	/* its image comes when it is confirmed */
+	const Insertion how = {.cid = cid, .flags = LS_ROW_SPECULATIVE, .token = token};
+	uint64		row_id = insert_slot(rel, slot, &how);
 
 	speculative[next_speculative] = (Speculative)
 	{
@@ -299,7 +317,7 @@ ls_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	LsNewRows	new_rows;
 	StringInfoData payloads;
 	StringInfoData images;
-	const bool	with_images = ls_images_wanted(rel);
+	const bool	with_images = images_wanted(rel, options);
 
 	/* COPY flushes the buffers of all partitions, also those that have got nothing since */
 	if (nslots == 0)

@@ -106,7 +106,7 @@ ls_stage_takes(Relation rel, int options)
 
 /* The row's id, which it has from now on. */
 uint64
-ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid)
+ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid, bool images)
 {
 	bool		goes_on = ls_relation_staged.relid == RelationGetRelid(rel) &&
 				stage->cid == cid && stage->n < LS_STAGE_ROWS &&
@@ -119,7 +119,7 @@ ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid)
 		begin_stage(rel, cid);
 	}
 	Assert(stage->sub == GetCurrentSubTransactionId());	/* STAGED-3 */
-	if (ls_images_wanted(rel))
+	if (images)
 	{
 		/* at once: later this subtransaction may have given way to one inside it */
 		stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes, &stage->images);

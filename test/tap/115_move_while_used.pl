@@ -107,6 +107,33 @@ is($node->safe_psql('postgres', q{SELECT (SELECT count(*) FROM child), max(id) F
 like(($node->psql('postgres', q{INSERT INTO big_one (code) VALUES ('new')}))[2],
 	qr/duplicate key value violates unique constraint "big_one_code_n_key"/, 'so do constraints');
 
+# --- A partition, with the key of its parent -----------------------------------------------------
+
+$node->safe_psql('postgres', q{
+	SET leanstore.default_index = btree;
+	CREATE TABLE root (id int, v int, t text, PRIMARY KEY (id)) PARTITION BY RANGE (id);
+	CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10000);
+	INSERT INTO root SELECT g, g, 'a' FROM generate_series(0, 2000) g});
+my $changes = PostgreSQL::Test::Utils::tempdir() . '/changes.sql';
+append_to_file($changes, q{
+\set id random(0, 2000)
+UPDATE root SET v = v + 1, t = t || 'b' WHERE id = :id;
+DELETE FROM root WHERE id = 3000 + :id;
+INSERT INTO root VALUES (3000 + :id, 0, 'new') ON CONFLICT (id) DO UPDATE SET t = 'again';
+});
+my $writers = $node->start_pgbench('postgres', qw(-c 2 -T 60 -f), $changes);
+$node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM root WHERE t <> 'a')});
+$node->safe_psql('postgres', q{CALL leanstore_move('leaf')});
+usleep(200_000);
+kill 'TERM', $writers->{run}{KIDS}[0]{PID};
+unlike($node->finish_pgbench($writers), qr/ERROR/, 'clients of a partition had no error');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM root
+	WHERE id <= 2000 AND (v <> id + length(t) - 1 OR t !~ '^ab*$')}), '0', 'a partition is moved');
+is($node->safe_psql('postgres', q{SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam
+	WHERE relname IN ('leaf', 'leaf_pkey') ORDER BY 1}), "btree\nleanstore", 'its key stays');
+like(($node->psql('postgres', 'INSERT INTO root VALUES (7, 7)'))[2], qr/duplicate key/,
+	'and goes on');
+
 # --- Refused before anything begins --------------------------------------------------------------
 
 $node->safe_psql('postgres', q{
