@@ -939,7 +939,7 @@ COMMENT ON VIEW waiting IS 'sessions that wait for a key here, and the node of t
 
 -- --- Rights ---
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA leap FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA leap FROM PUBLIC;
 GRANT USAGE ON SCHEMA leap TO PUBLIC;
 GRANT EXECUTE ON FUNCTION own(regclass, text[]), home(int, text), guard(), this_node(),
     run(regproc, text[], regclass, text[]), missing(regclass, text[]), majority(int, text[]),

@@ -224,6 +224,16 @@ is(sql($one, "SELECT v FROM leap.everywhere(NULL::account) WHERE id = 5020"), '2
 fails($two, 'CREATE ROLE other; SET ROLE other; SELECT * FROM leap.everywhere(NULL::account)',
 	qr/permission denied|"other" does not exist/, 'by a role that may read the table');
 
+# --- What an ordinary role may call: what takes no key but its own statements'.
+
+is(sql($one, q{CREATE ROLE ordinary; SELECT string_agg(proname, ' ' ORDER BY proname COLLATE "C")
+	FROM pg_proc p WHERE pronamespace = 'leap'::regnamespace
+	AND has_function_privilege('ordinary', p.oid, 'EXECUTE')}),
+	'delegate everywhere guard home majority missing nodes own rows_of run this_node',
+	'functions of an ordinary role');
+fails($one, q{SET ROLE ordinary; CALL leap.drain_node('b')},
+	qr/permission denied for procedure drain_node/, 'procedures are for superusers');
+
 # --- A node is away.
 
 sql($three, "SELECT leap.own('account', '{$k1,5007}')");
