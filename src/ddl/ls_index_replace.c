@@ -246,6 +246,14 @@ replace(Oid old_oid, Oid am, bool build)
 	return new_oid;
 }
 
+/* Where its table becomes a leanstore table, if it can be. */
+static bool
+is_to_be_replaced(Oid index)
+{
+	return get_rel_relam(index) == BTREE_AM_OID &&
+		(ls_replace_btree || OidIsValid(get_index_constraint(index)));
+}
+
 Oid
 ls_index_make_like(Oid index, Relation table)
 {
@@ -253,8 +261,7 @@ ls_index_make_like(Oid index, Relation table)
 	NewIndex	plan = {0};
 	Oid			made = InvalidOid;
 
-	if (old->rd_rel->relam == BTREE_AM_OID &&
-		(ls_replace_btree || OidIsValid(get_index_constraint(index))))
+	if (is_to_be_replaced(index))
 		made = make_like(old, table, ls_index_am_oid(), 0, &plan);
 	index_close(old, NoLock);
 	return made;
@@ -303,8 +310,7 @@ void
 ls_index_replace_btree(Oid table, bool build)
 {
 	foreach_oid(index, indexes_of(table))
-		if (get_rel_relam(index) == BTREE_AM_OID &&
-			(ls_replace_btree || OidIsValid(get_index_constraint(index))))
+		if (is_to_be_replaced(index))
 			(void) replace(index, ls_index_am_oid(), build);
 }
 

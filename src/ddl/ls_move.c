@@ -16,11 +16,7 @@
 
 #include "ls_ddl_internal.h"
 #include "ls_move.h"
-#include "pg/ls_pg.h"
 #include "relation/ls_relation.h"
-#include "session/ls_session.h"
-#include "table/ls_table.h"
-#include "txn/ls_txn.h"
 #include "index/ls_index.h"
 
 #include "access/genam.h"
@@ -37,7 +33,6 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
-#include "catalog/pg_inherits.h"
 #include "commands/cluster.h"
 #include "commands/defrem.h"
 #include "commands/progress.h"
@@ -576,7 +571,7 @@ PG_FUNCTION_INFO_V1(leanstore_move);
 Datum
 leanstore_move(PG_FUNCTION_ARGS)
 {
-	const Oid	relid = PG_GETARG_OID(0);
+	const Oid	relid = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
 	LsChanges  *changes;
 	const bool	is_call = fcinfo->context != NULL && IsA(fcinfo->context, CallContext) &&
 		!castNode(CallContext, fcinfo->context)->atomic;
@@ -586,6 +581,10 @@ leanstore_move(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("leanstore_move() cannot run inside a transaction block"),
 				 errhint("CALL it by itself.")));
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("leanstore_move() is to be told of a table")));
 	if (!object_ownercheck(RelationRelationId, relid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relid)),
 					   get_rel_name(relid));

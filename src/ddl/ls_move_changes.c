@@ -43,7 +43,9 @@ struct LsChanges
 	TupleDesc	desc;			/* kind, key, row */
 	TupleTableSlot *slot;		/* of those */
 	XLogRecPtr	decoded;
+	bool		reads_wal;		/* the context's reader may have a file open */
 	MemoryContextCallback forget;
+	MemoryContextCallback close_wal;
 };
 
 /* The one that decodes now: an output plugin is given nothing but its slot. */
@@ -178,6 +180,16 @@ forget(void *arg)
 	decoding = NULL;
 }
 
+/* The same: the server does not close a reader's file, which no resource owner knows. */
+static void
+close_wal(void *arg)
+{
+	LsChanges  *changes = arg;
+
+	if (changes->reads_wal && changes->ctx->reader->seg.ws_file >= 0)
+		wal_segment_close(changes->ctx->reader);
+}
+
 LsChanges *
 ls_changes_begin(Oid table, Snapshot *snapshot)
 {
@@ -208,6 +220,10 @@ ls_changes_begin(Oid table, Snapshot *snapshot)
 														.segment_open = wal_segment_open,
 														.segment_close = wal_segment_close),
 											 NULL, NULL, NULL);
+	changes->close_wal.func = close_wal;
+	changes->close_wal.arg = changes;
+	MemoryContextRegisterResetCallback(changes->ctx->context, &changes->close_wal);
+	changes->reads_wal = true;
 	DecodingContextFindStartpoint(changes->ctx);
 	changes->decoded = changes->ctx->reader->EndRecPtr;
 	XactIsoLevel = XACT_REPEATABLE_READ;	/* as the snapshot wants it */
@@ -224,7 +240,6 @@ ls_changes_decode(LsChanges *changes, XLogRecPtr end)
 
 	tuplestore_end(changes->noted);
 	make_store(changes);
-	decoding = changes;
 	/* catalogs as they were are looked up anew */
 	InvalidateSystemCaches();
 	while (changes->ctx->reader->EndRecPtr < end)
@@ -294,6 +309,7 @@ ls_changes_stop(LsChanges *changes)
 void
 ls_changes_end(LsChanges *changes)
 {
+	changes->reads_wal = false;
 	FreeDecodingContext(changes->ctx);
 	ReplicationSlotDropAcquired();
 }

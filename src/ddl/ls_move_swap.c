@@ -13,13 +13,10 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
-#include "catalog/heap.h"
 #include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
-#include "commands/tablecmds.h"
-#include "utils/inval.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 

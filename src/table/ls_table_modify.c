@@ -446,8 +446,11 @@ static void
 image_deleted(Relation rel, const ls_row *old)
 {
 	HeapTupleData tuple;
-	char	   *space = palloc(ls_row_tuple_len(old, rel));
+	char	   *space;
 
+	if (old->len == 0)
+		elog(ERROR, "deleted row is missing");
+	space = palloc(ls_row_tuple_len(old, rel));
 	ls_row_decode(old, rel, &tuple, space);
 	ls_image_change(rel, ls_image_of_old(rel, &tuple, true), NULL, LS_WAL_DELETE);
 	pfree(space);

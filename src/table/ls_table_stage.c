@@ -119,13 +119,10 @@ ls_stage_row(Relation rel, TupleTableSlot *slot, CommandId cid, bool images)
 		begin_stage(rel, cid);
 	}
 	Assert(stage->sub == GetCurrentSubTransactionId());	/* STAGED-3 */
+	stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes,
+											   images ? &stage->images : NULL);
+	/* at once: later this subtransaction may have given way to one inside it */
 	if (images)
-	{
-		/* at once: later this subtransaction may have given way to one inside it */
-		stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes, &stage->images);
 		ls_image_insert(rel, &stage->images);
-	}
-	else
-		stage->rows[stage->n].len = ls_encode_slot(rel, slot, &stage->bytes, NULL);
 	return stage->first + stage->n++;
 }

@@ -351,6 +351,7 @@ try_update(Update *u, bool *again)
 	else
 		status = move_row(rel, &change, payload, len, &u->new_row_id, &u->conflict, &u->error);
 
+	Assert(!u->images || status != LS_OK || have_old);
 	if (u->images && status == LS_OK)
 		write_image(u, old_image, stored);
 	if (stored != u->new)

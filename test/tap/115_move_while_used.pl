@@ -242,8 +242,23 @@ foreach my $round (1 .. $moves)
 	  if $method eq 'leanstore' && $round < $moves;
 }
 
+# A session that is cancelled again and again keeps no file open.
+$node->safe_psql('postgres', 'ALTER TABLE moved SET ACCESS METHOD heap');
+my $patient = $node->background_psql('postgres', on_error_stop => 0);
+my $pid = $patient->query('SELECT pg_backend_pid()');
+my $open_wal = sub {
+	return scalar grep { (readlink($_) // '') =~ /pg_wal/ } glob "/proc/$pid/fd/*";
+};
+$patient->query("SET statement_timeout = '60ms'");
+my @open = map { $patient->query(q{CALL leanstore_move('moved')}); $open_wal->() } 1 .. 5;
+is($open[4], $open[0], 'files of WAL that are open behind five moves that were cancelled');
+is($node->safe_psql('postgres', $left), '0|0', 'and no slot');
+$patient->quit;
+like(($node->psql('postgres', 'CALL leanstore_move(NULL)'))[2], qr/is to be told of a table/,
+	'no table');
+
 # Prepared changes are waited for, and are there.
-$node->safe_psql('postgres', q{ALTER TABLE moved SET ACCESS METHOD heap;
+$node->safe_psql('postgres', q{
 	BEGIN; UPDATE moved SET n = -1 WHERE id = 1; PREPARE TRANSACTION 'p'});
 my $waiting = $node->background_psql('postgres');
 $waiting->query_until(qr/begun/, "\\echo begun\nCALL leanstore_move('moved');\n");
