@@ -179,6 +179,7 @@ ls_shmem_startup(void)
 		pg_atomic_init_u32(&ls_shared->standby_pid, 0);
 		pg_atomic_init_u32(&ls_shared->standby_over, 0);
 		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
+		pg_atomic_init_u32(&ls_shared->first_state, 0);
 		for (int i = 0; i < lengthof(ls_shared->turns); i++)
 			pg_atomic_init_u64(&ls_shared->turns[i], 0);
 

@@ -276,6 +276,7 @@ ls_engine_worker_main(Datum arg)
 		ls_relay_begin();
 		if (ls_recover())
 		{
+			ls_relay_recovered();
 			ls_backup_recovered();
 			ereport(LOG, (errmsg("leanstore engine is ready")));
 		}

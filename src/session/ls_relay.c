@@ -38,6 +38,10 @@
 #define ASIDE_POLL_MIN_US 200	/* a store that was shut down cleanly takes a few milliseconds */
 #define ASIDE_POLL_MAX_US 20000
 
+/* What a clean start may replay: transactions that stay prepared leave a bit. */
+#define CLEAN_START_BYTES 65536
+#define AWAITED_TEND_US 1000
+
 static bool keeping = false;
 static XLogRecPtr kept = InvalidXLogRecPtr; /* the redo point for which all is done */
 
@@ -93,6 +97,32 @@ begins_with_checkpoint(void)
 	return begins;
 }
 
+/*
+ * Behind a clean shutdown nothing has to be written for that state, so sessions wait for it: were a
+ * standby promoted before it is in WAL, this server could not be rewound to the shutdown.
+ * Behind a crash it takes as long as writing all that was redone, and sessions do not wait.
+ */
+static bool first_is_awaited = false;
+
+static void
+end_awaiting_first(void)
+{
+	first_is_awaited = false;
+	pg_atomic_write_u32(&ls_shared->first_state, 0);
+}
+
+void
+ls_relay_recovered(void)
+{
+	ls_recovery_progress progress;
+
+	if (!first_is_awaited)
+		return;
+	ls_recovery_get_progress(ls_shared->store, &progress);
+	if (progress.log_bytes > CLEAN_START_BYTES)
+		end_awaiting_first();
+}
+
 void
 ls_relay_begin(void)
 {
@@ -102,6 +132,8 @@ ls_relay_begin(void)
 		return;
 	ls_host_log_begin_writer();
 	begins = begins_with_checkpoint();
+	first_is_awaited = begins && ls_shared->states;
+	pg_atomic_write_u32(&ls_shared->first_state, first_is_awaited);
 	for (int i = 0; i < lengthof(samples); i++)
 		samples[i].end = begins ? GetRedoRecPtr() : GetXLogInsertRecPtr();
 	/* Nothing of this start is in the relay log yet, and what is older has been synced. */
@@ -116,6 +148,7 @@ ls_relay_begin(void)
 void
 ls_relay_end(void)
 {
+	end_awaiting_first();
 	if (!keeping)
 		return;
 	keeping = false;
@@ -213,7 +246,7 @@ state_is_inserted(void)
 
 	if (!keeper.state_wanted)
 		return true;
-	if (checkpointer_waits())
+	if (first_is_awaited || checkpointer_waits())
 		ls_restore_state_hurry(ls_shared->store, keeper.state);
 	status = ls_restore_state_take(ls_shared->store, keeper.state, &state, &error);
 	if (!state.done)
@@ -266,6 +299,8 @@ keep_checkpoints(void)
 	{
 		kept = keeper.redo;
 		keeper.redo = InvalidXLogRecPtr;
+		if (first_is_awaited)
+			end_awaiting_first();
 		name_each_time();
 		take_next_id();
 	}
@@ -289,6 +324,8 @@ ls_relay_tend(long wait_us)
 {
 	ls_error	error = {0};
 
+	if (first_is_awaited)
+		wait_us = Min(wait_us, AWAITED_TEND_US);
 	if (ls_host_log_pump(ls_shared->store, wait_us, &error) != LS_OK)
 		raise_failure(&error);
 	if (keeping)

@@ -51,6 +51,7 @@ detach(int code, Datum arg)
  * taken all.
  */
 #define ENGINE_WORKER_ABSENT_MS 10000
+#define STATE_POLL_US 1000
 
 static void
 raise_if_worker_absent(TimestampTz *seen)
@@ -77,7 +78,7 @@ wait_for_recovery(void)
 	if (!wait_event_recovery)
 		wait_event_recovery = WaitEventExtensionNew("LeanstoreRecovery");
 
-	while (!ls_store_ready(ls_shared->store))
+	while (!ls_store_ready(ls_shared->store) || pg_atomic_read_u32(&ls_shared->first_state) != 0)
 	{
 		if (pg_atomic_read_u32(&ls_shared->recovery_failed))
 		{
@@ -93,7 +94,8 @@ wait_for_recovery(void)
 					 errhint("See the server log; remove the cause and restart the server.")));
 		}
 		pgstat_report_wait_start(wait_event_recovery);
-		(void) ls_store_wait_ready(ls_shared->store, 100);
+		if (ls_store_wait_ready(ls_shared->store, 100))
+			pg_usleep(STATE_POLL_US);
 		pgstat_report_wait_end();
 		CHECK_FOR_INTERRUPTS();
 		if (!PostmasterIsAlive())

@@ -90,6 +90,7 @@ typedef struct LsShared
 	XLogRecPtr	restore_redo;
 	bool		unnamed_changes;	/* this start makes some: ls_log_switch.c */
 	bool		states;			/* there are some for base backups: the log has images of pages */
+	pg_atomic_uint32 first_state;	/* sessions wait until it is in WAL: ls_relay.c */
 	ls_error	recovery_error;
 	bool		upgrade_taken;	/* the store is that of pg_upgrade's old cluster: ls_upgrade.c */
 	ls_error	upgrade_error;	/* why it could not be taken over */
@@ -287,6 +288,9 @@ extern void ls_host_log_insert_state(XLogRecPtr redo, const void *state, Size by
 
 /* From before recovery until the store has stopped; they do nothing with another log. */
 extern void ls_relay_begin(void);
+
+/* Between the two: the engine has recovered. */
+extern void ls_relay_recovered(void);
 extern void ls_relay_end(void);
 
 /* Between them, whenever there is nothing else to do: takes wait_us or less. */

@@ -36,6 +36,22 @@ sub rewind
 	return;
 }
 
+# Behind a clean shutdown a state of the engine is in WAL before the first change of a table: a
+# standby that is promoted behind that change has it, and the server can be rewound.
+sub changes_follow_state
+{
+	my ($server, $round) = @_;
+
+	$server->safe_psql('postgres', 'UPDATE large SET n = n + 1 WHERE id = 1');
+	my ($redo, $timeline) = split /\|/, $server->safe_psql('postgres',
+		'SELECT redo_lsn, timeline_id FROM pg_control_checkpoint()');
+	my ($wal, undef) = run_command([ 'pg_waldump', '--path' => $server->data_dir . '/pg_wal',
+			'--start' => $redo, '--timeline' => $timeline ]);
+	my @records = $wal =~ /(desc: COMMIT|custom187 .*UNKNOWN \(30\))/g;
+	like($records[0] // '', qr/custom187/, "a state comes before the first commit, round $round");
+	return;
+}
+
 my $primary = CopiedServer::new_primary('primary0', allows_streaming => 1);
 $primary->set_config(wal_log_hints => 'on', wal_consistency_checking => 'all');
 $primary->restart;
@@ -57,6 +73,7 @@ foreach my $round (1 .. $rounds)
 		# what both have in common ends behind a clean shutdown
 		CopiedServer::stop_load($primary, @load);
 		$primary->restart;
+		changes_follow_state($primary, $round);
 		@load = CopiedServer::start_load($primary);
 	}
 	$primary->wait_for_catchup($standby);
