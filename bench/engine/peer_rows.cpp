@@ -415,8 +415,7 @@ class RowsTransactions : public Transactions {
       if (status == LS_OK) return true;
       if (status != LS_NOT_FOUND) check(status, err_, "fetch");
       if (all_dead)
-        check(ls_index_remove(worker_, &index_, entry->key, entry->row_id, &err_), err_,
-              "dead entry");
+        check(ls_index_remove(worker_, &index_, &rel_, entry, &err_), err_, "dead entry");
     }
   }
 

@@ -49,10 +49,10 @@ ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, ls_rel *table
   });
 }
 
-ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id,
-                          ls_error *err) noexcept {
-  return api::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
-    return index_remove(w, file, bytes_of(key), row_id);
+ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_rel *table,
+                          const ls_index_entry *entry, ls_error *err) noexcept {
+  return call_at(worker, index, table, err, [&](Worker &w, const IndexAt &at) {
+    return index_remove(w, at, bytes_of(entry->key), entry->row_id);
   });
 }
 
@@ -93,10 +93,11 @@ ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t
 }
 
 ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key, uint64_t row_id,
-                               const ls_index_seen *seen, bool *removed, ls_error *err) noexcept {
+                               const ls_index_seen *seen, uint64_t newest, bool *removed,
+                               ls_error *err) noexcept {
   return api::call_in(worker, index, err, [&](Worker &w, FileSlot &file) {
-    return index_remove_seen(w, file, bytes_of(key), row_id,
-                             {static_cast<Frame *>(seen->leaf), seen->version}, removed);
+    const BTree::PageStamp stamp{static_cast<Frame *>(seen->leaf), seen->version};
+    return index_remove_seen(w, file, {bytes_of(key), row_id, stamp, newest}, removed);
   });
 }
 

@@ -31,8 +31,8 @@ Status index_insert_unique(Worker &w, const IndexAt &at, const NewEntry &entry,
                            std::span<const u64> ignore, u64 *other);
 
 // ---- index_clean.cpp
-// Absent is fine.
-Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id);
+// Of a row that is dead to all snapshots.  Absent is fine.
+Status index_remove(Worker &w, const IndexAt &at, Bytes key, u64 row_id);
 // Up to max_leaves leaves from *position on: remove the entries of rows that are gone for good.
 // LS_END: the last leaf was among them.
 Status index_sweep(Worker &w, const IndexAt &at, u32 max_leaves, ls_index_position *position,
@@ -44,8 +44,13 @@ Status index_note_stale(Worker &w, FileSlot &index);
 // Look at an entry (LS_NOT_FOUND: it is not there) before asking its row whether it has the key,
 // and remove it if no worker has inserted it again since (else *removed false, as when its leaf has
 // changed in another way).
+struct StaleEntry {
+  Bytes key;
+  u64 row_id;
+  BTree::PageStamp seen;
+  Tn newest;  // IREM-2 in index_log.hpp
+};
 Status index_look(Worker &w, FileSlot &index, Bytes key, u64 row_id, BTree::PageStamp *seen);
-Status index_remove_seen(Worker &w, FileSlot &index, Bytes key, u64 row_id,
-                         const BTree::PageStamp &seen, bool *removed);
+Status index_remove_seen(Worker &w, FileSlot &index, const StaleEntry &stale, bool *removed);
 
 }  // namespace ls

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "index/index_cleaner.hpp"
-#include "index/index_log.hpp"
 #include "txn/row_gone.hpp"
 #include "txn/rows_there.hpp"
 
@@ -40,19 +39,23 @@ class LeafCleaner {
   Status sample(bool *dead) {
     const Tn settled = settled_below(*w_.txns);
     const u32 step = std::max(1u, copy().count / kSampledEntries);
-    *dead = false;
-    for (u32 pos = step / 2; pos < copy().count && !*dead; pos += step)
-      LS_TRY(is_dead(static_cast<u16>(pos), settled, dead));
+    RowGone row;
+    for (u32 pos = step / 2; pos < copy().count && !row.gone; pos += step)
+      LS_TRY(ask(static_cast<u16>(pos), settled, &row));
+    *dead = row.gone;
     return kOk;
   }
 
   Status find_dead() {
     const Tn settled = settled_below(*w_.txns);
     n_dead_ = 0;
+    newest_ = 0;
     for (u16 pos = 0; pos < copy().count; pos++) {
-      bool dead = false;
-      LS_TRY(is_dead(pos, settled, &dead));
-      if (dead) dead_[n_dead_++] = pos;
+      RowGone row;
+      LS_TRY(ask(pos, settled, &row));
+      if (!row.gone) continue;
+      dead_[n_dead_++] = pos;
+      newest_ = std::max(newest_, row.deleter);
     }
     // A file number is used once: it was this table all the time, or a backend has dropped or moved
     // its file meanwhile.  One of which the closer looks whether it can be closed is open: what is
@@ -85,13 +88,14 @@ class LeafCleaner {
       leaf.reset_unchanged();
       return kOk;
     }
-    remove_and_close(w_, at_.index, leaf, std::span<const u16>(dead_, n_dead_), small);
+    remove_and_close(w_, at_.index, leaf, {std::span<const u16>(dead_, n_dead_), newest_}, small);
     *removed = n_dead_;
     return kOk;
   }
 
  private:
-  Status is_dead(u16 pos, Tn settled, bool *dead) {
+  // The row that the entry leads to; *row stays as it is where that is known to be there.
+  Status ask(u16 pos, Tn settled, RowGone *row) {
     u8 buffer[kMaxKeyBytes];
     const Bytes entry(buffer, copy().copy_key(pos, buffer));
     if (entry.size() < kEntryRowIdBytes) {
@@ -101,8 +105,8 @@ class LeafCleaner {
     const u64 row_id = entry_row_id(entry);
     if (is_noted(there_, row_id)) return kOk;
     if (w_.txns->row_blocks.known(table_no_, LS_REL_TABLE, row_id, kRowsAreThere)) return kOk;
-    LS_TRY(row_gone(w_, at_.table, row_id, settled, dead));
-    return *dead || !there_ ? kOk : note_rows_there(w_, at_.table, row_id, there_);
+    LS_TRY(row_gone(w_, at_.table, row_id, settled, row));
+    return row->gone || !there_ ? kOk : note_rows_there(w_, at_.table, row_id, there_);
   }
 
   // The leaf has changed since: which of the dead entries are in the leaf that the first of them
@@ -131,6 +135,7 @@ class LeafCleaner {
   BTree tree_;
   BTree::PageStamp seen_;
   u32 n_dead_ = 0;
+  Tn newest_ = 0;  // IREM-2, of those found dead in the copy
   u16 dead_[kMaxEntries];
   alignas(64) u8 page_[kPageSize];
 };
@@ -138,12 +143,12 @@ class LeafCleaner {
 }  // namespace
 
 void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf,
-                      std::span<const u16> positions, bool *small) {
+                      const EntryRemoval &removal, bool *small) {
   Node *node = reinterpret_cast<Node *>(leaf.page());
-  const Gsn gsn = log_entries_remove(w, index, *node, positions);
-  remove_entries(node, positions);
+  const Gsn gsn = log_entries_remove(w, index, *node, removal);
+  remove_entries(node, removal.positions);
   w.pool->mark_changed(w.ctx.log, leaf.frame(), gsn);
-  w.txns->index_entries_removed.fetch_add(positions.size(), std::memory_order_relaxed);
+  w.txns->index_entries_removed.fetch_add(removal.positions.size(), std::memory_order_relaxed);
   *small = is_small(*node);
   leaf.reset();
 }
@@ -152,10 +157,12 @@ void merge_small(BTree &tree, Bytes key) {
   [[maybe_unused]] const Status ignored = tree.try_merge(key);
 }
 
-Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id) {
+Status index_remove(Worker &w, const IndexAt &at, Bytes key, u64 row_id) {
   // there is no such entry
   if (key.size() > LS_MAX_KEY_BYTES || row_id > LS_MAX_ROW_ID) return kOk;
-  BTree tree(w.ctx, index);
+  RowGone row;
+  LS_TRY(row_gone(w, at.table, row_id, settled_below(*w.txns), &row));
+  BTree tree(w.ctx, at.index);
   const EntryKey entry(key, row_id);
   LS_TRY(w.log.reserve(kRemoveRecordRoom, w.ctx.interrupt));
   ExclusiveGuard leaf;
@@ -166,7 +173,9 @@ Status index_remove(Worker &w, FileSlot &index, Bytes key, u64 row_id) {
     leaf.reset_unchanged();
     return kOk;
   }
-  remove_and_close(w, index, leaf, std::span<const u16>(&pos, 1), &small);
+  // The host may know better what is gone, but not since when.
+  const Tn newest = row.gone ? row.deleter : kMaxTn;
+  remove_and_close(w, at.index, leaf, {std::span<const u16>(&pos, 1), newest}, &small);
   if (small) merge_small(tree, entry);
   return kOk;
 }

@@ -2,6 +2,7 @@
 // insertions that need room, and for the cleaner.
 #pragma once
 #include "index/index.hpp"
+#include "index/index_log.hpp"
 
 namespace ls {
 
@@ -12,7 +13,7 @@ Status clean_full_leaf(Worker &w, const IndexAt &at, Bytes key, u32 *removed);
 // An exclusively latched leaf loses these entries, and its latch.  *small: it should be merged
 // then.
 void remove_and_close(Worker &w, FileSlot &index, ExclusiveGuard &leaf,
-                      std::span<const u16> positions, bool *small);
+                      const EntryRemoval &removal, bool *small);
 // Best effort: the leaf just stays small.
 void merge_small(BTree &tree, Bytes key);
 

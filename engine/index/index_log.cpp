@@ -59,6 +59,12 @@ Status redo_remove(Node *node, u8 code, Bytes operands) {
   return kOk;
 }
 
+Status redo_remove_dated(Node *node, u8 code, Bytes operands) {
+  LogUnpacker in(operands);
+  in.number(kMaxTn);
+  return in.good() ? redo_remove(node, code, in.rest()) : bad(code, "bad transaction number");
+}
+
 }  // namespace
 
 Gsn log_entry_insert(Worker &w, const FileSlot &file, PageNo page, Bytes entry, Bytes payload) {
@@ -68,9 +74,12 @@ Gsn log_entry_insert(Worker &w, const FileSlot &file, PageNo page, Bytes entry, 
 }
 
 Gsn log_entries_remove(Worker &w, const FileSlot &file, const Node &leaf,
-                       std::span<const u16> positions) {
-  const Bytes list(reinterpret_cast<const u8 *>(positions.data()), positions.size_bytes());
-  return append(w, file, leaf.header.page_no, kIndexRemove, operand(leaf.count), list);
+                       const EntryRemoval &removal) {
+  LogPacker p;
+  p.number(removal.newest);
+  const Bytes list(reinterpret_cast<const u8 *>(removal.positions.data()),
+                   removal.positions.size_bytes());
+  return append(w, file, leaf.header.page_no, kIndexRemoveDated, p, operand(leaf.count), list);
 }
 
 Gsn log_stale_entries(Worker &w, const FileSlot &file) {
@@ -86,11 +95,20 @@ Status index_redo(u8 code, Bytes operands, u8 *page) {
   switch (code) {
     case kIndexInsert: return redo_insert(node, code, operands);
     case kIndexRemove: return redo_remove(node, code, operands);
+    case kIndexRemoveDated: return redo_remove_dated(node, code, operands);
     case kIndexStale:
       reinterpret_cast<MetaPage *>(page)->stale_entries = 1;
       return kOk;
     default: return bad(code, "unknown");
   }
+}
+
+bool index_removal_newest(u8 code, Bytes operands, Tn *newest) {
+  *newest = kMaxTn;
+  if (code != kIndexRemoveDated) return code == kIndexRemove;
+  LogUnpacker in(operands);
+  *newest = in.number(kMaxTn);
+  return in.good();
 }
 
 }  // namespace ls

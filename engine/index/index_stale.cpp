@@ -9,7 +9,6 @@
 //          when asked, or being about to insert the entry.
 #include "buffer/page.hpp"
 #include "index/index_clean.hpp"
-#include "index/index_log.hpp"
 #include "txn/meta_page.hpp"
 
 namespace ls {
@@ -42,13 +41,13 @@ Status index_look(Worker &w, FileSlot &index, Bytes key, u64 row_id, BTree::Page
   return found ? kOk : make_status(LS_NOT_FOUND);
 }
 
-Status index_remove_seen(Worker &w, FileSlot &index, Bytes key, u64 row_id,
-                         const BTree::PageStamp &seen, bool *removed) {
+Status index_remove_seen(Worker &w, FileSlot &index, const StaleEntry &stale, bool *removed) {
   *removed = false;
+  if (stale.newest > kMaxTn) return fail(LS_INVALID, "no transaction has such a number");
   BTree tree(w.ctx, index);
-  const EntryKey entry(key, row_id);
+  const EntryKey entry(stale.key, stale.row_id);
   LS_TRY(w.log.reserve(kRemoveRecordRoom, w.ctx.interrupt));
-  ExclusiveGuard leaf = tree.exclusive_at(seen);
+  ExclusiveGuard leaf = tree.exclusive_at(stale.seen);
   if (!leaf) return kOk;
   bool small = false;
   const u16 pos = reinterpret_cast<const Node *>(leaf.page())->lower_bound(entry, removed);
@@ -57,7 +56,7 @@ Status index_remove_seen(Worker &w, FileSlot &index, Bytes key, u64 row_id,
     leaf.reset_unchanged();
     return fail_page(index.path, page_no, "an index entry is gone from an unchanged leaf");
   }
-  remove_and_close(w, index, leaf, std::span<const u16>(&pos, 1), &small);
+  remove_and_close(w, index, leaf, {std::span<const u16>(&pos, 1), stale.newest}, &small);
   if (small) merge_small(tree, entry);
   return kOk;
 }

@@ -50,7 +50,8 @@ const char *operation_name(u8 code) {
     case kRowIdHigh: return "row ids reserve";
     case kPageImage: return "page image";
     case kIndexInsert: return "index insert";
-    case kIndexRemove: return "index remove";
+    case kIndexRemove:
+    case kIndexRemoveDated: return "index remove";
     case kIndexStale: return "index may be stale";
     default: return op_family(code) == kOpSpace ? "free pages" : "unknown";
   }

@@ -47,7 +47,7 @@ Status deletion_final(Worker &w, const RowHeader &ghost, bool *final) {
   return kOk;
 }
 
-Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
+Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, RowGone *out) {
   LS_ASSERT(settled <= txn_horizon(*w.txns));  // GONE-2
   LS_ASSERT(file.kind != LS_REL_VALUES);  // GONE-4: no index leads there
   u8 value[sizeof(RowHeader)];
@@ -57,19 +57,22 @@ Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone) {
     const Status s = BTree(w.ctx, file).lookup_near(RowKey(row_id), w.last_leaves.of(file, row_id),
                                                     value, sizeof value, &bytes);
     if (code(s) == LS_NOT_FOUND) {
-      *gone = has_pages(file);   // not dropped
+      *out = {.gone = has_pages(file)};   // not dropped
       return kOk;
     }
     LS_TRY(s);
     if (bytes < sizeof value) return fail_row(file, row_id, "shorter than its header");
     const RowHeader header = RowHeader::load(value);
-    *gone = header.has(LS_ROW_GHOST) && header.tn() < settled;
-    if (*gone || !header.has(LS_ROW_GHOST)) return kOk;
-    LS_TRY(deletion_final(w, header, gone));
-    if (!*gone) return kOk;
+    *out = {};
+    if (!header.has(LS_ROW_GHOST)) return kOk;
+    out->deleter = header.tn();   // never 0: a ghost is not changed, so no start has put it back
+    out->gone = header.tn() < settled;
+    if (out->gone) return kOk;
+    LS_TRY(deletion_final(w, header, &out->gone));
+    if (!out->gone) return kOk;
     // Else it is back, or has left its leaf just now.
-    LS_TRY(row_still(w, file, row_id, header, gone));
-    if (*gone) return kOk;
+    LS_TRY(row_still(w, file, row_id, header, &out->gone));
+    if (out->gone) return kOk;
   }
 }
 

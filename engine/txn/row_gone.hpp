@@ -19,8 +19,13 @@
 
 namespace ls {
 
+struct RowGone {
+  bool gone = false;
+  Tn deleter = 0;  // of the ghost that has been found gone; 0: there is no row
+};
+
 // Will no snapshot ever see a row under this id?  settled: settled_below(), asked before.
-Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, bool *gone);
+Status row_gone(Worker &w, FileSlot &file, u64 row_id, Tn settled, RowGone *out);
 
 // GONE-3 for the ghost that this header was copied from; the caller looks at it again.
 Status deletion_final(Worker &w, const RowHeader &ghost, bool *final);

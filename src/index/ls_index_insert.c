@@ -64,14 +64,7 @@ look_at_conflict(Insertion *in, uint64 row_id, SnapshotData *dirty)
 	if (!table_index_fetch_tuple_check(in->table, &tid, dirty, &all_dead))
 	{
 		if (all_dead)
-		{
-			ls_error	error;
-			ls_status	status;
-
-			LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(in->index), in->key, row_id,
-											&error));
-			ls_check(status, error, in->index);
-		}
+			ls_index_remove_dead(in->index, in->table, in->key, row_id);
 		return CONFLICT_GONE;
 	}
 	return TransactionIdIsValid(dirty->xmin) || TransactionIdIsValid(dirty->xmax)

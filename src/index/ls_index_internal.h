@@ -99,6 +99,9 @@ extern void ls_index_ammarkpos(IndexScanDesc scan);
 extern void ls_index_amrestrpos(IndexScanDesc scan);
 extern bool ls_index_amcanreturn(Relation index, int column);
 
+/* Remove the entry of a row that is dead to all snapshots. */
+extern void ls_index_remove_dead(Relation index, Relation table, ls_bytes key, uint64 row_id);
+
 /* ---- ls_index_parallel.c */
 extern Size ls_index_amestimateparallelscan(Relation index, int nkeys, int norderbys);
 extern void ls_index_aminitparallelscan(void *target);

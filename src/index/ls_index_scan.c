@@ -122,20 +122,28 @@ forget_noted(LsEntryList *list)
 	resetStringInfo(&list->keys);
 }
 
+/* The engine looks at the row again: it tells standbys since when that is dead. */
+void
+ls_index_remove_dead(Relation index, Relation table, ls_bytes key, uint64 row_id)
+{
+	const ls_index_entry entry = {.key = key, .row_id = row_id};
+	/* copied: to open the index may process invalidations */
+	ls_rel		rows = *ls_open(table);
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(index), &rows, &entry, &error));
+	ls_check(status, error, index);
+}
+
 static void
 remove_dead(IndexScanDesc scan)
 {
 	LsIndexScan *so = scan->opaque;
 
 	for (int i = 0; i < so->dead.n; i++)
-	{
-		ls_error	error;
-		ls_status	status;
-
-		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(scan->indexRelation),
-										noted_key(&so->dead, i), so->dead.rows[i], &error));
-		ls_check(status, error, scan->indexRelation);
-	}
+		ls_index_remove_dead(scan->indexRelation, scan->heapRelation, noted_key(&so->dead, i),
+							 so->dead.rows[i]);
 	forget_noted(&so->dead);
 }
 

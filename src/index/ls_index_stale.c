@@ -273,18 +273,33 @@ older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *
 }
 
 /*
+ * For standbys: a snapshot that sees all transactions up to this one as ended sees this version or
+ * a later one.  Of a version that a start has put back the writer is not known: it ended before.
+ */
+static uint64
+seen_above(const ls_row *version)
+{
+	return version->writer_tn != 0 ? version->writer_tn : ls_store_tn_base(ls_shared->store) - 1;
+}
+
+/*
  * Has no version of the row the key that a snapshot may see or a rollback bring back?  A row with a
  * change in progress is left alone, for it may go back to any of that transaction's own versions.
+ * *newest_tn: as ls_index_remove_seen() wants it.
  */
 static bool
-nobody_needs(Relation index, Relation table, ls_bytes key, uint64 row_id)
+nobody_needs(Relation index, Relation table, ls_bytes key, uint64 row_id, uint64 *newest_tn)
 {
 	uint64		horizon = ls_store_horizon(ls_shared->store);
 	ls_row		newest;
 	ls_row		again;
 
+	*newest_tn = 0;
+	/* the log has said before that the row is gone (IREM-1) */
 	if (!ls_fetch_newest(table, row_id, ls_fetch_buffer(), &newest))
 		return true;
+	/* seen deleted it needs no entry, and seen with this version none of another key */
+	*newest_tn = seen_above(&newest);
 	/* its entries go all together */
 	if (newest.flags & LS_ROW_GHOST)
 		return ls_row_is_dead(&newest);
@@ -322,17 +337,18 @@ ls_index_remove_stale(Relation index, Relation table, ls_bytes key, uint64 row_i
 	ls_error	error;
 	ls_status	status;
 	bool		removed;
+	uint64		newest_tn;
 
 	LS_CALL_ON(index, status,
 			   ls_index_look(ls_reader(), ls_index_tree(index), key, row_id, &seen, &error));
 	if (status == LS_NOT_FOUND)
 		return false;
 	ls_check(status, error, index);
-	if (!nobody_needs(index, table, key, row_id))
+	if (!nobody_needs(index, table, key, row_id, &newest_tn))
 		return false;
 	LS_CALL_ON(index, status,
-			   ls_index_remove_seen(ls_reader(), ls_index_tree(index), key, row_id, &seen, &removed,
-									&error));
+			   ls_index_remove_seen(ls_reader(), ls_index_tree(index), key, row_id, &seen,
+									newest_tn, &removed, &error));
 	ls_check(status, error, index);
 	return removed;
 }

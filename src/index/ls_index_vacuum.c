@@ -57,9 +57,7 @@ delete_entries(BulkDelete *d, ls_index_scan *scan)
 			d->stats->num_index_tuples += 1;
 			continue;
 		}
-		LS_CALL(status, ls_index_remove(ls_reader(), ls_index_tree(index), entry.key, entry.row_id,
-										&error));
-		ls_check(status, error, index);
+		ls_index_remove_dead(index, d->info->heaprel, entry.key, entry.row_id);
 		d->stats->tuples_removed += 1;
 	}
 }

@@ -471,8 +471,9 @@ class FailingMemoryIndexModelTest : public FailingMemoryModelTest {
     ls_index_seen seen{};
     bool removed = false;
     LS_STEP(ls_index_look(worker_, index_, as_bytes(key), row, &seen, &err_));
-    LS_STEP(ls_index_remove_seen(worker_, index_, as_bytes(key), row, &seen, &removed, &err_));
-    LS_STEP(ls_index_remove(worker_, index_, as_bytes(key), row, &err_));
+    LS_STEP(ls_index_remove_seen(worker_, index_, as_bytes(key), row, &seen, 0, &removed, &err_));
+    const ls_index_entry entry{row, as_bytes(key), {}};
+    LS_STEP(ls_index_remove(worker_, index_, table_, &entry, &err_));
     return LS_OK;
   }
   ls_status sweep_index() {

@@ -237,7 +237,8 @@ inline void CrashHistory::remove_stale(Client &c, u64 row, const std::string &ke
   ls_index_seen seen;
   bool removed = false;
   LS_EXPECT_OK(ls_index_look(c.session.worker(), index, bytes, row, &seen, &err));
-  LS_EXPECT_OK(ls_index_remove_seen(c.session.worker(), index, bytes, row, &seen, &removed, &err));
+  LS_EXPECT_OK(
+      ls_index_remove_seen(c.session.worker(), index, bytes, row, &seen, 0, &removed, &err));
   EXPECT_TRUE(removed);
 }
 

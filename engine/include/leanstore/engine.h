@@ -821,6 +821,12 @@ void ls_foreign_close(ls_foreign *foreign) LS_NOEXCEPT;
 /* What fits beside a key: LS_TOO_LARGE beyond.  With a short key about 3,900 bytes. */
 uint32_t ls_index_max_payload(uint32_t key_bytes) LS_NOEXCEPT;
 
+typedef struct ls_index_entry {
+  uint64_t row_id;
+  ls_bytes key;      /* without row id; of a scan's it and payload are valid until its next call */
+  ls_bytes payload;
+} ls_index_entry;
+
 /* In an open transaction (else LS_INVALID).  LS_EXISTS: this very entry is there already. */
 LS_NODISCARD ls_status ls_index_insert(ls_worker *worker, ls_rel *index, ls_rel *table,
                                        ls_bytes key, uint64_t row_id, ls_bytes payload,
@@ -834,9 +840,9 @@ LS_NODISCARD ls_status ls_index_insert_unique(ls_worker *worker, ls_rel *index, 
                                               ls_bytes key, uint64_t row_id, ls_bytes payload,
                                               const uint64_t *ignore, uint32_t n_ignore,
                                               uint64_t *other, ls_error *err) LS_NOEXCEPT;
-/* Remove an entry that the host knows to be dead; absent is fine. */
-LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_bytes key,
-                                       uint64_t row_id, ls_error *err) LS_NOEXCEPT;
+/* Remove an entry (key and row_id) that the host knows to be dead; absent is fine. */
+LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_rel *table,
+                                       const ls_index_entry *entry, ls_error *err) LS_NOEXCEPT;
 /*
  * Stale entries: a host may give a row another key under its row id, and insert an entry for that.
  * The old entry stays for snapshots that see the old version, and has to be told from those of the
@@ -845,7 +851,8 @@ LS_NODISCARD ls_status ls_index_remove(ls_worker *worker, ls_rel *index, ls_byte
  *
  * To remove one: look at it (LS_NOT_FOUND: it is gone), find out that no version has the key that a
  * snapshot may see or a rollback may bring back, remove it as seen.  *removed false: something has
- * changed in its leaf, perhaps it was inserted again.
+ * changed in its leaf, perhaps it was inserted again.  newest, for standbys: no snapshot that sees
+ * all transactions up to this TN as ended needs the entry; 0: the row is not there.
  */
 typedef struct ls_index_seen {
   void *leaf;
@@ -859,7 +866,8 @@ LS_NODISCARD ls_status ls_index_look(ls_worker *worker, ls_rel *index, ls_bytes 
                                      ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_index_remove_seen(ls_worker *worker, ls_rel *index, ls_bytes key,
                                             uint64_t row_id, const ls_index_seen *seen,
-                                            bool *removed, ls_error *err) LS_NOEXCEPT;
+                                            uint64_t newest, bool *removed,
+                                            ls_error *err) LS_NOEXCEPT;
 /* Which rows of a table there are, as sweeps of its indexes find out: then they do not look up each
  * row for each entry.  Memory of the caller's, for sweeps that follow each other. */
 typedef struct ls_rows_there {
@@ -895,11 +903,6 @@ LS_NODISCARD ls_status ls_index_rows_gone(ls_worker *worker, ls_rel *index, ls_r
  * nothing.  No latch between calls.  Memory is malloc'ed: close it (resource owner).
  */
 typedef struct ls_index_scan ls_index_scan;
-typedef struct ls_index_entry {
-  uint64_t row_id;
-  ls_bytes key;      /* without row id; it and payload are valid until the next call on the scan */
-  ls_bytes payload;
-} ls_index_entry;
 LS_NODISCARD ls_status ls_index_scan_open(ls_worker *worker, ls_rel *index, ls_index_scan **scan,
                                           ls_error *err) LS_NOEXCEPT;
 /* Begin (again) on a range, before its first entry in that direction.  The bounds are copied. */

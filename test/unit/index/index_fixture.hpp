@@ -181,7 +181,8 @@ class IndexSession : public Session {
                                   ignore.data(), static_cast<u32>(ignore.size()), other, &err);
   }
   ls_status take_away(const std::string &key, u64 row_id) {
-    return ls_index_remove(worker(), index, to_bytes(key), row_id, &err);
+    const ls_index_entry entry{row_id, to_bytes(key), {}};
+    return ls_index_remove(worker(), index, table, &entry, &err);
   }
   std::vector<Entry> entries(bool backward = false) {
     IndexScanner scan(worker(), index);

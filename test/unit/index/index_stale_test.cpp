@@ -16,7 +16,7 @@ class IndexStaleTest : public testing::Test {
   bool remove(IndexSession &s, const std::string &key, u64 row_id, const ls_index_seen &seen) {
     bool removed = false;
     LS_EXPECT_OK(
-        ls_index_remove_seen(s.worker(), s.index, to_bytes(key), row_id, &seen, &removed, &err));
+        ls_index_remove_seen(s.worker(), s.index, to_bytes(key), row_id, &seen, 0, &removed, &err));
     return removed;
   }
   IndexStore store;
@@ -91,7 +91,8 @@ TEST_F(IndexStaleTest, an_entry_that_is_inserted_again_stays) {
       if (ls_index_look(s.worker(), s.index, to_bytes(key), kRow, &seen, &e) != LS_OK ||
           has_key.load(std::memory_order_acquire))
         continue;
-      EXPECT_EQ(ls_index_remove_seen(s.worker(), s.index, to_bytes(key), kRow, &seen, &removed, &e),
+      EXPECT_EQ(ls_index_remove_seen(s.worker(), s.index, to_bytes(key), kRow, &seen, 0, &removed,
+                                     &e),
                 LS_OK);
       removals += removed;
     }

@@ -3,9 +3,13 @@
 #include <filesystem>
 #include <thread>
 
+#include "capi/api_call.hpp"
+#include "index/index_entry.hpp"
+#include "index/index_log.hpp"
 #include "os/fault.hpp"
 #include "recovery/control_file.hpp"
 #include "unit/base/failpoint_actions.hpp"
+#include "unit/index/index_fixture.hpp"
 #include "unit/recovery/crash_after.hpp"
 
 namespace ls::test {
@@ -436,6 +440,55 @@ TEST_F(RecoveryTest, failed_log_write_fails_the_store_and_acknowledges_nothing) 
   StoreLife store(config_);
   LS_ASSERT_OK(store.recover(10));
   EXPECT_EQ(texts(contents(store, kTable, 10)), (std::set<std::string>{"acknowledged"}));
+}
+
+// As builds did it that knew of no kIndexRemoveDated.
+void remove_undated(Session &s, ls_rel *index, const ls_index_entry &named) {
+  Worker &w = api::worker(s.worker());
+  FileSlot &file = *static_cast<FileSlot *>(index->slot);
+  const EntryKey entry(bytes_of(named.key), named.row_id);
+  ASSERT_TRUE(ok(w.log.reserve(kRemoveRecordRoom, w.ctx.interrupt)));
+  ExclusiveGuard leaf;
+  ASSERT_TRUE(ok(BTree(w.ctx, file).leaf_exclusive(entry, 0, leaf)));
+  Node *node = reinterpret_cast<Node *>(leaf.page());
+  bool found;
+  const u16 operands[] = {node->count, node->lower_bound(entry, &found)};
+  ASSERT_TRUE(found);
+  w.log.start(RecordKind::kSystem);
+  w.log.op(file.file_no.load(), node->header.page_no, kIndexRemove,
+           Bytes(reinterpret_cast<const u8 *>(operands), sizeof operands));
+  const Gsn gsn = w.log.finish();
+  node->remove(operands[1]);
+  w.pool->mark_changed(w.ctx.log, leaf.frame(), gsn);
+  leaf.reset();
+}
+
+TEST_F(RecoveryTest, entries_that_an_earlier_build_has_removed_stay_away) {
+  constexpr u32 kIndex = 16502;
+  directory_.create_file(kIndex);
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0);
+    ls_rel *rel = a.open(kTable), *index = a.open(kIndex, true, LS_REL_INDEX);
+    ASSERT_EQ(a.begin(), LS_OK);
+    for (u64 i = 1; i <= 4; i++) {
+      LS_ASSERT_OK(ls_index_insert(a.worker(), index, rel, to_bytes(number_key(i)),
+                                   insert_row(a, rel, "row"), {}, &err));
+    }
+    a.commit();
+    const std::string second = number_key(2), third = number_key(3);
+    remove_undated(a, index, {2, to_bytes(second), {}});
+    const ls_index_entry entry{3, to_bytes(third), {}};
+    LS_ASSERT_OK(ls_index_remove(a.worker(), index, rel, &entry, &err));
+    commit_row(a, rel);  // hardens what came before, too
+    die_at_once();
+  }));
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(20));
+  Host host(store.store(), 20);
+  Session s(store.store(), &host, 0);
+  IndexScanner scan(s.worker(), s.open(kIndex, true, LS_REL_INDEX));
+  scan.range({}, std::nullopt);
+  EXPECT_EQ(scan.rest(), (std::vector<Entry>{{number_key(1), 1, ""}, {number_key(4), 4, ""}}));
 }
 
 #if LS_FAILPOINTS
