@@ -171,10 +171,17 @@ static Status append_prepared(Worker &w, u64 full_xid, Gsn *gsn) {
 
 Status txn_write_out(Worker &w, u64 full_xid, u64 *host) {
   *host = 0;
-  if (!w.has_log) return kOk;
-  Gsn gsn;
-  LS_TRY(append_prepared(w, full_xid, &gsn));
-  return w.log.write_out(gsn, w.ctx.interrupt, host);
+  if (w.has_log) {
+    Gsn gsn;
+    LS_TRY(append_prepared(w, full_xid, &gsn));
+    return w.log.write_out(gsn, w.ctx.interrupt, host);
+  }
+  // What no transaction takes back, as the pages of an index that was built, is there in the host's
+  // log before the host's commit names it.  What another worker has logged belongs to a commit of
+  // its own, or is for no commit to rely on.
+  const Gsn gsn = w.log.appended();
+  u64 end;
+  return gsn <= w.log.log().hardened() ? kOk : w.log.write_out(gsn, w.ctx.interrupt, &end);
 }
 
 Status txn_prepare_commit(Worker &w, u64 full_xid) {

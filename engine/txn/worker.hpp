@@ -259,7 +259,7 @@ void txn_set_part(Worker &w, u32 part);
 Status change_part(Worker &w, Tn tn, u32 seq, u32 *part);
 Status txn_prepare_commit(Worker &w, u64 full_xid);
 // The same with a host's log, which has it behind this call but need not be flushed; *host: as of
-// LogMark, 0: there are no changes.
+// LogMark, 0: there are no changes.  Then it is about the records of this worker only.
 Status txn_write_out(Worker &w, u64 full_xid, u64 *host);
 Gsn txn_commit(Worker &w, Bytes note = {}, bool awaited = false);
 void txn_abort(Worker &w);

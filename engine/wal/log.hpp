@@ -179,6 +179,9 @@ class LogAppender {
   Gsn finish();      // draws the GSN, publishes
   void abandon();    // drop the record being built
 
+  // The GSN of the record that was appended last, by this worker or the slot's owner before.
+  Gsn appended() const;
+
   // As Log::wait_hardened, but writes the round itself when no other worker nor the committer does;
   // after waiting for other commits so long (0: see LogWriter::gather).
   bool wait_hardened(Gsn gsn, const volatile int *interrupt, u32 delay_us = 0);

@@ -185,6 +185,8 @@ Gsn LogAppender::finish() {
   return gsn;
 }
 
+Gsn LogAppender::appended() const { return slot_->last_gsn; }
+
 Status LogAppender::make_writer() {
   if (writer_) return kOk;
   return with_memory([&] {

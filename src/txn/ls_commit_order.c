@@ -43,9 +43,16 @@ ls_commit_order_before_commit(bool engine_log, bool engine_read)
 {
 	const bool	has_wal = XactLastRecEnd != 0;
 
-	/* In one log it comes behind what it has seen. */
-	if (ls_shared == NULL || ls_log_is_wal())
+	if (ls_shared == NULL)
 		return;
+	if (ls_log_is_wal())
+	{
+		/* In one log it comes behind what it has seen, once that is there (O4). */
+		if (!engine_log && engine_read && has_wal &&
+			TransactionIdIsValid(GetTopTransactionIdIfAny()))
+			ls_write_out_logged();
+		return;
+	}
 	raise_visible(ls_sequences_lsn(engine_log && has_wal));
 	if (engine_log && !has_wal)
 	{

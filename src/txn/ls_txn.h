@@ -25,6 +25,12 @@ extern ls_worker *ls_writer(void);
 /* Everything that was logged by the engine so far becomes durable. */
 extern void ls_harden_all(void);
 
+/*
+ * leanstore.log = wal: what this session has logged gets into WAL, for a transaction without
+ * changes of rows.
+ */
+extern void ls_write_out_logged(void);
+
 /* ---- ls_snapshot.c */
 
 /*

@@ -72,6 +72,12 @@ extern size_t ls_commit_note_fill(char *note);
  *	O2	WAL only, and leanstore tables were read: the engine's log up to now
  *	O3	both: prepared in the engine's log, then a flushed commit record; each takes
  *		along what is before it (ls_xact.c)
+ *
+ * leanstore.log = wal: one log, but records of the engine's get there when a session writes them
+ * out.
+ *
+ *	O4	what this session has logged is in WAL before its commit record: with rows that it has
+ *		changed (ls_xact.c), or without any, as pages of an index that it has built
  */
 
 /* PRE_COMMIT, every transaction.  May raise errors and wait. */

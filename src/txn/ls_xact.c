@@ -205,6 +205,18 @@ write_to_wal(void)
 		XactLastRecEnd = end;
 }
 
+/* The server flushes it with the commit record, which is behind it. */
+void
+ls_write_out_logged(void)
+{
+	ls_error	error = {0};
+	uint64		end;
+	ls_status	status;
+
+	LS_CALL(status, ls_txn_write_out(ls_attached_worker, 0, &end, &error));
+	ls_check(status, error, NULL);
+}
+
 static void
 pre_commit(void)
 {

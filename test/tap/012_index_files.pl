@@ -170,10 +170,14 @@ foreach my $database ('dumped', 'restored')
 is($schemas[1], $schemas[0], 'the same schema');
 
 # A database copied with its indexes.
-$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE restored');
-is($node->safe_psql('copied', q{SET enable_seqscan = off;
-	INSERT INTO a VALUES (101, 'x', 101, 101, 101); SELECT count(*) FROM a WHERE id > 50}), '51',
-	'a copied database');
+SKIP:
+{
+	skip 'the copy would not be in WAL, so it is refused', 1 if LeanstoreTest::in_wal();
+	$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE restored');
+	is($node->safe_psql('copied', q{SET enable_seqscan = off;
+		INSERT INTO a VALUES (101, 'x', 101, 101, 101); SELECT count(*) FROM a WHERE id > 50}),
+		'51', 'a copied database');
+}
 $node->leanstore_check_ok('at the end');
 
 $node->stop;

@@ -79,6 +79,12 @@ sub prepare_node
 	return $node;
 }
 
+# Do the tests' servers have leanstore.log = wal?
+sub in_wal
+{
+	return ($ENV{LOG} // 'engine') eq 'wal';
+}
+
 # Appends settings to postgresql.conf; they count at the next start or reload.
 sub set_config
 {

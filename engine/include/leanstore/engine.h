@@ -260,7 +260,9 @@ LS_NODISCARD ls_status ls_host_log_pump(ls_store *store, uint32_t wait_us,
 /* The host has flushed its log: what that makes durable here is taken note of. */
 void ls_host_log_flushed(ls_worker *worker) LS_NOEXCEPT;
 /* Changes, as prepared(full_xid), and everything before them get into the host's log; *end: they
- * end there, 0: there were none.  The host decides the rest, as after ls_txn_prepare_commit. */
+ * end there, 0: there were none.  Without changes it is what the worker has logged otherwise, as
+ * pages of indexes that it has built, with everything before that.  The host decides the rest, as
+ * after ls_txn_prepare_commit. */
 LS_NODISCARD ls_status ls_txn_write_out(ls_worker *worker, uint64_t full_xid, uint64_t *end,
                                         ls_error *err) LS_NOEXCEPT;
 /* What was inserted so far becomes durable in the relay log; a number to ask with.  The host has
@@ -975,7 +977,7 @@ LS_NODISCARD ls_status ls_index_build_add(ls_index_build *build, ls_bytes entry,
                                           ls_error *err) LS_NOEXCEPT;
 /* Frees `build`, unless it is LS_INTERRUPTED: to be called again, or given up.  Entries are no
  * transaction's: before its own commit record is durable the host hardens what was logged
- * (ls_txn_prepare_commit). */
+ * (ls_txn_prepare_commit; with host_log, before that record is inserted, ls_txn_write_out). */
 LS_NODISCARD ls_status ls_index_build_finish(ls_index_build *build, ls_error *err) LS_NOEXCEPT;
 void ls_index_build_abandon(ls_index_build *build) LS_NOEXCEPT;
 

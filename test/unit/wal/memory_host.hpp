@@ -44,10 +44,14 @@ class MemoryHost {
     redo_ = log_.size();
     flushed_ = redo_.load();
   }
+  // What is flushed from now on is lost with the crash all the same.
+  void lose_what_follows() { last_flushed_ = flushed_.load(); }
   // What is not flushed is lost.
   void crash() {
     const std::lock_guard guard(mutex_);
-    log_.resize(flushed_);
+    log_.resize(std::min<u64>(flushed_, last_flushed_));
+    flushed_ = log_.size();
+    last_flushed_ = ~u64{0};
     inserted_since_ = ~u64{0};
   }
   const std::vector<Record> &log() const { return log_; }
@@ -120,7 +124,7 @@ class MemoryHost {
   std::vector<Place> places_;
   std::atomic<u64> redo_{0};
   u64 inserted_since_ = ~u64{0};
-  std::atomic<u64> flushed_{0}, flushes_{0};
+  std::atomic<u64> flushed_{0}, flushes_{0}, last_flushed_{~u64{0}};
 };
 
 }  // namespace ls::test
