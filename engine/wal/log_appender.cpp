@@ -286,6 +286,7 @@ Status LogAppender::write_out(Gsn gsn, const volatile int *interrupt, u64 *host)
       pause_for_append(blocked++);
       continue;
     }
+    const WaitReport report(waits_, LS_WAIT_LOG_SPACE);
     log_.kick();
     usleep(kPollUs);
     watch_host();

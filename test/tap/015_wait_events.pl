@@ -55,7 +55,8 @@ is($watcher->query_safe('SELECT count(*) FROM t'), 42000, 'the statement has bee
 is($watcher->query_safe(q{SELECT string_agg(name, ' ' ORDER BY name COLLATE "C") FROM pg_wait_events
 	WHERE type = 'Extension' AND name LIKE 'Leanstore%'}),
 	'LeanstoreCommit LeanstoreEngineMain LeanstoreLogSpace LeanstoreOpenRelation '
-		. 'LeanstorePageFrame LeanstorePageRead LeanstoreRecovery',
+		. 'LeanstorePageFrame LeanstorePageRead LeanstoreRecovery'
+		. (LeanstoreTest::in_wal() ? ' LeanstoreStandbyMain' : ''),
 	'the events have names');
 $_->quit foreach $watcher, $session;
 $node->stop;

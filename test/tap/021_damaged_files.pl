@@ -143,8 +143,11 @@ cmp_ok(scalar @rounds, '>', 20, 'the log has many rounds');
 
 # In the middle, before many commits that were acknowledged; in a round's header; and in the first
 # round.
-foreach my $place ([ $rounds[ @rounds / 2 ] + 60, 'a record' ],
-	[ $rounds[ @rounds / 2 ] + 10, 'a header' ], [ $rounds[0] + 50, 'the first round' ])
+#
+# With leanstore.log = wal the replay of WAL writes these rounds once more, as they were.
+foreach my $place (LeanstoreTest::in_wal() ? () : (
+	[ $rounds[ @rounds / 2 ] + 60, 'a record' ],
+	[ $rounds[ @rounds / 2 ] + 10, 'a header' ], [ $rounds[0] + 50, 'the first round' ]))
 {
 	my ($position, $what) = @$place;
 	my $log_start = -s $node->logfile;

@@ -163,8 +163,10 @@ $waiter->query_safe('SELECT 1');
 $_->quit foreach $session, $waiter;
 $node->pgbench_init('postgres', 1);
 my $pgbench = $node->start_pgbench('postgres', qw(-c 4 -T 600 -b simple-update));
-until_ok(q{SELECT true FROM pg_stat_activity WHERE wait_event_type = 'Extension'
-	AND wait_event = 'LeanstoreCommit' LIMIT 1}, 'commits wait for the log');
+my $commit = LeanstoreTest::in_wal()
+  ? q{backend_type = 'client backend' AND upper(wait_event) LIKE 'WAL%'}
+  : q{wait_event_type = 'Extension' AND wait_event = 'LeanstoreCommit'};
+until_ok("SELECT true FROM pg_stat_activity WHERE $commit LIMIT 1", 'commits wait for the log');
 $pgbench->{run}->kill_kill;
 
 # ---- leanstore_stat_io

@@ -164,7 +164,9 @@ $node->safe_psql('postgres', q{
 });
 $node->poll_query_until('postgres',
 	q{SELECT current_setting('leanstore.sequence_log_values') = '1000'});
-foreach my $case ([ s => 1000 ], [ down => 1000 ], [ small => 32 ], [ nearly => 32 ])
+# With leanstore.log = wal no transaction waits for two logs, and PostgreSQL does as it does.
+my $many = LeanstoreTest::in_wal() ? 32 : 1000;
+foreach my $case ([ s => $many ], [ down => $many ], [ small => 32 ], [ nearly => 32 ])
 {
 	my ($sequence, $ahead) = @$case;
 
@@ -183,10 +185,12 @@ $node->safe_psql('postgres', q{CHECKPOINT; INSERT INTO by_hand VALUES (nextval('
 my $before = $node->safe_psql('postgres', q{SELECT nextval('down')});
 $node->safe_psql('postgres',
 	join(' ', map { "INSERT INTO by_hand VALUES (nextval('down') * 1000000);" } 1 .. 900));
-is(remaining('down'), 1000 - 901, '900 values without a record');
+is(remaining('down'), 1000 - 901, '900 values without a record') unless LeanstoreTest::in_wal();
 crash();
-is($node->safe_psql('postgres', q{SELECT nextval('down')}), $before - 5 * 1000,
-	'a crash skips what was logged ahead');
+my $behind = $node->safe_psql('postgres', q{SELECT nextval('down')});
+LeanstoreTest::in_wal()
+  ? cmp_ok($behind, '<', $before - 900 * 5, 'no value is given twice')
+  : is($behind, $before - 5 * 1000, 'a crash skips what was logged ahead');
 $node->leanstore_check_ok('at the end');
 $node->stop;
 done_testing();

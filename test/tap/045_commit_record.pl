@@ -94,8 +94,13 @@ foreach my $commit (qw(on off))
 	my $before = $node->safe_psql('postgres', $facts);
 	like($before, qr/^\d+committed20.*;\d+committed20.*;\d+committed20/,
 		'subtransactions: they have committed');
-	like(crash($session), qr/entered 1 commits into pg_xact/,
-		"subtransactions: the server's log has lost them");
+	my $entered = crash($session);
+	SKIP:
+	{
+		skip 'one log has both', 1 if LeanstoreTest::in_wal();
+		like($entered, qr/entered 1 commits into pg_xact/,
+			"subtransactions: the server's log has lost them");
+	}
 	is($node->safe_psql('postgres', $facts), $before,
 		'subtransactions: all is known after the crash');
 	cmp_ok($node->safe_psql('postgres', 'SELECT pg_current_xact_id()'), '>', $xids[-1],
