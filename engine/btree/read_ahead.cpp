@@ -88,6 +88,8 @@ void ReadAhead::ask(std::span<const PageNo> pages, const Parent &parent) {
     if (place == kMost) break;
     Reads::Entry &e = reads_->entries[place];
     const ReadPast found = ctx_.pool->read_past(file_, page, reads_->buffer(e));
+    // Between the two it may have gone from the I/O stage, changed, into the tree (AHEAD-1).
+    if (found == ReadPast::kFile && !parent.frame->latch.validate(parent.version)) break;
     if (found == ReadPast::kCopied) {
       e = {page, parent, Reads::State::kRead, true};
     } else if (found == ReadPast::kFile) {

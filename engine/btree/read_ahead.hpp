@@ -9,8 +9,9 @@
 // when a page enters).  So a copy has to be known to be the page still:
 //   AHEAD-1  before the read begins the parent, at a version, refers to the page as evicted, and
 //            after that the page is neither compressed nor in the I/O stage (recovery leaves
-//            changed ones there): then the file has its newest content, and no write of it is under
-//            way (PageProvider::evict).  If it is compressed that is copied.
+//            changed ones there), and the parent has that version still: then the file has its
+//            newest content, and no write of it is under way (PageProvider::evict).  If it is
+//            compressed that is copied.
 //   AHEAD-2  a copy is good if that parent still has that version: the page has not been in the
 //            pool since.
 //   AHEAD-3  or if the page is evicted again and no page of the file has been written, or

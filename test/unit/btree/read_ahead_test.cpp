@@ -237,6 +237,22 @@ TEST_F(ReadAheadTest, a_page_that_is_in_the_io_stage_is_not_read) {
   scan_and_check(worker_->ctx, file, 0, keys_, false);
 }
 
+// AHEAD-1: the page may have gone from there into the tree meanwhile, changed as it was.
+TEST_F(ReadAheadTest, nothing_is_read_of_a_parent_that_has_changed_since) {
+  fill(4'000);
+  FileSlot &file = begin_anew();
+  Frame *meta = file.meta.load();
+  const ReadAhead::Parent parent{meta, meta->latch.version_wait(), file.page_writes.load()};
+  meta->latch.lock_exclusive();
+  meta->latch.unlock_exclusive();
+  const PageNo pages[] = {20, 21};
+  ReadAhead ahead(worker_->ctx, file);
+  ahead.ask(pages, parent);
+  alignas(8) u8 out[kPageSize];
+  EXPECT_FALSE(ahead.take(20, parent, out));
+  EXPECT_FALSE(ahead.take(21, parent, out));
+}
+
 // AHEAD-2 and AHEAD-3, one by one, on a page of any content.
 TEST_F(ReadAheadTest, a_copy_is_good_while_its_parent_or_the_file_has_not_changed) {
   fill(4'000);
