@@ -32,8 +32,10 @@ struct StoreId {
 };
 
 inline constexpr Tn kMaxTn = (Tn{1} << 48) - 1;
+// With it a writer's number is in no snapshot's past (FTXN-2 in txn/followed_txns.hpp).
+inline constexpr Tn kHiddenTn = Tn{1} << 47;
 // No transaction begins from here on; a start may still give the prepared ones others.
-inline constexpr Tn kTnEnd = kMaxTn - (Tn{1} << 32) + 1;
+inline constexpr Tn kTnEnd = kHiddenTn - (Tn{1} << 32);
 inline constexpr PageNo kMetaPageNo = 0;
 inline constexpr PageNo kInvalidPageNo = 0xffffffffu;
 inline constexpr u64 kCacheLine = 64;

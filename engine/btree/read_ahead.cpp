@@ -6,6 +6,7 @@
 
 #include "base/aligned_memory.hpp"
 #include "base/check.hpp"
+#include "buffer/followed_pages.hpp"
 #include "os/page_reads.hpp"
 
 namespace ls {
@@ -55,6 +56,7 @@ ReadAhead::ReadAhead(Ctx &ctx, FileSlot &file) : ctx_(ctx), file_(file), depth_(
 ReadAhead::~ReadAhead() = default;
 
 bool ReadAhead::wanted() {
+  if (is_followed(*ctx_.pool->shared(), file_)) return false;   // the file may not have the newest
   if (missed_ == kPatience) return true;
   missed_++;
   return false;

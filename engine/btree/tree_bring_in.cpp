@@ -11,6 +11,7 @@
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
 #include "buffer/change_buffer.hpp"
+#include "buffer/followed_pages.hpp"
 
 namespace ls {
 
@@ -74,6 +75,7 @@ void BTree::read_together(LeafReads &reads, std::span<Evicted> leaves) {
 }
 
 void BTree::bring_in(LeafReads &reads, std::span<const KeyRange> ranges) {
+  if (is_followed(*pool().shared(), file_)) return;   // no swip says what is in memory
   Evicted leaves[LeafReads::kMost];
   u32 n = 0;
   for (const KeyRange &range : ranges) {

@@ -17,6 +17,7 @@
 #include "base/interrupt.hpp"
 #include "buffer/change_buffer.hpp"
 #include "buffer/closed_file.hpp"
+#include "buffer/followed_pages.hpp"
 #include "buffer/insist.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
@@ -273,13 +274,20 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
   LS_TRY(check_seal(ctx, slot, o.expected != 0));   // SEAL-1
   ClosedFile closed;
   bool reopening = false;
-  if (!recovering) LS_TRY(find_closed(*pool.shared(), ctx, slot, &closed, &reopening));
+  const bool followed = is_followed(*pool.shared(), slot);
+  if (!recovering || followed)
+    LS_TRY(find_closed(*pool.shared(), ctx, slot, &closed, &reopening));
   const bool is_expected = o.expected == 0 || (reopening && closed.record.file == o.expected);
   if (!is_expected) return fail_dropped(slot);
   if (reopening) slot.file_no.store(closed.record.file, std::memory_order_relaxed);
   bool absent;
   LS_TRY(load_meta(pool, ctx, slot, recovering, &absent));
   if (absent && o.expected != 0) return fail_dropped(slot);
+  if (followed) {
+    if (absent && !recovering) return fail(LS_NOT_FOUND, "\"%s\" is empty", slot.path);
+    if (!absent && reopening) take_kept(slot, closed);
+    return kOk;
+  }
   if (absent && reopening) {
     // Truncated by the host: what bears the name now is another file.
     LS_TRY(tree_ops().closed_files->remove(ctx, slot.key));

@@ -15,6 +15,9 @@
 //   kCool     kHot      worker that meets it           parent exclusive (upgrade)
 //   kCool     kFree     page provider, clean page      parent and frame exclusive (try)
 //   kLoaded   kFree     page provider, no reader came  I/O stage partition mutex, frame exclusive
+//   kLoading  kFollowed redo or reader, page verified  I/O stage partition mutex, file followed
+//   kFollowed kFree     page provider, clean page      frame exclusive (try), partition mutex
+//   kFollowed kHot      any reader that meets the swip parent exclusive, file no more followed
 //   any       kFree     page provider, file forgotten  frame exclusive
 // FRAME-1  a hot or cool frame has exactly one swip, in its parent (the meta frame: in its
 //          FileSlot).
@@ -24,7 +27,8 @@
 // FRAME-4  frames in the I/O stage (chained by next_free) are those being read, those read or
 //          redone that no reader has swizzled yet, and the last image of freed pages that must
 //          still be written: redo from a log position between two changes of a page needs the
-//          first of them on disk, whether or not the page was freed later (but last_images.hpp).
+//          first of them on disk, whether or not the page was freed later (but last_images.hpp);
+//          and all pages of followed files (followed_pages.hpp), but meta pages.
 // FRAME-5  `writing` is set with the frame shared and its I/O partition's mutex held, and at most
 //          one frame of a page has it.
 #pragma once
@@ -35,7 +39,7 @@
 
 namespace ls {
 
-enum class FrameState : u8 { kFree = 0, kLoading, kLoaded, kHot, kCool };
+enum class FrameState : u8 { kFree = 0, kLoading, kLoaded, kHot, kCool, kFollowed };
 
 struct alignas(kCacheLine) Frame {
   HybridLatch latch;
@@ -63,7 +67,7 @@ struct alignas(kCacheLine) Frame {
   // Under its latch, or validated.
   bool in_tree() const {
     const FrameState now = state.load(std::memory_order_acquire);
-    return now == FrameState::kHot || now == FrameState::kCool;
+    return now == FrameState::kHot || now == FrameState::kCool || now == FrameState::kFollowed;
   }
 };
 static_assert(sizeof(Frame) == 64);

@@ -10,6 +10,8 @@
 //                           FRAME-4); or one that recovery has redone, which is in a tree like any
 //                           page that was read
 //   kLoaded, superseded     a freed page: its number is in use again, and its write is under way
+//   kFollowed               a page of a followed file, which redo and readers find here
+//                           (followed_pages.hpp)
 // STAGE-1  a page that is being read or has been read has an evicted swip: the reader enters the
 //          frame while the parent's version, taken before, still holds; and the swip changes only
 //          after the frame was taken out, under the parent's exclusive latch.

@@ -47,6 +47,15 @@ class OptimisticGuard {
       if (waited_) version_ = frame->latch.version_wait();
     }
   }
+  // Empty while exclusively latched.
+  static OptimisticGuard try_now(BufferPool &pool, Frame *frame) {
+    OptimisticGuard guard;
+    if (kOptimisticIsShared && !frame->latch.try_lock_shared()) return guard;
+    if (!frame->latch.try_version(guard.version_)) return guard;   // never, where it is shared
+    guard.frame_ = frame;
+    guard.page_ = pool.page(frame);
+    return guard;
+  }
   OptimisticGuard(OptimisticGuard &&other) noexcept
       : frame_(std::exchange(other.frame_, nullptr)),
         page_(other.page_),
@@ -73,6 +82,7 @@ class OptimisticGuard {
   u64 version() const { return version_; }
   // Another actor had it exclusively when it was asked for.
   bool waited() const { return waited_; }
+  explicit operator bool() const { return frame_ != nullptr; }
   void reset() {
     if (frame_ && kOptimisticIsShared) frame_->latch.unlock_shared();
     frame_ = nullptr;

@@ -21,6 +21,7 @@
 #include "base/failpoint.hpp"
 #include "base/random.hpp"
 #include "buffer/compressed_cache.hpp"
+#include "buffer/followed_pages.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_writer.hpp"
 
@@ -33,6 +34,7 @@ constexpr u32 kMaxSamples = 16;       // such looks per round
 constexpr u32 kFramesPerSample = 1024;
 constexpr u8 kOrphanVisits = 2;       // a load is dropped when no reader has come for it by then
 constexpr u8 kUnreachableVisits = 32;
+constexpr u8 kFollowedVisits = 1;   // a page of a followed file stays as long as it is met
 // without any progress, before the provider sleeps for a moment
 constexpr u32 kIdleRounds = 8;
 constexpr i64 kIdleSleepUs = 1'000;
@@ -68,7 +70,7 @@ struct PageProvider::State {
   u64 random;
   enum class Outcome : u8 { kEvicted, kKept, kToBeWritten };
   std::vector<Frame *> evictable;  // cool, to be kept no longer
-  std::vector<Frame *> written;    // cool, in the writer's batch
+  std::vector<Frame *> written;    // cool or followed, in the writer's batch
   u32 freed = 0;
   u32 compressed = 0;                  // tried at least
   bool progress = false;
@@ -83,6 +85,7 @@ struct PageProvider::State {
   void write_first(Frame *frame);
   void write_oldest_compressed();
   void drop_loaded(Frame *frame, bool forgotten);
+  void look_at_followed(Frame *frame);
   void drop_forgotten(Frame *frame, FileSlot &file);
   void drop_meta(Frame *frame, FileSlot &file);
   bool drop_unreachable(Frame *frame, FileSlot &file);
@@ -256,6 +259,20 @@ void PageProvider::State::drop_loaded(Frame *frame, bool forgotten) {
   freed++;
 }
 
+// Readers that want it set `visits` back.
+void PageProvider::State::look_at_followed(Frame *frame) {
+  const u8 visits = frame->visits.load(std::memory_order_relaxed);
+  if (visits < kFollowedVisits) {
+    frame->visits.store(visits + 1, std::memory_order_relaxed);
+    progress = true;
+  } else if (frame->dirty_since.load(std::memory_order_relaxed) != 0) {
+    write_first(frame);
+  } else if (drop_followed(pool, frame, false)) {
+    pool.shared()->evictions.fetch_add(1, std::memory_order_relaxed);
+    freed++;
+  }
+}
+
 // The last frame of a forgotten or closed file.
 void PageProvider::State::drop_meta(Frame *frame, FileSlot &file) {
   if (file.frames.load(std::memory_order_acquire) != 1 || !frame->latch.try_lock_exclusive())
@@ -292,6 +309,10 @@ bool PageProvider::State::drop_unreachable(Frame *frame, FileSlot &file) {
 void PageProvider::State::drop_forgotten(Frame *frame, FileSlot &file) {
   if (frame->state.load(std::memory_order_acquire) == FrameState::kLoaded)
     return drop_loaded(frame, true);
+  if (frame->state.load(std::memory_order_acquire) == FrameState::kFollowed) {
+    freed += drop_followed(pool, frame, true);
+    return;
+  }
   if (!frame->in_tree()) return;
   if (file.meta.load(std::memory_order_relaxed) == frame) return drop_meta(frame, file);
   if (evict(frame, true, false) == Outcome::kEvicted) return;
@@ -310,6 +331,7 @@ void PageProvider::State::look_at(Frame *frame) {
   if (is_leaving(file)) return drop_forgotten(frame, file);
   if (!has_pages(file)) return;
   if (state == FrameState::kLoaded) return drop_loaded(frame, false);
+  if (state == FrameState::kFollowed) return look_at_followed(frame);
   if (state == FrameState::kHot) {
     if (frame->visits.load(std::memory_order_relaxed) != 0) {
       frame->visits.store(0, std::memory_order_relaxed);
@@ -359,8 +381,9 @@ Status PageProvider::round(u32 *freed) {
   if (s.writer.unhardened() != 0) pool_.log().kick();
   Status status = s.writer.write(nullptr);
   for (Frame *frame : s.written) {
-    if (frame->state.load(std::memory_order_relaxed) == FrameState::kCool)
-      s.evict(frame, false, false);
+    const FrameState state = frame->state.load(std::memory_order_relaxed);
+    if (state == FrameState::kCool) s.evict(frame, false, false);
+    if (state == FrameState::kFollowed) s.look_at_followed(frame);
   }
   *freed = s.freed;
   return status;

@@ -28,7 +28,7 @@ bool begin_write(PoolShared &pool, Frame *frame, FileNo file_no, PageNo page_no,
   // Another writer, with the latch shared as well, may have made it clean meanwhile.  A change made
   // while a clean page is written would be in dirty_next alone, where oldest_dirty() does not look.
   if (frame->dirty_since.load(std::memory_order_relaxed) == 0) return false;
-  if (state == FrameState::kLoaded &&
+  if ((state == FrameState::kLoaded || state == FrameState::kFollowed) &&
       (!stage.holds(frame) || frame->superseded.load(std::memory_order_relaxed)))
     return false;
   *why = PageWriter::Added::kBusy;

@@ -229,6 +229,9 @@ class BufferPool {
   Step enter(Ctx &ctx, FileSlot &file, const EvictedChild &child, Frame *frame, const u8 *page);
   Step read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location, FileSlot &file,
                     PageNo page_no);
+  Step resolve_followed(Ctx &ctx, OptimisticGuard &parent, FileSlot &file, PageNo page_no,
+                        OptimisticGuard &child);
+  void count_hit(Ctx &ctx, const OptimisticGuard &child);
   PoolShared *shared_;
   Log log_;
 };

@@ -82,6 +82,7 @@ struct PoolShared {
   u32 compressed_mask;     // heads of compressed pages - 1
   u32 most_compressed_frames;
   StoreId store;       // set by recovery before files are opened
+  std::atomic<bool> following;   // logged files are followed (followed_pages.hpp)
   char doublewrite_path[640];
   Frame *frames;
   u8 *pages;

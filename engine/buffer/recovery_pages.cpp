@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "buffer/followed_pages.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_guard.hpp"
 
@@ -60,7 +61,9 @@ void RecoveryPages::finish() {
     LS_ASSERT(page.read && !page.damaged);
     IoStageLock stage(*pool_.shared(), page.file->file_no.load(std::memory_order_relaxed),
                       page.page_no);
-    page.frame->state.store(FrameState::kLoaded, std::memory_order_release);
+    const bool followed = is_followed(*pool_.shared(), *page.file);
+    page.frame->state.store(followed ? FrameState::kFollowed : FrameState::kLoaded,
+                            std::memory_order_release);
     stage.insert(page.frame);
   }
   pages_.clear();

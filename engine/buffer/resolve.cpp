@@ -7,6 +7,7 @@
 #include "base/prefetch.hpp"
 #include "buffer/change_buffer.hpp"
 #include "buffer/compressed_cache.hpp"
+#include "buffer/followed_pages.hpp"
 #include "buffer/io_stage.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
@@ -144,8 +145,8 @@ Status become_child(Ctx &ctx, FileSlot &file, const EvictedRef &ref, Frame *fram
 
 // Take the page out of the I/O stage and let the swip point to it.  kRestart: the parent has
 // changed, or another actor did it.  kError: it is another page than its parent says, or a change
-// that waited for it does not fit it.  state: what the frame is now (kLoaded: any reader may do
-// this; kLoading: its reader only).
+// that waited for it does not fit it.  state: what the frame is now (kLoaded, kFollowed: any reader
+// may do this; kLoading: its reader only).
 Step swizzle(Ctx &ctx, FileSlot &file, const EvictedRef &ref, FrameState state) {
   PoolShared &pool = *ctx.pool->shared();
   if (!lock_exclusive_at(ref.parent->latch, ref.version)) return Step::kRestart;
@@ -258,6 +259,8 @@ Step BufferPool::resolve(Ctx &ctx, OptimisticGuard &parent, Swip *location, File
     return Step::kRestart;
   }
   if (!swip.is_hot()) {
+    if (swip.is_evicted() && is_followed(*shared_, file))
+      return resolve_followed(ctx, parent, file, swip.page_no(), child);
     if (swip.is_evicted()) return read_evicted(ctx, parent, location, file, swip.page_no());
     if (swip.is_null()) {
       parent.reset();
@@ -286,17 +289,53 @@ Step BufferPool::resolve(Ctx &ctx, OptimisticGuard &parent, Swip *location, File
     parent.reset();
     return dropped();
   }
-  u8 kind = __atomic_load_n(guard.page() + offsetof(PageHeader, kind), __ATOMIC_RELAXED);
-  if (kind == static_cast<u8>(PageKind::kLeaf)) {
-    std::atomic<u64> &hits = shared_->counters[ctx.slot % kCounterStripes].hits;
-    hits.store(hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    // An unvalidated number at worst moves one page from one counter to the other.
-    const PageNo met = __atomic_load_n(&reinterpret_cast<const PageHeader *>(guard.page())->page_no,
-                                       __ATOMIC_RELAXED);
-    if (met != ctx.just_read) ctx.pages.hit++;
-    ctx.just_read = kInvalidPageNo;
-  }
+  count_hit(ctx, guard);
   child = std::move(guard);
+  return Step::kOk;
+}
+
+// Only leaves count.
+void BufferPool::count_hit(Ctx &ctx, const OptimisticGuard &child) {
+  const u8 kind = __atomic_load_n(child.page() + offsetof(PageHeader, kind), __ATOMIC_RELAXED);
+  if (kind != static_cast<u8>(PageKind::kLeaf)) return;
+  std::atomic<u64> &hits = shared_->counters[ctx.slot % kCounterStripes].hits;
+  hits.store(hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  // An unvalidated number at worst moves one page from one counter to the other.
+  const PageNo met = __atomic_load_n(&reinterpret_cast<const PageHeader *>(child.page())->page_no,
+                                     __ATOMIC_RELAXED);
+  if (met != ctx.just_read) ctx.pages.hit++;
+  ctx.just_read = kInvalidPageNo;
+}
+
+// As resolve(): kRestart after a page was read, or while redo is at it.
+Step BufferPool::resolve_followed(Ctx &ctx, OptimisticGuard &parent, FileSlot &file, PageNo page_no,
+                                  OptimisticGuard &child) {
+  if (is_gone(file)) {
+    parent.reset();
+    return dropped();
+  }
+  FollowedLook look = look_followed(*this, file, page_no);
+  if (!look.guard) {
+    u64 version;
+    Frame *above = parent.release(&version);
+    Status status = kOk;
+    if (look.state == FrameState::kLoading) {
+      if (!wait_for_load(ctx, look.frame, look.event)) return Step::kError;
+    } else if (look.frame) {
+      look.frame->latch.version_wait();
+    } else {
+      status = load_followed(ctx, file, page_no, Absent::kFails);
+    }
+    // What the parent said may have been said while redo changed it.
+    return ok(status) || !above->latch.validate(version) ? Step::kRestart : Step::kError;
+  }
+  if (!parent.valid()) {
+    parent.reset();
+    return Step::kRestart;
+  }
+  note_wanted(look.frame);
+  count_hit(ctx, look.guard);
+  child = std::move(look.guard);
   return Step::kOk;
 }
 
@@ -343,10 +382,8 @@ Step BufferPool::read_evicted(Ctx &ctx, OptimisticGuard &parent, Swip *location,
     if (!claim_frame(*shared_, file, spare, page_no)) return Step::kError;
   }
   if (!found) return Step::kRestart;
-  if (state == FrameState::kLoaded) {
-    return swizzle(ctx, file, ref, FrameState::kLoaded) == Step::kError ? Step::kError
-                                                                        : Step::kRestart;
-  }
+  if (state == FrameState::kLoaded || state == FrameState::kFollowed)
+    return swizzle(ctx, file, ref, state) == Step::kError ? Step::kError : Step::kRestart;
   return wait_for_load(ctx, found, event) ? Step::kRestart : Step::kError;
 }
 
@@ -427,6 +464,71 @@ Status read_or_zero(BufferPool &pool, Ctx &ctx, FileSlot &file, PageNo page_no, 
   if (!*absent) return status;
   std::memset(pool.page(frame), 0, kPageSize);
   return kOk;
+}
+
+namespace {
+
+Status read_followed(Ctx &ctx, FileSlot &file, PageNo page_no, Absent absent, u8 *page) {
+  Status status = make_status(LS_END);
+  if (absent != Absent::kAnew) {
+    status = read_page(ctx, *ctx.pool->shared(), file, page_no, page, absent == Absent::kFails);
+    ctx.pages.read++;
+    ctx.just_read = page_no;
+  }
+  if (code(status) != LS_END) return status;
+  if (absent == Absent::kFails) return no_such_page(file, page_no);
+  std::memset(page, 0, kPageSize);
+  return kOk;
+}
+
+}  // namespace
+
+Status load_followed(Ctx &ctx, FileSlot &file, PageNo page_no, Absent absent) {
+  BufferPool &pool = *ctx.pool;
+  PoolShared &shared = *pool.shared();
+  Frame *frame;
+  LS_TRY(free_list_take(ctx, shared, &frame));
+  if (!claim_frame(shared, file, frame, page_no)) return make_status(LS_NOT_FOUND);
+  const FileNo file_no = frame->file_no.load(std::memory_order_relaxed);
+  bool ours;
+  {
+    IoStageLock stage(shared, file_no, page_no);
+    std::atomic_thread_fence(std::memory_order_seq_cst);   // pairs with end_following()
+    ours = is_followed(shared, file) && !stage.find();     // STAGE-2
+    if (ours) stage.insert(frame);
+  }
+  if (!ours) {
+    release_frame(shared, frame);
+    return kOk;
+  }
+  const Status status = read_followed(ctx, file, page_no, absent, pool.page(frame));
+  {
+    IoStageLock stage(shared, file_no, page_no);
+    if (ok(status)) frame->state.store(FrameState::kFollowed, std::memory_order_release);
+    else stage.remove(frame);
+  }
+  io_stage_wake(frame);
+  if (!ok(status)) {
+    const ls_error error = last_error();
+    release_frame(shared, frame);
+    set_last_error(error);
+  }
+  return status;
+}
+
+Status find_followed(Ctx &ctx, FileSlot &file, PageNo page_no, bool anew, Frame **frame) {
+  LS_ASSERT(page_no != kMetaPageNo);
+  for (;;) {
+    const FollowedLook look = look_followed(*ctx.pool, file, page_no);
+    *frame = look.frame;
+    if (!look.frame) {
+      LS_TRY(load_followed(ctx, file, page_no, anew ? Absent::kAnew : Absent::kZeros));
+    } else if (look.state != FrameState::kLoading) {
+      return kOk;
+    } else if (!wait_for_load(ctx, look.frame, look.event)) {
+      return make_status(LS_INTERRUPTED);
+    }
+  }
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "recovery/relay_replay.hpp"
 #include "recovery/values_replay.hpp"
 #include "store/standby_apply.hpp"
+#include "store/standby_follow.hpp"
 #include "store/store_process.hpp"
 #include "txn/prepared_file.hpp"
 #include "wal/log_sink.hpp"
@@ -139,10 +140,14 @@ ls_status ls_relay_replay_sync(ls_store *, ls_error *err) noexcept {
   return api::call(err, [&] { return g_replay->sync(); });
 }
 
-ls_status ls_relay_replay(ls_store *, const void *bytes, size_t count, uint64_t position,
+ls_status ls_relay_replay(ls_store *store, const void *bytes, size_t count, uint64_t position,
                           ls_error *err) noexcept {
   return api::call(err, [&] {
-    return g_replay->add(position, {static_cast<const u8 *>(bytes), count});
+    // `join` sees the relay log and the position agree.
+    const std::lock_guard lock(store->follow_mutex);
+    LS_TRY(g_replay->add(position, {static_cast<const u8 *>(bytes), count}));
+    follow_note_replayed(*store, g_replay->position());
+    return kOk;
   });
 }
 

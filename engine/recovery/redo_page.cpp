@@ -47,7 +47,17 @@ Status fail_op(const FileSlot &file, PageNo page_no, const RedoOp &op) {
 
 // Of a page that was not in use.
 bool makes_page(u8 code) { return code == kTreeImage || code == kTreeFormat || makes_trunk(code); }
+
+}  // namespace
+
 bool is_whole_page(u8 code) { return code == kPageImage || makes_page(code); }
+
+Status redo_op(const RedoOp &op, const FileSlot &file, u8 *page, PageNo page_no) {
+  const Status status = apply(op, page, page_no);
+  return code(status) == LS_CORRUPT ? fail_op(file, page_no, op) : status;
+}
+
+namespace {
 
 // The last operation that has all of the page, or the end.
 size_t last_whole(std::span<const RedoOp> ops) {
@@ -77,9 +87,7 @@ Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started
         stats->ops_skipped++;
         continue;
       }
-      const Status status = apply(ops[i], bytes, page.page_no);
-      if (code(status) == LS_CORRUPT) return fail_op(*page.file, page.page_no, ops[i]);
-      LS_TRY(status);
+      LS_TRY(redo_op(ops[i], *page.file, bytes, page.page_no));
       stats->ops_applied++;
     }
     if (older) pool.mark_dirty(page.frame, gsn);

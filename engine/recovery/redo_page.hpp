@@ -9,7 +9,11 @@ namespace ls {
 Status redo_page(BufferPool &pool, const RecoveryPages::Page &page, bool started_empty,
                  std::span<const RedoOp> ops, RedoStats *stats, bool *truncated);
 
-// REDO-5: is there an operation that has all of the page?
+// One operation, to a page that is latched and older.  LS_CORRUPT names page and record.
+Status redo_op(const RedoOp &op, const FileSlot &file, u8 *page, PageNo page_no);
+// REDO-5: has it all of the page?
+bool is_whole_page(u8 code);
+// Is there an operation that has?
 bool have_whole_page(std::span<const RedoOp> ops);
 // A page that must wait has its image in the log: nothing of what it was, and what waits for it, is
 // needed.

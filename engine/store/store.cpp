@@ -32,8 +32,8 @@ u32 total_slots(const ls_config &config) { return config.worker_slots + kEngineS
 u32 max_running(const ls_config &config) { return total_slots(config) + 2 * config.prepared_slots; }
 
 struct Layout {
-  size_t log, pool, txns, active, attached, ranges, prepared, horizon, version_leaves, row_blocks,
-      end;
+  size_t log, pool, txns, active, attached, followed, ranges, prepared, horizon, version_leaves,
+      row_blocks, end;
 };
 
 Layout layout_of(const ls_config &config) {
@@ -43,7 +43,8 @@ Layout layout_of(const ls_config &config) {
   l.txns = l.pool + aligned(BufferPool::arena_bytes(pool_config(config)));
   l.active = l.txns + aligned(sizeof(TxnShared));
   l.attached = l.active + aligned(sizeof(TxnShared::Active) * total_slots(config));
-  l.ranges = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
+  l.followed = l.attached + aligned(sizeof(std::atomic<u32>) * total_slots(config));
+  l.ranges = l.followed + aligned(sizeof(std::atomic<Tn>) * max_running(config));
   l.prepared =
       l.ranges + aligned(RangeLocks::arena_bytes(config.range_lock_bytes, config.worker_slots));
   l.horizon = l.prepared + aligned(sizeof(PreparedSlot) * config.prepared_slots);
@@ -87,6 +88,9 @@ TxnShared *create_txns(u8 *arena, const Layout &l, const ls_config &config) {
     new (&txns->active[i]) TxnShared::Active{};
     new (&txns->attached[i]) std::atomic<u32>{0};
   }
+  txns->followed_places = max_running(config);
+  txns->followed = reinterpret_cast<std::atomic<Tn> *>(arena + l.followed);
+  for (u32 i = 0; i < txns->followed_places; i++) new (&txns->followed[i]) std::atomic<Tn>{0};
   txns->prepared_slots = config.prepared_slots;
   txns->prepared = reinterpret_cast<PreparedSlot *>(arena + l.prepared);
   for (u32 i = 0; i < config.prepared_slots; i++) new (&txns->prepared[i]) PreparedSlot{};
@@ -194,7 +198,11 @@ Status store_attach(ls_store &store, u32 slot, Worker **worker) {
   if (slot >= store.config.worker_slots)
     return fail(LS_INVALID, "worker slot %u does not exist, there are %u", slot,
                 store.config.worker_slots);
-  if (store_state(store) != StoreState::kReady)
+  const auto lets_in = [](u32 state) {
+    return state == static_cast<u32>(StoreState::kReady) ||
+           state == static_cast<u32>(StoreState::kFollowing);
+  };
+  if (!lets_in(store.state.load(std::memory_order_acquire)))
     return fail(LS_NOT_READY, "the storage engine has not finished recovery");
   StoreProcess &process = store_process(store);
   std::atomic<u32> &attached = store.txns->attached[slot];
@@ -203,13 +211,14 @@ Status store_attach(ls_store &store, u32 slot, Worker **worker) {
   // Sequentially consistent with begin_stop.
   if (!attached.compare_exchange_strong(expected, 1, std::memory_order_seq_cst))
     return fail(LS_INVALID, "worker slot %u is in use", slot);
-  if (store.state.load(std::memory_order_seq_cst) != static_cast<u32>(StoreState::kReady)) {
+  if (!lets_in(store.state.load(std::memory_order_seq_cst))) {
     attached.store(0, std::memory_order_release);
     return fail(LS_NOT_READY, "the storage engine is being stopped");
   }
   const Status status = with_memory([&] {
     *worker = new Worker(&process.pool, process.log, store.txns, slot);
     (*worker)->ranges = store.ranges;
+    (*worker)->came_to_read = store_state(store) == StoreState::kFollowing;
     return kOk;
   });
   if (!ok(status)) attached.store(0, std::memory_order_release);

@@ -7,7 +7,7 @@
 //
 // State:  kCreated -> kRecovering (recovery_redo) -> kReady (recovery_finish) -> kStopping ->
 // kStopped (shutdown) `failure`: a thread has failed; page writes have a failure of their own
-// (PoolShared).
+// (PoolShared).  On a standby kRecovering -> kFollowing -> kRecovering (standby_follow.hpp).
 #pragma once
 #include "base/failure.hpp"
 #include "recovery/control_file.hpp"
@@ -20,7 +20,7 @@ enum EngineSlot : u32 {
   kSlotRecovery = 0, kSlotCheckpoint, kSlotCleaner, kSlotProvider, kSlotCloser, kSlotValues,
   kEngineSlots
 };
-enum class StoreState : u32 { kCreated = 0, kRecovering, kReady, kStopping, kStopped };
+enum class StoreState : u32 { kCreated = 0, kRecovering, kReady, kStopping, kStopped, kFollowing };
 
 // What recovery did; for tests and for the host's log.
 struct RecoveryReport {
@@ -65,6 +65,12 @@ struct ls_store {
   std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far
   std::atomic<ls::u64> log_bytes{0};      // to be replayed
   volatile int recovery_cancelled = 0;    // carries no data, see base/interrupt.hpp
+  // On a standby (store/standby_follow.hpp): of the host's replay, and of redo.
+  ls::FutexMutex<ls::LockRank::kLongAction> follow_mutex;
+  std::atomic<ls::Lsn> replayed_to{0};     // the relay log has all before; 0: not known
+  std::atomic<ls::Lsn> followed_to{0};     // the trees have all before
+  std::atomic<ls::Gsn> followed_gsn{0};
+  std::atomic<ls::Tn> follow_floor{0};     // FLW-4
 };
 
 namespace ls {

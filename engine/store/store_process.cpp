@@ -10,6 +10,7 @@
 #include "btree/tree.hpp"
 #include "os/file.hpp"
 #include "recovery/checkpoint.hpp"
+#include "store/standby_follow.hpp"
 #include "store/store_start.hpp"
 #include "store/store_threads.hpp"
 

@@ -13,6 +13,7 @@
 namespace ls {
 
 struct CheckpointEnv;  // recovery/checkpoint.hpp
+struct FollowProcess;  // standby_follow.hpp
 struct RecoveryState;  // store_start.hpp
 class StoreThreads;    // store_threads.hpp
 
@@ -25,6 +26,7 @@ struct StoreProcess {
   PoolFileNames file_names;
   RestoreStates restore_states;
   std::unique_ptr<RecoveryState> recovery;
+  std::unique_ptr<FollowProcess> follow;   // of the host's replay
   std::unique_ptr<StoreThreads> threads;
 };
 

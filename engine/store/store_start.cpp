@@ -34,8 +34,11 @@
 #include "recovery/host_sync_point.hpp"
 #include "recovery/two_phase.hpp"
 #include "store/file_closer.hpp"
+#include "store/standby_follow.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
+#include "store/version_trees.hpp"
+#include "txn/followed_txns.hpp"
 #include "txn/prepared.hpp"
 #include "wal/log_segments.hpp"
 
@@ -45,36 +48,13 @@ namespace {
 
 constexpr size_t kPathBytes = 640;
 constexpr u32 kEraRoom = 64;   // of a record
-constexpr u32 kLockTree = kMaxVersionTrees;  // its place behind the version trees in keys
-constexpr u32 kClosedTree = kLockTree + 1;
-constexpr u32 kValueTree = kClosedTree + 1;
-constexpr const char *kFurtherNames[kFurtherTrees] = {"locks", "closed", "values"};
-
 void path_in(const ls_store &store, const char *name, char *path) {
   std::snprintf(path, kPathBytes, "%s/%s", store.config.data_dir, name);
 }
 
-Status make_directory(const char *path) {
-  if (::mkdir(path, 0700) == 0 || errno == EEXIST) return kOk;
-  return fail_errno(errno, path, "could not create directory");
-}
-
-// Versions, row locks and names of closed files of the last run: this one does not need them.
-Status empty_versions(const ls_store &store) {
-  char directory[kPathBytes];
-  path_in(store, "versions", directory);
-  LS_TRY(make_directory(directory));
-  std::vector<std::string> names;
-  LS_TRY(directory_names(directory, &names));
-  for (const std::string &name : names)
-    LS_TRY(file_unlink((std::string(directory) + "/" + name).c_str()));
-  const u32 trees = store.config.version_trees;
-  for (u32 i = 0; i < trees + kFurtherTrees; i++) {
-    std::string name = i < trees ? std::to_string(i) : kFurtherNames[i - trees];
-    File file;
-    LS_TRY(file.open((std::string(directory) + "/" + name).c_str(), O_CREAT | O_EXCL));
-  }
-  return kOk;
+// Redo is done, and readers are there (standby_follow.hpp).
+bool was_followed(const ls_store &store) {
+  return store.followed_to.load(std::memory_order_relaxed) != 0;
 }
 
 Status draw_store_id(StoreId *id) {
@@ -105,10 +85,13 @@ Status check_fresh(const ls_store &store) {
 class Redoer {
  public:
   explicit Redoer(ls_store &store)
-      : store_(store), process_(store_process(store)), state_(*process_.recovery) {}
+      : store_(store),
+        process_(store_process(store)),
+        state_(*process_.recovery),
+        followed_(was_followed(store)) {}
 
   Status run(u64 next_full_xid) {
-    LS_TRY(prepare_files());
+    LS_TRY(followed_ ? prepare_undo() : prepare_files());
     LS_TRY(read(next_full_xid));
     ControlFile &control = state_.control;
     store_.run = std::max(control.run, state_.log.run) + 1;
@@ -128,14 +111,20 @@ class Redoer {
   Status prepare_files() {
     char path[kPathBytes];
     path_in(store_, "wal", path);
-    LS_TRY(make_directory(path));
-    LS_TRY(make_directory(store_.txns->prepared_dir));
-    path_in(store_, "undo", path);
-    LS_TRY(make_directory(path));
-    state_.undo = std::make_unique<UndoSpool>(path);
-    LS_TRY(empty_versions(store_));
+    LS_TRY(directory_make(path));
+    LS_TRY(directory_make(store_.txns->prepared_dir));
+    LS_TRY(prepare_undo());
+    LS_TRY(version_trees_make(store_));
     path_in(store_, "doublewrite", path);
     return doublewrite_recover(path);
+  }
+
+  Status prepare_undo() {
+    char path[kPathBytes];
+    path_in(store_, "undo", path);
+    LS_TRY(directory_make(path));
+    state_.undo = std::make_unique<UndoSpool>(path);
+    return kOk;
   }
 
   Status read(u64 next_full_xid) {
@@ -221,8 +210,10 @@ class Redoer {
       store_.log_bytes.store(state_.log.end - state_.control.redo_lsn, std::memory_order_relaxed);
     if (state_.replay_needed()) {
       LogReader again = open_log();
-      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, state_.control.redo_gsn,
-                      state_.undo.get(), &stats, &store_.redone_bytes));
+      // What was followed is on the pages: only undo is gathered.
+      const Gsn redo_gsn = followed_ ? ~Gsn{0} : state_.control.redo_gsn;
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, redo_gsn, state_.undo.get(),
+                      &stats, &store_.redone_bytes));
       if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
         return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);
     }
@@ -261,6 +252,7 @@ class Redoer {
   ls_store &store_;
   StoreProcess &process_;
   RecoveryState &state_;
+  const bool followed_;
   char wal_[kPathBytes];
 };
 
@@ -270,7 +262,8 @@ class Finisher {
       : store_(store),
         process_(store_process(store)),
         state_(*process_.recovery),
-        w_(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotRecovery) {}
+        w_(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotRecovery),
+        followed_(was_followed(store)) {}
 
   Status run(const ls_in_doubt *doubts, size_t n_doubts) {
     std::vector<Tn> committed;
@@ -278,11 +271,12 @@ class Finisher {
     LS_TRY(read_prepared());
     LS_TRY(number_transactions());
     LS_TRY(announce_numbers());
-    process_.threads = std::make_unique<StoreThreads>(process_);
+    if (!followed_) process_.threads = std::make_unique<StoreThreads>(process_);
     w_.ctx.interrupt = process_.threads->interrupt();
-    LS_TRY(process_.threads->start_writers());
+    LS_TRY(followed_ ? process_.threads->start_committer() : process_.threads->start_writers());
     if (store_.config.host_log) LS_TRY(log_era());
-    LS_TRY(open_version_trees());
+    if (!followed_) LS_TRY(version_trees_open(w_.ctx, store_));
+    store_.txns->keeps_versions = followed_;
     LS_TRY(process_.threads->start_closer());
     UndoStats stats;
     const u64 began = now_us();
@@ -293,6 +287,8 @@ class Finisher {
     }
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
     LS_TRY(settle_two_phase());
+    if (followed_) FollowedTxns(*store_.txns).clear();
+    store_.txns->keeps_versions = false;
     store_.report.losers = stats.losers + undo_.size();
     store_.report.undo_records = stats.records;
     store_.report.undo_us = now_us() - began;
@@ -375,10 +371,13 @@ class Finisher {
       return fail(LS_CORRUPT, "the transaction numbers found in \"%s\" are impossible",
                   store_.config.data_dir);
     txns.tn_offset.store(offset, std::memory_order_relaxed);
-    txns.tn_base.store(base, std::memory_order_relaxed);
-    txns.horizon.store(base, std::memory_order_relaxed);
+    if (!followed_) {
+      txns.tn_base.store(base, std::memory_order_relaxed);
+      txns.horizon.store(base, std::memory_order_relaxed);
+    }
     // Those of prepared transactions are in use, and the next start's must be larger.
     txns.highest_tn.store(state_.next_full_xid + offset - 1, std::memory_order_relaxed);
+    era_base_ = base;
     return note_era(base, offset);
   }
 
@@ -401,7 +400,7 @@ class Finisher {
   Status log_era() {
     LS_TRY(w_.log.reserve(kEraRoom, w_.ctx.interrupt));
     w_.log.start(RecordKind::kEra);
-    w_.log.number(store_.txns->tn_base.load(std::memory_order_relaxed));
+    w_.log.number(era_base_);
     w_.log.number(store_.txns->tn_offset.load(std::memory_order_relaxed));
     w_.log.finish();
     return kOk;
@@ -450,41 +449,12 @@ class Finisher {
     return control_write(store_.config.data_dir, control);
   }
 
-  Status open_version_trees() {
-    const char *directory = store_.config.data_dir + std::strlen(store_.config.root_dir) + 1;
-    for (u32 i = 0; i < store_.config.version_trees; i++) {
-      char path[kPathBytes];
-      std::snprintf(path, sizeof path, "%s/versions/%u", directory, i);
-      LS_TRY(open_private_tree(i, path, &store_.txns->version_file[i]));
-    }
-    char path[kPathBytes];
-    std::snprintf(path, sizeof path, "%s/versions/locks", directory);
-    LS_TRY(open_private_tree(kLockTree, path, &store_.txns->lock_file));
-    std::snprintf(path, sizeof path, "%s/versions/closed", directory);
-    u32 closed;
-    LS_TRY(open_private_tree(kClosedTree, path, &closed));
-    process_.pool.shared()->closed_tree.store(closed + 1, std::memory_order_release);
-    std::snprintf(path, sizeof path, "%s/versions/values", directory);
-    u32 values;
-    LS_TRY(open_private_tree(kValueTree, path, &values));
-    process_.pool.shared()->value_tree.store(values + 1, std::memory_order_release);
-    return kOk;
-  }
-
-  // No relation of the host has tablespace 0.
-  Status open_private_tree(u32 number, const char *path, u32 *index) {
-    const ls_rel_key key{0, 0, number + 1, -1};
-    FileSlot *slot = nullptr;
-    LS_TRY(process_.pool.open_file(w_.ctx, key, path, LS_REL_VERSIONS, false, 0, BTree::format,
-                                   &slot));
-    *index = slot->index;
-    return kOk;
-  }
-
   ls_store &store_;
   StoreProcess &process_;
   RecoveryState &state_;
   Worker w_;
+  const bool followed_;   // readers are there, with snapshots of their own
+  Tn era_base_ = 0;
   std::vector<LoggedTxn> prepared_, ended_;   // two-phase: still prepared; committed
   std::vector<PreparedFile> undo_, keep_;     // of state_.undone and prepared_
 };
@@ -499,17 +469,22 @@ void give_up(ls_store &store, StoreProcess &process) {
   futex_wake_all(&store.state);
 }
 
+Status begin_recovering(ls_store &store) {
+  u32 expected = static_cast<u32>(StoreState::kCreated);
+  if (store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
+                                          std::memory_order_acq_rel))
+    return kOk;
+  return fail(LS_INVALID, "recovery was started already");
+}
+
 }  // namespace
 
 Status store_recovery_redo(ls_store &store, u64 next_full_xid, ls_in_doubt **doubts,
                            size_t *n_doubts) {
   *doubts = nullptr;
   *n_doubts = 0;
-  u32 expected = static_cast<u32>(StoreState::kCreated);
-  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
-                                           std::memory_order_acq_rel))
-    return fail(LS_INVALID, "recovery was started already");
   StoreProcess &process = store_process(store);
+  LS_TRY(was_followed(store) ? follow_end(store) : begin_recovering(store));
   process.recovery = std::make_unique<RecoveryState>();
   const Status status = Redoer(store).run(next_full_xid);
   if (code(status) == LS_INTERRUPTED) give_up(store, process);

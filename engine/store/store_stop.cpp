@@ -46,8 +46,8 @@ Status write_everything(ls_store &store, StoreProcess &process) {
 
 // Sequentially consistent on both sides: either this thread sees a worker that attaches, or the
 // worker sees that the store is not ready.
-Status begin_stop(ls_store &store, StoreProcess &process) {
-  u32 expected = static_cast<u32>(StoreState::kReady);
+Status begin_stop(ls_store &store, StoreProcess &process, StoreState from) {
+  u32 expected = static_cast<u32>(from);
   if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kStopping),
                                            std::memory_order_seq_cst))
     return fail(LS_INVALID, "the store is not running");
@@ -94,7 +94,7 @@ Status store_checkpoint(ls_store &store, const volatile int *interrupt) {
 
 Status store_shutdown(ls_store &store) {
   StoreProcess &process = store_process(store);
-  LS_TRY(begin_stop(store, process));
+  LS_TRY(begin_stop(store, process, StoreState::kReady));
   Status status = report_failure(store);
   if (ok(status)) status = with_memory([&] { return write_everything(store, process); });
   const ls_error error = last_error();
@@ -106,7 +106,8 @@ Status store_shutdown(ls_store &store) {
 
 Status store_abandon(ls_store &store) {
   StoreProcess &process = store_process(store);
-  LS_TRY(begin_stop(store, process));
+  const bool follows = store_state(store) == StoreState::kFollowing;
+  LS_TRY(begin_stop(store, process, follows ? StoreState::kFollowing : StoreState::kReady));
   end_stop(store, process);
   return kOk;
 }

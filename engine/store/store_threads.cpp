@@ -52,10 +52,23 @@ Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>
 }
 
 Status StoreThreads::start_writers() {
-  LS_TRY(start("ls committer", &writers_, [this] {
+  LS_TRY(start_committer());
+  return start_providers();
+}
+
+Status StoreThreads::start_committer() {
+  return start("ls committer", &writers_, [this] {
     return process_.log.run_committer(kCommitterIdleMs,
                                       [this] { return prepared_sync(*process_.store.txns); });
-  }));
+  });
+}
+
+Status StoreThreads::start_followers() {
+  LS_TRY(start_providers());
+  return start("ls cleaner", &keepers_, [this] { return run_version_cleaner(); });
+}
+
+Status StoreThreads::start_providers() {
   for (u32 i = 0; i < process_.store.config.page_providers; i++) {
     LS_TRY(start("ls provider", &writers_,
                  [this, i] { return PageProvider(process_.pool, i).run(stop_providers_); }));
@@ -66,6 +79,7 @@ Status StoreThreads::start_writers() {
 // has_closer before the thread runs: undo, which is next, may find the file table full.
 Status StoreThreads::start_closer() {
   process_.pool.shared()->has_closer.store(1, std::memory_order_release);
+  stop_keepers_.store(0, std::memory_order_relaxed);   // those of a standby have been stopped
   return start("ls closer", &keepers_, [this] { return run_closer(); });
 }
 
@@ -216,6 +230,22 @@ Status StoreThreads::run_value_keeper() {
     const Status status = with_memory([&] { return keep_values(keeper, &did); });
     const i64 pause_us = did ? kCleanerMinUs : kValuesPollUs;
     futex_wait(&stop_keepers_, 0, ok(status) ? pause_us : kCleanerMaxUs);
+  }
+  return kOk;
+}
+
+Status StoreThreads::run_version_cleaner() {
+  Worker w(&process_.pool, process_.log, process_.store.txns,
+           process_.store.config.worker_slots + kSlotCleaner);
+  w.ctx.interrupt = &interrupt_;
+  i64 pause_us = kCleanerMinUs;
+  while (stop_keepers_.load(std::memory_order_acquire) == 0) {
+    u64 removed = 0;
+    const Status status = with_memory([&] { return clean_versions(w, &removed); });
+    pause_us = !ok(status)   ? kCleanerMaxUs
+               : removed > 0 ? kCleanerMinUs
+                             : std::min(pause_us * 2, kCleanerMaxUs);
+    futex_wait(&stop_keepers_, 0, pause_us);
   }
   return kOk;
 }

@@ -6,7 +6,7 @@
 //   closer       close_idle_files, when places for open files are few; from before undo until the
 //                store stops
 //   cleaner      clean_round, more often while there is something to clean; while the store is
-//                ready
+//                ready; on a standby clean_versions
 //   values       keep_values: files of values are counted and made shorter; while the store is
 //                ready
 // A thread that fails records why in the store and stops the log: from then on no commit is
@@ -29,6 +29,9 @@ class StoreThreads {
   ~StoreThreads();
   // Committer and page providers.
   Status start_writers();
+  Status start_committer();
+  // On a standby: page providers, and a cleaner of versions alone.
+  Status start_followers();
   Status start_closer();
   // Checkpointer and cleaner.
   Status start_keepers();
@@ -41,7 +44,9 @@ class StoreThreads {
   Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group,
                std::function<Status()> body);
   Status run_checkpointer();
+  Status start_providers();
   Status run_cleaner();
+  Status run_version_cleaner();
   Status run_value_keeper();
   Status run_closer();
   bool checkpoint_due(u64 last_ns, Lsn last_end, Gsn last_gsn, u32 *serving) const;

@@ -89,6 +89,18 @@ Status clean(Worker &w, u64 *removed, const CleanMore &more) {
 
 }  // namespace
 
+Status clean_versions(Worker &w, u64 *removed) {
+  *removed = 0;
+  const auto each = [](void *, Bytes, Bytes) { return true; };
+  for (u32 i = 0; i < w.txns->version_trees; i++) {
+    BTree tree(w.ctx, w.pool->file(w.txns->version_file[i]));
+    const VersionKey bound(settled_below(*w.txns), 0);
+    LS_TRY(tree.remove_before(bound, kLeavesPerTree, nullptr, each, removed));
+  }
+  w.txns->versions_removed.fetch_add(*removed, std::memory_order_relaxed);
+  return kOk;
+}
+
 // cleaner_busy, cleaner_pauses: sequentially consistent on both sides.  Either the cleaner sees the
 // pause, or the worker that pauses it sees that it is busy.
 Status clean_round(Worker &w, u64 *removed, const CleanMore &more) {

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "btree/node_entries.hpp"
+#include "buffer/followed_pages.hpp"
 #include "txn/row_purge.hpp"
 
 namespace ls {
@@ -404,7 +405,7 @@ bool RowScan::no_cleaner_comes_for(const RowHeader &ghost) const {
 
 // Such ghosts go when a scan has passed them; whether that works out is not the scan's business.
 void RowScan::leave_leaf() {
-  if (!old_ghosts_) return;
+  if (!old_ghosts_ || is_followed(*w_.pool->shared(), file_)) return;
   old_ghosts_ = false;
   PurgeResult purged;
   [[maybe_unused]] const Status ignored =

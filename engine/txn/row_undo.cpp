@@ -13,7 +13,7 @@ namespace {
 constexpr u32 kRemoveBatch = 160;  // more than a leaf holds rows of no payload: one record per leaf
 
 bool carries(const RowHeader &header, const UndoTarget &target) {
-  return header.tn() == target.tn && header.seq == target.seq;
+  return (header.tn() & ~kHiddenTn) == target.tn && header.seq == target.seq;
 }
 
 // What others did to the row's lock bits since must survive; the generation changes like with every
@@ -220,12 +220,27 @@ bool parse_row_undo(Bytes item, RowUndo *out) {
   return in.good() && out->patch.fresh.size() <= kPageSize;
 }
 
+// The header that the row had, if the version store has it: older snapshots need the rest of it.
+static Status kept_previous(Worker &w, const UndoTarget &target, RowHeader *previous) {
+  for (const Tn tn : {target.tn, target.tn | kHiddenTn}) {   // FTXN-2
+    alignas(8) u8 bytes[kPageSize];
+    const VersionEntry *entry = nullptr;
+    const Status status = version_store(w, tn).get({tn, target.seq}, bytes, &entry);
+    if (code(status) == LS_NOT_FOUND) continue;
+    LS_TRY(status);
+    *previous = entry->previous;
+    return kOk;
+  }
+  return kOk;
+}
+
 Status row_undo(Worker &w, FileSlot &file, const RowUndo &undo, Tn tn, LeafReads &reads) {
   const UndoTarget target{file, undo.row_id, tn, undo.seq};
   if (undo.code == kRowInsert) return remove_inserted(w, target, undo.count, &reads);
   LS_ASSERT(undo.code == kRowUpdate || undo.code == kRowDelete);
-  const RowHeader previous =
+  RowHeader previous =
       RowHeader::make(undo.previous_seq != 0 ? tn : 0, undo.flags, 0, 0, undo.previous_seq);
+  if (w.txns->keeps_versions) LS_TRY(kept_previous(w, target, &previous));
   PayloadBefore before;
   before.patch = undo.patch;
   return put_back(w, target, previous, before);

@@ -1,5 +1,8 @@
 // transaction.cpp - begin, commit in its two forms, abort.  The state table is in worker.hpp.
+#include <algorithm>
 #include <bit>
+#include <utility>
+
 #include "base/check.hpp"
 #include "txn/prepared.hpp"
 #include "txn/rollback.hpp"
@@ -94,11 +97,14 @@ void use_row_of(Worker &w, Tn tn) {
 Status txn_begin(Worker &w, Tn tn) {
   if (w.tn == tn && tn != 0) return kOk;
   if (w.tn != 0) return fail(LS_INVALID, "a transaction is open already");
+  if (w.pool->shared()->following.load(std::memory_order_relaxed))
+    return fail(LS_INVALID, "nothing can be changed in a store that follows another one");
   if (tn < w.txns->tn_base.load(std::memory_order_relaxed) || tn == 0) {
     return fail(LS_INVALID, "transaction number %llu is out of range",
                 static_cast<unsigned long long>(tn));
   }
   if (tn >= kTnEnd) return fail(LS_NO_TNS, "transaction numbers are used up");
+  if (std::exchange(w.came_to_read, false)) w.log.take_over();
   std::atomic<Tn> &active = w.txns->active[w.slot].tn;
   LS_CHECK(active.load(std::memory_order_relaxed) == 0, "a worker's slot is taken already");
   LS_ASSERT(w.next_seq == 1 && w.inserts.seq == 0 && !w.has_log);  // TXN-2
@@ -246,12 +252,28 @@ void txn_abort(Worker &w) {
   txn_leave(w);
 }
 
+// In a store that follows another one.
+template <typename Each>
+static void each_followed(const TxnShared &t, Each &&each) {
+  const u32 n = t.followed_used.load(std::memory_order_acquire);
+  for (u32 i = 0; i < n; i++) {
+    if (const Tn tn = t.followed[i].load(std::memory_order_acquire); tn != 0) each(tn);
+  }
+}
+
+static bool is_followed_txn(const TxnShared &t, Tn tn) {
+  bool found = false;
+  each_followed(t, [&](Tn other) { found |= other == tn; });
+  return found;
+}
+
 bool tn_is_active(const TxnShared &t, Tn tn) {
   if (tn < t.tn_base.load(std::memory_order_relaxed)) return false;
   const u32 n = slots_in_use(t);
   for (u32 i = 0; i < n; i++) {
     if (t.active[i].tn.load(std::memory_order_acquire) == tn) return tn != 0;
   }
+  if (is_followed_txn(t, tn)) return true;
   return prepared_contains(t, tn);  // last: a transaction moves from there to here
 }
 
@@ -264,6 +286,10 @@ size_t active_tns(const TxnShared &t, Tn *out, size_t cap) {
     if (found < cap) out[found] = tn;
     found++;
   }
+  each_followed(t, [&](Tn tn) {
+    if (found < cap) out[found] = tn;
+    found++;
+  });
   return found +
          prepared_tns(t, found < cap ? out + found : nullptr, found < cap ? cap - found : 0);
 }
@@ -297,6 +323,7 @@ Tn settled_below(const TxnShared &t) {
     const Tn tn = t.active[i].tn.load(std::memory_order_acquire);
     if (tn != 0 && tn < settled) settled = tn;
   }
+  each_followed(t, [&](Tn tn) { settled = std::min(settled, tn); });
   return prepared_keep(t, settled);
 }
 

@@ -93,6 +93,14 @@ struct TxnShared {
   };
   Active *active;                              // array[slots] in the arena
   std::atomic<u32> *attached;                  // array[slots]
+  // Of a store that follows another one (followed_txns.hpp): active, too, places below
+  // followed_used.
+  std::atomic<Tn> *followed{nullptr};
+  u32 followed_places{0};
+  std::atomic<u32> followed_used{0};
+  // Recovery's undo finds in the version store what readers have of the rows
+  // (store/standby_follow.hpp).
+  bool keeps_versions = false;
   u32 prepared_slots{0};
   std::atomic<u32> prepared_used{0};           // slots at or above were never used
   PreparedSlot *prepared{nullptr};             // array[prepared_slots] in the arena
@@ -244,6 +252,7 @@ struct Worker {
   AppendedLeaves appended_leaves;
   SpareMemory scan_memory;
   WrittenValueFiles value_files;
+  bool came_to_read = false;   // while the store followed another one
   LockSweep lock_sweep;     // cleaner only
   VersionSweep version_sweep;
 };
@@ -316,6 +325,8 @@ struct CleanMore {
   Status (*clean)(void *arg, Worker &w, u64 *removed) = nullptr;   // null: nothing
 };
 Status clean_round(Worker &w, u64 *removed, const CleanMore &more = {});
+// In a store that follows another one: versions alone, below the horizon.
+Status clean_versions(Worker &w, u64 *removed);
 
 // Keeps the cleaner, the only actor that changes rows and indexes unasked, from doing so.
 class CleanerPause {

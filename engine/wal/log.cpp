@@ -230,6 +230,15 @@ void Log::open_to_read(Lsn lsn, Gsn gsn) {
   shared_->hardened.store(gsn, std::memory_order_release);
 }
 
+void Log::follow(Lsn end, Gsn gsn) {
+  shared_->end.store(end, std::memory_order_relaxed);
+  shared_->counter.store(gsn, std::memory_order_release);
+}
+
+void Log::cover(Gsn gsn) {
+  if (gsn > hardened()) shared_->hardened.store(gsn, std::memory_order_release);
+}
+
 void Log::close_for_append() { set_writer(shared_, nullptr); }
 
 void Log::stop() {

@@ -90,6 +90,9 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // Instead, where pages are redone and written of a log that another process writes: it is durable
   // up to `lsn` and `gsn`.
   void open_to_read(Lsn lsn, Gsn gsn);
+  // A log that another store appends to has come so far; pages may be written up to `gsn`.
+  void follow(Lsn end, Gsn gsn);
+  void cover(Gsn gsn);
   // Drop what open_for_append holds in this process (descriptors, buffer); no committer may run.
   void close_for_append();
   // One round: collect, write, fdatasync (with that of rounds before that were only written),
@@ -152,6 +155,8 @@ inline constexpr u32 kImagesRoom = 3 * (kMaxRecordHeadBytes + kMaxOpHeadBytes + 
 class LogAppender {
  public:
   LogAppender(Log log, u32 slot);
+  // Another one has appended in the slot meanwhile, and does so no more.
+  void take_over();
   ~LogAppender();
   // Room for records of `bytes` in total (incl. headers), at most half the buffer; waits for the
   // committer.  No latch held, no record being built.  Up to a quarter of the buffer stays

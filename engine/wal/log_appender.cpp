@@ -24,11 +24,7 @@ LogAppender::LogAppender(Log log, u32 slot)
       ring_(log.shared()->ring(slot)),
       mask_(log.shared()->config.buffer_bytes - 1),
       record_(std::make_unique_for_overwrite<u8[]>(kMaxRecordBytes)) {
-  LS_CHECK(slot_->appending.load(std::memory_order_relaxed) == 0,
-           "log slot was left in the middle of an append");
-  // Acquire: the slot's former owner may have been another process.
-  position_ = kicked_at_ = slot_->published.load(std::memory_order_acquire);
-  limit_ = slot_->drained.load(std::memory_order_acquire) + mask_ + 1;
+  take_over();
   // Before the first GSN is drawn; the committer reads it after the counter (see collect).
   std::atomic<u32> &used = log_.shared()->slots_used;
   u32 seen = used.load(std::memory_order_relaxed);
@@ -38,6 +34,14 @@ LogAppender::LogAppender(Log log, u32 slot)
 }
 
 LogAppender::~LogAppender() = default;
+
+void LogAppender::take_over() {
+  LS_CHECK(slot_->appending.load(std::memory_order_relaxed) == 0,
+           "log slot was left in the middle of an append");
+  // Acquire: the slot's former owner may have been another process.
+  position_ = kicked_at_ = slot_->published.load(std::memory_order_acquire);
+  limit_ = slot_->drained.load(std::memory_order_acquire) + mask_ + 1;
+}
 
 // ---- space
 

@@ -6,6 +6,7 @@
 #include "wal/log_reader.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.hpp"
 #include "os/file.hpp"
@@ -62,8 +63,23 @@ Status LogReader::read_round() {
     if (more) return take_round(header, round);
     pieces_.back().used -= header.bytes;
   }
-  cut_run();
+  if (position_ < to_) cut_run();   // else it goes on (add_round)
   ended_ = true;
+  extent_.end = position_;
+  return kOk;
+}
+
+Status LogReader::add_round(std::span<const u8> round) {
+  LS_CHECK(ended_ && next_ == ready_.size(), "a round is added to a log that was not read");
+  RoundHeader header;
+  const bool good = position_ >= to_ && round.size() >= kRoundHeaderBytes &&
+                    load_round_header(round.data(), position_, &header) &&
+                    header.bytes == round.size() && is_whole(header, round.data()) &&
+                    header.run >= least_run();
+  if (!good) return damaged("is not the one that follows");
+  u8 *copy = allocate(round.size());
+  std::memcpy(copy, round.data(), round.size());
+  LS_TRY(take_round(header, copy));
   extent_.end = position_;
   return kOk;
 }

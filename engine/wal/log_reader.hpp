@@ -50,6 +50,8 @@ class LogReader {
   void forget();
   // When peek() has found the end.
   const LogExtent &extent() const { return extent_; }
+  // When that was `to`: the round that follows, from elsewhere.  LS_CORRUPT: it is not the one.
+  Status add_round(std::span<const u8> round);
 
   // Then: a log that ends before known_end is damaged, and so is one with a later round that could
   // not have been written before what is missing now was on disk: LS_CORRUPT.

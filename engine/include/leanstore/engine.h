@@ -62,6 +62,7 @@ typedef enum ls_status {
   LS_IO_ERROR,       /* any other failed system call on a file */
   LS_CORRUPT,        /* bytes on disk do not make sense */
   LS_FOREIGN,        /* the file belongs to another store */
+  LS_CONFLICT,       /* snapshots may need what is to be removed (ls_follow_apply) */
   LS_IN_USE,         /* the file is sealed by a prepared transaction, or cannot be closed for one */
   LS_NO_MEMORY,
   LS_INVALID,        /* host broke the contract */

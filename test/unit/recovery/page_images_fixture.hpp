@@ -71,11 +71,16 @@ class ImageClient {
   // The rows that an earlier client of that number has left.
   void start_from(const Rows &rows) { committed_ = rows; }
   const Rows &committed() const { return committed_; }
+  // Of the last transaction that has ended; and did it commit?
+  u64 last_xid() const { return last_xid_; }
+  bool last_committed() const { return last_committed_; }
   Rows found() { return session.contents(session.open(table())); }
   u32 table() const { return kImageTable + 10 * number_; }
   u32 index() const { return kImageIndex + 10 * number_; }
 
   Session session;
+  std::function<void(u64 xid)> commit_record;   // if set, the host's own log decides
+  std::function<void(u64 xid)> abort_record;    // the host has forgotten it
 
  private:
   u64 pick(u64 n) { return random_() % n; }
@@ -87,8 +92,15 @@ class ImageClient {
     Rows next = committed_;
     ASSERT_EQ(session.begin(), LS_OK) << session.err.message;
     for (u64 n = 1 + pick(8); n > 0; n--) change(&next);
-    if (pick(8) == 0) return session.abort();
-    session.commit();
+    last_xid_ = session.xid();
+    last_committed_ = pick(8) != 0;
+    if (!last_committed_ && abort_record) abort_record(last_xid_);
+    if (!last_committed_) return session.abort();
+    if (commit_record) {
+      ASSERT_EQ(session.commit_prepared(commit_record), LS_OK) << session.err.message;
+    } else {
+      session.commit();
+    }
     committed_ = std::move(next);
   }
 
@@ -140,6 +152,8 @@ class ImageClient {
   Host &host_;
   std::mt19937_64 random_;
   u32 number_;
+  u64 last_xid_ = 0;
+  bool last_committed_ = false;
   Rows committed_, now_;
 };
 

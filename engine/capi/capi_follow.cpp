@@ -1,0 +1,63 @@
+// A standby with tables that can be read.
+#include "capi/api_call.hpp"
+#include "leanstore/standby.h"
+#include "store/standby_follow.hpp"
+#include "store/store_process.hpp"
+
+using namespace ls;
+
+extern "C" {
+
+ls_status ls_follow_begin(ls_store *store, uint64_t position, ls_error *err) noexcept {
+  return api::call(err, [&] { return follow_begin(*store, position); });
+}
+
+ls_status ls_follow_join(ls_store *store, ls_error *err) noexcept {
+  return api::call(err, [&] { return follow_join(*store); });
+}
+
+void ls_follow_replayed(ls_store *store, uint64_t position) noexcept {
+  api::call_sure([&] {
+    const std::lock_guard lock(store->follow_mutex);
+    follow_note_replayed(*store, position);
+  });
+}
+
+uint64_t ls_follow_replayed_to(const ls_store *store) noexcept {
+  return store->replayed_to.load(std::memory_order_acquire);
+}
+
+ls_status ls_follow_apply(ls_store *store, ls_follow *follow, ls_error *err) noexcept {
+  return api::call(err, [&] {
+    FollowRound round{
+        .round = {static_cast<const u8 *>(follow->round), follow->bytes},
+        .resolved = follow->resolved,
+        .aborted = follow->aborted};
+    const Status status = follow_round(*store, &round);
+    follow->conflict = round.conflict.newest;
+    follow->database = round.conflict.database;
+    follow->asked = round.conflict.asked;
+    return status;
+  });
+}
+
+bool ls_store_follows(const ls_store *store) noexcept {
+  return store_state(*store) == StoreState::kFollowing;
+}
+
+bool ls_follow_is_level(const ls_store *store) noexcept {
+  const Lsn replayed = store->replayed_to.load(std::memory_order_seq_cst);
+  return store->followed_to.load(std::memory_order_acquire) >= replayed;
+}
+
+uint64_t ls_follow_floor(const ls_store *store) noexcept {
+  return store->follow_floor.load(std::memory_order_acquire);
+}
+
+uint64_t ls_follow_reached(const ls_store *store) noexcept { return follow_reached(*store); }
+
+void ls_follow_cover(ls_store *store, uint64_t gsn) noexcept {
+  api::call_sure([&] { follow_cover(*store, gsn); });
+}
+
+}  // extern "C"

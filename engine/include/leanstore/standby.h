@@ -1,0 +1,57 @@
+/*
+ * standby.h - a standby with tables that can be read (store/standby_follow.hpp): what the host
+ * replays of its log is redone at once, while workers read.
+ *
+ * Units and conventions are those of engine.h.
+ */
+#ifndef LEANSTORE_STANDBY_H
+#define LEANSTORE_STANDBY_H
+
+#include "leanstore/engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Instead of step 1 of recovery, by
+ * the process that will have the engine's threads: begin redoes what the relay log has up to
+ * `position`, which ls_follow_replayed_to() gave, or the end of the log at a state that was
+ * replayed; join catches up, and lets workers in, which can only read. */
+LS_NODISCARD ls_status ls_follow_begin(ls_store *store, uint64_t position,
+                                       ls_error *err) LS_NOEXCEPT;
+LS_NODISCARD ls_status ls_follow_join(ls_store *store, ls_error *err) LS_NOEXCEPT;
+/* By the process that replays the host's log: the log came to `position` before. */
+void ls_follow_replayed(ls_store *store, uint64_t position) LS_NOEXCEPT;
+uint64_t ls_follow_replayed_to(const ls_store *store) LS_NOEXCEPT;
+/* By the same, behind ls_relay_replay(): redoes the round, if the store follows.  LS_CONFLICT: what
+ * comes next may be needed by snapshots with an xmin at or below `conflict` (~0: by every
+ * snapshot); the host cancels those of that database, and calls again with bytes 0 and the number
+ * in `resolved`.  Or, `asked` is not 0: it says in `aborted` whether the host has forgotten that
+ * transaction as aborted, and calls again. */
+typedef struct ls_follow {
+  const void *round;
+  size_t bytes;
+  uint64_t resolved;
+  bool aborted;
+  uint64_t conflict;  /* out, as what follows */
+  uint32_t database;
+  uint64_t asked;
+} ls_follow;
+LS_NODISCARD ls_status ls_follow_apply(ls_store *store, ls_follow *follow,
+                                       ls_error *err) LS_NOEXCEPT;
+bool ls_store_follows(const ls_store *store) LS_NOEXCEPT;
+/* Have the trees all that was replayed?  Asked behind a snapshot, that has then all that it sees as
+ * committed. */
+bool ls_follow_is_level(const ls_store *store) LS_NOEXCEPT;
+/* Snapshots in which this transaction or an older one runs cannot be used. */
+uint64_t ls_follow_floor(const ls_store *store) LS_NOEXCEPT;
+/* How far redo has come; and: pages may be written that have no later changes, for the host's
+ * replay does not end before that any more. */
+uint64_t ls_follow_reached(const ls_store *store) LS_NOEXCEPT;
+void ls_follow_cover(ls_store *store, uint64_t gsn) LS_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LEANSTORE_STANDBY_H */

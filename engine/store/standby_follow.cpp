@@ -1,0 +1,212 @@
+// standby_follow.cpp - the steps from the files of the log to redo of each round.
+#include "store/standby_follow.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "buffer/followed_pages.hpp"
+#include "buffer/page_provider.hpp"
+#include "recovery/undo_list.hpp"
+#include "store/store_process.hpp"
+#include "store/store_threads.hpp"
+#include "store/version_trees.hpp"
+
+namespace ls {
+
+// The numbers of files that readers open come from here on: no log will ever get there.
+constexpr FileNo kOwnFileNumbers = FileNo{1} << 40;
+
+namespace {
+
+Status read_control(const ls_store &store, ControlFile *control) {
+  bool exists;
+  LS_TRY(control_read(store.config.data_dir, control, &exists));
+  if (!exists || !control->host_log || !store.config.host_log)
+    return fail(LS_INVALID, "the store has no log of the host to be followed");
+  return control_check_segments(*control, store.config.log_segment_bytes, LS_INVALID);
+}
+
+class Beginner {
+ public:
+  Beginner(ls_store &store, Lsn to)
+      : store_(store), process_(store_process(store)), to_(to),
+        directory_(store.config.data_dir) {}
+
+  Status run() {
+    LS_TRY(read_control(store_, &control_));
+    LS_TRY(directory_make(store_.txns->prepared_dir));
+    LS_TRY(version_trees_make(store_));
+    LS_TRY(doublewrite_recover((directory_ + "/doublewrite").c_str()));
+    process_.pool.shared()->store = control_.store;
+    LogAnalysis analysis;
+    LS_TRY(analyse(&analysis));
+    LS_TRY(number_transactions(analysis));
+    process_.pool.shared()->following.store(true, std::memory_order_seq_cst);
+    LS_TRY(redo(analysis));
+    Ctx ctx = context();
+    LS_TRY(version_trees_open(ctx, store_));
+    process_.threads = std::make_unique<StoreThreads>(process_);
+    LS_TRY(process_.threads->start_followers());
+    store_.followed_to.store(to_, std::memory_order_release);
+    store_.followed_gsn.store(extent_.complete_gsn, std::memory_order_release);
+    return kOk;
+  }
+
+ private:
+  LogReader open_log() const {
+    return LogReader((directory_ + "/wal").c_str(), control_.segment_bytes, control_.redo_lsn,
+                     control_.redo_run, to_);
+  }
+  Ctx context() {
+    Ctx ctx;
+    ctx.pool = &process_.pool;
+    ctx.slot = store_.config.worker_slots + kSlotRecovery;
+    ctx.interrupt = &store_.recovery_cancelled;
+    return ctx;
+  }
+
+  Status analyse(LogAnalysis *analysis) {
+    if (control_.undo_gsn != 0) {
+      UndoList list;
+      LS_TRY(undo_list_read((directory_ + "/undo").c_str(), control_.undo_gsn, &list));
+      analyse_list(list, analysis);
+    }
+    LogReader log = open_log();
+    LogAnalyser analyser(analysis);
+    for (;; log.pop(), log.forget()) {
+      const LogEntry *entry;
+      LS_TRY(log.peek(&entry));
+      if (!entry) break;
+      LS_TRY(analyser.record(*entry));
+    }
+    LS_TRY(analyser.finish());
+    extent_ = log.extent();
+    if (extent_.end == to_) return kOk;
+    return fail(LS_CORRUPT, "the log in \"%s/wal\" ends at position %llu, not at %llu",
+                directory_.c_str(), static_cast<unsigned long long>(extent_.end),
+                static_cast<unsigned long long>(to_));
+  }
+
+  Status number_transactions(const LogAnalysis &analysis) {
+    TxnShared &txns = *store_.txns;
+    bool exists;
+    LS_TRY(txns.eras.read(store_.config.data_dir, &exists));
+    u64 offset = control_.tn_offset;
+    for (const TnEra &era : analysis.eras) {
+      txns.eras.add(era.first, era.offset);
+      offset = era.offset;
+    }
+    txns.tn_offset.store(offset, std::memory_order_relaxed);
+    txns.tn_base.store(1, std::memory_order_relaxed);
+    txns.highest_tn.store(std::max(analysis.max_tn, control_.tn_floor),
+                          std::memory_order_relaxed);
+    Tn newest = 0;
+    for (const auto &[tn, txn] : analysis.txns) newest = std::max(newest, tn);
+    store_.follow_floor.store(newest, std::memory_order_release);
+    return kOk;
+  }
+
+  Status redo(LogAnalysis &analysis) {
+    const Gsn last = std::max({control_.gsn, extent_.max_gsn, extent_.complete_gsn});
+    process_.log.open_to_read(to_, last);
+    process_.pool.set_next_file_no(
+        std::max({FileNo{1}, control_.next_file_no, analysis.max_file_no + 1}) + kOwnFileNumbers);
+    analysis.txns.clear();   // nothing is undone now
+    Ctx ctx = context();
+    LogReader log = open_log();
+    RecoveryFiles files;
+    UndoSpool nothing(directory_);
+    RedoStats stats;
+    return redo_log(ctx, log, analysis, &files, control_.redo_gsn, &nothing, &stats,
+                    &store_.redone_bytes);
+  }
+
+  ls_store &store_;
+  StoreProcess &process_;
+  const Lsn to_;
+  const std::string directory_;
+  ControlFile control_{};
+  LogExtent extent_;
+};
+
+void publish(ls_store &store, const LogFollower &follower) {
+  const Gsn last = std::max(follower.max_gsn(), follower.redone());
+  Log log = store_process(store).log;
+  log.follow(follower.position(), std::max(last, log.last_gsn()));
+  store.followed_gsn.store(follower.redone(), std::memory_order_release);
+  store.followed_to.store(follower.position(), std::memory_order_release);
+}
+
+// Its side of this process, anew: the files of the log have all that was replayed.
+Status make_follower(ls_store &store, std::unique_ptr<FollowProcess> *made) {
+  ControlFile control{};
+  LS_TRY(read_control(store, &control));
+  *made = std::make_unique<FollowProcess>(store_process(store).pool, store, control);
+  const Lsn to = std::max(store.replayed_to.load(std::memory_order_relaxed),
+                          store.followed_to.load(std::memory_order_relaxed));
+  return (*made)->follower.resume(to, store.followed_gsn.load(std::memory_order_relaxed));
+}
+
+}  // namespace
+
+Status follow_begin(ls_store &store, Lsn to) {
+  u32 expected = static_cast<u32>(StoreState::kCreated);
+  if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
+                                           std::memory_order_acq_rel))
+    return fail(LS_INVALID, "recovery was started already");
+  return Beginner(store, to).run();
+}
+
+Status follow_join(ls_store &store) {
+  const std::lock_guard lock(store.follow_mutex);
+  std::unique_ptr<FollowProcess> process;
+  LS_TRY(make_follower(store, &process));
+  process->follower.resolved(~Tn{0});   // there are no readers
+  LogFollower::Conflict none;
+  Status status;
+  do {
+    status = process->follower.apply(&none);   // asks about transactions
+  } while (code(status) == LS_CONFLICT);
+  LS_TRY(status);
+  publish(store, process->follower);
+  store.state.store(static_cast<u32>(StoreState::kFollowing), std::memory_order_release);
+  futex_wake_all(&store.state);
+  return kOk;
+}
+
+void follow_note_replayed(ls_store &store, Lsn position) {
+  if (position > store.replayed_to.load(std::memory_order_relaxed))
+    store.replayed_to.store(position, std::memory_order_seq_cst);   // FLW-6
+}
+
+Status follow_round(ls_store &store, FollowRound *round) {
+  const std::lock_guard lock(store.follow_mutex);
+  if (store_state(store) != StoreState::kFollowing) return kOk;
+  StoreProcess &process = store_process(store);
+  const bool anew = !process.follow;
+  if (anew) LS_TRY(make_follower(store, &process.follow));
+  LogFollower &follower = process.follow->follower;
+  if (!anew && !round->round.empty()) LS_TRY(follower.add_round(round->round));
+  if (round->resolved != 0) follower.resolved(round->resolved);
+  if (round->aborted) follower.aborted();
+  LS_TRY(follower.apply(&round->conflict));
+  publish(store, follower);
+  return kOk;
+}
+
+void follow_cover(ls_store &store, Gsn gsn) { store_process(store).log.cover(gsn); }
+
+Status follow_end(ls_store &store) {
+  StoreProcess &process = store_process(store);
+  u32 expected = static_cast<u32>(StoreState::kFollowing);
+  if (!process.threads ||
+      !store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
+                                           std::memory_order_acq_rel))
+    return fail(LS_INVALID, "following is ended by the process that has begun it");
+  process.threads->stop_keepers();
+  process.follow.reset();
+  end_following(process.pool);
+  return kOk;
+}
+
+}  // namespace ls

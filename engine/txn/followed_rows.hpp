@@ -1,0 +1,31 @@
+// followed_rows.hpp - redo of row changes under readers: what they take from older snapshots goes
+// to the version store, as a writer would have put it there (docs/decisions/0053).
+//
+// FROW-1  An entry is written before the row leads to it, under the name that the log gives the
+//         change: its transaction and sequence number.  So images of pages, which come from the
+//         store that is followed, lead to the same entries.
+// FROW-2  What removes something that a snapshot may see says which: one with an xmin above that
+//         transaction needs nothing of it.
+#pragma once
+#include "txn/row_log.hpp"
+
+namespace ls {
+
+// A row operation (kOpRow) on a leaf, which the caller's thread alone changes.
+struct FollowedRow {
+  u8 code;
+  Bytes operands;
+  Tn tn;   // the record's transaction; 0: none
+};
+
+// FROW-2.  0: it removes nothing.
+Status newest_removed(const FollowedRow &op, const Node &leaf, Tn *newest);
+
+// Before the operation is redone.  `leaf` is a copy, or does not change meanwhile; no latch held.
+// *has_previous: the row leads to an older version afterwards (set_previous()).
+Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, const Node &leaf,
+                    bool *has_previous);
+// Behind redo of it, in the leaf that is still latched.
+void set_previous(const FollowedRow &op, Node *leaf);
+
+}  // namespace ls
