@@ -159,7 +159,11 @@ attach(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("leanstore tables cannot be read on a standby server"),
-				 errhint("The engine's log is not replicated; connect to the primary.")));
+				 ls_log_is_wal()
+				 ? errhint("It has them, and they can be read when it is promoted; until then "
+						   "connect to the primary.")
+				 : errhint("With \"leanstore.log = engine\" changes of them are not replicated; "
+						   "connect to the primary.")));
 
 	ls_backup_refuse();
 	wait_for_recovery();
