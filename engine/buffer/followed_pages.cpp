@@ -29,14 +29,17 @@ FollowedLook look_followed(BufferPool &pool, const FileSlot &file, PageNo page_n
   return look;
 }
 
+bool is_frame_of(const Frame &frame, const FileSlot &file, PageNo page_no) {
+  return frame.in_tree() && frame.page_no.load(std::memory_order_relaxed) == page_no &&
+         frame.file_no.load(std::memory_order_relaxed) ==
+             file.file_no.load(std::memory_order_relaxed);
+}
+
 ExclusiveGuard try_lock_followed(BufferPool &pool, const FileSlot &file, PageNo page_no,
                                  Frame *frame) {
   ExclusiveGuard guard = ExclusiveGuard::try_lock(pool, frame);
   if (!guard) return {};
-  const bool same = frame->in_tree() && frame->page_no.load(std::memory_order_relaxed) == page_no &&
-                    frame->file_no.load(std::memory_order_relaxed) ==
-                        file.file_no.load(std::memory_order_relaxed);
-  if (same) return guard;
+  if (is_frame_of(*frame, file, page_no)) return guard;
   guard.reset_unchanged();
   return {};
 }

@@ -47,6 +47,8 @@ Status load_followed(Ctx &ctx, FileSlot &file, PageNo page_no, Absent absent);
 // zeros if it is not in memory.  Not of a meta page.  No latch held.
 Status find_followed(Ctx &ctx, FileSlot &file, PageNo page_no, bool anew, Frame **frame);
 
+// Has it that page now?  Latched, or what this says is validated.
+bool is_frame_of(const Frame &frame, const FileSlot &file, PageNo page_no);
 // Exclusively latched, if it is the page's frame and can be had at once.
 ExclusiveGuard try_lock_followed(BufferPool &pool, const FileSlot &file, PageNo page_no,
                                  Frame *frame);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "base/interrupt.hpp"
 #include "buffer/file_table.hpp"
 #include "buffer/page_allocator.hpp"
 #include "txn/prepared_file.hpp"
@@ -178,19 +179,25 @@ Status LogAnalyser::two_phase_end(const LogEntry &entry, const LogRecord &record
   return kOk;
 }
 
-Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
-  LoggedFile file;
+Status load_logged_file(const LogEntry &entry, const LogRecord &record, LoggedFile *out) {
   Bytes path;
-  if (const char *wrong = load_file_record(record, &file.record, &path))
+  if (const char *wrong = load_file_record(record, &out->record, &path))
     return fail_record(entry, wrong);
-  const FileRecord &r = file.record;
+  const FileRecord &r = out->record;
   const bool good_kind = (has_rows(r.kind) || r.kind == LS_REL_INDEX) && r.logged == 1;
   const bool good_number = r.file != 0 && r.file <= kMaxFileNo;
   if (!good_number || !good_kind || path.empty() || path.size() > kMaxPathBytes)
     return fail_record(entry, "bad file record");
-  file.path.assign(path.begin(), path.end());
-  out_->max_file_no = std::max(out_->max_file_no, r.file);
-  const auto [known, is_new] = out_->files.try_emplace(r.file);
+  out->path.assign(path.begin(), path.end());
+  return kOk;
+}
+
+Status LogAnalyser::file(const LogEntry &entry, const LogRecord &record) {
+  LoggedFile file;
+  LS_TRY(load_logged_file(entry, record, &file));
+  const FileNo number = file.record.file;
+  out_->max_file_no = std::max(out_->max_file_no, number);
+  const auto [known, is_new] = out_->files.try_emplace(number);
   file.record.anew |= known->second.record.anew;
   known->second = std::move(file);
   return kOk;
@@ -315,14 +322,30 @@ Status LogAnalyser::finish() {
   return kOk;
 }
 
-Status analyse_log(LogReader &log, Lsn known_end, LogAnalysis *out) {
-  LogAnalyser analyser(out);
+static Status analyse_records(LogReader &log, const volatile int *interrupt,
+                              LogAnalyser &analyser) {
   for (;; log.pop(), log.forget()) {
+    if (interrupt_pending(interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     const LogEntry *entry;
     LS_TRY(log.peek(&entry));
-    if (!entry) break;
+    if (!entry) return kOk;
     LS_TRY(analyser.record(*entry));
   }
+}
+
+Status analyse_log_to(LogReader &log, Lsn to, const volatile int *interrupt, LogAnalysis *out) {
+  LogAnalyser analyser(out);
+  LS_TRY(analyse_records(log, interrupt, analyser));
+  LS_TRY(analyser.finish());
+  if (log.extent().end == to) return kOk;
+  return fail(LS_CORRUPT, "the log in \"%s\" ends at position %llu, not at %llu",
+              log.directory().c_str(), static_cast<unsigned long long>(log.extent().end),
+              static_cast<unsigned long long>(to));
+}
+
+Status analyse_log(LogReader &log, Lsn known_end, LogAnalysis *out) {
+  LogAnalyser analyser(out);
+  LS_TRY(analyse_records(log, nullptr, analyser));
   LS_TRY(log.check_end(known_end));
   return analyser.finish();
 }

@@ -186,6 +186,11 @@ class LogAnalyser {
   std::unordered_map<u32, SlotState> slots_;
 };
 
+// What a kFile record says.
+Status load_logged_file(const LogEntry &entry, const LogRecord &record, LoggedFile *out);
+
+// The log up to `to`, which it is read to; LS_CORRUPT: it ends before.  interrupt may be null.
+Status analyse_log_to(LogReader &log, Lsn to, const volatile int *interrupt, LogAnalysis *out);
 // All of the log, up to its end, which is checked (LogReader::check_end).
 Status analyse_log(LogReader &log, Lsn known_end, LogAnalysis *out);
 

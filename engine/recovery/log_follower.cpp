@@ -36,39 +36,17 @@ u64 row_at(const Node &leaf, u16 pos) {
 
 LogFollower::LogFollower(Worker &w, const char *data_dir, const ControlFile &control)
     : w_(w),
-      wal_(std::string(data_dir) + "/wal"),
+      directory_(data_dir),
       control_(control),
       txns_(*w.txns) {}
 
-LogReader LogFollower::open_log(Lsn to) const {
-  return LogReader(wal_.c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
-}
-
 Status LogFollower::resume(Lsn to, Gsn redone) {
-  if (control_.undo_gsn != 0) {
-    const std::string undo = wal_.substr(0, wal_.size() - 3) + "undo";
-    UndoList list;
-    LS_TRY(undo_list_read(undo.c_str(), control_.undo_gsn, &list));
-    analyse_list(list, &analysis_);
-  }
-  {
-    LogReader reader = open_log(to);
-    LogAnalyser analyser(&analysis_);
-    for (;; reader.pop(), reader.forget()) {
-      const LogEntry *entry;
-      LS_TRY(reader.peek(&entry));
-      if (!entry) break;
-      LS_TRY(analyser.record(*entry));
-    }
-    LS_TRY(analyser.finish());
-    if (reader.extent().end != to)
-      return fail(LS_CORRUPT, "the log in \"%s\" ends at position %llu, not at %llu", wal_.c_str(),
-                  static_cast<unsigned long long>(reader.extent().end),
-                  static_cast<unsigned long long>(to));
-  }
+  LS_TRY(analyse_listed((directory_ + "/undo").c_str(), control_.undo_gsn, &analysis_));
+  LogReader reader(wal().c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
+  LS_TRY(analyse_log_to(reader, to, w_.ctx.interrupt, &analysis_));
   for (const auto &[tn, txn] : analysis_.txns) LS_TRY(txns_.begin(tn));
   owners_.emplace(analysis_);
-  log_.emplace(wal_.c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
+  log_.emplace(wal().c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
   redone_ = redone;
   return kOk;
 }
@@ -146,10 +124,7 @@ Status LogFollower::open(FileNo number, const LoggedFile &logged, File *file) {
 
 Status LogFollower::note_file(const LogEntry &entry, const LogRecord &record) {
   LoggedFile logged;
-  Bytes path;
-  if (const char *wrong = load_file_record(record, &logged.record, &path))
-    return fail_record(entry, wrong);
-  logged.path.assign(path.begin(), path.end());
+  LS_TRY(load_logged_file(entry, record, &logged));
   const FileNo number = logged.record.file;
   // What bore the name before is another file.
   if (logged.record.anew && !files_.contains(number)) {
@@ -306,18 +281,16 @@ Status LogFollower::copy_page(PageOps &page, u8 *copy) {
 }
 
 bool LogFollower::is_page(const PageOps &page) const {
-  return page.frame->in_tree() &&
-         page.frame->page_no.load(std::memory_order_relaxed) == page.page_no &&
-         page.frame->file_no.load(std::memory_order_relaxed) ==
-             page.file->file_no.load(std::memory_order_relaxed);
+  return is_frame_of(*page.frame, *page.file, page.page_no);
 }
 
 // All of them, or none: the first is waited for while none is held.
 bool LogFollower::lock_pages() {
   bool good = true;
   for (PageOps &page : pages_) {
-    page.guard = &page == pages_.data() ? ExclusiveGuard::lock(*w_.pool, page.frame)
-                                        : ExclusiveGuard::try_lock(*w_.pool, page.frame);
+    page.guard = &page == pages_.data()
+                     ? ExclusiveGuard::lock(*w_.pool, page.frame)
+                     : try_lock_followed(*w_.pool, *page.file, page.page_no, page.frame);
     good = page.guard && is_page(page);
     if (!good) break;
   }

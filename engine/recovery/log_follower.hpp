@@ -66,7 +66,7 @@ class LogFollower {
     bool skip = false;   // the page has them already
   };
 
-  LogReader open_log(Lsn to) const;
+  std::string wal() const { return directory_ + "/wal"; }
   Status file_of(FileNo number, File **file);
   Status open(FileNo number, const LoggedFile &logged, File *file);
   Status record(const LogEntry &entry, const LogRecord &record, Conflict *conflict);
@@ -83,7 +83,7 @@ class LogFollower {
   Status redo_ops(PageOps &page, Gsn gsn);
 
   Worker &w_;
-  const std::string wal_;
+  const std::string directory_;
   const ControlFile control_;
   FollowedTxns txns_;
   LogAnalysis analysis_;

@@ -155,4 +155,12 @@ Status undo_files_clean(const char *directory, const UndoList &list) {
   return kOk;
 }
 
+Status analyse_listed(const char *directory, Gsn gsn, LogAnalysis *out) {
+  if (gsn == 0) return kOk;
+  UndoList list;
+  LS_TRY(undo_list_read(directory, gsn, &list));
+  analyse_list(list, out);
+  return kOk;
+}
+
 }  // namespace ls

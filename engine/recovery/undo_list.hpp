@@ -32,6 +32,8 @@ struct UndoList {
 
 // The analysis begins with what the list knows.
 void analyse_list(const UndoList &list, LogAnalysis *out);
+// The one of that GSN; 0: there is none.
+Status analyse_listed(const char *directory, Gsn gsn, LogAnalysis *out);
 
 std::string undo_list_name(Gsn gsn);
 // LS_CORRUPT names the file: absent, damaged, of another version.

@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "base/interrupt.hpp"
 #include "buffer/page_provider.hpp"
 #include "recovery/redo.hpp"
 #include "recovery/restore_state.hpp"
@@ -63,20 +62,8 @@ class Applier {
     if (control_.undo_gsn != 0) analyse_list(before_, analysis);
     LS_TRY(log_begins(wal_.c_str(), control_.segment_bytes, control_.redo_lsn));
     LogReader log = open_log();
-    LogAnalyser analyser(analysis);
-    for (;; log.pop(), log.forget()) {
-      if (interrupt_pending(stop_)) return fail(LS_INTERRUPTED, "the standby is being promoted");
-      const LogEntry *entry;
-      LS_TRY(log.peek(&entry));
-      if (!entry) break;
-      LS_TRY(analyser.record(*entry));
-    }
-    LS_TRY(analyser.finish());
+    LS_TRY(analyse_log_to(log, to_, stop_, analysis));
     extent_ = log.extent();
-    if (extent_.end != to_)
-      return fail(LS_CORRUPT, "the log in \"%s\" ends at position %llu, not at %llu", wal_.c_str(),
-                  static_cast<unsigned long long>(extent_.end),
-                  static_cast<unsigned long long>(to_));
     // Nothing is going to be undone now.
     analysis->txns.clear();
     return log.make_durable();

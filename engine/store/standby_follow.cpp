@@ -66,25 +66,11 @@ class Beginner {
   }
 
   Status analyse(LogAnalysis *analysis) {
-    if (control_.undo_gsn != 0) {
-      UndoList list;
-      LS_TRY(undo_list_read((directory_ + "/undo").c_str(), control_.undo_gsn, &list));
-      analyse_list(list, analysis);
-    }
+    LS_TRY(analyse_listed((directory_ + "/undo").c_str(), control_.undo_gsn, analysis));
     LogReader log = open_log();
-    LogAnalyser analyser(analysis);
-    for (;; log.pop(), log.forget()) {
-      const LogEntry *entry;
-      LS_TRY(log.peek(&entry));
-      if (!entry) break;
-      LS_TRY(analyser.record(*entry));
-    }
-    LS_TRY(analyser.finish());
+    LS_TRY(analyse_log_to(log, to_, &store_.recovery_cancelled, analysis));
     extent_ = log.extent();
-    if (extent_.end == to_) return kOk;
-    return fail(LS_CORRUPT, "the log in \"%s/wal\" ends at position %llu, not at %llu",
-                directory_.c_str(), static_cast<unsigned long long>(extent_.end),
-                static_cast<unsigned long long>(to_));
+    return kOk;
   }
 
   Status number_transactions(const LogAnalysis &analysis) {

@@ -24,6 +24,7 @@ class LogStream {
   // Behind the last segment that follows that of lsn without a gap.
   Status end_of_segments(Lsn lsn, Lsn *end) const;
   std::string path_at(Lsn lsn) const;
+  const std::string &directory() const { return dir_; }
 
  private:
   Status fill(Lsn lsn);

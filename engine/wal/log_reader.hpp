@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "wal/log.hpp"
@@ -56,6 +57,7 @@ class LogReader {
   // Then: a log that ends before known_end is damaged, and so is one with a later round that could
   // not have been written before what is missing now was on disk: LS_CORRUPT.
   Status check_end(Lsn known_end);
+  const std::string &directory() const { return stream_.directory(); }
   // What was read becomes durable: it may so far be only in the page cache, and recovery builds on
   // it.
   Status make_durable() { return stream_.sync(extent_.begin, extent_.end); }

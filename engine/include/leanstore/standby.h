@@ -13,10 +13,9 @@
 extern "C" {
 #endif
 
-/* Instead of step 1 of recovery, by
- * the process that will have the engine's threads: begin redoes what the relay log has up to
- * `position`, which ls_follow_replayed_to() gave, or the end of the log at a state that was
- * replayed; join catches up, and lets workers in, which can only read. */
+/* Instead of step 1 of recovery, by the process that will have the engine's threads: begin redoes
+ * what the relay log has up to `position`, which ls_follow_replayed_to() gave, or the end of the
+ * log at a state that was replayed; join catches up, and lets workers in, which can only read. */
 LS_NODISCARD ls_status ls_follow_begin(ls_store *store, uint64_t position,
                                        ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_follow_join(ls_store *store, ls_error *err) LS_NOEXCEPT;
