@@ -82,12 +82,12 @@ u32 reserved_places(const PoolShared &pool) {
   return std::min(kMostReserved, (pool.max_files - pool.own_files) / kReservedShare);
 }
 
-// Is there a place for such a file?
-bool has_place_locked(const PoolShared &pool, ls_rel_kind kind, bool must_open) {
+// Is there a place for a file? own: of the store.
+bool has_place_locked(const PoolShared &pool, bool own, bool must_open) {
   const u32 open = pool.active_files.load(std::memory_order_relaxed);
   const u32 taken = open + pool.leaving.load(std::memory_order_relaxed);
   const u32 reserved = must_open ? 0 : reserved_places(pool);
-  const u32 kept = kind == LS_REL_VERSIONS ? 0 : own_left(pool) + reserved;
+  const u32 kept = own ? 0 : own_left(pool) + reserved;
   return taken + kept < pool.max_files;
 }
 
@@ -141,7 +141,7 @@ void begin_opening_locked(PoolShared &pool, FileSlot &slot, const Opening &o) {
   }
   slot.file_no.store(file_no, std::memory_order_relaxed);
   note_used(pool, slot);
-  if (o.kind == LS_REL_VERSIONS) pool.own_open++;
+  if (is_own(slot)) pool.own_open++;
   for (auto *word : {&slot.next_row_id, &slot.row_id_reserved, &slot.row_id_reserved_gsn,
                      &slot.row_id_durable, &slot.rows_gone, &slot.rows_gone_swept}) {
     word->store(0, std::memory_order_relaxed);
@@ -248,7 +248,7 @@ const ClosedFileOps *closed_files(const PoolShared &pool) {
 Status find_closed(const PoolShared &pool, Ctx &ctx, const FileSlot &slot, ClosedFile *closed,
                    bool *found) {
   *found = false;
-  const ClosedFileOps *ops = slot.kind == LS_REL_VERSIONS ? nullptr : closed_files(pool);
+  const ClosedFileOps *ops = is_own(slot) ? nullptr : closed_files(pool);
   if (!ops) return kOk;
   const Status status = ops->by_key(ctx, slot.key, closed);
   if (code(status) == LS_NOT_FOUND) return kOk;
@@ -284,7 +284,7 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
   LS_TRY(load_meta(pool, ctx, slot, recovering, &absent));
   if (absent && o.expected != 0) return fail_dropped(slot);
   if (followed) {
-    if (absent && !recovering) return fail(LS_NOT_FOUND, "\"%s\" is empty", slot.path);
+    if (absent && !recovering) return fail(LS_END, "\"%s\" is empty", slot.path);
     if (!absent && reopening) take_kept(slot, closed);
     return kOk;
   }
@@ -422,7 +422,7 @@ std::vector<FileSlot *> begin_closing(PoolShared &pool, u32 most) {
     std::lock_guard lock(pool.table_mutex);
     for (u32 i = 0; i < pool.max_files; i++) {
       FileSlot &slot = pool.files[i];
-      if (!file_is(slot, FileState::kActive) || slot.kind == LS_REL_VERSIONS) continue;
+      if (!file_is(slot, FileState::kActive) || is_own(slot)) continue;
       if (slot.dropping || used[i]) continue;
       idle.emplace_back(slot.last_used.load(std::memory_order_relaxed), &slot);
     }
@@ -552,7 +552,8 @@ Status BufferPool::open(Ctx &ctx, const Opening &opening, FormatTree format, Fil
         *out = {slot, slot->file_no.load(std::memory_order_relaxed)};
         return opening.expected == 0 || out->number == opening.expected ? kOk : fail_dropped(*slot);
       }
-      const bool place = !slot && has_place_locked(*shared_, opening.kind, ctx.must_open);
+      const bool own = is_own(opening.kind, opening.key);
+      const bool place = !slot && has_place_locked(*shared_, own, ctx.must_open);
       if (place && (slot = unused_locked(*shared_))) {
         begin_opening_locked(*shared_, *slot, opening);
         shared_->active_files.fetch_add(1, std::memory_order_relaxed);

@@ -80,4 +80,11 @@ struct alignas(kCacheLine) FileSlot {
   FileRef ref() const { return FileRef{file_no.load(std::memory_order_relaxed), path}; }
 };
 
+// A tree of the store's own, which has places of its own and is never closed: no relation of the
+// host has tablespace 0.
+inline bool is_own(u32 kind, const ls_rel_key &key) {
+  return kind == LS_REL_VERSIONS || key.tablespace == 0;
+}
+inline bool is_own(const FileSlot &file) { return is_own(file.kind, file.key); }
+
 }  // namespace ls

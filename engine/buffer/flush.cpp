@@ -69,7 +69,7 @@ struct FlushFilter {
   bool wants(const FileSlot &slot) const {
     if (closing ? !file_is(slot, FileState::kClosing) : !has_pages(slot)) return false;
     if (database && slot.key.database != *database) return false;
-    return slot.logged || (include_unlogged && slot.kind != LS_REL_VERSIONS);
+    return slot.logged || (include_unlogged && !is_own(slot));
   }
 };
 

@@ -112,7 +112,7 @@ struct PoolShared {
   // under table_mutex: where the search for an unused slot begins
   u32 slot_cursor;
   u32 own_open;                      // under table_mutex: of own_files
-  u32 own_files;                     // places for trees of the store's own (LS_REL_VERSIONS)
+  u32 own_files;                     // places for trees of the store's own (is_own)
   FileUses *uses;                    // by worker slot
   u32 use_lines;
   std::atomic<u64> use_clock;        // goes on with each opening

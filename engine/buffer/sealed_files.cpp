@@ -37,7 +37,7 @@ Status seal_files(Ctx &ctx, Tn tn, std::span<const ls_ending_file> files) {
 Status check_seal(Ctx &ctx, const FileSlot &slot, bool by_number) {
   LS_ASSERT(file_is(slot, FileState::kOpening));   // SEAL-2
   const ClosedFileOps *ops = sealed_files(*ctx.pool->shared());
-  if (!ops || slot.kind == LS_REL_VERSIONS) return kOk;
+  if (!ops || is_own(slot)) return kOk;
   Tn tn;
   const Status status = ops->sealed_by(ctx, slot.key, &tn);
   if (code(status) == LS_NOT_FOUND) return kOk;

@@ -1,6 +1,7 @@
 // A standby with tables that can be read.
 #include "capi/api_call.hpp"
 #include "leanstore/standby.h"
+#include "store/relation.hpp"
 #include "store/standby_follow.hpp"
 #include "store/store_process.hpp"
 
@@ -14,6 +15,17 @@ ls_status ls_follow_begin(ls_store *store, uint64_t position, ls_error *err) noe
 
 ls_status ls_follow_join(ls_store *store, ls_error *err) noexcept {
   return api::call(err, [&] { return follow_join(*store); });
+}
+
+ls_status ls_rel_open_empty(ls_worker *worker, ls_rel_kind kind, ls_rel *rel,
+                            ls_error *err) noexcept {
+  *rel = {};
+  return api::call(err, [&] {
+    FileHandle file;
+    LS_TRY(relation_open_empty(api::worker(worker), kind, &file));
+    *rel = {file.slot, file.number};
+    return kOk;
+  });
 }
 
 void ls_follow_replayed(ls_store *store, uint64_t position) noexcept {

@@ -6,7 +6,10 @@
 
 #include "btree/tree.hpp"
 #include "buffer/file_cut.hpp"
+#include "buffer/file_use.hpp"
+#include "buffer/followed_pages.hpp"
 #include "index/index_entry.hpp"
+#include "store/version_trees.hpp"
 #include "txn/row.hpp"
 #include "txn/row_ids.hpp"
 #include "txn/row_leaf.hpp"
@@ -120,6 +123,26 @@ Status check_entries(void *arg, const Node *leaf, u16 from) {
   return kOk;
 }
 
+// *head: of the meta page, up to the list of free pages.
+Status read_meta_head(Worker &w, FileSlot &file, MetaPage *head) {
+  for (;;) {
+    OptimisticGuard meta;
+    if (w.pool->resolve_meta(file, meta) == Step::kError) return make_status(last_error().status);
+    if (!meta.frame()) continue;
+    std::memcpy(static_cast<void *>(head), meta.page(), offsetof(MetaPage, free_pages));
+    if (meta.valid()) return kOk;
+  }
+}
+
+// Redo opens a file before it makes its pages.
+Status check_formatted(Worker &w, FileHandle *file) {
+  FileUse use;
+  MetaPage head;
+  LS_TRY(use.begin(w.ctx, file));
+  LS_TRY(read_meta_head(w, use.file(), &head));
+  return head.magic == kMetaMagic ? kOk : fail(LS_END, "\"%s\" is empty", use.file().path);
+}
+
 }  // namespace
 
 Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind,
@@ -127,7 +150,15 @@ Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_
   if (!has_rows(kind) && kind != LS_REL_INDEX)
     return fail(LS_INVALID, "unknown kind of relation");
   if (key.tablespace == 0) return fail(LS_INVALID, "tablespace 0 is the engine's own");
-  return w.pool->open_handle(w.ctx, key, path, kind, logged, BTree::format, file);
+  LS_TRY(w.pool->open_handle(w.ctx, key, path, kind, logged, BTree::format, file));
+  return is_followed(*w.pool->shared(), *file->slot) ? check_formatted(w, file) : kOk;
+}
+
+Status relation_open_empty(const Worker &w, ls_rel_kind kind, FileHandle *file) {
+  FileSlot *slot = empty_tree(*w.pool, kind);
+  if (!slot) return fail(LS_INVALID, "the store has no empty tree of that kind");
+  *file = {slot, slot->file_no.load(std::memory_order_relaxed)};
+  return kOk;
 }
 
 bool relation_is_open(const FileHandle &file) {
@@ -136,18 +167,11 @@ bool relation_is_open(const FileHandle &file) {
 }
 
 Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {
-  for (;;) {
-    OptimisticGuard meta;
-    if (w.pool->resolve_meta(file, meta) == Step::kError) return make_status(last_error().status);
-    if (!meta.frame()) continue;
-    MetaPage head;
-    std::memcpy(static_cast<void *>(&head), meta.page(), offsetof(MetaPage, free_pages));
-    if (!meta.valid()) continue;
-    info->pages = head.page_count;
-    info->free_pages = head.free_total;
-    info->height = head.height;
-    break;
-  }
+  MetaPage head;
+  LS_TRY(read_meta_head(w, file, &head));
+  info->pages = head.page_count;
+  info->free_pages = head.free_total;
+  info->height = head.height;
   info->next_row_id = info->next_place = 0;
   if (!has_rows(file.kind)) return kOk;
   LS_TRY(row_ids_next(w, file, &info->next_place));

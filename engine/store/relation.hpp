@@ -5,8 +5,11 @@
 
 namespace ls {
 
+// LS_END, in a store that follows another one: the file has no pages yet.
 Status relation_open(Worker &w, const ls_rel_key &key, const char *path, ls_rel_kind kind,
                      bool logged, FileHandle *file);
+// What a reader uses instead; in a store that follows another one, or has done so.
+Status relation_open_empty(const Worker &w, ls_rel_kind kind, FileHandle *file);
 bool relation_is_open(const FileHandle &file);
 Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info);
 // Takes the ghosts that no snapshot sees as rows out of the leaf around row_id, and merges it if it

@@ -45,6 +45,7 @@ class Beginner {
     LS_TRY(redo(analysis));
     Ctx ctx = context();
     LS_TRY(version_trees_open(ctx, store_));
+    LS_TRY(empty_trees_open(ctx, store_));
     process_.threads = std::make_unique<StoreThreads>(process_);
     LS_TRY(process_.threads->start_followers());
     store_.followed_to.store(to_, std::memory_order_release);

@@ -111,7 +111,7 @@ PoolConfig pool_config(const ls_config &config) {
   PoolConfig pool{};
   pool.bytes = config.buffer_pool_bytes;
   pool.max_files = config.max_open_files;
-  pool.own_files = config.version_trees + kFurtherTrees;
+  pool.own_files = config.version_trees + kFurtherTrees + kEmptyTrees;
   pool.workers = config.worker_slots + kEngineSlots;
   pool.io_partitions = kIoPartitions;
   pool.compressed_cache_percent = config.compressed_cache_percent;

@@ -32,6 +32,8 @@ struct StoreProcess {
 
 // Beside the version trees: of row locks, and of names of closed files.
 inline constexpr u32 kFurtherTrees = 3;
+// In a store that follows another one: of each kind one without rows (version_trees.hpp).
+inline constexpr u32 kEmptyTrees = 3;
 
 // Never fails but for lack of memory (bad_alloc, caught at the C API).  The reference stays valid
 // until the store is formatted anew at the same place by this process.

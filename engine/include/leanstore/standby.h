@@ -48,6 +48,13 @@ uint64_t ls_follow_floor(const ls_store *store) LS_NOEXCEPT;
  * replay does not end before that any more. */
 uint64_t ls_follow_reached(const ls_store *store) LS_NOEXCEPT;
 void ls_follow_cover(ls_store *store, uint64_t gsn) LS_NOEXCEPT;
+/* In a store that follows ls_rel_open() returns LS_END for a logged relation of which the file is
+ * there but has no pages yet: nothing was ever in it.  A reader uses this handle instead, of a tree
+ * of the store's own that is always empty, until the relation can be opened; there is one for
+ * tables, for indexes and for values.  It is to be read only, and stays good after a promotion.
+ * LS_INVALID: the store has never followed another one. */
+LS_NODISCARD ls_status ls_rel_open_empty(ls_worker *worker, ls_rel_kind kind, ls_rel *rel,
+                                         ls_error *err) LS_NOEXCEPT;
 
 #ifdef __cplusplus
 }
