@@ -31,7 +31,7 @@ namespace {
 
 constexpr i64 kOpenSliceUs = 20'000;
 // A full table: how long to wait until a file is closed, or one that was dropped is cleared out.
-constexpr u64 kSlotWaitMs = 5'000;
+constexpr u64 kSlotWaitMs = 5'000, kRedoSlotWaitMs = 200;
 // Where a thread closes files, so many places are for rollbacks: they cannot be refused, and each
 // uses one file at a time.  The closer keeps one in so many places free besides.
 constexpr u32 kFreeShare = 64;
@@ -286,9 +286,9 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
   if (followed) {
     if (absent && !recovering) return fail(LS_END, "\"%s\" is empty", slot.path);
     if (!absent && reopening) take_kept(slot, closed);
-    return kOk;
-  }
-  if (absent && reopening) {
+    // Else following has ended meanwhile, and the names of open files were logged perhaps.
+    if (recovering || is_followed(*pool.shared(), slot)) return kOk;
+  } else if (absent && reopening) {
     // Truncated by the host: what bears the name now is another file.
     LS_TRY(tree_ops().closed_files->remove(ctx, slot.key));
     std::lock_guard lock(pool.shared()->table_mutex);
@@ -506,6 +506,13 @@ Status BufferPool::open_handle(Ctx &ctx, const ls_rel_key &key, const char *path
   return open(ctx, {key, path, kind, logged}, format, file);
 }
 
+Status BufferPool::open_logged(Ctx &ctx, const FileRecord &record, const char *path,
+                               FileHandle *file) {
+  const ls_rel_key key{record.tablespace, record.database, record.relation, record.owner};
+  const auto kind = static_cast<ls_rel_kind>(record.kind);
+  return open(ctx, {key, path, kind, true, record.file}, nullptr, file);
+}
+
 Status BufferPool::reopen_file(Ctx &ctx, FileHandle *file) {
   const ClosedFileOps *ops = closed_files(*shared_);
   ClosedFile closed;
@@ -541,7 +548,9 @@ Status BufferPool::open(Ctx &ctx, const Opening &opening, FormatTree format, Fil
   if (std::strlen(path) >= sizeof(FileSlot::path))
     return fail(LS_INVALID, "path is too long: \"%.100s...\"", path);
   FileSlot *slot = nullptr;
-  u64 deadline = now_ms() + kSlotWaitMs;
+  // Redo says soon what it lacks.
+  const bool redoes = ctx.must_open && shared_->following.load(std::memory_order_relaxed);
+  const u64 deadline = now_ms() + (redoes ? kRedoSlotWaitMs : kSlotWaitMs);
   std::optional<WaitReport> waiting;
   for (bool ours = false, may_clear = false; !ours;) {
     u32 event = shared_->open_event.load(std::memory_order_acquire);

@@ -65,6 +65,7 @@ struct FlushFilter {
   bool include_unlogged;
   std::optional<u32> database = {};
   bool closing = false;   // files that are being closed only
+  bool waits = true;      // for pages that are latched, or not hardened; else they stay dirty
 
   bool wants(const FileSlot &slot) const {
     if (closing ? !file_is(slot, FileState::kClosing) : !has_pages(slot)) return false;
@@ -99,7 +100,8 @@ PageWriter::Added add(BufferPool &pool, PageWriter &writer, const FlushFilter &f
   // The frame may hold another page by now: then that is written, or nothing.
   if (!filter.wants(pool.file(page.frame->file_slot.load(std::memory_order_relaxed))))
     return PageWriter::Added::kNothing;
-  return writer.add(page.frame, filter.up_to, PageWriter::Patience::kWait);
+  using enum PageWriter::Patience;
+  return writer.add(page.frame, filter.up_to, filter.waits ? kWait : kTry);
 }
 
 PageWriter::Added add(BufferPool &, PageWriter &writer, const FlushFilter &filter,
@@ -129,6 +131,7 @@ Status write_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter, std::vec
       if (pace && done < total) pace(done, total);
     }
     LS_TRY(writer.write(ctx.interrupt));
+    if (!filter.waits) break;
     LS_TRY(writer.harden(unhardened, ctx.interrupt));
     pages = std::move(busy);
     if (pages.empty()) break;
@@ -251,8 +254,11 @@ Status BufferPool::flush_database(Ctx &ctx, u32 database) {
   return flush_all(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = true, .database = database});
 }
 
+// While the store follows, redo may be waiting for one of the files: the log is covered behind it.
 Status BufferPool::flush_closing(Ctx &ctx) {
-  return flush_all(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = true, .closing = true});
+  const bool follows = shared_->following.load(std::memory_order_relaxed);
+  return flush_all(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = true, .closing = true,
+                                .waits = !follows});
 }
 
 std::vector<const FileSlot *> BufferPool::unclean_closing() const {

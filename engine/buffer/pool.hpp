@@ -61,7 +61,7 @@ struct Ctx {
   u32 slot = 0;
   const volatile int *interrupt = nullptr; // host's interrupt flag, polled in long waits
   HostWaits waits{};                       // what the host shows of waits
-  bool must_open = false;                  // a rollback: the file table's last places are for it
+  bool must_open = false;                  // a rollback, or redo: the file table's last places
   u64 random = 0x9e3779b97f4a7c15;         // state of a private generator
   ls_page_counts pages{};                  // for the host, which shows what a query has used
   Dependencies *dependencies = nullptr;    // null: not counted
@@ -112,6 +112,8 @@ class BufferPool {
   // Where files are closed meanwhile.
   Status open_handle(Ctx &ctx, const ls_rel_key &key, const char *path, ls_rel_kind kind,
                      bool logged, FormatTree format, FileHandle *file);
+  // By a follower of the log: a file that the log names.  Without content its pages are redone.
+  Status open_logged(Ctx &ctx, const FileRecord &record, const char *path, FileHandle *file);
   // Open a file again that was closed.  LS_NOT_FOUND: it was dropped.
   Status reopen_file(Ctx &ctx, FileHandle *file);
   // Pages of the file are dropped without being written; readers of it get LS_NOT_FOUND.  Frames

@@ -49,6 +49,7 @@ ls_status ls_follow_apply(ls_store *store, ls_follow *follow, ls_error *err) noe
     follow->conflict = round.conflict.newest;
     follow->database = round.conflict.database;
     follow->asked = round.conflict.asked;
+    follow->reached = round.reached;
     return status;
   });
 }

@@ -38,7 +38,9 @@ LogFollower::LogFollower(Worker &w, const char *data_dir, const ControlFile &con
     : w_(w),
       directory_(data_dir),
       control_(control),
-      txns_(*w.txns) {}
+      txns_(*w.txns) {
+  w_.ctx.must_open = true;
+}
 
 Status LogFollower::resume(Lsn to, Gsn redone) {
   LS_TRY(analyse_listed((directory_ + "/undo").c_str(), control_.undo_gsn, &analysis_));
@@ -52,6 +54,13 @@ Status LogFollower::resume(Lsn to, Gsn redone) {
 }
 
 Status LogFollower::apply(Conflict *conflict) {
+  const Status status = apply_complete(conflict);
+  pages_.clear();
+  uses_.clear();   // the files may be closed
+  return status;
+}
+
+Status LogFollower::apply_complete(Conflict *conflict) {
   for (;; log_->pop(), owner_.reset()) {
     const LogEntry *entry;
     LS_TRY(log_->peek(&entry));
@@ -104,22 +113,19 @@ Status LogFollower::file_of(FileNo number, File **file) {
   // One without a name was forgotten before the log begins.
   at->second.gone = logged == analysis_.files.end() || logged->second.superseded;
   if (at->second.gone) return kOk;
-  return open(logged->first, logged->second, &at->second);
+  const Status status = open(logged->first, logged->second, &at->second);
+  if (!ok(status)) files_.erase(at);   // it is tried again
+  return status;
 }
 
 Status LogFollower::open(FileNo number, const LoggedFile &logged, File *file) {
   u32 pages;
   Status status = file_pages({number, logged.path.c_str()}, &pages);
   if (ok(status)) {
-    status = w_.pool->open_file(w_.ctx, logged.key(), logged.path.c_str(),
-                                static_cast<ls_rel_kind>(logged.record.kind), true, number,
-                                BTree::format, &file->handle.slot);
+    status = w_.pool->open_logged(w_.ctx, logged.record, logged.path.c_str(), &file->handle);
   }
   file->gone = code(status) == LS_NOT_FOUND || code(status) == LS_FOREIGN;
-  if (file->gone) return kOk;
-  LS_TRY(status);
-  file->handle.number = file->handle.slot->file_no.load(std::memory_order_relaxed);
-  return kOk;
+  return file->gone ? kOk : status;
 }
 
 Status LogFollower::note_file(const LogEntry &entry, const LogRecord &record) {

@@ -69,6 +69,7 @@ class LogFollower {
   std::string wal() const { return directory_ + "/wal"; }
   Status file_of(FileNo number, File **file);
   Status open(FileNo number, const LoggedFile &logged, File *file);
+  Status apply_complete(Conflict *conflict);
   Status record(const LogEntry &entry, const LogRecord &record, Conflict *conflict);
   Status note(const LogEntry &entry, const LogRecord &record);
   Status note_file(const LogEntry &entry, const LogRecord &record);

@@ -85,9 +85,9 @@ void bring_in(Worker &w, FileSlot &file, const UndoPortion::Rest &next, LeafRead
 // of which everything is undone.
 class Undoer {
  public:
-  Undoer(Worker &w, u32 worker_slots, UndoSpool &undo, const LogAnalysis &analysis,
+  Undoer(Worker &w, std::span<const u32> slots, UndoSpool &undo, const LogAnalysis &analysis,
          UndoStats &stats)
-      : w_(w), worker_slots_(worker_slots), undo_(undo), files_(w, analysis), stats_(stats) {}
+      : w_(w), slots_(slots), undo_(undo), files_(w, analysis), stats_(stats) {}
 
   Status run(const std::vector<Tn> &losers) {
     for (Tn tn : losers) {
@@ -109,7 +109,7 @@ class Undoer {
   Status undo_portion() {
     portion_.divide();
     taken_.store(0, std::memory_order_relaxed);
-    const size_t threads = std::min({size_t{worker_slots_}, portion_.tasks(), size_t{Crew::kMost}});
+    const size_t threads = std::min({slots_.size(), portion_.tasks(), size_t{Crew::kMost}});
     Crew crew;
     LS_TRY(crew.run("ls undo", static_cast<u32>(threads),
                     [&](u32 member) { return take_tasks(crew, member); }));
@@ -122,7 +122,7 @@ class Undoer {
   }
 
   Status take_tasks(const Crew &crew, u32 member) {
-    Worker worker(w_.pool, w_.log.log(), w_.txns, member);   // the host's workers have not come yet
+    Worker worker(w_.pool, w_.log.log(), w_.txns, slots_[member]);
     worker.ctx.interrupt = w_.ctx.interrupt;
     worker.ctx.must_open = true;
     LeafReads reads;
@@ -145,7 +145,7 @@ class Undoer {
   }
 
   Worker &w_;
-  const u32 worker_slots_;
+  const std::span<const u32> slots_;
   UndoSpool &undo_;
   LoserFiles files_;
   UndoStats &stats_;
@@ -156,9 +156,9 @@ class Undoer {
 
 }  // namespace
 
-Status undo_losers(Worker &w, u32 worker_slots, UndoSpool &undo, const LogAnalysis &analysis,
-                   const std::vector<Tn> &losers, UndoStats *stats) {
-  return losers.empty() ? kOk : Undoer(w, worker_slots, undo, analysis, *stats).run(losers);
+Status undo_losers(Worker &w, std::span<const u32> slots, UndoSpool &undo,
+                   const LogAnalysis &analysis, const std::vector<Tn> &losers, UndoStats *stats) {
+  return losers.empty() ? kOk : Undoer(w, slots, undo, analysis, *stats).run(losers);
 }
 
 Status log_fate(Worker &w, RecordKind kind, Tn tn) {

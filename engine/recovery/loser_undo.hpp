@@ -24,9 +24,10 @@ struct UndoStats {
 
 // The committer must run.  `undo`: the changes of the losers, and maybe others'.  `w`: the worker
 // of the recovery slot, no transaction open.
-// worker_slots: the host's, which are not in use yet; the threads log in the first of them.
-Status undo_losers(Worker &w, u32 worker_slots, UndoSpool &undo, const LogAnalysis &analysis,
-                   const std::vector<Tn> &losers, UndoStats *stats);
+// slots: at least one; of workers that are not in use now, nor will be until this ends: each thread
+// logs in one of them.
+Status undo_losers(Worker &w, std::span<const u32> slots, UndoSpool &undo,
+                   const LogAnalysis &analysis, const std::vector<Tn> &losers, UndoStats *stats);
 
 // Append a record of `kind` (kCommit, kAborted) for a transaction of an earlier run.
 Status log_fate(Worker &w, RecordKind kind, Tn tn);

@@ -53,20 +53,27 @@ Status seal_row_ids(Worker &w, const Closing &closing) {
   return kOk;
 }
 
+// Has redo made its pages?  When it is opened anew it is gone without.
+bool has_meta(const BufferPool &pool, const FileSlot &file) {
+  return is_meta(pool.page(file.meta.load(std::memory_order_acquire)), file.kind);
+}
+
 // *closed: how many; the others could not be made clean.
 Status write_and_close(Worker &w, Closing *closing, u32 *closed) {
   BufferPool &pool = *w.pool;
-  LS_TRY(seal_row_ids(w, *closing));
+  const bool follows = pool.shared()->following.load(std::memory_order_relaxed);   // FLW-7
+  if (!follows) LS_TRY(seal_row_ids(w, *closing));
   LS_TRY(pool.flush_closing(w.ctx));
   const std::vector<const FileSlot *> unclean = pool.unclean_closing();
   const std::vector<FileSlot *> files = closing->files();
   for (FileSlot *file : files) {
-    if (std::find(unclean.begin(), unclean.end(), file) != unclean.end()) {
+    if (std::find(unclean.begin(), unclean.end(), file) != unclean.end() ||
+        (follows && !has_meta(pool, *file))) {
       closing->keep(file);
       continue;
     }
     LS_TRY(tree_ops().closed_files->put(w.ctx, closing_name(*file)));
-    if (file->logged) LS_TRY(pool.log_closing(w.ctx, *file));
+    if (file->logged && !follows) LS_TRY(pool.log_closing(w.ctx, *file));
     closing->close(file);
     (*closed)++;
   }

@@ -10,6 +10,12 @@
 //   4  end_closing: kClosed.  Page providers drop its frames, and the slot is free.
 // A file that cannot be made clean (a damaged page has buffered changes) stays open.
 //
+// FLW-7  In a store that follows another one nothing is logged, and row ids are as the log has
+//        them.  What redo has changed since the log was covered (FLW-5 in standby_follow.hpp) is
+//        not waited for: the file stays open until later.  A round that changes more files than
+//        there are places is covered in the middle of it (LS_LIMIT of ls_follow_apply).  Redo
+//        finds a file that was closed as readers do, by its number.
+//
 // After a crash in between all of a file is on disk or in the log.  Recovery finds files by what
 // the log names; numbers of before are not used.
 #pragma once

@@ -124,6 +124,12 @@ void publish(ls_store &store, const LogFollower &follower) {
   store.followed_to.store(follower.position(), std::memory_order_release);
 }
 
+// FLW-7: what has been redone can be covered before the rest.
+void note_limit(ls_store &store, const LogFollower &follower) {
+  Log log = store_process(store).log;
+  log.follow(log.end(), std::max(follower.redone(), log.last_gsn()));
+}
+
 // Its side of this process, anew: the files of the log have all that was replayed.
 Status make_follower(ls_store &store, std::unique_ptr<FollowProcess> *made) {
   ControlFile control{};
@@ -154,6 +160,10 @@ Status follow_join(ls_store &store) {
   do {
     status = process->follower.apply(&none);   // asks about transactions
   } while (code(status) == LS_CONFLICT);
+  if (code(status) == LS_LIMIT) {
+    note_limit(store, process->follower);
+    store.followed_gsn.store(process->follower.redone(), std::memory_order_release);
+  }
   LS_TRY(status);
   publish(store, process->follower);
   store.state.store(static_cast<u32>(StoreState::kFollowing), std::memory_order_release);
@@ -176,9 +186,11 @@ Status follow_round(ls_store &store, FollowRound *round) {
   if (!anew && !round->round.empty()) LS_TRY(follower.add_round(round->round));
   if (round->resolved != 0) follower.resolved(round->resolved);
   if (round->aborted) follower.aborted();
-  LS_TRY(follower.apply(&round->conflict));
-  publish(store, follower);
-  return kOk;
+  const Status status = follower.apply(&round->conflict);
+  if (code(status) == LS_LIMIT) note_limit(store, follower);
+  if (ok(status)) publish(store, follower);
+  round->reached = follower.redone();
+  return status;
 }
 
 void follow_cover(ls_store &store, Gsn gsn) { store_process(store).log.cover(gsn); }
@@ -190,7 +202,7 @@ Status follow_end(ls_store &store) {
       !store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
                                            std::memory_order_acq_rel))
     return fail(LS_INVALID, "following is ended by the process that has begun it");
-  process.threads->stop_keepers();
+  process.threads->stop_followers();
   process.follow.reset();
   end_following(process.pool);
   return kOk;

@@ -46,6 +46,7 @@ struct FollowRound {
   Tn resolved = 0;
   bool aborted = false;
   LogFollower::Conflict conflict{};
+  Gsn reached = 0;   // with LS_LIMIT: of this round
 };
 Status follow_round(ls_store &store, FollowRound *round);
 

@@ -218,7 +218,7 @@ Status store_attach(ls_store &store, u32 slot, Worker **worker) {
   const Status status = with_memory([&] {
     *worker = new Worker(&process.pool, process.log, store.txns, slot);
     (*worker)->ranges = store.ranges;
-    (*worker)->came_to_read = store_state(store) == StoreState::kFollowing;
+    if (store_state(store) != StoreState::kReady) (*worker)->log.come_early();
     return kOk;
   });
   if (!ok(status)) attached.store(0, std::memory_order_release);

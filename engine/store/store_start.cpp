@@ -275,6 +275,8 @@ class Finisher {
     w_.ctx.interrupt = process_.threads->interrupt();
     LS_TRY(followed_ ? process_.threads->start_committer() : process_.threads->start_writers());
     if (store_.config.host_log) LS_TRY(log_era());
+    // Readers have opened files under numbers that no log has yet.
+    if (followed_) LS_TRY(process_.pool.log_files(w_.ctx));
     if (!followed_) LS_TRY(version_trees_open(w_.ctx, store_));
     store_.txns->keeps_versions = followed_;
     LS_TRY(process_.threads->start_closer());
@@ -282,8 +284,8 @@ class Finisher {
     const u64 began = now_us();
     {
       const DropLastImages no_checkpoint_until_then(process_.pool);
-      LS_TRY(undo_losers(w_, store_.config.worker_slots, *state_.undo, state_.analysis,
-                         state_.losers, &stats));
+      LS_TRY(undo_losers(w_, slots_for_undo(), *state_.undo, state_.analysis, state_.losers,
+                         &stats));
     }
     for (Tn tn : committed) LS_TRY(log_fate(w_, RecordKind::kCommit, tn));
     LS_TRY(settle_two_phase());
@@ -404,6 +406,15 @@ class Finisher {
     w_.log.number(store_.txns->tn_offset.load(std::memory_order_relaxed));
     w_.log.finish();
     return kOk;
+  }
+
+  // Readers that have stayed have theirs, and no other worker comes before undo has ended.
+  std::vector<u32> slots_for_undo() const {
+    std::vector<u32> slots;
+    for (u32 i = 0; i < store_.config.worker_slots; i++)
+      if (!store_slot_attached(store_, i)) slots.push_back(i);
+    if (slots.empty()) slots.push_back(store_.config.worker_slots + kSlotValues);
+    return slots;
   }
 
   // Files go when the log says for good that no recovery needs them.

@@ -65,6 +65,7 @@ Status StoreThreads::start_committer() {
 
 Status StoreThreads::start_followers() {
   LS_TRY(start_providers());
+  LS_TRY(start_closer());
   return start("ls cleaner", &keepers_, [this] { return run_version_cleaner(); });
 }
 
@@ -90,6 +91,11 @@ Status StoreThreads::start_keepers() {
 }
 
 void StoreThreads::stop_keepers() {
+  stop_followers();
+  process_.pool.shared()->has_closer.store(0, std::memory_order_release);
+}
+
+void StoreThreads::stop_followers() {
   stop_keepers_.store(1, std::memory_order_release);
   futex_wake_all(&stop_keepers_);
   // A request that no worker waits for: ends the checkpointer's sleep, also one that is just about
@@ -98,7 +104,6 @@ void StoreThreads::stop_keepers() {
   futex_wake_all(&process_.store.checkpoint_requested);
   wake_closer(*process_.pool.shared());
   keepers_.clear();  // joins
-  process_.pool.shared()->has_closer.store(0, std::memory_order_release);
 }
 
 void StoreThreads::stop_writers() {

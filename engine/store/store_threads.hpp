@@ -4,7 +4,7 @@
 //   provider i   PageProvider::run; the same
 //   checkpointer time, log volume or request; while the store is ready
 //   closer       close_idle_files, when places for open files are few; from before undo until the
-//                store stops
+//                store stops; and on a standby while it follows
 //   cleaner      clean_round, more often while there is something to clean; while the store is
 //                ready; on a standby clean_versions
 //   values       keep_values: files of values are counted and made shorter; while the store is
@@ -30,8 +30,11 @@ class StoreThreads {
   // Committer and page providers.
   Status start_writers();
   Status start_committer();
-  // On a standby: page providers, and a cleaner of versions alone.
+  // On a standby: page providers, closer, and a cleaner of versions alone.
   Status start_followers();
+  // Closer and cleaner, until recovery goes on.  Workers that find no place for a file
+  // meanwhile wait.
+  void stop_followers();
   Status start_closer();
   // Checkpointer and cleaner.
   Status start_keepers();

@@ -104,7 +104,6 @@ Status txn_begin(Worker &w, Tn tn) {
                 static_cast<unsigned long long>(tn));
   }
   if (tn >= kTnEnd) return fail(LS_NO_TNS, "transaction numbers are used up");
-  if (std::exchange(w.came_to_read, false)) w.log.take_over();
   std::atomic<Tn> &active = w.txns->active[w.slot].tn;
   LS_CHECK(active.load(std::memory_order_relaxed) == 0, "a worker's slot is taken already");
   LS_ASSERT(w.next_seq == 1 && w.inserts.seq == 0 && !w.has_log);  // TXN-2

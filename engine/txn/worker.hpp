@@ -252,7 +252,6 @@ struct Worker {
   AppendedLeaves appended_leaves;
   SpareMemory scan_memory;
   WrittenValueFiles value_files;
-  bool came_to_read = false;   // while the store followed another one
   LockSweep lock_sweep;     // cleaner only
   VersionSweep version_sweep;
 };

@@ -221,6 +221,8 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
   auto writer = std::make_shared<LogWriter>(shared_, std::move(segments));
   LS_TRY(writer->resume());
   set_writer(shared_, std::move(writer));
+  shared_->appending.store(1, std::memory_order_release);   // pairs with LogAppender::begin_late
+  futex_wake_all(&shared_->appending);
   return kOk;
 }
 

@@ -155,9 +155,10 @@ inline constexpr u32 kImagesRoom = 3 * (kMaxRecordHeadBytes + kMaxOpHeadBytes + 
 class LogAppender {
  public:
   LogAppender(Log log, u32 slot);
-  // Another one has appended in the slot meanwhile, and does so no more.
-  void take_over();
   ~LogAppender();
+  // Its worker came when the log was not open for append: reserve() waits for that, for a minute
+  // (LS_NOT_READY), and takes the slot as the life before has left it.
+  void come_early() { early_ = true; }
   // Room for records of `bytes` in total (incl. headers), at most half the buffer; waits for the
   // committer.  No latch held, no record being built.  Up to a quarter of the buffer stays
   // available across reserve+append of callees.  LS_INTERRUPTED, LS_NO_SPACE (log disk full),
@@ -206,6 +207,8 @@ class LogAppender {
  private:
   void append(const void *bytes, size_t count);
   void publish(Gsn gsn);
+  void take_over();
+  Status begin_late(const volatile int *interrupt);
   Status no_space() const;
   Status wait_for_space(u64 need, const volatile int *interrupt, bool refusable);
   u64 space() const;       // ring bytes behind position_ that the committer has drained
@@ -230,6 +233,7 @@ class LogAppender {
   RecordKind kind_{};
   bool building_ = false;
   bool urgent_ = false;
+  bool early_ = false;
 };
 
 }  // namespace ls

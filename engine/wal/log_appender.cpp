@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
+#include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "os/host_watch.hpp"
 #include "wal/dependencies.hpp"
@@ -17,6 +18,12 @@
 #include "wal/log_writer.hpp"
 
 namespace ls {
+
+namespace {
+
+constexpr u64 kMostEarlyMs = 60'000;
+
+}  // namespace
 
 LogAppender::LogAppender(Log log, u32 slot)
     : log_(log),
@@ -53,7 +60,24 @@ u64 LogAppender::space() const {
   return drained + mask_ + 1 - position_;
 }
 
+// What stood in the slot was that of an earlier life of the log.
+Status LogAppender::begin_late(const volatile int *interrupt) {
+  std::atomic<u32> &appending = log_.shared()->appending;
+  const WaitReport report(waits_, LS_WAIT_LOG_SPACE);
+  const u64 deadline = now_ms() + kMostEarlyMs;
+  while (appending.load(std::memory_order_acquire) == 0) {
+    if (interrupt_pending(interrupt))
+      return fail(LS_INTERRUPTED, "interrupted while waiting for the log to be opened");
+    if (now_ms() > deadline) return fail(LS_NOT_READY, "the log is not open for append");
+    futex_wait_interruptible(&appending, 0, kInterruptPollUs);
+  }
+  take_over();
+  early_ = false;
+  return kOk;
+}
+
 Status LogAppender::reserve(u32 bytes, const volatile int *interrupt) {
+  if (early_) LS_TRY(begin_late(interrupt));
   const u64 buffer = mask_ + 1;
   const u64 images = log_.has_page_images() ? kImagesRoom : 0;
   const bool refusable = interrupt && !urgent_;

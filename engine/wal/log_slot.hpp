@@ -135,6 +135,7 @@ struct LogShared {
   // futex: advances with `hardened`, and when waiters must look up
   std::atomic<u32> hardened_seq{0};
   std::atomic<u32> slots_used{0};                    // slots above were never attached
+  std::atomic<u32> appending{0};                     // futex: it is open for append
   std::atomic<u32> stop{0};
   std::atomic<u32> stopped{0};                       // the committer has ended in good order
   alignas(kCacheLine) std::atomic<u32> kick{kCommitterAwake};  // futex

@@ -15,7 +15,8 @@ extern "C" {
 
 /* Instead of step 1 of recovery, by the process that will have the engine's threads: begin redoes
  * what the relay log has up to `position`, which ls_follow_replayed_to() gave, or the end of the
- * log at a state that was replayed; join catches up, and lets workers in, which can only read. */
+ * log at a state that was replayed; join catches up, and lets workers in, which can only read; with
+ * LS_LIMIT, as of ls_follow_apply, it is called again when ls_follow_reached() is covered. */
 LS_NODISCARD ls_status ls_follow_begin(ls_store *store, uint64_t position,
                                        ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_follow_join(ls_store *store, ls_error *err) LS_NOEXCEPT;
@@ -26,7 +27,10 @@ uint64_t ls_follow_replayed_to(const ls_store *store) LS_NOEXCEPT;
  * comes next may be needed by snapshots with an xmin at or below `conflict` (~0: by every
  * snapshot); the host cancels those of that database, and calls again with bytes 0 and the number
  * in `resolved`.  Or, `asked` is not 0: it says in `aborted` whether the host has forgotten that
- * transaction as aborted, and calls again. */
+ * transaction as aborted, and calls again.  LS_LIMIT: there is no place for another file, those
+ * that are open are in use or have changes that are not covered; the host makes sure that its
+ * replay, begun anew, comes behind this round before it lets readers in, covers up to `reached`,
+ * and calls again with bytes 0. */
 typedef struct ls_follow {
   const void *round;
   size_t bytes;
@@ -35,6 +39,7 @@ typedef struct ls_follow {
   uint64_t conflict;  /* out, as what follows */
   uint32_t database;
   uint64_t asked;
+  uint64_t reached;
 } ls_follow;
 LS_NODISCARD ls_status ls_follow_apply(ls_store *store, ls_follow *follow,
                                        ls_error *err) LS_NOEXCEPT;

@@ -1,4 +1,4 @@
-// Files of a store that follows another one: those that have no pages yet.
+// Files of a store that follows another one: those that have no pages yet, and idle ones.
 #include <optional>
 #include <thread>
 
@@ -16,15 +16,23 @@ using Rows = std::map<u64, std::string>;
 
 class FollowedFiles : public RestoreTest {
  protected:
+  using Work = std::function<void(StoreLife &, Host &)>;
   // The original works a little, a copy is made of it, and it goes on.
-  void live_and_copy(const std::function<void(StoreLife &, Host &)> &then) {
+  void live_and_copy(const Work &then) {
+    live_and_copy([&](StoreLife &store, Host &host) {
+      ImageClient(store, host, 0, GetParam()).work(20);
+    }, [] {}, then);
+  }
+  void live_and_copy(const Work &first, const std::function<void()> &copy_more, const Work &then) {
     live(kImageXid, false, [&](StoreLife &store, Host &host) {
       std::thread([&] {
         host_log_.use();
-        ImageClient(store, host, 0, GetParam()).work(20);
+        first(store, host);
       }).join();
       take_state(store);
       copy(store);
+      copy_more();
+      copied_tn_ = host.next_xid() + ls_store_tn_offset(store.store());
       copied_at_ = host_log_.size();
       std::thread([&] {
         host_log_.use();
@@ -36,7 +44,8 @@ class FollowedFiles : public RestoreTest {
 
   // ---- the standby
 
-  void begin(StoreLife &store) {
+  // more: so many rounds are replayed while it begins.
+  void begin(StoreLife &store, u64 more_rounds = 0) {
     LS_ASSERT_OK(ls_restore_forget(store.store(), &err));
     ls_relay_replay_begin(store.store(), true);
     for (at_ = redo_; at_ < std::max(copied_at_, state_at_ + 1); at_++) {
@@ -46,30 +55,41 @@ class FollowedFiles : public RestoreTest {
     }
     const u64 position = ls_relay_replay_position(store.store());
     LS_ASSERT_OK(ls_follow_begin(store.store(), position, &err));
-    LS_ASSERT_OK(ls_follow_join(store.store(), &err));
+    for (u64 n = 0; n < more_rounds && more(); n++) add(store.store(), at_++);
+    ls_status status;
+    while ((status = ls_follow_join(store.store(), &err)) == LS_LIMIT) {
+      limits_++;
+      ls_follow_cover(store.store(), ls_follow_reached(store.store()));
+    }
+    LS_ASSERT_OK(status);
   }
 
-  // One round of the host's log.  There are no snapshots that it could be in conflict with.
-  void follow(ls_store *store) {
+  // One round of the host's log.  Conflicts are those of snapshots that there are not.
+  void follow(ls_store *store, bool cover = true) {
     add(store, at_);
     const MemoryHost::Record &record = host_log_.log()[at_++];
-    ls_follow follow{record.bytes.data(), record.bytes.size(), 0, false, 0, 0, 0};
+    ls_follow follow{record.bytes.data(), record.bytes.size(), 0, false, 0, 0, 0, 0};
     ls_status status;
-    while ((status = ls_follow_apply(store, &follow, &err)) == LS_CONFLICT)
-      follow = {nullptr, 0, follow.conflict, false, 0, 0, 0};
+    while ((status = ls_follow_apply(store, &follow, &err)) == LS_CONFLICT || status == LS_LIMIT) {
+      conflicts_ += status == LS_CONFLICT && follow.conflict != 0;
+      limits_ += status == LS_LIMIT;
+      if (status == LS_LIMIT) ls_follow_cover(store, follow.reached);
+      follow = {nullptr, 0, status == LS_CONFLICT ? follow.conflict : 0, false, 0, 0, 0, 0};
+    }
     LS_ASSERT_OK(status);
-    ls_follow_cover(store, ls_follow_reached(store));
+    if (cover) ls_follow_cover(store, ls_follow_reached(store));
   }
   bool more() const { return at_ < host_log_.log().size() && !HasFailure(); }
 
-  // Sees all that has been committed.
-  ls_snapshot snapshot() const {
+  // Sees all transactions before.
+  static ls_snapshot snapshot_at(u64 tn) {
     ls_snapshot s{};
     s.kind = LS_SNAPSHOT_MVCC;
-    s.xmin = s.xmax = next_tn_;
+    s.xmin = s.xmax = tn;
     s.curcid = ~0u;
     return s;
   }
+  ls_snapshot snapshot() const { return snapshot_at(next_tn_); }
 
   ls_status open(ls_worker *worker, u32 relation, ls_rel_kind kind, ls_rel *rel) {
     const ls_rel_key key = relation_key(relation);
@@ -78,8 +98,8 @@ class FollowedFiles : public RestoreTest {
     return ls_rel_open(worker, &key, path.c_str(), kind, true, rel, &error);
   }
 
-  Rows contents(ls_worker *worker, ls_rel *rel) {
-    const ls_snapshot now = snapshot();
+  Rows contents(ls_worker *worker, ls_rel *rel) { return contents(worker, rel, snapshot()); }
+  Rows contents(ls_worker *worker, ls_rel *rel, const ls_snapshot &now) {
     Rows found;
     ls_error error{};
     ls_scan *scan = nullptr;
@@ -136,7 +156,8 @@ class FollowedFiles : public RestoreTest {
     EXPECT_EQ(ls_value_read(worker, rel, &first, &byte, &err), LS_NOT_FOUND);
   }
 
-  u64 copied_at_ = 0, next_tn_ = 0;
+  u64 copied_at_ = 0, copied_tn_ = 0, next_tn_ = 0;
+  u64 conflicts_ = 0, limits_ = 0;
   u64 at_ = 0;   // of the host's log, what comes next
 };
 
@@ -284,6 +305,295 @@ TEST_P(EmptyFiles, have_a_stand_in_that_outlives_a_promotion) {
   LS_EXPECT_OK(ls_store_shutdown(store.store(), &err));
 }
 
+// ---- many files, few places
+
+constexpr u32 kFirstFile = 20000, kFiles = 60, kPlaces = 16;
+
+class IdleFollowedFiles : public FollowedFiles {
+ protected:
+  IdleFollowedFiles() : random_(GetParam()) {
+    for (u32 i = 0; i < kFiles; i++) {
+      directory_.create_file(kFirstFile + i);
+      copied_.create_file(kFirstFile + i);
+    }
+    copy_config_.max_open_files = kPlaces;
+  }
+
+  void fill(StoreLife &store, Host &host) {
+    Session s(store.store(), &host, 1);
+    for (u32 i = 0; i < kFiles; i++) {
+      ASSERT_EQ(s.begin(), LS_OK) << s.err.message;
+      for (u32 n = 0; n < 3; n++) insert(s, i);
+      s.commit();
+    }
+    LS_ASSERT_OK(ls_store_checkpoint(store.store(), &s.err));
+  }
+  void insert(Session &s, u32 i) {
+    u64 id;
+    const std::string text = "row of file " + std::to_string(i);
+    ASSERT_EQ(s.insert(s.open(kFirstFile + i), text, &id), LS_OK) << s.err.message;
+    now_[i][id] = text;
+  }
+  // Each transaction changes one file; the last one changes many, and does not end.
+  void change(StoreLife &store, Host &host, u32 transactions) {
+    at_copy_ = now_;
+    Session s(store.store(), &host, 1);
+    for (u32 n = 0; n < transactions && !HasFailure(); n++) {
+      ASSERT_EQ(s.begin(), LS_OK) << s.err.message;
+      change_file(s, random_() % kFiles, std::to_string(n));
+      s.commit();
+    }
+    const std::vector<Rows> committed = now_;
+    Session loser(store.store(), &host, 2);
+    ASSERT_EQ(loser.begin(), LS_OK) << loser.err.message;
+    for (u32 i = 0; i < kFiles; i += 3) change_file(loser, i, "of the loser");
+    Log log = store_process(*store.store()).log;
+    EXPECT_TRUE(log.wait_hardened(log.last_gsn(), nullptr));
+    host_log_.flush_some(host_log_.size());
+    host_log_.lose_what_follows();   // its end
+    now_ = committed;
+  }
+  void change_file(Session &s, u64 i, const std::string &with) {
+    ls_rel *rel = s.open(static_cast<u32>(kFirstFile + i));
+    auto row = now_[i].begin();
+    std::advance(row, random_() % now_[i].size());
+    row->second = "changed by " + with;
+    ASSERT_EQ(s.update(rel, row->first, [&](const std::string &) { return row->second; }), LS_OK)
+        << s.err.message;
+    if (random_() % 4 == 0) insert(s, static_cast<u32>(i));
+  }
+  void copy_files() {
+    for (u32 i = 0; i < kFiles; i++)
+      std::filesystem::copy_file(path(temp_, kFirstFile + i), path(copy_, kFirstFile + i),
+                    std::filesystem::copy_options::overwrite_existing);
+  }
+  void live_and_copy(u32 transactions) {
+    FollowedFiles::live_and_copy([&](StoreLife &store, Host &host) { fill(store, host); },
+                                 [&] { copy_files(); },
+                                 [&](StoreLife &store, Host &host) {
+                                   change(store, host, transactions);
+                                 });
+    host_log_.crash();
+  }
+
+  // All that time with one snapshot, and by handles that they got at its beginning.
+  void read(ls_store *store, u32 slot) {
+    std::mt19937_64 random(GetParam() * 16 + slot);
+    const ls_snapshot old = snapshot_at(copied_tn_);
+    Session s(store, nullptr, slot);
+    std::vector<ls_rel> handles;
+    for (u32 i = 0; i < kFiles; i++) handles.push_back(*s.open(kFirstFile + i));
+    while (!stop_ && !HasFailure()) {
+      const u64 i = random() % kFiles;
+      EXPECT_EQ(contents(s.worker(), &handles[i], old), at_copy_[i]) << "file " << i;
+      if (random() % 4 == 0) handles[i] = *s.open(static_cast<u32>(kFirstFile + i));
+      reads_++;
+    }
+  }
+  void expect_all(ls_worker *worker, const ls_snapshot &snapshot, const std::vector<Rows> &rows) {
+    for (u32 i = 0; i < kFiles; i++) {
+      ls_rel rel{};
+      ASSERT_EQ(open(worker, kFirstFile + i, LS_REL_TABLE, &rel), LS_OK) << i;
+      EXPECT_EQ(contents(worker, &rel, snapshot), rows[i]) << i;
+    }
+  }
+  // From `at` on, where the run began: a crash would find each file by what this run says.
+  void expect_named(StoreLife &store, Lsn at) {
+    Log log = store_process(*store.store()).log;
+    ASSERT_TRUE(log.wait_hardened(log.last_gsn(), nullptr));
+    const std::string wal = copy_ / "leanstore/wal";
+    LogReader reader(wal.c_str(), copy_config_.log_segment_bytes, at, store.store()->run);
+    std::set<FileNo> named;
+    u32 changes = 0;
+    for (;; reader.pop()) {
+      const LogEntry *entry;
+      ASSERT_TRUE(ok(reader.peek(&entry))) << last_error().message;
+      if (!entry) break;
+      const LogRecord record = entry->record();
+      LoggedFile file;
+      if (record.kind == RecordKind::kFile) {
+        ASSERT_TRUE(ok(load_logged_file(*entry, record, &file)));
+        named.insert(file.record.file);
+      }
+      if (!has_page_operations(record.kind)) continue;
+      LogOpReader ops(*entry);
+      LogOp op;
+      for (bool end = false; ok(ops.next(&op, &end)) && !end; changes++)
+        EXPECT_TRUE(named.contains(op.file)) << op.file;
+    }
+    EXPECT_GT(changes, 0u);
+  }
+  static BufferPool &pool(StoreLife &store) { return store_process(*store.store()).pool; }
+
+  std::mt19937_64 random_;
+  std::vector<Rows> now_{kFiles}, at_copy_;
+  std::atomic<bool> stop_{false};
+  std::atomic<u64> reads_{0};
+};
+
+// FLW-7
+TEST_P(IdleFollowedFiles, are_closed_beside_redo_and_readers_and_over_a_promotion) {
+  live_and_copy(300);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  std::vector<std::thread> readers;
+  for (u32 slot = 0; slot < 2; slot++)
+    readers.emplace_back([&, slot] { read(store.store(), slot); });
+  for (u32 n = 0; more(); n++) {
+    follow(store.store(), n % 40 == 0);
+    usleep(200);
+  }
+  const u64 closed = pool(store).files_closed();
+  EXPECT_GT(closed, u64{kFiles});
+  EXPECT_EQ(conflicts_, 0u);
+  EXPECT_GT(limits_, 0u);   // more files were changed than there are places, and not covered
+  {
+    Session s(store.store(), nullptr, 3);
+    ls_follow_cover(store.store(), ls_follow_reached(store.store()));
+    expect_all(s.worker(), snapshot_at(copied_tn_), at_copy_);
+    // But the loser, which is the last one.
+    expect_all(s.worker(), snapshot_at(next_tn_ - 1), now_);
+  }
+  const u64 end = store_process(*store.store()).log.last_gsn();
+  EXPECT_EQ(end, ls_follow_reached(store.store()));   // FLW-7: nothing was logged
+  LS_ASSERT_OK(ls_relay_replay_end(store.store(), &err));
+  const Lsn promoted_at = store_process(*store.store()).log.end();
+  HostPump pump(store.store(), host_log_);
+  ASSERT_EQ(store.recover(1'000'000), LS_OK) << store.err.message;
+  expect_named(store, promoted_at);
+  const u64 before = reads_;
+  while (reads_ < before + 50 && !HasFailure()) usleep(1000);
+  stop_ = true;
+  for (std::thread &reader : readers) reader.join();
+  {
+    Host host(store.store(), 1'000'000);
+    Session s(store.store(), &host, 3);
+    for (u32 i = 0; i < kFiles && !HasFailure(); i++) {
+      EXPECT_EQ(s.contents(s.open(kFirstFile + i)), now_[i]) << i;
+      ASSERT_EQ(s.begin(), LS_OK) << s.err.message;
+      change_file(s, i, "the standby");
+      s.commit();
+      EXPECT_EQ(s.contents(s.open(kFirstFile + i)), now_[i]) << i;
+    }
+  }
+  EXPECT_GT(pool(store).files_closed(), closed);
+  ::printf("reads %llu, files closed %llu while it followed, %llu after\n",
+           static_cast<unsigned long long>(reads_), static_cast<unsigned long long>(closed),
+           static_cast<unsigned long long>(pool(store).files_closed() - closed));
+  LS_EXPECT_OK(ls_store_shutdown(store.store(), &err));
+}
+
+// Those that readers have opened have numbers that were in no log.
+TEST_P(IdleFollowedFiles, are_named_when_the_store_is_promoted) {
+  copy_config_.max_open_files = 2 * kFiles;
+  live_and_copy(50);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  expect_all(s->worker(), snapshot_at(copied_tn_), at_copy_);
+  while (more()) follow(store.store());
+  LS_ASSERT_OK(ls_relay_replay_end(store.store(), &err));
+  const Lsn promoted_at = store_process(*store.store()).log.end();
+  HostPump pump(store.store(), host_log_);
+  ASSERT_EQ(store.recover(1'000'000), LS_OK) << store.err.message;
+  expect_named(store, promoted_at);
+  expect_all(s->worker(), snapshot_at(copied_tn_), at_copy_);
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// FLW-7: what came while it began changes more files than there are places.
+TEST_P(IdleFollowedFiles, are_closed_when_it_catches_up) {
+  live_and_copy(200);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store, 150);
+  if (HasFatalFailure()) return;
+  EXPECT_GT(limits_, 0u);
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  while (more()) follow(store.store());
+  expect_all(s->worker(), snapshot_at(next_tn_ - 1), now_);
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// FLW-7: those that are not covered stay open, and are not waited for.
+TEST_P(IdleFollowedFiles, stay_open_until_the_log_is_covered) {
+  live_and_copy(100);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  for (u32 n = 0; n < 8 && more(); n++) follow(store.store(), false);
+  const Gsn covered = store_process(*store.store()).log.hardened();
+  const auto is_dirty = [&](u32 i) {
+    for (u32 f = 0; f < pool(store).frame_count(); f++) {
+      const Frame *frame = pool(store).frame(f);
+      if (frame->dirty_since <= covered) continue;
+      const FileSlot &file = pool(store).file(frame->file_slot);
+      if (has_pages(file) && file.key.relation == kFirstFile + i) return true;
+    }
+    return false;
+  };
+  std::vector<u32> dirty;
+  for (u32 i = 0; i < kFiles; i++)
+    if (is_dirty(i)) dirty.push_back(i);
+  ASSERT_GT(dirty.size(), 2u);
+  const u64 closed = pool(store).files_closed();
+  expect_all(s->worker(), snapshot_at(copied_tn_), at_copy_);
+  EXPECT_GT(pool(store).files_closed(), closed);
+  for (const u32 i : dirty) EXPECT_TRUE(is_dirty(i)) << i;
+  ls_follow_cover(store.store(), ls_follow_reached(store.store()));
+  for (u32 turn = 0; turn < 3; turn++)
+    expect_all(s->worker(), snapshot_at(copied_tn_), at_copy_);
+  u32 still = 0;
+  for (const u32 i : dirty) still += is_dirty(i);
+  EXPECT_LT(still, dirty.size());
+  // The closer has something to close that it cannot, and ends all the same.
+  for (u32 n = 0; n < 5 && more(); n++) follow(store.store(), false);
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// The host has unlinked some of them: in the table of open files, and behind its back.
+TEST_P(IdleFollowedFiles, that_are_gone_are_passed_over) {
+  live_and_copy(300);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  for (u32 n = 0; n < 150 && more(); n++) follow(store.store());
+  expect_all(s->worker(), snapshot_at(copied_tn_), at_copy_);
+  u32 closed_ones = 0;
+  const auto is_gone = [](u32 i) { return i % 5 == 0; };
+  for (u32 i = 0; i < kFiles; i++) {
+    if (!is_gone(i)) continue;
+    const ls_rel_key key = relation_key(kFirstFile + i);
+    const bool closed = pool(store).find_file(key) == nullptr;
+    closed_ones += closed;
+    if (!closed || i % 10 == 0) ls_rel_forget(store.store(), &key);
+    copied_.remove_file(kFirstFile + i);
+  }
+  EXPECT_GT(closed_ones, 0u);
+  while (more()) follow(store.store());
+  for (u32 i = 0; i < kFiles; i++) {
+    ls_rel rel{};
+    const ls_status expected = is_gone(i) ? LS_NOT_FOUND : LS_OK;
+    EXPECT_EQ(open(s->worker(), kFirstFile + i, LS_REL_TABLE, &rel), expected) << i;
+    if (!is_gone(i))
+      EXPECT_EQ(contents(s->worker(), &rel, snapshot_at(next_tn_ - 1)), now_[i]) << i;
+  }
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, IdleFollowedFiles, ::testing::Range(1u, 4u));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmptyFiles, ::testing::Range(1u, 3u));
 
 }  // namespace
