@@ -77,9 +77,14 @@ Status LogFollower::apply_complete(Conflict *conflict) {
 
 // FLW-1: all of it, or nothing.
 Status LogFollower::record(const LogEntry &entry, const LogRecord &record, Conflict *conflict) {
-  if (record.kind == RecordKind::kEra && resolved_ != kAllSnapshots) {
-    *conflict = {.newest = kAllSnapshots};
-    return make_status(LS_CONFLICT);
+  if (record.kind == RecordKind::kEra) {   // FLW-8
+    const bool goes_on =
+        record.era_offset() == w_.txns->tn_offset.load(std::memory_order_relaxed);
+    const Tn newest = goes_on ? record.tn() - 1 : kAllSnapshots;
+    if (resolved_ < newest) {
+      *conflict = {.newest = newest};
+      return make_status(LS_CONFLICT);
+    }
   }
   if (record.kind == RecordKind::kFirstRow) {
     if (asked_ != record.tn()) {
@@ -166,7 +171,7 @@ Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
     case RecordKind::kEra:
       w_.txns->eras.add(record.tn(), record.era_offset());
       w_.txns->tn_offset.store(record.era_offset(), std::memory_order_release);
-      resolved_ = 0;   // there are new snapshots
+      resolved_ = 0;   // new snapshots have what the crash has ended as running, until it is undone
       return kOk;
     case RecordKind::kCut: {
       PageNo pages = 0;

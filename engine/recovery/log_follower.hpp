@@ -10,6 +10,12 @@
 //        txn/followed_rows.hpp).
 // FLW-3  What removes something that a snapshot may need is redone when the host says that none
 //        does (FROW-2 there).
+// FLW-8  A start of the store that is followed is in conflict with every snapshot when it numbers
+//        transactions anew (ERA-4 in txn/tn_eras.hpp).  With the offset as it was each number means
+//        what it meant: no id came again, and no prepared transaction was taken over (ANA-4), for
+//        either would have raised it.  But the start has forgotten versions of before, and its
+//        images of pages do not lead to them.  So snapshots are in conflict that do not see all
+//        transactions of before as ended; those with an xmin at the start's first number go on.
 #pragma once
 #include <optional>
 

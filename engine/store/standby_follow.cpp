@@ -154,10 +154,10 @@ Status follow_join(ls_store &store) {
   const std::lock_guard lock(store.follow_mutex);
   std::unique_ptr<FollowProcess> process;
   LS_TRY(make_follower(store, &process));
-  process->follower.resolved(~Tn{0});   // there are no readers
   LogFollower::Conflict none;
   Status status;
   do {
+    process->follower.resolved(~Tn{0});   // there are no readers, also behind a start (FLW-8)
     status = process->follower.apply(&none);   // asks about transactions
   } while (code(status) == LS_CONFLICT);
   if (code(status) == LS_LIMIT) {

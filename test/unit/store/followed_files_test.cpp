@@ -72,6 +72,7 @@ class FollowedFiles : public RestoreTest {
     ls_status status;
     while ((status = ls_follow_apply(store, &follow, &err)) == LS_CONFLICT || status == LS_LIMIT) {
       conflicts_ += status == LS_CONFLICT && follow.conflict != 0;
+      if (status == LS_CONFLICT) newest_conflict_ = std::max(newest_conflict_, follow.conflict);
       limits_ += status == LS_LIMIT;
       if (status == LS_LIMIT) ls_follow_cover(store, follow.reached);
       follow = {nullptr, 0, status == LS_CONFLICT ? follow.conflict : 0, false, 0, 0, 0, 0};
@@ -158,6 +159,7 @@ class FollowedFiles : public RestoreTest {
 
   u64 copied_at_ = 0, copied_tn_ = 0, next_tn_ = 0;
   u64 conflicts_ = 0, limits_ = 0;
+  u64 newest_conflict_ = 0;
   u64 at_ = 0;   // of the host's log, what comes next
 };
 
@@ -343,6 +345,7 @@ class IdleFollowedFiles : public FollowedFiles {
       change_file(s, random_() % kFiles, std::to_string(n));
       s.commit();
     }
+    if (!leaves_loser_) return;
     const std::vector<Rows> committed = now_;
     Session loser(store.store(), &host, 2);
     ASSERT_EQ(loser.begin(), LS_OK) << loser.err.message;
@@ -427,6 +430,7 @@ class IdleFollowedFiles : public FollowedFiles {
 
   std::mt19937_64 random_;
   std::vector<Rows> now_{kFiles}, at_copy_;
+  bool leaves_loser_ = true;
   std::atomic<bool> stop_{false};
   std::atomic<u64> reads_{0};
 };
@@ -593,6 +597,93 @@ TEST_P(IdleFollowedFiles, that_are_gone_are_passed_over) {
   LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
 }
 
+// ---- the original is started anew
+
+class RestartedOriginal : public IdleFollowedFiles {
+ protected:
+  // The original writes no page before it crashes: the end of its log is lost.
+  RestartedOriginal() {
+    config_.max_open_files = copy_config_.max_open_files = 2 * kFiles;
+    config_.buffer_pool_bytes = 2000 * kPageSize;
+  }
+
+  // It crashes between two transactions, and comes back.
+  void two_lives(bool ids_come_again) {
+    leaves_loser_ = false;
+    live_and_copy(40);
+    if (HasFatalFailure()) return;
+    before_ = now_;
+    restart_tn_ = next_tn_;
+    restarted_at_ = host_log_.size();
+    leaves_loser_ = true;
+    live(ids_come_again ? kImageXid : next_tn_, false, [&](StoreLife &store, Host &host) {
+      std::thread([&] {
+        host_log_.use();
+        change(store, host, 40);
+      }).join();
+      next_tn_ = host.next_xid() + ls_store_tn_offset(store.store());
+    });
+    host_log_.crash();
+  }
+
+  std::vector<Rows> before_;   // the restart
+  u64 restart_tn_ = 0, restarted_at_ = 0;
+};
+
+// FLW-8: a snapshot that sees all of before as ended goes on.
+TEST_P(RestartedOriginal, is_no_conflict_with_snapshots_that_see_all_as_ended) {
+  two_lives(false);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  const u64 offset = ls_store_tn_offset(store.store());
+  while (more()) {
+    follow(store.store());
+    if (at_ >= restarted_at_ && at_ % 4 == 0)
+      expect_all(s->worker(), snapshot_at(restart_tn_), before_);
+  }
+  EXPECT_EQ(newest_conflict_, restart_tn_ - 1);
+  EXPECT_EQ(ls_store_tn_offset(store.store()), offset);
+  expect_all(s->worker(), snapshot_at(restart_tn_), before_);
+  expect_all(s->worker(), snapshot_at(next_tn_ - 1), now_);
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// FLW-8
+TEST_P(RestartedOriginal, is_one_where_ids_come_again) {
+  two_lives(true);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  const u64 offset = ls_store_tn_offset(store.store());
+  while (more()) follow(store.store());
+  EXPECT_EQ(newest_conflict_, ~u64{0});
+  EXPECT_GT(ls_store_tn_offset(store.store()), offset);
+  expect_all(s->worker(), snapshot_at(next_tn_ - 1), now_);
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// FLW-8: while it catches up, with what is removed behind the start.
+TEST_P(RestartedOriginal, may_come_while_it_begins) {
+  two_lives(true);
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store, ~u64{0});
+  if (HasFatalFailure()) return;
+  EXPECT_FALSE(more());
+  std::optional<Session> s(std::in_place, store.store(), nullptr, 0);
+  expect_all(s->worker(), snapshot_at(next_tn_ - 1), now_);
+  s.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RestartedOriginal, ::testing::Range(1u, 4u));
 INSTANTIATE_TEST_SUITE_P(Seeds, IdleFollowedFiles, ::testing::Range(1u, 4u));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmptyFiles, ::testing::Range(1u, 3u));
 
