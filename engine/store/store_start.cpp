@@ -385,6 +385,10 @@ class Finisher {
 
   Status note_era(Tn base, u64 offset) {
     TnEras &eras = store_.txns->eras;
+    if (followed_) {   // those of the log are there, and readers ask (ERA-5)
+      eras.add(base, offset);
+      return eras.write(store_.config.data_dir);
+    }
     bool exists;
     LS_TRY(eras.read(store_.config.data_dir, &exists));
     if (!exists && !state_.fresh)

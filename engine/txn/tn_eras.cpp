@@ -1,7 +1,6 @@
 // tn_eras.cpp - the eras' file, and the look-up in it.
 #include "txn/tn_eras.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -39,25 +38,47 @@ u32 crc_of(std::vector<u8> bytes) {
 
 }  // namespace
 
+// ERA-5
 bool TnEras::add(Tn first, u64 offset) {
-  const u32 before = count_;
-  while (count_ > 0 && eras_[count_ - 1].first >= first) count_--;
-  if (count_ > 0 && eras_[count_ - 1].offset == offset) return count_ != before;
-  if (count_ == kMaxTnEras) {
-    std::copy(eras_ + 1, eras_ + count_, eras_);
-    count_--;
+  const u32 before = changes_.load(std::memory_order_relaxed);
+  LS_ASSERT(before % 2 == 0);
+  changes_.store(before + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  const bool added = add_one(first, offset);
+  changes_.store(before + 2, std::memory_order_release);
+  return added;
+}
+
+bool TnEras::add_one(Tn first, u64 offset) {
+  const u32 before = count();
+  u32 n = before;
+  while (n > 0 && era(n - 1).first >= first) n--;
+  set_count(n);
+  if (n > 0 && era(n - 1).offset == offset) return n != before;
+  if (n == kMaxTnEras) {
+    for (u32 i = 1; i < n; i++) set_era(i - 1, era(i));
+    n--;
   }
-  LS_ASSERT(count_ < kMaxTnEras);                             // ERA-3
-  LS_ASSERT(count_ == 0 || eras_[count_ - 1].first < first);  // ERA-1
-  eras_[count_++] = {first, offset};
+  LS_ASSERT(n < kMaxTnEras);                         // ERA-3
+  LS_ASSERT(n == 0 || era(n - 1).first < first);     // ERA-1
+  set_era(n, {first, offset});
+  set_count(n + 1);
   return true;
 }
 
 u64 TnEras::full_xid(Tn tn) const {
-  const TnEra *end = eras_ + count_;
-  auto begins_behind = [](Tn value, const TnEra &era) { return value < era.first; };
-  const TnEra *behind = std::upper_bound(eras_, end, tn, begins_behind);
-  return behind == eras_ ? 0 : tn - behind[-1].offset;
+  for (;;) {
+    const u32 before = changes_.load(std::memory_order_acquire);
+    u32 low = 0, high = count();   // the first era that begins behind it
+    while (low < high) {
+      const u32 middle = (low + high) / 2;
+      if (era(middle).first <= tn) low = middle + 1;
+      else high = middle;
+    }
+    const u64 full_xid = low == 0 ? 0 : tn - era(low - 1).offset;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 0 && changes_.load(std::memory_order_relaxed) == before) return full_xid;
+  }
 }
 
 Status TnEras::read(const char *data_dir, bool *exists) {
@@ -68,7 +89,7 @@ Status TnEras::read(const char *data_dir, bool *exists) {
   if (Status s = file.open(path, 0); !ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
   *exists = true;
   // One byte more than there can be.
-  std::vector<u8> bytes(sizeof(EraFileHeader) + sizeof eras_ + 1);
+  std::vector<u8> bytes(sizeof(EraFileHeader) + kMaxTnEras * sizeof(TnEra) + 1);
   size_t got = 0;
   LS_TRY(file.read_at(0, bytes.data(), bytes.size(), &got));
   bytes.resize(got);
@@ -82,18 +103,25 @@ Status TnEras::read(const char *data_dir, bool *exists) {
       header.crc != crc_of(bytes))
     return fail_page(path, UINT32_MAX, "file of transaction numbers is damaged; "
                      "restore it from a backup of the whole cluster");
-  count_ = header.count;
-  std::memcpy(eras_, bytes.data() + sizeof header, count_ * sizeof(TnEra));
+  for (u32 i = 0; i < header.count; i++) {
+    TnEra read;
+    std::memcpy(&read, bytes.data() + sizeof header + i * sizeof read, sizeof read);
+    set_era(i, read);
+  }
+  set_count(header.count);
   return kOk;
 }
 
 Status TnEras::write(const char *data_dir) const {
   char path[kPathBytes];
   era_path(data_dir, path);
-  std::vector<u8> bytes(sizeof(EraFileHeader) + count_ * sizeof(TnEra));
-  EraFileHeader header{kMagic, kVersion, 0, count_, 0};
+  std::vector<u8> bytes(sizeof(EraFileHeader) + count() * sizeof(TnEra));
+  EraFileHeader header{kMagic, kVersion, 0, count(), 0};
   std::memcpy(bytes.data(), &header, sizeof header);
-  std::memcpy(bytes.data() + sizeof header, eras_, count_ * sizeof(TnEra));
+  for (u32 i = 0; i < header.count; i++) {
+    const TnEra written = era(i);
+    std::memcpy(bytes.data() + sizeof header + i * sizeof written, &written, sizeof written);
+  }
   header.crc = crc_of(bytes);
   std::memcpy(bytes.data(), &header, sizeof header);
   return file_write_atomically(path, bytes);

@@ -14,7 +14,11 @@
 //        transaction prepared before each.)
 // ERA-4  With a host's log a start says in the log where its numbers begin, before anything that
 //        has one: a copy of the store may be older than the starts in its log.
+// ERA-5  On a standby one actor adds eras while readers ask.  They ask again when `changes_`, odd
+//        meanwhile, has moved.
 #pragma once
+#include <atomic>
+
 #include "base/status.hpp"
 #include "base/types.hpp"
 
@@ -38,11 +42,27 @@ class TnEras {
   Status read(const char *data_dir, bool *exists);
   Status write(const char *data_dir) const;
 
-  u32 count() const { return count_; }
+  u32 count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  u32 count_ = 0;
-  TnEra eras_[kMaxTnEras]{};
+  struct SharedEra {
+    std::atomic<Tn> first;
+    std::atomic<u64> offset;
+  };
+  TnEra era(u32 i) const {
+    return {eras_[i].first.load(std::memory_order_relaxed),
+            eras_[i].offset.load(std::memory_order_relaxed)};
+  }
+  void set_era(u32 i, const TnEra &to) {
+    eras_[i].first.store(to.first, std::memory_order_relaxed);
+    eras_[i].offset.store(to.offset, std::memory_order_relaxed);
+  }
+  void set_count(u32 count) { count_.store(count, std::memory_order_relaxed); }
+  bool add_one(Tn first, u64 offset);
+
+  std::atomic<u32> changes_{0};
+  std::atomic<u32> count_{0};
+  SharedEra eras_[kMaxTnEras]{};
 };
 
 }  // namespace ls

@@ -66,7 +66,7 @@ struct TxnShared {
   // slots above were never attached: bounds the scans of active[]
   std::atomic<u32> highest_used{0};
   std::atomic<u64> tn_offset{0}, tn_base{0};
-  TnEras eras;                                 // complete before workers come
+  TnEras eras;                                 // complete before workers come, but on a standby
   std::atomic<Tn> horizon{0};
   HorizonShared snapshots;                     // exact: which versions above the horizon are needed
   std::atomic<Tn> highest_tn{0};               // largest TN ever begun

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "os/file.hpp"
 #include "unit/os/temp_directory.hpp"
@@ -73,6 +75,29 @@ TEST(TnEras, file_is_read_back_or_refused) {
     ASSERT_TRUE(ok(file.write_at(at, &byte, 1)));
     EXPECT_EQ(code(read.read(directory.path().c_str(), &exists)), LS_CORRUPT) << at;
   }
+}
+
+// ERA-5: while eras come, and the oldest ones go.
+TEST(TnEras, are_asked_beside_an_actor_that_adds_some) {
+  constexpr u64 kStep = 1000, kLast = kMaxTnEras + 200;
+  TnEras eras;
+  eras.add(0, 0);
+  std::atomic<u64> added{0};
+  std::thread reader([&] {
+    for (u64 n = 0; n < kLast;) {
+      n = added.load(std::memory_order_acquire);
+      EXPECT_EQ(eras.full_xid(n * kStep + 7), n * kStep + 7 - n);
+      const u64 oldest = eras.full_xid(7);
+      EXPECT_TRUE(oldest == 7 || oldest == 0) << oldest;
+    }
+  });
+  for (u64 n = 1; n <= kLast; n++) {
+    ASSERT_TRUE(eras.add(n * kStep, n));
+    added.store(n, std::memory_order_release);
+    if (n % 16 == 0) std::this_thread::yield();
+  }
+  reader.join();
+  EXPECT_EQ(eras.count(), kMaxTnEras);
 }
 
 }  // namespace
