@@ -2,6 +2,7 @@
 #include "capi/api_call.hpp"
 #include "leanstore/standby.h"
 #include "store/relation.hpp"
+#include "store/standby_apply.hpp"
 #include "store/standby_follow.hpp"
 #include "store/store_process.hpp"
 
@@ -28,13 +29,6 @@ ls_status ls_rel_open_empty(ls_worker *worker, ls_rel_kind kind, ls_rel *rel,
   });
 }
 
-void ls_follow_replayed(ls_store *store, uint64_t position) noexcept {
-  api::call_sure([&] {
-    const std::lock_guard lock(store->follow_mutex);
-    follow_note_replayed(*store, position);
-  });
-}
-
 uint64_t ls_follow_replayed_to(const ls_store *store) noexcept {
   return store->replayed_to.load(std::memory_order_acquire);
 }
@@ -54,17 +48,20 @@ ls_status ls_follow_apply(ls_store *store, ls_follow *follow, ls_error *err) noe
   });
 }
 
+ls_status ls_follow_forget_database(ls_store *store, uint32_t database, ls_error *err) noexcept {
+  return api::call(err, [&] { return follow_forget_database(*store, database); });
+}
+
 bool ls_store_follows(const ls_store *store) noexcept {
   return store_state(*store) == StoreState::kFollowing;
 }
 
-bool ls_follow_is_level(const ls_store *store) noexcept {
-  const Lsn replayed = store->replayed_to.load(std::memory_order_seq_cst);
-  return store->followed_to.load(std::memory_order_acquire) >= replayed;
-}
-
-uint64_t ls_follow_floor(const ls_store *store) noexcept {
-  return store->follow_floor.load(std::memory_order_acquire);
+ls_status ls_follow_restart_point(ls_store *store, ls_standby_state *state,
+                                  ls_error *err) noexcept {
+  return api::call(err, [&] {
+    return follow_restart_point(*store, {static_cast<const u8 *>(state->bytes), state->count},
+                                state->position, state->stop, &state->log_bytes);
+  });
 }
 
 uint64_t ls_follow_reached(const ls_store *store) noexcept { return follow_reached(*store); }

@@ -116,12 +116,15 @@ void ls_relay_replay_begin(ls_store *store, bool restoring) noexcept {
   api::call_sure([&] { begin_replay(*store, restoring); });
 }
 
-ls_status ls_relay_replay_state(ls_store *, const void *bytes, size_t count,
+ls_status ls_relay_replay_state(ls_store *store, const void *bytes, size_t count,
                                 ls_error *err) noexcept {
   return api::call(err, [&] {
     RestoreState state;
     LS_TRY(restore_state_unpack({static_cast<const u8 *>(bytes), count}, &state));
-    return g_replay->restore(state);
+    const std::lock_guard lock(store->follow_mutex);
+    LS_TRY(g_replay->restore(state));
+    follow_note_replayed(*store, g_replay->position());
+    return kOk;
   });
 }
 

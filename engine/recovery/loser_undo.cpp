@@ -2,7 +2,6 @@
 #include "recovery/loser_undo.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
@@ -10,48 +9,13 @@
 #include "btree/tree.hpp"
 #include "buffer/file_use.hpp"
 #include "recovery/crew.hpp"
+#include "recovery/loser_files.hpp"
 #include "recovery/undo_portion.hpp"
 #include "txn/row.hpp"
 
 namespace ls {
 
 namespace {
-
-// The relations of the changes.  Found by their keys: a row that carries the loser's (tn, seq) is
-// the one it has changed, however often its file was closed and opened since.
-class LoserFiles {
- public:
-  LoserFiles(Worker &w, const LogAnalysis &analysis) : w_(w), analysis_(analysis) {}
-
-  // *found null: the host has dropped the file.
-  Status find(FileNo file_no, const FileHandle **found) {
-    const auto [at, is_new] = files_.try_emplace(file_no);
-    const auto file = analysis_.files.find(file_no);
-    if (is_new && file != analysis_.files.end()) LS_TRY(open(file->second, &at->second));
-    *found = at->second.number != 0 ? &at->second : nullptr;
-    return kOk;
-  }
-
- private:
-  // Redo has left it open if the log has something about it.
-  Status open(const LoggedFile &file, FileHandle *out) {
-    const ls_rel_kind kind = static_cast<ls_rel_kind>(file.record.kind);
-    const FileSlot *found = w_.pool->find_file(file.key());
-    const bool open = found && found->kind == kind;
-    u32 pages = 0;
-    Status status = open ? kOk : file_pages({file.record.file, file.path.c_str()}, &pages);
-    if (open || (ok(status) && pages > 0))
-      status = w_.pool->open_handle(w_.ctx, file.key(), file.path.c_str(), kind, true,
-                                    BTree::format, out);
-    // Another store's file has nothing of this log's transactions.
-    const bool gone = code(status) == LS_NOT_FOUND || code(status) == LS_FOREIGN;
-    return gone ? kOk : status;
-  }
-
-  Worker &w_;
-  const LogAnalysis &analysis_;
-  std::unordered_map<FileNo, FileHandle> files_;   // as the log numbers them; number 0: gone
-};
 
 // Reads leaves together that the next updates and deletions want.  Insertions are ranges, which do
 // that themselves.

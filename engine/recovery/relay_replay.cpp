@@ -82,7 +82,10 @@ Status RelayReplay::put(Lsn lsn, std::span<const u8> bytes) {
 // RESTORE-2
 Status RelayReplay::restore(const RestoreState &state) {
   LS_TRY(begin());
-  LS_ASSERT(restoring_);
+  if (!restoring_) {
+    if (seen_ == 0 && wanted_) seen_ = state.log_end;   // RESTORE-2
+    return kOk;
+  }
   LS_TRY(control_check_segments(state.control, segment_bytes_, LS_INVALID));
   const bool follows = seen_ == 0 || (first_ <= state.log_end && state.log_end <= seen_);
   if (!follows)

@@ -22,8 +22,8 @@ class RelayReplay {
   // not need any more are passed over.  LS_NOT_FOUND: there is a gap.  LS_CORRUPT: this is no round
   // of this place.
   Status add(Lsn lsn, std::span<const u8> round);
-  // What is needed of the log has been added, or is in the state, which may come once, while
-  // restoring.  From now on that is over: control file and log fit each other.
+  // What is needed of the log has been added, or is in the state, if restoring.  From now on that
+  // is over: control file and log fit each other.  Later ones only say where the log is.
   Status restore(const RestoreState &state);
   // Behind the last round; 0: there was none yet.
   Lsn position() const { return seen_; }

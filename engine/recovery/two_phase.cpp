@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "txn/followed_rows.hpp"
 #include "txn/prepared.hpp"
 #include "txn/rollback.hpp"
 #include "txn/row_conflict.hpp"
@@ -19,6 +20,35 @@ RowHeader without_history(const RowHeader &header) {
 }
 
 }  // namespace
+
+Status read_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
+                     PreparedFile *file) {
+  Status s = file->read(directory, txn.full_xid);
+  const auto logged = analysis.two_phase_undo.find(txn.full_xid);
+  const bool is_logged = logged != analysis.two_phase_undo.end() && logged->second.whole &&
+                         logged->second.tn == txn.tn;
+  if (code(s) == LS_NOT_FOUND && is_logged) {
+    LS_TRY(prepared_image_write(directory, txn.full_xid, logged->second.bytes));   // PFILE-2
+    s = file->read(directory, txn.full_xid);
+  }
+  if (code(s) != LS_NOT_FOUND) return s;
+  return fail(LS_CORRUPT,
+              "prepared transaction %llu has no file in \"%s\"; "
+              "restore it from a backup of the whole cluster",
+              static_cast<unsigned long long>(txn.full_xid), directory);
+}
+
+Status TwoPhaseRecovery::keep_versions(Tn tn) {
+  LS_TRY(open_relations());
+  return file_.changes([&](const PreparedFile::Change &change) -> Status {
+    const PreparedChange &head = change.head;
+    FileSlot *file;
+    LS_TRY(relation(head.file, &file));
+    if (file == nullptr || head.op == VersionOp::kInsert) return kOk;
+    LS_TRY(version_store(w_, tn).put({tn, head.seq}, entry_of(change, *file, tn), change.payload));
+    return lead_to_previous(w_, *file, head.row_id, {tn, head.seq});
+  });
+}
 
 Status TwoPhaseRecovery::take_over(Tn tn) {
   LS_TRY(open_relations());

@@ -14,9 +14,14 @@
 #include <map>
 
 #include "buffer/file_use.hpp"
+#include "recovery/log_analysis.hpp"
 #include "txn/prepared_file.hpp"
 
 namespace ls {
+
+// Its file, which the log may have instead (PFILE-2).  LS_CORRUPT: neither is there.
+Status read_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
+                     PreparedFile *file);
 
 class TwoPhaseRecovery {
  public:
@@ -27,6 +32,8 @@ class TwoPhaseRecovery {
   // After losers have been undone: a lock follows only moves that count.
   Status take_over(Tn tn);
   Status undo();
+  // In a store that begins to follow (open_versions.hpp), under the number that its rows have.
+  Status keep_versions(Tn tn);
 
  private:
   Status open_relations();

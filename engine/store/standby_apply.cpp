@@ -1,4 +1,5 @@
-// standby_apply.cpp - analysis and redo of a part of the log, all of it written at the end.
+// standby_apply.cpp - analysis and redo of a part of the log, or none where the store follows; all
+// of it written at the end.
 #include "store/standby_apply.hpp"
 
 #include <set>
@@ -7,8 +8,10 @@
 #include "recovery/redo.hpp"
 #include "recovery/restore_state.hpp"
 #include "recovery/undo_collector.hpp"
+#include "store/standby_follow.hpp"
 #include "store/store_process.hpp"
 #include "wal/log_segments.hpp"
+#include "wal/relay_files.hpp"
 
 namespace ls {
 
@@ -26,7 +29,8 @@ class Applier {
         to_(to),
         stop_(stop) {}
 
-  Status run(u64 *log_bytes) {
+  // followed: the store's pages have all before `to`, and are only written.
+  Status run(bool followed, u64 *log_bytes) {
     bool exists;
     LS_TRY(control_read(store_.config.data_dir, &control_, &exists));
     if (!exists || control_.clean || !control_.host_log)
@@ -37,13 +41,10 @@ class Applier {
     if (!newer) return kOk;
     if (control_.undo_gsn != 0)
       LS_TRY(undo_list_read(undo_.c_str(), control_.undo_gsn, &before_));
-    LS_TRY(doublewrite_recover((directory_ + "/doublewrite").c_str()));
-    process_.pool.shared()->store = control_.store;
-    LogAnalysis analysis;
-    LS_TRY(analyse(&analysis));
-    LS_TRY(redo(analysis));
+    LS_TRY(followed ? write_followed() : redo_all());
     UndoList list;
     LS_TRY(gather_undo(&list));
+    const std::lock_guard lock(store_.follow_mutex);   // a follower is not reading the log there
     LS_TRY(restore_state_write(store_.config.data_dir,   // APPLY-2
                                {state_.control, {}, state_.eras, state_.log_end, {}}));
     LS_TRY(directory_sync(store_.config.data_dir));
@@ -56,6 +57,30 @@ class Applier {
   LogReader open_log() const {
     return LogReader(wal_.c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run,
                      to_);
+  }
+
+  Status redo_all() {
+    LS_TRY(doublewrite_recover((directory_ + "/doublewrite").c_str()));
+    process_.pool.shared()->store = control_.store;
+    LogAnalysis analysis;
+    LS_TRY(analyse(&analysis));
+    return redo(analysis);
+  }
+
+  // APPLY-4
+  Status write_followed() const {
+    if (store_.followed_to.load(std::memory_order_acquire) < to_)
+      return fail(LS_NOT_READY, "the log has not been redone up to the state");
+    const Gsn redone = follow_reached(store_);
+    RelayFiles relay(wal_.c_str(), control_.segment_bytes);
+    LS_TRY(relay.sync(state_.control.redo_lsn, to_));
+    Ctx ctx;
+    ctx.pool = &process_.pool;
+    ctx.slot = store_.config.worker_slots + kSlotCheckpoint;
+    ctx.interrupt = stop_;
+    LS_TRY(process_.pool.flush(ctx, redone, false));
+    if (process_.pool.oldest_dirty() > redone) return kOk;
+    return fail(LS_CORRUPT, "changes wait for damaged pages");
   }
 
   Status analyse(LogAnalysis *analysis) {
@@ -149,7 +174,15 @@ Status standby_apply(ls_store &store, std::span<const u8> state, Lsn to, const v
   *log_bytes = 0;
   RestoreState unpacked;
   LS_TRY(restore_state_unpack(state, &unpacked));
-  return Applier(store, unpacked, to, stop).run(log_bytes);
+  return Applier(store, unpacked, to, stop).run(false, log_bytes);
+}
+
+Status follow_restart_point(ls_store &store, std::span<const u8> state, Lsn to,
+                            const volatile int *stop, u64 *log_bytes) {
+  *log_bytes = 0;
+  RestoreState unpacked;
+  LS_TRY(restore_state_unpack(state, &unpacked));
+  return Applier(store, unpacked, to, stop).run(true, log_bytes);
 }
 
 }  // namespace ls

@@ -14,6 +14,8 @@
 // APPLY-3  The undo files that the state's list of long transactions names are made out of this
 //          store's log, as the original has made its own, and are durable with the list before the
 //          state counts.
+// APPLY-4  A store that follows the log has redone it.  Its pages may have later changes, too,
+//          which are covered before they are written (FLW-5 in standby_follow.hpp).
 // Any end of it leaves what a crash leaves, and it can be repeated: redo passes over what is done
 // (REDO-3).
 #pragma once
@@ -28,5 +30,10 @@ namespace ls {
 // *log_bytes: that were redone; 0: the state is not newer than the control file.
 Status standby_apply(ls_store &store, std::span<const u8> state, Lsn to, const volatile int *stop,
                      u64 *log_bytes);
+
+// The same where readers are (standby_follow.hpp), by the process with the threads: what was redone
+// is written.  Another thread covers meanwhile.
+Status follow_restart_point(ls_store &store, std::span<const u8> state, Lsn to,
+                            const volatile int *stop, u64 *log_bytes);
 
 }  // namespace ls

@@ -6,6 +6,7 @@
 
 #include "buffer/followed_pages.hpp"
 #include "buffer/page_provider.hpp"
+#include "recovery/open_versions.hpp"
 #include "recovery/undo_list.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
@@ -42,12 +43,18 @@ class Beginner {
     LS_TRY(analyse(&analysis));
     LS_TRY(number_transactions(analysis));
     process_.pool.shared()->following.store(true, std::memory_order_seq_cst);
-    LS_TRY(redo(analysis));
+    UndoSpool undo(directory_ + "/undo");
+    for (const auto &[tn, txn] : listed_.txns)
+      if (txn.undo.bytes > 0) undo.adopt(tn, txn.undo);
+    LS_TRY(redo(analysis, &undo));
     Ctx ctx = context();
     LS_TRY(version_trees_open(ctx, store_));
     LS_TRY(empty_trees_open(ctx, store_));
     process_.threads = std::make_unique<StoreThreads>(process_);
     LS_TRY(process_.threads->start_followers());
+    Worker w(&process_.pool, process_.log, store_.txns, ctx.slot);
+    w.ctx.interrupt = ctx.interrupt;
+    LS_TRY(keep_open_versions(w, undo, analysis));   // FLW-4
     store_.followed_to.store(to_, std::memory_order_release);
     store_.followed_gsn.store(extent_.complete_gsn, std::memory_order_release);
     return kOk;
@@ -67,7 +74,10 @@ class Beginner {
   }
 
   Status analyse(LogAnalysis *analysis) {
-    LS_TRY(analyse_listed((directory_ + "/undo").c_str(), control_.undo_gsn, analysis));
+    if (control_.undo_gsn != 0) {
+      LS_TRY(undo_list_read((directory_ + "/undo").c_str(), control_.undo_gsn, &listed_));
+      analyse_list(listed_, analysis);
+    }
     LogReader log = open_log();
     LS_TRY(analyse_log_to(log, to_, &store_.recovery_cancelled, analysis));
     extent_ = log.extent();
@@ -87,24 +97,19 @@ class Beginner {
     txns.tn_base.store(1, std::memory_order_relaxed);
     txns.highest_tn.store(std::max(analysis.max_tn, control_.tn_floor),
                           std::memory_order_relaxed);
-    Tn newest = 0;
-    for (const auto &[tn, txn] : analysis.txns) newest = std::max(newest, tn);
-    store_.follow_floor.store(newest, std::memory_order_release);
     return kOk;
   }
 
-  Status redo(LogAnalysis &analysis) {
+  Status redo(const LogAnalysis &analysis, UndoSpool *undo) {
     const Gsn last = std::max({control_.gsn, extent_.max_gsn, extent_.complete_gsn});
     process_.log.open_to_read(to_, last);
     process_.pool.set_next_file_no(
         std::max({FileNo{1}, control_.next_file_no, analysis.max_file_no + 1}) + kOwnFileNumbers);
-    analysis.txns.clear();   // nothing is undone now
     Ctx ctx = context();
     LogReader log = open_log();
     RecoveryFiles files;
-    UndoSpool nothing(directory_);
     RedoStats stats;
-    return redo_log(ctx, log, analysis, &files, control_.redo_gsn, &nothing, &stats,
+    return redo_log(ctx, log, analysis, &files, control_.redo_gsn, undo, &stats,
                     &store_.redone_bytes);
   }
 
@@ -113,6 +118,7 @@ class Beginner {
   const Lsn to_;
   const std::string directory_;
   ControlFile control_{};
+  UndoList listed_;
   LogExtent extent_;
 };
 
@@ -143,6 +149,10 @@ Status make_follower(ls_store &store, std::unique_ptr<FollowProcess> *made) {
 }  // namespace
 
 Status follow_begin(ls_store &store, Lsn to) {
+  ControlFile control{};
+  LS_TRY(read_control(store, &control));
+  if (to == 0 && control.clean) to = control.redo_lsn;
+  if (to == 0) return fail(LS_NOT_READY, "nothing was replayed yet");
   u32 expected = static_cast<u32>(StoreState::kCreated);
   if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
                                            std::memory_order_acq_rel))
@@ -191,6 +201,13 @@ Status follow_round(ls_store &store, FollowRound *round) {
   if (ok(status)) publish(store, follower);
   round->reached = follower.redone();
   return status;
+}
+
+Status follow_forget_database(ls_store &store, u32 database) {
+  Ctx ctx;
+  ctx.pool = &store_process(store).pool;
+  ctx.slot = store.config.worker_slots + kSlotRecovery;
+  return ctx.pool->forget_database(ctx, database);
 }
 
 void follow_cover(ls_store &store, Gsn gsn) { store_process(store).log.cover(gsn); }

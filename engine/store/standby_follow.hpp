@@ -8,12 +8,13 @@
 //   cover  owner of threads   pages may be written as far as the host's replay will come again
 //   end    owner of threads   readers stay; recovery goes on as after a crash
 //
-// FLW-4  What transactions have changed that were open at `begin` has no versions.  So a snapshot
-//        in which one of them runs cannot be used: follow_floor is the newest of them.
+// FLW-4  A snapshot that is taken behind `join` has all versions that it needs: before what was
+//        committed by then it needs none, and those of open transactions are made of the log
+//        (recovery/open_versions.hpp).  The host keeps older snapshots away.
 // FLW-5  A page is not written before the host's replay, begun anew, would come as far as its last
 //        change before it lets readers in: the log counts as hardened up to there (cover).
-// FLW-6  A reader converts its snapshot, then waits until followed_to has reached replayed_to.  So
-//        all that the snapshot sees as committed is in the trees.
+// FLW-6  The host's replay goes on behind a round when that is redone.  So all that a snapshot sees
+//        as committed is in the trees.
 //
 // follow_mutex: the host's replay and `join` exclude each other.
 #pragma once
@@ -34,6 +35,8 @@ struct FollowProcess {
 };
 
 // to: of the relay log; the host's replay is at it or behind, and will come there again (FLW-5).
+// 0: nothing was replayed yet, which will do if the store was shut down; else LS_NOT_READY, and it
+// can be called again.
 Status follow_begin(ls_store &store, Lsn to);
 Status follow_join(ls_store &store);
 
@@ -49,6 +52,9 @@ struct FollowRound {
   Gsn reached = 0;   // with LS_LIMIT: of this round
 };
 Status follow_round(ls_store &store, FollowRound *round);
+
+// By the same: the files of a database are about to go, and no reader has one.
+Status follow_forget_database(ls_store &store, u32 database);
 
 // What redo has come to; the host makes sure of it, then says so.
 inline Gsn follow_reached(const ls_store &store) {

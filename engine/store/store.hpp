@@ -70,7 +70,6 @@ struct ls_store {
   std::atomic<ls::Lsn> replayed_to{0};     // the relay log has all before; 0: not known
   std::atomic<ls::Lsn> followed_to{0};     // the trees have all before
   std::atomic<ls::Gsn> followed_gsn{0};
-  std::atomic<ls::Tn> follow_floor{0};     // FLW-4
 };
 
 namespace ls {

@@ -337,22 +337,8 @@ class Finisher {
     return kOk;
   }
 
-  Status read_file(const LoggedTxn &txn, PreparedFile *file) {
-    const char *directory = store_.txns->prepared_dir;
-    Status s = file->read(directory, txn.full_xid);
-    const auto logged = state_.analysis.two_phase_undo.find(txn.full_xid);
-    const bool is_logged = logged != state_.analysis.two_phase_undo.end() &&
-                           logged->second.whole && logged->second.tn == txn.tn;
-    if (code(s) == LS_NOT_FOUND && is_logged) {
-      LS_TRY(prepared_image_write(directory, txn.full_xid, logged->second.bytes));   // PFILE-2
-      s = file->read(directory, txn.full_xid);
-    }
-    if (code(s) != LS_NOT_FOUND) return s;
-    return fail(
-        LS_CORRUPT,
-        "prepared transaction %llu has no file in \"%s\"; "
-        "restore it from a backup of the whole cluster",
-        static_cast<unsigned long long>(txn.full_xid), store_.txns->prepared_dir);
+  Status read_file(const LoggedTxn &txn, PreparedFile *file) const {
+    return ls::read_prepared(store_.txns->prepared_dir, state_.analysis, txn, file);
   }
 
   // TN = full xid + offset, all of this start's above all that were ever used; a transaction that

@@ -107,7 +107,12 @@ Status store_shutdown(ls_store &store) {
 Status store_abandon(ls_store &store) {
   StoreProcess &process = store_process(store);
   const bool follows = store_state(store) == StoreState::kFollowing;
-  LS_TRY(begin_stop(store, process, follows ? StoreState::kFollowing : StoreState::kReady));
+  {
+    // The host's replay redoes nothing then, nor will it.
+    std::unique_lock<decltype(store.follow_mutex)> lock(store.follow_mutex, std::defer_lock);
+    if (follows) lock.lock();
+    LS_TRY(begin_stop(store, process, follows ? StoreState::kFollowing : StoreState::kReady));
+  }
   end_stop(store, process);
   return kOk;
 }

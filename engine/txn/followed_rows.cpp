@@ -2,6 +2,7 @@
 #include "txn/followed_rows.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.hpp"
 
@@ -57,7 +58,95 @@ Status restored_has_previous(Worker &w, const FollowedRow &op, const RowHeader &
   return code(status) == LS_NOT_FOUND ? kOk : status;
 }
 
+RowHeader with_previous(const RowHeader &header) {
+  const u8 flags = static_cast<u8>(header.flags() | LS_ROW_HAS_PREV);
+  return RowHeader::make(header.tn(), flags, header.generation(), header.cid, header.seq);
+}
+
+// A row as an open transaction has left it, and as it was behind one of its changes.
+struct OpenRow {
+  bool found = false;      // the change is in the row, or in an entry of a later one
+  VersionLocator later{};  // the change behind it; none: the row carries it
+  u32 bytes = 0;
+  alignas(8) u8 row[kPageSize];
+  alignas(8) u8 entry[kPageSize];
+  Bytes payload{};         // in one of the two
+};
+
+Status find_open_row(Worker &w, FileSlot &file, Tn tn, const RowUndo &undo, OpenRow *out) {
+  RowParts now;
+  {
+    RowLeaf leaf;
+    LS_TRY(leaf.open(w, file, undo.row_id, 0));
+    if (!leaf.found()) return kOk;
+    out->bytes = static_cast<u32>(leaf.value().size());
+    std::memcpy(out->row, leaf.value().data(), out->bytes);
+  }
+  if (!split_row(Bytes(out->row, out->bytes), &now))
+    return fail_row(file, undo.row_id, "shorter than its header");
+  out->payload = now.payload;
+  for (RowHeader at = now.header; at.tn() == tn;) {
+    out->found = at.seq == undo.seq;
+    if (out->found || !at.has(LS_ROW_HAS_PREV)) return kOk;
+    const VersionEntry *entry = nullptr;
+    const Status status = version_store(w, tn).get({tn, at.seq}, out->entry, &entry);
+    if (code(status) == LS_NOT_FOUND) return kOk;
+    LS_TRY(status);
+    out->later = {tn, at.seq};
+    if (entry->op == VersionOp::kUpdate)
+      out->payload = Bytes(out->entry + sizeof(VersionEntry), entry->payload_bytes);
+    at = entry->previous;
+  }
+  return kOk;
+}
+
+// The entry of the change behind leads to this one's.
+Status lead_from_later(Worker &w, VersionLocator later, VersionLocator at) {
+  alignas(8) u8 bytes[kPageSize];
+  const VersionEntry *found = nullptr;
+  LS_TRY(version_store(w, later.tn).get(later, bytes, &found));
+  VersionEntry entry = *found;
+  entry.previous = with_previous(entry.previous);
+  entry.older_tn = at.tn;
+  entry.older_seq = at.seq;
+  return version_store(w, later.tn)
+      .put(later, entry, Bytes(bytes + sizeof(VersionEntry), entry.payload_bytes));
+}
+
 }  // namespace
+
+Status keep_open_version(Worker &w, FileSlot &file, Tn tn, const RowUndo &undo) {
+  LS_ASSERT(undo.code == kRowUpdate || undo.code == kRowDelete);   // OPENV-1
+  OpenRow row;
+  LS_TRY(find_open_row(w, file, tn, undo, &row));
+  if (!row.found) return kOk;   // OPENV-2
+  VersionEntry entry{};
+  entry.op = undo.code == kRowUpdate ? VersionOp::kUpdate : VersionOp::kDelete;
+  entry.file_slot = file.index;
+  entry.file_no = file.file_no.load(std::memory_order_relaxed);
+  entry.row_id = undo.row_id;
+  entry.previous =
+      RowHeader::make(undo.previous_seq != 0 ? tn : 0, undo.flags, 0, 0, undo.previous_seq);
+  u8 before[kPageSize];
+  u32 bytes = 0;
+  if (undo.code == kRowUpdate && !apply_patch(row.payload, undo.patch, before, &bytes))
+    return fail_row(file, undo.row_id, "the log does not fit it");
+  entry.payload_bytes = bytes;
+  const VersionLocator at{tn, undo.seq};
+  LS_TRY(version_store(w, tn).put(at, entry, Bytes(before, bytes)));
+  w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
+  return row.later ? lead_from_later(w, row.later, at)
+                   : lead_to_previous(w, file, undo.row_id, at);
+}
+
+Status lead_to_previous(Worker &w, FileSlot &file, u64 row_id, VersionLocator at) {
+  RowLeaf leaf;
+  LS_TRY(leaf.open(w, file, row_id, 0));
+  if (!leaf.found() || leaf.header().tn() != at.tn || leaf.header().seq != at.seq) return kOk;
+  leaf.set_header(with_previous(leaf.header()));
+  leaf.changed_as_redone();
+  return kOk;
+}
 
 Status newest_removed(const FollowedRow &op, const Node &leaf, Tn *newest) {
   *newest = 0;
@@ -95,9 +184,7 @@ void set_previous(const FollowedRow &op, Node *leaf) {
   const u16 pos = leaf->lower_bound(key, &found);
   LS_CHECK(found, "a row is gone right behind its change");
   u8 *value = leaf->value_data(pos);
-  const RowHeader header = RowHeader::load(value);
-  const u8 flags = static_cast<u8>(header.flags() | LS_ROW_HAS_PREV);
-  RowHeader::make(header.tn(), flags, header.generation(), header.cid, header.seq).store(value);
+  with_previous(RowHeader::load(value)).store(value);
 }
 
 }  // namespace ls

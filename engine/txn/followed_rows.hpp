@@ -7,7 +7,7 @@
 // FROW-2  What removes something that a snapshot may see says which: one with an xmin above that
 //         transaction needs nothing of it.
 #pragma once
-#include "txn/row_log.hpp"
+#include "txn/row_undo.hpp"
 
 namespace ls {
 
@@ -27,5 +27,14 @@ Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, cons
                     bool *has_previous);
 // Behind redo of it, in the leaf that is still latched.
 void set_previous(const FollowedRow &op, Node *leaf);
+
+// ---- when following begins, and the log has rows of open transactions already (OPENV-1 in
+// recovery/open_versions.hpp).  No latch held.
+
+// Of an update or deletion: what it has replaced becomes a version.  Later changes of the same
+// transaction come before.
+Status keep_open_version(Worker &w, FileSlot &file, Tn tn, const RowUndo &undo);
+// The row leads to the entry of the change `at`, if it carries that.
+Status lead_to_previous(Worker &w, FileSlot &file, u64 row_id, VersionLocator at);
 
 }  // namespace ls

@@ -83,6 +83,8 @@ class RowLeaf {
   // The same where only lock bits of a header have changed: not logged, but not lost by eviction
   // either.  Log space was reserved before open(), of 0 bytes.
   void changed_hint() { pool_->mark_dirty_hint(log_, guard_.frame()); }
+  // The same where redo has the file's pages to itself, and only HAS_PREV has changed.
+  void changed_as_redone() { pool_->mark_dirty(guard_.frame(), node()->header.gsn); }
   void close() { guard_.reset(); }
   Node *node() const { return reinterpret_cast<Node *>(guard_.page()); }
 

@@ -5,6 +5,7 @@
 // it.  So whether it counts is never asked: a transaction with the pointer may read it, until the
 // horizon has passed the deletion (GONE-4), and one that has locked the row may delete it.
 #include "base/check.hpp"
+#include "buffer/followed_pages.hpp"
 #include "txn/row.hpp"
 #include "txn/row_read.hpp"
 #include "txn/value_row.hpp"
@@ -109,6 +110,10 @@ Status read_in_pages(Worker &w, FileSlot &file, const ls_value_slice &slice, u8 
     if (!read.stale) return kOk;
     const bool same = row.payload.size() == before_bytes &&
                       std::memcmp(row.payload.data(), before, before_bytes) == 0;
+    // A store that is followed uses pages again before the removal of their row has come.
+    if (same && row.header.has(LS_ROW_GHOST) && is_followed(*w.pool->shared(), file))
+      return fail(LS_CONFLICT, "value %llu was deleted, and its pages have new bytes",
+                  static_cast<unsigned long long>(slice.value_id));
     if (same)
       return fail_page(further.ref().path, read.page, "value %llu is damaged",
                        static_cast<unsigned long long>(slice.value_id));

@@ -238,7 +238,10 @@ void Log::follow(Lsn end, Gsn gsn) {
 }
 
 void Log::cover(Gsn gsn) {
-  if (gsn > hardened()) shared_->hardened.store(gsn, std::memory_order_release);
+  if (gsn <= hardened()) return;
+  shared_->hardened.store(gsn, std::memory_order_seq_cst);
+  shared_->hardened_seq.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake_all(&shared_->hardened_seq);
 }
 
 void Log::close_for_append() { set_writer(shared_, nullptr); }

@@ -62,7 +62,7 @@ typedef enum ls_status {
   LS_IO_ERROR,       /* any other failed system call on a file */
   LS_CORRUPT,        /* bytes on disk do not make sense */
   LS_FOREIGN,        /* the file belongs to another store */
-  LS_CONFLICT,       /* snapshots may need what is to be removed (ls_follow_apply) */
+  LS_CONFLICT,       /* a snapshot needs what is removed (leanstore/standby.h) */
   LS_IN_USE,         /* the file is sealed by a prepared transaction, or cannot be closed for one */
   LS_NO_MEMORY,
   LS_INVALID,        /* host broke the contract */
@@ -303,8 +303,8 @@ LS_NODISCARD ls_status ls_restore_forget(ls_store *store, ls_error *err) LS_NOEX
 /* Before step 1 of recovery, by the process that replays the host's log: the beginning; each
  * insertion again, in order; then the end of all.  Nothing of it holds a place in memory of the
  * store.  restoring: onto a copy, of which the state is to come; the first one that is handed in
- * ends that.  sync: all so far is durable, and need not come again.  LS_NOT_FOUND: something is
- * missing between two insertions. */
+ * ends that, and later ones say where the log is if nothing else was replayed.  sync: all so far is
+ * durable, and need not come again.  LS_NOT_FOUND: something is missing between two insertions. */
 void ls_relay_replay_begin(ls_store *store, bool restoring) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_state(ls_store *store, const void *bytes, size_t count,
                                              ls_error *err) LS_NOEXCEPT;

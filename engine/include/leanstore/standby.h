@@ -14,14 +14,14 @@ extern "C" {
 #endif
 
 /* Instead of step 1 of recovery, by the process that will have the engine's threads: begin redoes
- * what the relay log has up to `position`, which ls_follow_replayed_to() gave, or the end of the
- * log at a state that was replayed; join catches up, and lets workers in, which can only read; with
- * LS_LIMIT, as of ls_follow_apply, it is called again when ls_follow_reached() is covered. */
+ * what the relay log has up to `position`, which ls_follow_replayed_to() gave; join catches up, and
+ * lets workers in, which can only read, with snapshots that the host takes from then on.  Position
+ * 0: LS_NOT_READY, unless the store was shut down and nothing has come since.  join returns LS_LIMIT
+ * as ls_follow_apply does: it is called again when ls_follow_reached() is covered. */
 LS_NODISCARD ls_status ls_follow_begin(ls_store *store, uint64_t position,
                                        ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_follow_join(ls_store *store, ls_error *err) LS_NOEXCEPT;
-/* By the process that replays the host's log: the log came to `position` before. */
-void ls_follow_replayed(ls_store *store, uint64_t position) LS_NOEXCEPT;
+/* The relay log has all before it; 0: nothing was replayed yet. */
 uint64_t ls_follow_replayed_to(const ls_store *store) LS_NOEXCEPT;
 /* By the same, behind ls_relay_replay(): redoes the round, if the store follows.  LS_CONFLICT: what
  * comes next may be needed by snapshots with an xmin at or below `conflict` (~0: by every
@@ -43,12 +43,10 @@ typedef struct ls_follow {
 } ls_follow;
 LS_NODISCARD ls_status ls_follow_apply(ls_store *store, ls_follow *follow,
                                        ls_error *err) LS_NOEXCEPT;
+/* By the same: the files of a database are about to go, and no worker uses one. */
+LS_NODISCARD ls_status ls_follow_forget_database(ls_store *store, uint32_t database,
+                                                 ls_error *err) LS_NOEXCEPT;
 bool ls_store_follows(const ls_store *store) LS_NOEXCEPT;
-/* Have the trees all that was replayed?  Asked behind a snapshot, that has then all that it sees as
- * committed. */
-bool ls_follow_is_level(const ls_store *store) LS_NOEXCEPT;
-/* Snapshots in which this transaction or an older one runs cannot be used. */
-uint64_t ls_follow_floor(const ls_store *store) LS_NOEXCEPT;
 /* How far redo has come; and: pages may be written that have no later changes, for the host's
  * replay does not end before that any more. */
 uint64_t ls_follow_reached(const ls_store *store) LS_NOEXCEPT;
@@ -60,6 +58,10 @@ void ls_follow_cover(ls_store *store, uint64_t gsn) LS_NOEXCEPT;
  * LS_INVALID: the store has never followed another one. */
 LS_NODISCARD ls_status ls_rel_open_empty(ls_worker *worker, ls_rel_kind kind, ls_rel *rel,
                                          ls_error *err) LS_NOEXCEPT;
+/* Instead of ls_standby_apply(), in the store that follows: its pages are written.  Another thread
+ * covers meanwhile. */
+LS_NODISCARD ls_status ls_follow_restart_point(ls_store *store, ls_standby_state *state,
+                                               ls_error *err) LS_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -67,6 +67,20 @@ class ImageClient {
     ASSERT_EQ(session.begin(), LS_OK) << session.err.message;
     for (u32 i = 0; i < 5; i++) change(&now_);
   }
+  // Of rows that are committed, too; some changes are taken back.
+  void change_without_end(u32 changes) {
+    now_ = committed_;
+    ASSERT_EQ(session.begin(), LS_OK) << session.err.message;
+    change_more(changes);
+  }
+  void change_more(u32 changes) {
+    for (u32 i = 0; i < changes; i++) change(&now_);
+    const u32 savepoint = ls_txn_savepoint(session.worker());
+    Rows next = now_;
+    for (u32 i = 0; i < changes; i++) change(&next);
+    ls_txn_rollback_to(session.worker(), savepoint);
+    for (u32 i = 0; i < changes; i++) change(&now_);
+  }
   using Rows = std::map<u64, std::string>;
   // The rows that an earlier client of that number has left.
   void start_from(const Rows &rows) { committed_ = rows; }

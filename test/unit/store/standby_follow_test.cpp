@@ -39,6 +39,7 @@ class FollowTest : public RestoreTest {
       take_state(store);
       copy(store);
       copied_at_ = host_log_.size();
+      take_later_state(store);
       copied = true;
       for (std::thread &thread : threads) thread.join();
       next_xid_ = host.next_xid();
@@ -52,6 +53,18 @@ class FollowTest : public RestoreTest {
         }
       }
     });
+  }
+
+  // The original's next checkpoint.
+  void take_later_state(StoreLife &store) {
+    const u64 redo = redo_, at = state_at_;
+    std::vector<u8> first = state_;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    take_state(store);
+    later_at_ = state_at_;
+    later_state_ = std::exchange(state_, std::move(first));
+    redo_ = redo;
+    state_at_ = at;
   }
 
   void work(ImageClient &client, u32 number) {
@@ -172,7 +185,6 @@ class FollowTest : public RestoreTest {
       {
         const std::lock_guard lock(readers_mutex_);
         make_snapshot(store, applied_, &snapshot);
-        if (snapshot.s.xmin <= ls_follow_floor(store)) continue;
         readers_[slot] = &snapshot;
       }
       for (u64 turn = 1 + random() % 20; turn > 0 && !stop_ && !HasFailure(); turn--) {
@@ -244,7 +256,7 @@ class FollowTest : public RestoreTest {
   }
 
   // The copy is replayed until it is whole, then it follows.
-  void begin(StoreLife &store) {
+  void begin(StoreLife &store, u64 behind = 20) {
     LS_ASSERT_OK(ls_restore_forget(store.store(), &err));
     ls_relay_replay_begin(store.store(), true);
     u64 i = redo_;
@@ -255,11 +267,30 @@ class FollowTest : public RestoreTest {
     }
     const u64 position = ls_relay_replay_position(store.store());
     LS_ASSERT_OK(ls_follow_begin(store.store(), position, &err));
-    for (const u64 more = i + 20; i < more; i++) add(store.store(), i);   // replayed meanwhile
+    for (const u64 more = i + behind; i < more; i++) add(store.store(), i);   // replayed meanwhile
     LS_ASSERT_OK(ls_follow_join(store.store(), &err));
-    EXPECT_TRUE(ls_store_follows(store.store()) && ls_follow_is_level(store.store()));
+    EXPECT_TRUE(ls_store_follows(store.store()));
     applied_ = i;
     publish(store.store());
+  }
+
+  void make_restart_point(ls_store *store) {
+    LS_ASSERT_OK(ls_relay_replay_state(store, later_state_.data(), later_state_.size(), &err));
+    volatile int stop = 0;
+    ls_standby_state state{later_state_.data(), later_state_.size(),
+                           ls_relay_replay_position(store), &stop, 0};
+    std::atomic<bool> done{false};
+    std::thread host([&] {
+      while (!done) {
+        ls_follow_cover(store, ls_follow_reached(store));
+        usleep(1000);
+      }
+    });
+    const ls_status status = ls_follow_restart_point(store, &state, &err);
+    done = true;
+    host.join();
+    LS_ASSERT_OK(status);
+    EXPECT_GT(state.log_bytes, 0u);
   }
 
   void expect_all(StoreLife &store) {
@@ -268,6 +299,8 @@ class FollowTest : public RestoreTest {
     expect_rows(store, expected);
   }
 
+  u64 later_at_ = 0;
+  std::vector<u8> later_state_;
   u64 copied_at_ = 0, next_xid_ = 0, offset_ = 0;
   History histories_[kClients];
   std::vector<u64> end_at_;   // by xid
@@ -340,6 +373,92 @@ TEST_P(FollowTest, readers_stay_when_it_is_promoted) {
   ASSERT_EQ(again.recover(2'000'000), LS_OK) << again.err.message;
   expect_all(again);
   LS_EXPECT_OK(ls_store_abandon(again.store(), &err));
+}
+
+// OPENV-1, OPENV-2: one that is open, and goes on, and one that is prepared.
+TEST_P(FollowTest, rows_of_open_transactions_are_as_before) {
+  ImageClient::Rows expected[2];
+  Snapshot snapshot;
+  u64 rest_at = 0;
+  config_.prepared_slots = copy_config_.prepared_slots = 4;
+  live(kImageXid, false, [&](StoreLife &store, Host &host) {
+    host_log_.use();
+    ImageClient open(store, host, 0, GetParam()), prepared(store, host, 1, GetParam());
+    for (ImageClient *client : {&open, &prepared}) {
+      client->work(60);
+      client->change_without_end(30);
+      expected[client == &prepared] = client->committed();
+      snapshot.running.push_back(client->session.tn());
+    }
+    LS_ASSERT_OK(prepared.session.hand_over());
+    take_state(store);
+    copy(store);
+    copied_at_ = host_log_.size();
+    open.change_more(20);
+    Log log = store_process(*store.store()).log;
+    EXPECT_TRUE(log.wait_hardened(log.last_gsn(), nullptr));
+    rest_at = host_log_.size();
+    std::sort(snapshot.running.begin(), snapshot.running.end());
+    snapshot.s.kind = LS_SNAPSHOT_MVCC;
+    snapshot.s.xmin = snapshot.running.front();
+    snapshot.s.xmax = snapshot.running.back() + 1;
+    snapshot.s.running = snapshot.running.data();
+    snapshot.s.n_running = 2;
+    snapshot.s.curcid = ~0u;
+    open.session.abort();
+  });
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store, 0);
+  if (HasFatalFailure()) return;
+  for (u64 i = applied_; i <= rest_at && !HasFatalFailure(); i++) {
+    Session session(store.store(), nullptr, 0);
+    for (u32 client = 0; client < 2; client++) {
+      ls_rel *rel = session.open(kImageTable + 10 * client);
+      EXPECT_EQ(difference(contents(session.worker(), rel, snapshot.s), expected[client]), "")
+          << "client " << client << " at " << i;
+      expect_fetched(session.worker(), rel, snapshot, expected[client]);
+    }
+    if (i < rest_at) follow_round(store.store(), i);
+  }
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// APPLY-4: recovery begins at the restart point, and reads no older log.
+TEST_P(FollowTest, restart_points_are_made_under_readers) {
+  live_and_copy(100);
+  if (HasFatalFailure()) return;
+  {
+    StoreLife store(copy_config_);
+    begin(store);
+    if (HasFatalFailure()) return;
+    ASSERT_LE(applied_, later_at_);
+    std::vector<std::thread> readers;
+    for (u32 slot = 0; slot < 2; slot++)
+      readers.emplace_back([&, slot] { read(store.store(), slot, GetParam() * 16 + slot); });
+    for (u64 i = applied_; i < host_log_.log().size() && !HasFatalFailure(); i++) {
+      if (i == later_at_) make_restart_point(store.store());
+      follow_round(store.store(), i);
+    }
+    stop_ = true;
+    for (std::thread &reader : readers) reader.join();
+    LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+  }
+  if (HasFailure()) return;
+  RestoreState later;
+  ASSERT_TRUE(ok(restore_state_unpack(later_state_, &later)));
+  ControlFile control{};
+  bool exists;
+  ASSERT_TRUE(ok(control_read(copy_config_.data_dir, &control, &exists)) && exists);
+  EXPECT_EQ(control.redo_lsn, later.control.redo_lsn);
+  StoreLife store(copy_config_);
+  ls_relay_replay_begin(store.store(), false);
+  LS_ASSERT_OK(ls_relay_replay_end(store.store(), &err));
+  HostPump pump(store.store(), host_log_);
+  const auto decide = [&](ls_in_doubt &doubt) { return !aborted_.contains(doubt.full_xid); };
+  ASSERT_EQ(store.recover(1'000'000, decide), LS_OK) << store.err.message;
+  expect_all(store);
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowTest, ::testing::Range(1u, 5u));
