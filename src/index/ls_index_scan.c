@@ -187,7 +187,7 @@ note_stale(IndexScanDesc scan)
 	LsIndexScan *so = scan->opaque;
 
 	so->met_stale = false;
-	if (!so->on_entry || so->n_passed++ < so->passes)
+	if (!so->on_entry || scan->xactStartedInRecovery || so->n_passed++ < so->passes)
 		return;
 	so->n_passed = 0;
 	note_entry(so, &so->stale);

@@ -31,6 +31,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "leanstore/standby.h"
+
 /*
  * The file that a temporary index was last opened with: PostgreSQL does not tell of the one that
  * REINDEX or TRUNCATE replaces.  An entry comes with its index and goes with it.
@@ -176,6 +178,20 @@ remember_temp_index(Relation index)
 }
 
 /*
+ * On a standby: nothing was ever in it, so it has no pages yet.  It may get some, so the next call
+ * looks again.
+ */
+static void
+open_empty(Relation rel, LsRelCache *cached)
+{
+	ls_error	error = {0};
+
+	ls_check(ls_rel_open_empty(ls_reader(), ls_relation_kind(rel), &cached->handle, &error), error,
+			 rel);
+	memset(&cached->key, 0, sizeof(cached->key));
+}
+
+/*
  * Apart from ls_open(), which is called for every row.  It may have to wait for a place among
  * the open relations.  Interrupts are processed meanwhile, so cache entries are got anew; and
  * the call of the engine that this is for stays as interruptible as it was.
@@ -217,9 +233,14 @@ open_file(Relation rel, const ls_rel_key *key)
 		/* The server has ended that transaction: else its lock on the relation would be there. */
 		ls_relation_settle();
 	}
-	ls_check(status, error, rel);
 	*ls_interrupt = interrupt;
 	cached = ls_relation_cache(rel);
+	if (status == LS_END)
+	{
+		open_empty(rel, cached);
+		return &cached->handle;
+	}
+	ls_check(status, error, rel);
 	cached->handle = handle;
 	cached->key = *key;
 	return &cached->handle;

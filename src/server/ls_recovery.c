@@ -118,8 +118,8 @@ run_step(void)
  * Recovery fails only on damage or missing files.  The server stays up for
  * everything else; a statement that touches a leanstore table gets the reason.
  */
-static void
-report_recovery_failure(const ls_error *error)
+void
+ls_report_recovery_failure(const ls_error *error)
 {
 	ls_shared->recovery_error = *error;
 	pg_write_barrier();
@@ -162,7 +162,7 @@ ls_recover(void)
 		return false;
 	if (step.status != LS_OK)
 	{
-		report_recovery_failure(&step.error);
+		ls_report_recovery_failure(&step.error);
 		return false;
 	}
 
@@ -189,7 +189,7 @@ ls_recover(void)
 	free(step.doubts);
 	if (step.status != LS_OK)
 	{
-		report_recovery_failure(&step.error);
+		ls_report_recovery_failure(&step.error);
 		return false;
 	}
 	report_success();

@@ -30,8 +30,8 @@
 #include "common/relpath.h"
 
 /* Another attempt is the server's next start. */
-static void
-raise_replay(const ls_error *error, XLogRecPtr lsn)
+void
+ls_raise_replay(const ls_error *error, XLogRecPtr lsn)
 {
 	ereport(FATAL,
 			(errcode(error->status == LS_CORRUPT ? ERRCODE_DATA_CORRUPTED
@@ -59,12 +59,16 @@ redo_round(XLogReaderState *record)
 	memcpy(&position, data, sizeof(position));
 	if (ls_relay_replay(ls_shared->store, data + sizeof(position), bytes - sizeof(position),
 						position, &error) == LS_OK)
+	{
+		if (ls_follow_redo(data + sizeof(position), bytes - sizeof(position), &error) != LS_OK)
+			ls_raise_replay(&error, record->EndRecPtr);
 		return;
+	}
 	/* The server that this is a copy of has had the other log for a while, or another store. */
 	if (error.status == LS_NOT_FOUND && ArchiveRecoveryRequested)
 		ls_backup_lost(record->ReadRecPtr);
 	else
-		raise_replay(&error, record->EndRecPtr);
+		ls_raise_replay(&error, record->EndRecPtr);
 }
 
 static RelPathStr
@@ -90,7 +94,7 @@ redo_values(XLogReaderState *record)
 	path = path_of(&values.locator, MAIN_FORKNUM);
 	pages = (ls_value_bytes) {path.str, values.page, data + sizeof(values), bytes};
 	if (ls_values_replay(ls_shared->store, &pages, &there, &error) != LS_OK)
-		raise_replay(&error, record->EndRecPtr);
+		ls_raise_replay(&error, record->EndRecPtr);
 	if (there)
 		ls_host_log_sync_values(&values, bytes);
 }
@@ -107,7 +111,7 @@ redo_prepared(XLogReaderState *record)
 	bytes = (ls_prepared_bytes) {head.full_xid, head.at, data + sizeof(head),
 								 XLogRecGetDataLen(record) - sizeof(head), head.last};
 	if (ls_prepared_replay(ls_shared->store, &bytes, &error) != LS_OK)
-		raise_replay(&error, record->EndRecPtr);
+		ls_raise_replay(&error, record->EndRecPtr);
 }
 
 static void
@@ -252,7 +256,10 @@ static void
 ls_replay_begins(void)
 {
 	if (ls_shared != NULL)
+	{
+		pg_atomic_write_u32(&ls_shared->replay_pid, MyProcPid);
 		ls_relay_replay_begin(ls_shared->store, ls_shared->restoring);
+	}
 }
 
 static void
@@ -266,7 +273,7 @@ ls_replay_finished(void)
 	ls_backup_replay_ended();
 	if (!ls_shared->from_backup && ls_log_is_wal() &&
 		ls_relay_replay_end(ls_shared->store, &error) != LS_OK)
-		raise_replay(&error, GetXLogReplayRecPtr(NULL));
+		ls_raise_replay(&error, GetXLogReplayRecPtr(NULL));
 	if (!ls_log_is_wal())
 		ls_commits_replay();
 	pg_atomic_write_u64(&ls_shared->first_new_xid,
@@ -285,7 +292,9 @@ redo_xlog(XLogReaderState *record)
 	if ((info == XLOG_CHECKPOINT_ONLINE || info == XLOG_CHECKPOINT_SHUTDOWN) &&
 		ls_shared != NULL && !ls_shared->from_backup &&
 		ls_relay_replay_sync(ls_shared->store, &error) != LS_OK)
-		raise_replay(&error, record->EndRecPtr);
+		ls_raise_replay(&error, record->EndRecPtr);
+	if (info == XLOG_CHECKPOINT_SHUTDOWN && ls_shared != NULL && !ls_shared->from_backup)
+		ls_standby_note_position(record->ReadRecPtr);
 	redo_xlog_below(record);
 }
 
@@ -309,4 +318,5 @@ ls_rmgr_register(void)
 	RegisterCustomRmgr(LS_RMGR_ID, &ls_rmgr);
 	redo_xlog_below = RmgrTable[RM_XLOG_ID].rm_redo;
 	RmgrTable[RM_XLOG_ID].rm_redo = redo_xlog;
+	ls_follow_hook_redo();
 }

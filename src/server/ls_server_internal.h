@@ -35,8 +35,49 @@ PGDLLEXPORT extern void ls_standby_worker_main(Datum arg);
 extern void ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count);
 extern void ls_standby_end(void);
 
+/* In the engine worker: the standby worker has to end, it makes restart points itself. */
+extern void ls_standby_end_worker(void);
+
+/* A state that was replayed; the head of its file, in which the bytes follow. */
+typedef struct LsStandbyState
+{
+	uint64		position;		/* in the engine's log */
+	XLogRecPtr	end;			/* of its record */
+	uint64		bytes;
+} LsStandbyState;
+
+/*
+ * In the startup process: a shutdown checkpoint was replayed, with which its next start may begin;
+ * where is the log?  And in the engine worker: 0, or that place, if nothing was replayed since.
+ */
+extern void ls_standby_note_position(XLogRecPtr redo);
+extern uint64 ls_standby_noted_position(void);
+
+/* The one that was left: its bytes, in this memory context; NULL: there is none. */
+extern void *ls_standby_take_state(LsStandbyState *head);
+extern void ls_standby_report(const LsStandbyState *head, ls_status status, const ls_error *error,
+							  uint64 log_bytes, double seconds);
+
+/* ---- ls_follow.c: the engine worker of a standby with tables that can be read */
+
+/*
+ * Until the server's recovery has ended.  False: the server is being stopped, or what is wrong is
+ * in its log; the engine must not recover.
+ */
+extern bool ls_follow_until_promoted(void);
+
+/* While the store follows, again and again: the startup process may wait for it. */
+extern void ls_follow_tend(void);
+
+/* ---- ls_follow_redo.c: the startup process there */
+extern ls_status ls_follow_redo(const void *round, Size bytes, ls_error *error);
+
+/* Files that go are forgotten before: redo functions of the server get one of ours before them. */
+extern void ls_follow_hook_redo(void);
+
 /* ---- ls_rmgr.c: our WAL resource manager */
 extern void ls_rmgr_register(void);
+pg_noreturn extern void ls_raise_replay(const ls_error *error, XLogRecPtr lsn);
 
 /* ---- ls_decode.c: rm_decode */
 struct LogicalDecodingContext;
@@ -51,10 +92,16 @@ extern void ls_process_register(const char *name, const char *function, int flag
 								BgWorkerStartTime start);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
 
+/* In it: the server restarts if the engine has failed. */
+extern void ls_engine_worker_panic_if_failed(void);
+
 /* In it: the server is being stopped, or has lost its postmaster. */
 extern bool ls_engine_worker_leaves(void);
 
 /* ---- ls_recovery.c: recovery in the engine worker; false: the server's log says why */
 extern bool ls_recover(void);
+
+/* Sessions that want to use leanstore tables get that error from now on. */
+extern void ls_report_recovery_failure(const ls_error *error);
 
 #endif							/* LS_SERVER_INTERNAL_H */

@@ -101,7 +101,7 @@ ls_shmem_request(void)
 	ls_fill_config(&config);
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(LsShared)),
 									add_size(arena_bytes(&config), 2 * ARENA_ALIGNMENT)));
-	RequestAddinShmemSpace(ls_pin_shmem_size());
+	RequestAddinShmemSpace(add_size(ls_pin_shmem_size(), ls_first_snapshot_shmem_size()));
 	RequestAddinShmemSpace(add_size(ls_serializable_shmem_size(), ls_mixed_shmem_size()));
 }
 
@@ -178,6 +178,9 @@ ls_shmem_startup(void)
 		pg_atomic_init_u32(&ls_shared->engine_pid, 0);
 		pg_atomic_init_u32(&ls_shared->standby_pid, 0);
 		pg_atomic_init_u32(&ls_shared->standby_over, 0);
+		pg_atomic_init_u32(&ls_shared->replay_pid, 0);
+		pg_atomic_init_u32(&ls_shared->readable, 0);
+		pg_atomic_init_u32(&ls_shared->follow_begins, 0);
 		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
 		pg_atomic_init_u32(&ls_shared->first_state, 0);
 		for (int i = 0; i < lengthof(ls_shared->turns); i++)
@@ -210,6 +213,7 @@ ls_shmem_startup(void)
 		}
 	}
 	ls_pin_shmem_init();
+	ls_first_snapshot_shmem_init();
 	ls_serializable_shmem_init();
 	ls_mixed_shmem_init();
 	LWLockRelease(AddinShmemInitLock);

@@ -4,8 +4,9 @@
  * The startup process replays states of the primary's engine (LS_WAL_STATE).  It leaves the latest
  * one in a file, with the place in the engine's log behind which it came.  The standby worker takes
  * it from there, redoes the log up to that place in memory of its own, and makes the state the one
- * from which recovery will begin.  When replay has ended the worker has to be gone before the
- * engine worker recovers: the startup process sees to that.
+ * from which recovery will begin.  It has to be gone before the engine worker recovers: the startup
+ * process sees to that when replay has ended.  Where sessions are let in before, the engine worker
+ * follows the log and makes restart points itself (ls_follow.c).
  */
 #include "postgres.h"
 
@@ -20,6 +21,8 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
@@ -34,16 +37,9 @@
 #include "utils/wait_event.h"
 
 #define STATE_FILE "leanstore/standby_state"
+#define POSITION_FILE "leanstore/standby_position"
 #define LOOK_INTERVAL_MS 1000
 #define STOP_POLL_US 1000
-
-/* The head of the file; the state's bytes follow. */
-typedef struct StateHead
-{
-	uint64		position;
-	XLogRecPtr	end;			/* of its record */
-	uint64		bytes;
-} StateHead;
 
 void
 ls_standby_register(void)
@@ -57,7 +53,7 @@ ls_standby_register(void)
 
 /* A file that cannot be written costs a restart point, which the next state makes up for. */
 static bool
-write_file(const char *path, const StateHead *head, const void *bytes)
+write_file(const char *path, const LsStandbyState *head, const void *bytes)
 {
 	int			fd = BasicOpenFile(path, O_CREAT | O_TRUNC | O_WRONLY | PG_BINARY);
 	bool		written;
@@ -73,12 +69,12 @@ write_file(const char *path, const StateHead *head, const void *bytes)
 void
 ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count)
 {
-	const StateHead head = {
-		.position = ls_relay_replay_position(ls_shared->store),
-		.end = end,
-		.bytes = count
-	};
+	LsStandbyState head = {.end = end, .bytes = count};
+	ls_error	error = {0};
 
+	if (ls_relay_replay_state(ls_shared->store, bytes, count, &error) != LS_OK)
+		ls_raise_replay(&error, end);
+	head.position = ls_relay_replay_position(ls_shared->store);
 	if (!ArchiveRecoveryRequested || !reachedConsistency || head.position == 0)
 		return;
 	if (!write_file(STATE_FILE ".new", &head, bytes) ||
@@ -88,8 +84,46 @@ ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count)
 				 errmsg("could not write file \"%s\": %m", STATE_FILE)));
 }
 
+/*
+ * Behind a shutdown checkpoint there is no state until the primary is started again, nor any round.
+ * Durable, as the checkpoint is going to be this standby's restart point.
+ */
 void
-ls_standby_end(void)
+ls_standby_note_position(XLogRecPtr redo)
+{
+	const uint64 position = ls_relay_replay_position(ls_shared->store);
+	char		text[64];
+
+	if (!ArchiveRecoveryRequested || position == 0)
+		return;
+	snprintf(text, sizeof(text), "%X/%X " UINT64_FORMAT "\n", LSN_FORMAT_ARGS(redo), position);
+	ls_leave_file(POSITION_FILE, text);
+}
+
+uint64
+ls_standby_noted_position(void)
+{
+	FILE	   *file = AllocateFile(POSITION_FILE, "r");
+	bool		crc_ok;
+	ControlFileData *control;
+	uint32		high;
+	uint32		low;
+	uint64		position = 0;
+
+	if (file == NULL)
+		return 0;
+	control = get_controlfile(DataDir, &crc_ok);
+	if (fscanf(file, "%X/%X " UINT64_FORMAT, &high, &low, &position) != 3 || !crc_ok ||
+		control->checkPoint != control->checkPointCopy.redo ||
+		control->checkPoint != (((uint64) high) << 32 | low))
+		position = 0;
+	FreeFile(file);
+	pfree(control);
+	return position;
+}
+
+static void
+end_worker(void (*meanwhile) (void))
 {
 	uint32		pid;
 
@@ -99,9 +133,16 @@ ls_standby_end(void)
 	{
 		kill(pid, SIGTERM);
 		pg_usleep(STOP_POLL_US);
-		ProcessStartupProcInterrupts();
+		meanwhile();
 	}
+}
+
+void
+ls_standby_end(void)
+{
+	end_worker(ProcessStartupProcInterrupts);
 	unlink(STATE_FILE);
+	unlink(POSITION_FILE);
 }
 
 /* ---- the worker ----------------------------------------------------------- */
@@ -121,9 +162,21 @@ at_exit(int code, Datum arg)
 	pg_atomic_write_u32(&ls_shared->standby_pid, 0);
 }
 
-/* NULL: there is none.  Damage is found by the engine. */
-static void *
-read_file(StateHead *head)
+static void
+process_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
+ls_standby_end_worker(void)
+{
+	end_worker(process_interrupts);
+}
+
+/* Damage is found by the engine. */
+void *
+ls_standby_take_state(LsStandbyState *head)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | PG_BINARY);
 	void	   *bytes = NULL;
@@ -169,21 +222,32 @@ make_store(Size *bytes)
 	return store;
 }
 
-static void
-report(XLogRecPtr at, uint64 log_bytes, double seconds)
+void
+ls_standby_report(const LsStandbyState *head, ls_status status, const ls_error *error,
+				  uint64 log_bytes, double seconds)
 {
-	if (log_bytes > 0)
+	const XLogRecPtr at = head->end;
+
+	if (status == LS_INTERRUPTED)
+		return;
+	if (status != LS_OK)
+		ereport(LOG,
+				(errcode(status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+				 errmsg("leanstore restart point failed: %s", ls_error_text(error)),
+				 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
+				 errhint("The engine's log is kept until a later one succeeds.")));
+	else if (log_checkpoints && log_bytes > 0)
 		ereport(LOG,
 				(errmsg("leanstore restart point at %X/%X: %.1f MB of log replayed in %.3f s",
 						LSN_FORMAT_ARGS(at), log_bytes / (1024.0 * 1024.0), seconds)));
-	else						/* replayed once more */
+	else if (log_checkpoints)	/* replayed once more */
 		ereport(DEBUG1,
 				(errmsg_internal("leanstore restart point at %X/%X is older than the last one",
 								 LSN_FORMAT_ARGS(at))));
 }
 
 static void
-apply(const StateHead *head, const void *bytes)
+apply(const LsStandbyState *head, const void *bytes)
 {
 	Size		arena_bytes;
 	ls_store   *store = make_store(&arena_bytes);
@@ -204,16 +268,7 @@ apply(const StateHead *head, const void *bytes)
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	madvise(store, arena_bytes, MADV_DONTNEED);
-	if (status == LS_INTERRUPTED)
-		return;
-	if (status != LS_OK)
-		ereport(LOG,
-				(errcode(error.status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
-				 errmsg("leanstore restart point failed: %s", ls_error_text(&error)),
-				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
-				 errhint("The engine's log is kept until a later one succeeds.")));
-	else if (log_checkpoints)
-		report(head->end, state.log_bytes, INSTR_TIME_GET_DOUBLE(end));
+	ls_standby_report(head, status, &error, state.log_bytes, INSTR_TIME_GET_DOUBLE(end));
 }
 
 void
@@ -231,8 +286,8 @@ ls_standby_worker_main(Datum arg)
 	while (!stop && pg_atomic_read_u32(&ls_shared->standby_over) == 0 && RecoveryInProgress() &&
 		   !ls_shared->from_backup)
 	{
-		StateHead	head;
-		void	   *bytes = read_file(&head);
+		LsStandbyState	head;
+		void	   *bytes = ls_standby_take_state(&head);
 
 		if (bytes != NULL)
 		{

@@ -1,13 +1,12 @@
 /*
  * ls_worker.c - the engine worker: the process that owns the engine's threads.
  *
- * Its main thread is an ordinary PostgreSQL process: it runs recovery at start,
- * then publishes the version horizon, watches for failures of the threads, and
- * at shutdown stays until the last backend has left, so that the final
- * checkpoint covers everything and a clean restart replays nothing.  When the
- * postmaster has died it stays as long, only without the checkpoint: without its
- * threads the other processes could not finish what they are doing and leave,
- * and a process that is left blocks the next start.
+ * Its main thread is an ordinary PostgreSQL process: on a standby it follows what is replayed
+ * (ls_follow.c); then it runs recovery, publishes the version horizon, watches for failures of the
+ * threads, and at shutdown stays until the last backend has left, so that the final checkpoint
+ * covers everything and a clean restart replays nothing.  When the postmaster has died it stays as
+ * long, only without the checkpoint: without its threads the other processes could not finish what
+ * they are doing and leave, and a process that is left blocks the next start.
  *
  * The threads never call a PostgreSQL function and block all signals.  A thread
  * that fails (log write, fsync) marks the store failed; this process then
@@ -28,6 +27,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -41,6 +41,8 @@
 #include "tcop/tcopprot.h"
 #include "utils/pidfile.h"
 #include "utils/wait_event.h"
+
+#include "leanstore/standby.h"
 
 #define HORIZON_INTERVAL_MS 10	/* while a process uses the engine */
 #define IDLE_INTERVAL_MS 200
@@ -66,11 +68,11 @@ void
 ls_worker_register(void)
 {
 	ls_process_register("leanstore engine worker", "ls_engine_worker_main",
-						BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished);
+						BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_ConsistentState);
 }
 
-static void
-panic_if_failed(void)
+void
+ls_engine_worker_panic_if_failed(void)
 {
 	ls_error	error = {0};
 
@@ -206,16 +208,21 @@ stop_store(void)
 {
 	static StoreEnd end;
 	bool		postmaster_is_alive = PostmasterIsAlive();
+	bool		follows = ls_store_follows(ls_shared->store);
 
 	if (!postmaster_is_alive && a_session_is_lost())
 		return true;
+	/* The startup process uses the threads as sessions do. */
+	if (!postmaster_is_alive && follows)
+		return ls_process_is_gone(pg_atomic_read_u32(&ls_shared->replay_pid)) &&
+			ls_store_attached(ls_shared->store) == 0;
 	if (ls_store_attached(ls_shared->store) > 0 ||
 		(postmaster_is_alive && CountDBConnections(InvalidOid) > 0))
 		return false;
-	if (!ls_store_ready(ls_shared->store))
+	if (!ls_store_ready(ls_shared->store) && !follows)
 		return true;
-	end = (StoreEnd) {.abandon = !postmaster_is_alive};
-	if (ls_aside(end_store, &end, NULL) != 0)
+	end = (StoreEnd) {.abandon = !postmaster_is_alive || follows};
+	if (ls_aside(end_store, &end, follows ? ls_follow_tend : NULL) != 0)
 		return false;
 	if (end.status == LS_OK)
 		return true;
@@ -253,6 +260,23 @@ wait_for_work(long most_ms)
 	ResetLatch(MyLatch);
 }
 
+static void
+recover(void)
+{
+	if (ls_shared->from_backup)
+		return;
+	ls_log_switch_finish();
+	ls_relay_begin();
+	if (ls_recover())
+	{
+		ls_relay_recovered();
+		ls_backup_recovered();
+		ereport(LOG, (errmsg("leanstore engine is ready")));
+	}
+	else
+		ls_relay_end();
+}
+
 void
 ls_engine_worker_main(Datum arg)
 {
@@ -270,20 +294,8 @@ ls_engine_worker_main(Datum arg)
 	if (ls_store_begun(ls_shared->store))
 		elog(PANIC, "leanstore engine worker found a store that has been in use");
 
-	if (!ls_shared->from_backup)
-	{
-		ls_log_switch_finish();
-		ls_relay_begin();
-		if (ls_recover())
-		{
-			ls_relay_recovered();
-			ls_backup_recovered();
-			ereport(LOG, (errmsg("leanstore engine is ready")));
-		}
-		else
-			ls_relay_end();
-	}
-
+	if (!RecoveryInProgress() || ls_follow_until_promoted())
+		recover();
 	for (;;)
 	{
 		bool		ready = ls_store_ready(ls_shared->store);
@@ -297,13 +309,15 @@ ls_engine_worker_main(Datum arg)
 		}
 		if (ready)
 		{
-			panic_if_failed();
+			ls_engine_worker_panic_if_failed();
 			report_undo_failures();
 			ls_twophase_sweep();
 			ls_horizon_publish();
 			if (!ls_log_is_wal())
 				ls_host_sync_point_advance();
 		}
+		else if (ls_store_follows(ls_shared->store))
+			ls_follow_tend();
 
 		if (leaving && stop_store())
 			break;

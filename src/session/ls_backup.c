@@ -256,7 +256,8 @@ ls_backup_recovered(void)
 void
 ls_backup_refuse(void)
 {
-	if (ls_shared->from_backup)
+	/* On a standby that lets sessions in no state is to come any more. */
+	if (ls_shared->from_backup || (ls_shared->restoring && RecoveryInProgress()))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("leanstore tables cannot be used in a server that was started from a base "

@@ -6,7 +6,9 @@
 #include "ls_session.h"
 
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/block.h"
+#include "storage/procsignal.h"
 #include "utils/memutils.h"
 
 static int
@@ -110,6 +112,16 @@ void
 ls_raise(const ls_error *error, Relation rel)
 {
 	const char *hint = hint_of(error->status);
+
+	/* As the server says it; the startup process need not wait for this snapshot. */
+	if (error->status == LS_CONFLICT)
+	{
+		pgstat_report_recovery_conflict(PROCSIG_RECOVERY_CONFLICT_SNAPSHOT);
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("canceling statement due to conflict with recovery"),
+				 errdetail("%s.", error->message)));
+	}
 
 	/* An interrupt ended a wait of the engine: let PostgreSQL say what it was. */
 	if (error->status == LS_INTERRUPTED)

@@ -24,6 +24,8 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "leanstore/standby.h"
+
 ls_worker  *ls_attached_worker = NULL;
 bool		ls_engine_was_read = false;
 const volatile int **ls_interrupt = NULL;
@@ -32,17 +34,59 @@ uint32		ls_wait_event_commit = 0;
 static uint32 wait_event_recovery = 0;
 static uint32 engine_wait_events[LS_WAITS];
 
+/*
+ * Attached on a standby.  When that is promoted the process attaches anew, with its next
+ * transaction: so one has no worker in between.
+ */
+static bool attached_to_read = false;
+static ls_worker *parked = NULL;
+
+static void
+detach_worker(ls_worker *worker)
+{
+	ls_pages_attach(NULL);
+	ls_worker_detach(worker);
+	ls_attached_worker = parked = NULL;
+	ls_interrupt = NULL;
+	attached_to_read = false;
+}
+
 static void
 detach(int code, Datum arg)
 {
-	if (ls_attached_worker)
+	/* An exit in the middle of a transaction has gone through abort already. */
+	if (ls_attached_worker != NULL)
+		detach_worker(ls_attached_worker);
+	else if (parked != NULL)
+		detach_worker(parked);
+}
+
+void
+ls_session_at_eoxact(void)
+{
+	ls_engine_was_read = false;
+	if (!attached_to_read || ls_attached_worker == NULL)
+		return;
+	parked = ls_attached_worker;
+	ls_attached_worker = NULL;
+	ls_interrupt = NULL;
+}
+
+/* True: the process is still what it was. */
+static bool
+take_parked(void)
+{
+	if (parked == NULL)
+		return false;
+	if (!RecoveryInProgress())
 	{
-		/* An exit in the middle of a transaction has gone through abort already. */
-		ls_pages_attach(NULL);
-		ls_worker_detach(ls_attached_worker);
-		ls_attached_worker = NULL;
-		ls_interrupt = NULL;
+		detach_worker(parked);
+		return false;
 	}
+	ls_attached_worker = parked;
+	parked = NULL;
+	ls_interrupt = ls_worker_interrupt(ls_attached_worker);
+	return true;
 }
 
 /*
@@ -70,6 +114,14 @@ raise_if_worker_absent(TimestampTz *seen)
 						 "another reason.", max_worker_processes)));
 }
 
+static bool
+engine_lets_in(void)
+{
+	if (RecoveryInProgress())
+		return ls_store_follows(ls_shared->store) && pg_atomic_read_u32(&ls_shared->readable) != 0;
+	return ls_store_ready(ls_shared->store) && pg_atomic_read_u32(&ls_shared->first_state) == 0;
+}
+
 static void
 wait_for_recovery(void)
 {
@@ -78,7 +130,7 @@ wait_for_recovery(void)
 	if (!wait_event_recovery)
 		wait_event_recovery = WaitEventExtensionNew("LeanstoreRecovery");
 
-	while (!ls_store_ready(ls_shared->store) || pg_atomic_read_u32(&ls_shared->first_state) != 0)
+	while (!engine_lets_in())
 	{
 		if (pg_atomic_read_u32(&ls_shared->recovery_failed))
 		{
@@ -148,6 +200,7 @@ count_dependencies(bool count)
 static pg_noinline void
 attach(void)
 {
+	static bool detaches = false;
 	ls_error	error = {0};
 
 	if (ls_shared == NULL || !IsUnderPostmaster)
@@ -155,17 +208,15 @@ attach(void)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("leanstore tables cannot be used in single-user mode"),
 				 errhint("Start the server normally.")));
-	if (RecoveryInProgress())
+	if (RecoveryInProgress() && !ls_log_is_wal())
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("leanstore tables cannot be read on a standby server"),
-				 ls_log_is_wal()
-				 ? errhint("It has them, and they can be read when it is promoted; until then "
-						   "connect to the primary.")
-				 : errhint("With \"leanstore.log = engine\" changes of them are not replicated; "
-						   "connect to the primary.")));
-
+				 errhint("With \"leanstore.log = engine\" changes of them are not replicated; "
+						 "connect to the primary.")));
 	ls_backup_refuse();
+	if (take_parked())
+		return;
 	wait_for_recovery();
 	if (!ls_wait_event_commit)
 		ls_wait_event_commit = WaitEventExtensionNew("LeanstoreCommit");
@@ -174,7 +225,8 @@ attach(void)
 	engine_wait_events[LS_WAIT_OPEN_RELATION] = WaitEventExtensionNew("LeanstoreOpenRelation");
 	engine_wait_events[LS_WAIT_PAGE_FRAME] = WaitEventExtensionNew("LeanstorePageFrame");
 	ls_descriptors_reserve();
-	ls_host_log_begin();
+	attached_to_read = RecoveryInProgress();
+	ls_host_log_begin();		/* it may be used over a promotion */
 	if (ls_worker_attach(ls_shared->store, MyProcNumber, &ls_attached_worker, &error) != LS_OK)
 		ls_raise(&error, NULL);
 	ls_watch_host(leave_without_server);
@@ -182,7 +234,9 @@ attach(void)
 	ls_worker_report_waits(ls_attached_worker, my_wait_event_info, engine_wait_events);
 	count_dependencies(ls_count_remote_waits);
 	ls_interrupt = ls_worker_interrupt(ls_attached_worker);
-	on_shmem_exit(detach, 0);
+	if (!detaches)
+		on_shmem_exit(detach, 0);
+	detaches = true;
 }
 
 void

@@ -83,6 +83,9 @@ typedef struct LsShared
 	pg_atomic_uint32 engine_pid;	/* engine worker, 0: not running */
 	pg_atomic_uint32 standby_pid;	/* standby worker: server/ls_standby.c */
 	pg_atomic_uint32 standby_over;	/* it has to end */
+	pg_atomic_uint32 replay_pid;	/* startup process, if it has replayed WAL */
+	pg_atomic_uint32 readable;	/* sessions are let in on a standby */
+	pg_atomic_uint32 follow_begins; /* the engine worker has the files: server/ls_follow.c */
 	pg_atomic_uint32 recovery_failed;
 	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: row/ls_turn.c */
 	bool		from_backup;	/* the store must not be opened: ls_backup.c */
@@ -118,6 +121,9 @@ extern ls_worker *ls_reader(void);
 
 /* The same, but NULL before it attaches. */
 extern ls_worker *ls_attached_worker;
+
+/* Its end: a process that has attached on a standby looks at its next use how things are. */
+extern void ls_session_at_eoxact(void);
 
 /* The current transaction has looked at leanstore data: ls_reader() was called. */
 extern bool ls_engine_was_read;
@@ -304,6 +310,9 @@ extern int	ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void
 
 /* ---- ls_backup.c: a data directory that was copied */
 
+/* A file that tells the next start something; durable. */
+extern void ls_leave_file(const char *path, const char *text);
+
 /* In the postmaster, before the startup process: is it, and can its store be restored? */
 extern void ls_backup_look(void);
 
@@ -316,6 +325,9 @@ extern void ls_backup_lost(XLogRecPtr lsn);
 
 /* In the engine worker: the engine has recovered. */
 extern void ls_backup_recovered(void);
+
+/* An error if leanstore tables cannot be used in this data directory. */
+extern void ls_backup_refuse(void);
 
 /* ---- ls_log_switch.c: changes of pages that no WAL names */
 

@@ -11,14 +11,10 @@ extern void ls_assign_count_remote_waits(bool newval, void *extra);
 
 #define LS_DIRECTORY "leanstore"
 
-/* ---- ls_backup.c: a file that tells the next start something; durable */
-extern void ls_leave_file(const char *path, const char *text);
+/* ---- ls_backup.c */
 
 /* In a copy that has not recovered its engine yet. */
 extern bool ls_backup_is_restored(void);
-
-/* An error if leanstore tables cannot be used in this data directory. */
-extern void ls_backup_refuse(void);
 
 /* ---- ls_descriptors.c: some of the process' file descriptors are the engine's from now on */
 extern void ls_descriptors_reserve(void);

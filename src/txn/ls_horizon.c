@@ -131,3 +131,24 @@ ls_horizon_publish(void)
 		ls_store_publish_horizon(ls_shared->store, horizon, p.floor, &now, p.pins, p.n_pins);
 	}
 }
+
+/*
+ * On a standby: what the primary's transactions have ended says WAL, so all that is not below the
+ * horizon counts as running.
+ */
+void
+ls_horizon_publish_standby(void)
+{
+	static uint64 *active = NULL;
+	uint64		horizon = ls_tn_from_xid(GetOldestNonRemovableTransactionId(NULL));
+	ls_plain_snapshot now = {0};
+	size_t		n;
+
+	if (active == NULL)
+		active = MemoryContextAlloc(TopMemoryContext, ls_max_running() * sizeof(uint64));
+	n = Min(ls_active_tns(ls_shared->store, active, ls_max_running()), ls_max_running());
+	for (size_t i = 0; i < n; i++)
+		horizon = Min(horizon, active[i]);
+	now.xmin = now.xmax = horizon;
+	ls_store_publish_horizon(ls_shared->store, horizon, horizon, &now, NULL, 0);
+}

@@ -163,6 +163,7 @@ consider_pin(void)
 
 	if (use != LS_BETWEEN_COMMANDS || !IsolationUsesXactSnapshot() || !FirstSnapshotSet ||
 		ls_attached_worker == NULL || IsParallelWorker() || is_pinned() ||
+		TransactionStartedDuringRecovery() ||
 		MyProc->xmin == InvalidTransactionId || !in_explicit_block())
 		return;
 

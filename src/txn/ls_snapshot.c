@@ -14,6 +14,10 @@
  * update that mixes the two takes back what was committed.  So no backend works with a
  * snapshot before all that it sees have left the list.
  *
+ * On a standby a snapshot has the transactions that ran on the primary in its list of
+ * subtransactions.  Those that have committed see no callback here, and one that aborted may take
+ * long to be undone: that is replayed, too.
+ *
  * Conversions are cached by content: a statement converts its snapshot for every
  * scan and index probe.  A cached conversion stays right: transactions that
  * were aborting when it was made never get new changes.
@@ -45,6 +49,7 @@ typedef struct CachedSnapshot
 	TransactionId *xip;			/* copy of the list it was made from */
 	uint64	   *running;
 	uint32		capacity;		/* of xip and running */
+	bool		in_recovery;
 } CachedSnapshot;
 
 static CachedSnapshot cache[CACHED_SNAPSHOTS];
@@ -73,13 +78,28 @@ compare_tn(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static bool
-is_cached(const CachedSnapshot *c, Snapshot snapshot)
+typedef struct XidList
 {
-	return c->xip != NULL && c->xmin == snapshot->xmin && c->xmax == snapshot->xmax &&
-		   c->xcnt == snapshot->xcnt &&
-		   (c->xcnt == 0 ||
-			memcmp(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId)) == 0);
+	const TransactionId *xids;
+	uint32		n;
+} XidList;
+
+/* The transactions that run in it, in recovery with their subtransactions. */
+static XidList
+running_in(Snapshot snapshot)
+{
+	if (snapshot->takenDuringRecovery)
+		return (XidList) {snapshot->subxip, Max(snapshot->subxcnt, 0)};
+	return (XidList) {snapshot->xip, snapshot->xcnt};
+}
+
+static bool
+is_cached(const CachedSnapshot *c, Snapshot snapshot, XidList running)
+{
+	return c->xip != NULL && c->in_recovery == snapshot->takenDuringRecovery &&
+		   c->xmin == snapshot->xmin && c->xmax == snapshot->xmax && c->xcnt == running.n &&
+		   (running.n == 0 ||
+			memcmp(c->xip, running.xids, running.n * sizeof(TransactionId)) == 0);
 }
 
 /*
@@ -110,11 +130,13 @@ wait_for_callback(uint64 tn)
 
 /*
  * Transactions that PostgreSQL has forgotten as aborted but the engine has not undone yet.  Of
- * those that have committed none is active any more when this returns.
+ * those that have committed none is active any more when this returns, but on a standby.  The n
+ * that run are sorted.
  */
 static uint32
-add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
+add_aborting(CachedSnapshot *c, const uint32 n, uint64 own)
 {
+	uint32		all = n;
 	static uint64 *active = NULL;
 	static size_t capacity = 0;
 	size_t		found;
@@ -128,27 +150,24 @@ add_aborting(CachedSnapshot *c, uint32 n, uint64 own)
 	for (size_t i = 0; i < found; i++)
 	{
 		uint64		tn = active[i];
-		bool		listed = false;
 
-		if (tn == own || tn >= c->converted.xmax)
+		if (tn == own || tn >= c->converted.xmax ||
+			bsearch(&tn, c->running, n, sizeof(uint64), compare_tn) != NULL)
 			continue;
-		for (uint32 j = 0; j < n && !listed; j++)
-			listed = c->running[j] == tn;
-		if (listed)
-			continue;
-		if (TransactionIdDidCommit(ls_tn_to_xid(tn)))
+		if (!TransactionIdDidCommit(ls_tn_to_xid(tn)))
+			c->running[all++] = tn;
+		else if (!c->in_recovery)
 			wait_for_callback(tn);
-		else
-			c->running[n++] = tn;
 	}
-	return n;
+	return all;
 }
 
 static CachedSnapshot *
 convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 {
+	const XidList running = running_in(snapshot);
 	uint32		n = 0;
-	uint32		needed = snapshot->xcnt + ls_max_running();
+	uint32		needed = running.n + ls_max_running();
 
 	if (c->capacity < needed)
 	{
@@ -166,14 +185,16 @@ convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 	}
 	c->xmin = snapshot->xmin;
 	c->xmax = snapshot->xmax;
-	c->xcnt = snapshot->xcnt;
-	memcpy(c->xip, snapshot->xip, snapshot->xcnt * sizeof(TransactionId));
+	c->in_recovery = snapshot->takenDuringRecovery;
+	c->xcnt = running.n;
+	memcpy(c->xip, running.xids, running.n * sizeof(TransactionId));
 
 	c->converted.kind = LS_SNAPSHOT_MVCC;
 	c->converted.xmin = ls_tn_from_xid(snapshot->xmin);
 	c->converted.xmax = ls_tn_from_xid(snapshot->xmax);
-	for (uint32 i = 0; i < snapshot->xcnt; i++)
-		c->running[n++] = ls_tn_from_xid(snapshot->xip[i]);
+	for (uint32 i = 0; i < running.n; i++)
+		c->running[n++] = ls_tn_from_xid(running.xids[i]);
+	qsort(c->running, n, sizeof(uint64), compare_tn);
 	n = add_aborting(c, n, own);
 	qsort(c->running, n, sizeof(uint64), compare_tn);
 	if (n > 0)
@@ -183,31 +204,46 @@ convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 	return c;
 }
 
+/* Taken on a standby. */
+static void
+check_usable(CachedSnapshot *c)
+{
+	ls_backup_refuse();
+	if (ls_first_snapshot_is_older(ls_tn_from_xid(c->xmin), c->converted.xmax, c->xip, c->xcnt))
+		return;
+	pfree(c->xip);
+	pfree(c->running);
+	memset(c, 0, sizeof(*c));
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("leanstore tables cannot be read with a snapshot that was taken before they "
+					"could be read on this standby"),
+			 errhint("The transaction might succeed if retried.")));
+}
+
 static const ls_snapshot *
 convert_mvcc(Snapshot snapshot)
 {
 	uint64		own = ls_own_tn();
 	CachedSnapshot *c = &cache[last_used];
 
-	if (snapshot->takenDuringRecovery)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a snapshot taken during recovery cannot read leanstore tables"),
-				 errhint("Begin a new transaction now that recovery has ended.")));
+	const XidList running = running_in(snapshot);
 
 	ls_pin_check(snapshot);
-	if (!is_cached(c, snapshot))
+	if (!is_cached(c, snapshot, running))
 	{
 		int			i;
 
 		for (i = 0; i < CACHED_SNAPSHOTS; i++)
-			if (is_cached(&cache[i], snapshot))
+			if (is_cached(&cache[i], snapshot, running))
 				break;
 		if (i == CACHED_SNAPSHOTS)
 		{
 			i = next_victim;
 			next_victim = (next_victim + 1) % CACHED_SNAPSHOTS;
 			convert_into(&cache[i], snapshot, own);
+			if (snapshot->takenDuringRecovery)
+				check_usable(&cache[i]);
 			INJECTION_POINT("leanstore-snapshot-converted", NULL);
 		}
 		last_used = i;

@@ -45,6 +45,14 @@ extern uint64 ls_tn_from_xid(TransactionId xid);
 
 /* ---- ls_horizon.c: which versions are still needed */
 extern void ls_horizon_publish(void);	/* engine worker */
+extern void ls_horizon_publish_standby(void);	/* the same, in recovery */
+
+/* ---- ls_snapshot_standby.c */
+extern Size ls_first_snapshot_shmem_size(void);
+extern void ls_first_snapshot_shmem_init(void);
+
+/* Engine worker, in recovery: the engine follows, and sessions are let in. */
+extern void ls_first_snapshot_take(void);
 
 /* ---- ls_wait.c: waiting for transactions */
 

@@ -120,7 +120,7 @@ end_of_transaction(bool committed)
 		ls_worker_forget_dependencies(ls_attached_worker);
 	begun_tn = 0;
 	writing_part = InvalidTransactionId;
-	ls_engine_was_read = false;
+	ls_session_at_eoxact();
 	mixed = false;
 	commit_begun = false;
 	n_savepoints = 0;

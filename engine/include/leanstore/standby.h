@@ -16,8 +16,8 @@ extern "C" {
 /* Instead of step 1 of recovery, by the process that will have the engine's threads: begin redoes
  * what the relay log has up to `position`, which ls_follow_replayed_to() gave; join catches up, and
  * lets workers in, which can only read, with snapshots that the host takes from then on.  Position
- * 0: LS_NOT_READY, unless the store was shut down and nothing has come since.  join returns LS_LIMIT
- * as ls_follow_apply does: it is called again when ls_follow_reached() is covered. */
+ * 0: LS_NOT_READY, unless the store was shut down and nothing has come since.  join: LS_LIMIT,
+ * as of ls_follow_apply; it is called again when ls_follow_reached() is covered. */
 LS_NODISCARD ls_status ls_follow_begin(ls_store *store, uint64_t position,
                                        ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_follow_join(ls_store *store, ls_error *err) LS_NOEXCEPT;
