@@ -79,6 +79,42 @@ take_next_id(void)
 	LWLockRelease(ProcArrayLock);
 }
 
+/* What is done for the redo point `redo`; InvalidXLogRecPtr: nothing. */
+static struct
+{
+	XLogRecPtr	redo;
+	uint32		sync;			/* requests to the engine */
+	uint32		state;
+	bool		state_wanted;
+	TimestampTz since;
+} keeper;
+
+static void
+report_no_state(const char *why, const char *path)
+{
+	ereport(LOG,
+			(errmsg("a base backup that begins with the checkpoint at %X/%X will have no "
+					"leanstore tables: %s", LSN_FORMAT_ARGS(keeper.redo), why),
+			 path[0] ? errdetail("File \"%s\".", path) : 0,
+			 errhint("A later checkpoint tries again.")));
+}
+
+static ControlFileData
+read_control_file(void)
+{
+	for (;;)
+	{
+		bool		crc_ok;		/* else it is being written */
+		ControlFileData *file = get_controlfile(DataDir, &crc_ok);
+		const ControlFileData control = *file;
+
+		pfree(file);
+		if (crc_ok)
+			return control;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 /*
  * Has WAL of this start a checkpoint of its own, with which PostgreSQL has ended recovery, or the
  * shutdown before it?  Behind its redo point there are no rounds yet, so it gets a state as soon as
@@ -87,14 +123,37 @@ take_next_id(void)
 static bool
 begins_with_checkpoint(void)
 {
-	bool		crc_ok;
-	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
-	const CheckPoint *last = &control->checkPointCopy;
-	const bool	begins = crc_ok && control->checkPoint == last->redo &&
-		last->redo == GetRedoRecPtr() && last->ThisTimeLineID == GetWALInsertionTimeLine();
+	const ControlFileData control = read_control_file();
+	const CheckPoint *last = &control.checkPointCopy;
 
-	pfree(control);
-	return begins;
+	return control.checkPoint == last->redo && last->redo == GetRedoRecPtr() &&
+		last->ThisTimeLineID == GetWALInsertionTimeLine();
+}
+
+/*
+ * A checkpoint that has begun before this process could hold it up.  Its state counts if it is made
+ * before the checkpoint has ended: no copy has begun then that is replayed from there (RESTORE-1).
+ */
+static XLogRecPtr not_held_up = InvalidXLogRecPtr;
+
+static bool
+control_file_names(XLogRecPtr redo)
+{
+	return read_control_file().checkPointCopy.redo >= redo;
+}
+
+/* One of this start that has ended before this process could do anything. */
+static void
+report_checkpoint_before(void)
+{
+	const CheckPoint last = read_control_file().checkPointCopy;
+
+	if (!ls_shared->states || last.time < timestamptz_to_time_t(PgStartTime) ||
+		last.ThisTimeLineID != GetWALInsertionTimeLine())
+		return;
+	keeper.redo = last.redo;
+	report_no_state("it ended before the engine was ready", "");
+	keeper.redo = InvalidXLogRecPtr;
 }
 
 /*
@@ -126,21 +185,26 @@ ls_relay_recovered(void)
 void
 ls_relay_begin(void)
 {
+	XLogRecPtr	redo;
 	bool		begins;
 
 	if (!ls_log_is_wal())
 		return;
 	ls_host_log_begin_writer();
 	begins = begins_with_checkpoint();
+	redo = GetRedoRecPtr();
+	not_held_up = begins || control_file_names(redo) ? InvalidXLogRecPtr : redo;
+	if (!begins && not_held_up == InvalidXLogRecPtr)
+		report_checkpoint_before();
 	first_is_awaited = begins && ls_shared->states;
 	pg_atomic_write_u32(&ls_shared->first_state, first_is_awaited);
 	for (int i = 0; i < lengthof(samples); i++)
-		samples[i].end = begins ? GetRedoRecPtr() : GetXLogInsertRecPtr();
+		samples[i].end = begins || not_held_up != InvalidXLogRecPtr ? redo : GetXLogInsertRecPtr();
 	/* Nothing of this start is in the relay log yet, and what is older has been synced. */
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	MyProc->vxid.lxid = GetNextLocalTransactionId();
 	MyProc->delayChkptFlags |= DELAY_CHKPT_COMPLETE;
-	kept = begins ? InvalidXLogRecPtr : GetRedoRecPtr();
+	kept = begins || not_held_up != InvalidXLogRecPtr ? InvalidXLogRecPtr : GetRedoRecPtr();
 	LWLockRelease(ProcArrayLock);
 	keeping = true;
 }
@@ -158,16 +222,6 @@ ls_relay_end(void)
 	LWLockRelease(ProcArrayLock);
 }
 
-/* What is done for the redo point `redo`; InvalidXLogRecPtr: nothing. */
-static struct
-{
-	XLogRecPtr	redo;
-	uint32		sync;			/* requests to the engine */
-	uint32		state;
-	bool		state_wanted;
-	TimestampTz since;
-} keeper;
-
 /*
  * pg_rewind looks for places behind the record of a checkpoint.  When that is inserted is not seen
  * here, only that the control file names it; between the end of what it waited for and that moment
@@ -179,19 +233,15 @@ static void
 look_for_record(TimestampTz now)
 {
 	static TimestampTz looked = 0;
-	ControlFileData *control;
-	bool		crc_ok;
 
 	if (!naming_each_time || !TimestampDifferenceExceeds(looked, now, LOOK_FOR_RECORD_MS))
 		return;
 	looked = now;
-	control = get_controlfile(DataDir, &crc_ok);
-	if (crc_ok && control->checkPointCopy.redo >= kept)
+	if (control_file_names(kept))
 	{
 		naming_each_time = false;
 		ls_name_places(ls_shared->store, false);
 	}
-	pfree(control);
 }
 
 static void
@@ -199,16 +249,6 @@ name_each_time(void)
 {
 	naming_each_time = true;
 	ls_name_places(ls_shared->store, true);
-}
-
-static void
-report_no_state(const char *why, const char *path)
-{
-	ereport(LOG,
-			(errmsg("a base backup that begins with the checkpoint at %X/%X will have no "
-					"leanstore tables: %s", LSN_FORMAT_ARGS(keeper.redo), why),
-			 path[0] ? errdetail("File \"%s\".", path) : 0,
-			 errhint("A later checkpoint tries again.")));
 }
 
 static void
@@ -246,12 +286,14 @@ state_is_inserted(void)
 
 	if (!keeper.state_wanted)
 		return true;
-	if (first_is_awaited || checkpointer_waits())
+	if (first_is_awaited || keeper.redo == not_held_up || checkpointer_waits())
 		ls_restore_state_hurry(ls_shared->store, keeper.state);
 	status = ls_restore_state_take(ls_shared->store, keeper.state, &state, &error);
 	if (!state.done)
 		return false;
-	if (status == LS_OK)
+	if (status == LS_OK && keeper.redo == not_held_up && control_file_names(keeper.redo))
+		report_no_state("it ended before the engine was ready", "");
+	else if (status == LS_OK)
 		ls_host_log_insert_state(keeper.redo, state.bytes, state.count);
 	else
 		report_no_state(ls_error_text(&error), error.path);

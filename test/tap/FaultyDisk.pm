@@ -9,7 +9,7 @@
 #   $disk->heal;
 #   $disk->hold(pwrite => 'leanstore/wal');	# these calls wait until it heals
 #
-# Calls: pread, pwrite, fallocate, fdatasync.  See fault_preload.c.
+# Calls: access, pread, pwrite, fallocate, fdatasync.  See fault_preload.c.
 package FaultyDisk;
 
 use strict;

@@ -21,10 +21,10 @@
 #define HELD_UP 0
 
 static int
-fault_now(const char *call, int fd)
+fault_now(const char *call, const char *path)
 {
 	const char *file = getenv("LS_FAULTS");
-	char		rules[4096], link[64], path[1024];
+	char		rules[4096];
 	ssize_t		n;
 	int			rules_fd, saved_errno = errno;
 
@@ -36,9 +36,6 @@ fault_now(const char *call, int fd)
 	n = syscall(SYS_read, rules_fd, rules, sizeof rules - 1);
 	close(rules_fd);
 	rules[n > 0 ? n : 0] = '\0';
-	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof path - 1);
-	path[n > 0 ? n : 0] = '\0';
 	errno = saved_errno;
 
 	for (char *rest = rules, *line; (line = strsep(&rest, "\n")) != NULL;)
@@ -55,13 +52,27 @@ fault_now(const char *call, int fd)
 
 /* The error to report, 0 for the call to be made. */
 static int
-fault(const char *call, int fd)
+fault_of(const char *call, const char *path)
 {
 	int			error;
 
-	while ((error = fault_now(call, fd)) == HELD_UP)
+	while ((error = fault_now(call, path)) == HELD_UP)
 		usleep(10 * 1000);
 	return error == NO_FAULT ? 0 : error;
+}
+
+static int
+fault(const char *call, int fd)
+{
+	char		link[64], path[1024];
+	int			saved_errno = errno;
+	ssize_t		n;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof path - 1);
+	path[n > 0 ? n : 0] = '\0';
+	errno = saved_errno;
+	return fault_of(call, path);
 }
 
 #define REAL(result, name, ...) \
@@ -125,6 +136,18 @@ fdatasync(int fd)
 	REAL(int, "fdatasync", int);
 	FAIL_IF_TOLD("fdatasync", fd);
 	return real(fd);
+}
+
+int
+access(const char *path, int mode)
+{
+	int			error = fault_of("access", path);
+
+	REAL(int, "access", const char *, int);
+	if (error == 0)
+		return real(path, mode);
+	errno = error;
+	return -1;
 }
 
 int
