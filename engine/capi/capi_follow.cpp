@@ -64,6 +64,10 @@ ls_status ls_follow_restart_point(ls_store *store, ls_standby_state *state,
   });
 }
 
+ls_status ls_follow_flush(ls_store *store, const volatile int *stop, ls_error *err) noexcept {
+  return api::call(err, [&] { return follow_flush(*store, stop); });
+}
+
 uint64_t ls_follow_reached(const ls_store *store) noexcept { return follow_reached(*store); }
 
 void ls_follow_cover(ls_store *store, uint64_t gsn) noexcept {

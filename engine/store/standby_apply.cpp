@@ -36,12 +36,15 @@ class Applier {
     if (!exists || control_.clean || !control_.host_log)
       return fail(LS_INVALID, "the store has no log of the host to be redone");
     LS_TRY(control_check_segments(control_, store_.config.log_segment_bytes, LS_INVALID));
-    const bool newer = state_.control.redo_lsn > control_.redo_lsn &&
-                       state_.control.run >= control_.run && state_.control.redo_lsn <= to_;
+    if (followed) LS_TRY(write_followed());
+    // As old as the last one, it may have another list of transactions.
+    const Lsn least = control_.redo_lsn + (followed ? 0 : 1);
+    const bool newer = state_.control.redo_lsn >= least && state_.control.run >= control_.run &&
+                       state_.control.redo_lsn <= to_;
     if (!newer) return kOk;
     if (control_.undo_gsn != 0)
       LS_TRY(undo_list_read(undo_.c_str(), control_.undo_gsn, &before_));
-    LS_TRY(followed ? write_followed() : redo_all());
+    if (!followed) LS_TRY(redo_all());
     UndoList list;
     LS_TRY(gather_undo(&list));
     const std::lock_guard lock(store_.follow_mutex);   // a follower is not reading the log there
@@ -71,16 +74,9 @@ class Applier {
   Status write_followed() const {
     if (store_.followed_to.load(std::memory_order_acquire) < to_)
       return fail(LS_NOT_READY, "the log has not been redone up to the state");
-    const Gsn redone = follow_reached(store_);
     RelayFiles relay(wal_.c_str(), control_.segment_bytes);
     LS_TRY(relay.sync(state_.control.redo_lsn, to_));
-    Ctx ctx;
-    ctx.pool = &process_.pool;
-    ctx.slot = store_.config.worker_slots + kSlotCheckpoint;
-    ctx.interrupt = stop_;
-    LS_TRY(process_.pool.flush(ctx, redone, false));
-    if (process_.pool.oldest_dirty() > redone) return kOk;
-    return fail(LS_CORRUPT, "changes wait for damaged pages");
+    return follow_flush(store_, stop_);
   }
 
   Status analyse(LogAnalysis *analysis) {
@@ -183,6 +179,18 @@ Status follow_restart_point(ls_store &store, std::span<const u8> state, Lsn to,
   RestoreState unpacked;
   LS_TRY(restore_state_unpack(state, &unpacked));
   return Applier(store, unpacked, to, stop).run(true, log_bytes);
+}
+
+Status follow_flush(ls_store &store, const volatile int *stop) {
+  BufferPool &pool = store_process(store).pool;
+  const Gsn redone = follow_reached(store);
+  Ctx ctx;
+  ctx.pool = &pool;
+  ctx.slot = store.config.worker_slots + kSlotCheckpoint;
+  ctx.interrupt = stop;
+  LS_TRY(pool.flush(ctx, redone, false));
+  if (pool.oldest_dirty() > redone) return kOk;
+  return fail(LS_CORRUPT, "changes wait for damaged pages");
 }
 
 }  // namespace ls

@@ -32,8 +32,11 @@ Status standby_apply(ls_store &store, std::span<const u8> state, Lsn to, const v
                      u64 *log_bytes);
 
 // The same where readers are (standby_follow.hpp), by the process with the threads: what was redone
-// is written.  Another thread covers meanwhile.
+// is written, whatever the state.  Another thread covers meanwhile.
 Status follow_restart_point(ls_store &store, std::span<const u8> state, Lsn to,
                             const volatile int *stop, u64 *log_bytes);
+
+// All that was redone is in the files.
+Status follow_flush(ls_store &store, const volatile int *stop);
 
 }  // namespace ls

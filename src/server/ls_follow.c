@@ -183,7 +183,7 @@ static void
 restart_point(void)
 {
 	LsStandbyState head;
-	void	   *bytes = ls_standby_take_state(&head);
+	void	   *bytes = ls_standby_take_state(&head, true);
 	instr_time	start,
 				end;
 
@@ -199,9 +199,38 @@ restart_point(void)
 		point.status = LS_NO_MEMORY;
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
+	if (point.status != LS_OK)
+		pg_atomic_write_u64(&ls_shared->point_failed, head.end);
+	pg_atomic_write_membarrier_u64(&ls_shared->point_done, head.end);
 	ls_standby_report(&head, point.status, &point.error, point.state.log_bytes,
 					  INSTR_TIME_GET_DOUBLE(end));
 	pfree(bytes);
+}
+
+static void
+write_pages(void *arg)
+{
+	point.status = ls_follow_flush(ls_shared->store, &point.stop, &point.error);
+}
+
+static bool
+write_all_pages(void)
+{
+	point.stop = 0;
+	return ls_aside(write_pages, NULL, between_point) == 0 && point.status == LS_OK;
+}
+
+/* For the startup process (ls_standby_backup.c). */
+static void
+flush_if_asked(void)
+{
+	const uint64 asked = pg_atomic_read_u64(&ls_shared->flush_asked);
+
+	if (asked == pg_atomic_read_u64(&ls_shared->flush_done))
+		return;
+	if (!write_all_pages())
+		pg_atomic_write_u64(&ls_shared->flush_failed, asked);
+	pg_atomic_write_membarrier_u64(&ls_shared->flush_done, asked);
 }
 
 bool
@@ -210,6 +239,8 @@ ls_follow_until_promoted(void)
 	ls_standby_end_worker();
 	if (!begin_to_follow())
 		return false;
+	if (RecoveryInProgress())
+		ls_standby_backup_follows(write_all_pages);
 	while (RecoveryInProgress())
 	{
 		if (ls_engine_worker_leaves())
@@ -217,6 +248,7 @@ ls_follow_until_promoted(void)
 		look_at_settings();
 		ls_follow_tend();
 		restart_point();
+		flush_if_asked();
 		wait_a_moment();
 	}
 	return true;

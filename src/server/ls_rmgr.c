@@ -121,11 +121,15 @@ redo_state(XLogReaderState *record)
 	LsWalState	head;
 
 	memcpy(&head, data, sizeof(head));
-	if (ls_shared->restoring)
-		ls_backup_take_state(&head, data + sizeof(head), XLogRecGetDataLen(record) - sizeof(head));
-	else
-		ls_standby_leave_state(record->EndRecPtr, data + sizeof(head),
+	if (!ls_shared->restoring)
+	{
+		ls_standby_leave_state(head.redo, record->EndRecPtr, data + sizeof(head),
 							   XLogRecGetDataLen(record) - sizeof(head));
+		return;
+	}
+	ls_backup_take_state(&head, data + sizeof(head), XLogRecGetDataLen(record) - sizeof(head));
+	if (!ls_shared->restoring)
+		ls_standby_backup_restored(head.redo);
 }
 
 static void
@@ -259,6 +263,7 @@ ls_replay_begins(void)
 	{
 		pg_atomic_write_u32(&ls_shared->replay_pid, MyProcPid);
 		ls_relay_replay_begin(ls_shared->store, ls_shared->restoring);
+		ls_standby_backup_begin();
 	}
 }
 
@@ -287,14 +292,21 @@ static void
 redo_xlog(XLogReaderState *record)
 {
 	const uint8 info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
+	const bool	is_checkpoint = info == XLOG_CHECKPOINT_ONLINE || info == XLOG_CHECKPOINT_SHUTDOWN;
 	ls_error	error = {0};
 
-	if ((info == XLOG_CHECKPOINT_ONLINE || info == XLOG_CHECKPOINT_SHUTDOWN) &&
-		ls_shared != NULL && !ls_shared->from_backup &&
+	if (is_checkpoint && ls_shared != NULL && !ls_shared->from_backup &&
 		ls_relay_replay_sync(ls_shared->store, &error) != LS_OK)
 		ls_raise_replay(&error, record->EndRecPtr);
-	if (info == XLOG_CHECKPOINT_SHUTDOWN && ls_shared != NULL && !ls_shared->from_backup)
-		ls_standby_note_position(record->ReadRecPtr);
+	if (is_checkpoint && ls_shared != NULL && !ls_shared->from_backup)
+	{
+		const XLogRecPtr redo = ((CheckPoint *) XLogRecGetData(record))->redo;
+
+		if (info == XLOG_CHECKPOINT_SHUTDOWN)
+			ls_standby_note_position(redo);
+		ls_standby_backup_checkpoint(redo, info == XLOG_CHECKPOINT_SHUTDOWN,
+									 ls_standby_left_state(redo));
+	}
 	redo_xlog_below(record);
 }
 

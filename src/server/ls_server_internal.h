@@ -32,7 +32,8 @@ extern void ls_standby_register(void);
 PGDLLEXPORT extern void ls_standby_worker_main(Datum arg);
 
 /* In the startup process: a state was replayed, with the record's end; replay has ended. */
-extern void ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count);
+extern void ls_standby_leave_state(XLogRecPtr redo, XLogRecPtr end, const void *bytes,
+								   Size count);
 extern void ls_standby_end(void);
 
 /* In the engine worker: the standby worker has to end, it makes restart points itself. */
@@ -44,6 +45,7 @@ typedef struct LsStandbyState
 	uint64		position;		/* in the engine's log */
 	XLogRecPtr	end;			/* of its record */
 	uint64		bytes;
+	bool		consistent;		/* the copy was: before, it has pages that are ahead of the log */
 } LsStandbyState;
 
 /*
@@ -53,10 +55,25 @@ typedef struct LsStandbyState
 extern void ls_standby_note_position(XLogRecPtr redo);
 extern uint64 ls_standby_noted_position(void);
 
-/* The one that was left: its bytes, in this memory context; NULL: there is none. */
-extern void *ls_standby_take_state(LsStandbyState *head);
+/*
+ * The one that was left: its bytes, in this memory context; NULL: there is none.  follows: also one
+ * from before the copy was consistent, for all that was replayed is redone.
+ */
+extern void *ls_standby_take_state(LsStandbyState *head, bool follows);
 extern void ls_standby_report(const LsStandbyState *head, ls_status status, const ls_error *error,
 							  uint64 log_bytes, double seconds);
+
+/* The end of the state that was left for the checkpoint with that redo point; invalid: none was. */
+extern XLogRecPtr ls_standby_left_state(XLogRecPtr redo);
+
+/*
+ * ---- ls_standby_backup.c, in the startup process: replay begins; a copy has its state; a
+ * checkpoint is about to be replayed.  In the engine worker: it follows.
+ */
+extern void ls_standby_backup_begin(void);
+extern void ls_standby_backup_restored(XLogRecPtr redo);
+extern void ls_standby_backup_checkpoint(XLogRecPtr redo, bool is_shutdown, XLogRecPtr state_end);
+extern void ls_standby_backup_follows(bool (*write_pages) (void));
 
 /* ---- ls_follow.c: the engine worker of a standby with tables that can be read */
 

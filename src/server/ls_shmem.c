@@ -150,6 +150,23 @@ map_arena(void *arena, Size bytes)
 	return true;
 }
 
+static void
+init_standby(void)
+{
+	pg_atomic_init_u32(&ls_shared->standby_pid, 0);
+	pg_atomic_init_u32(&ls_shared->standby_over, 0);
+	pg_atomic_init_u32(&ls_shared->replay_pid, 0);
+	pg_atomic_init_u64(&ls_shared->last_redo, 0);
+	pg_atomic_init_u32(&ls_shared->backups_begin, 0);
+	pg_atomic_init_u64(&ls_shared->point_done, 0);
+	pg_atomic_init_u64(&ls_shared->point_failed, 0);
+	pg_atomic_init_u64(&ls_shared->flush_asked, 0);
+	pg_atomic_init_u64(&ls_shared->flush_done, 0);
+	pg_atomic_init_u64(&ls_shared->flush_failed, 0);
+	pg_atomic_init_u32(&ls_shared->readable, 0);
+	pg_atomic_init_u32(&ls_shared->follow_begins, 0);
+}
+
 void
 ls_shmem_startup(void)
 {
@@ -172,15 +189,11 @@ ls_shmem_startup(void)
 		bool		found_arena;
 
 		memset(ls_shared, 0, sizeof(LsShared));
+		init_standby();
 		pg_atomic_init_u64(&ls_shared->first_new_xid, next_xid_in_control_file());
 		pg_atomic_init_u64(&ls_shared->visible_lsn, 0);
 		pg_atomic_init_u32(&ls_shared->async_commits, 0);
 		pg_atomic_init_u32(&ls_shared->engine_pid, 0);
-		pg_atomic_init_u32(&ls_shared->standby_pid, 0);
-		pg_atomic_init_u32(&ls_shared->standby_over, 0);
-		pg_atomic_init_u32(&ls_shared->replay_pid, 0);
-		pg_atomic_init_u32(&ls_shared->readable, 0);
-		pg_atomic_init_u32(&ls_shared->follow_begins, 0);
 		pg_atomic_init_u32(&ls_shared->recovery_failed, 0);
 		pg_atomic_init_u32(&ls_shared->first_state, 0);
 		for (int i = 0; i < lengthof(ls_shared->turns); i++)

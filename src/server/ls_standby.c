@@ -65,23 +65,39 @@ write_file(const char *path, const LsStandbyState *head, const void *bytes)
 	return close(fd) == 0 && written;
 }
 
-/* Before the copy is consistent it has pages that are ahead of what was replayed. */
-void
-ls_standby_leave_state(XLogRecPtr end, const void *bytes, Size count)
+static struct
 {
-	LsStandbyState head = {.end = end, .bytes = count};
+	XLogRecPtr	redo;
+	XLogRecPtr	end;
+} left;							/* the last one */
+
+void
+ls_standby_leave_state(XLogRecPtr redo, XLogRecPtr end, const void *bytes, Size count)
+{
+	LsStandbyState head = {.end = end, .bytes = count, .consistent = reachedConsistency};
 	ls_error	error = {0};
 
 	if (ls_relay_replay_state(ls_shared->store, bytes, count, &error) != LS_OK)
 		ls_raise_replay(&error, end);
 	head.position = ls_relay_replay_position(ls_shared->store);
-	if (!ArchiveRecoveryRequested || !reachedConsistency || head.position == 0)
+	if (!ArchiveRecoveryRequested || head.position == 0)
 		return;
 	if (!write_file(STATE_FILE ".new", &head, bytes) ||
 		rename(STATE_FILE ".new", STATE_FILE) != 0)
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not write file \"%s\": %m", STATE_FILE)));
+	else
+	{
+		left.redo = redo;
+		left.end = end;
+	}
+}
+
+XLogRecPtr
+ls_standby_left_state(XLogRecPtr redo)
+{
+	return left.redo == redo ? left.end : InvalidXLogRecPtr;
 }
 
 /*
@@ -143,6 +159,7 @@ ls_standby_end(void)
 	end_worker(ProcessStartupProcInterrupts);
 	unlink(STATE_FILE);
 	unlink(POSITION_FILE);
+	ls_backup_forget_points();
 }
 
 /* ---- the worker ----------------------------------------------------------- */
@@ -176,14 +193,15 @@ ls_standby_end_worker(void)
 
 /* Damage is found by the engine. */
 void *
-ls_standby_take_state(LsStandbyState *head)
+ls_standby_take_state(LsStandbyState *head, bool follows)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | PG_BINARY);
 	void	   *bytes = NULL;
 
 	if (fd < 0)
 		return NULL;
-	if (read(fd, head, sizeof(*head)) == sizeof(*head) && AllocHugeSizeIsValid(head->bytes))
+	if (read(fd, head, sizeof(*head)) == sizeof(*head) && AllocHugeSizeIsValid(head->bytes) &&
+		(follows || head->consistent))
 	{
 		bytes = MemoryContextAllocHuge(CurrentMemoryContext, head->bytes + 1);
 		if (read(fd, bytes, head->bytes) != (ssize_t) head->bytes)
@@ -193,7 +211,8 @@ ls_standby_take_state(LsStandbyState *head)
 		}
 	}
 	CloseTransientFile(fd);
-	unlink(STATE_FILE);
+	if (bytes != NULL)
+		unlink(STATE_FILE);
 	return bytes;
 }
 
@@ -287,7 +306,7 @@ ls_standby_worker_main(Datum arg)
 		   !ls_shared->from_backup)
 	{
 		LsStandbyState	head;
-		void	   *bytes = ls_standby_take_state(&head);
+		void	   *bytes = ls_standby_take_state(&head, false);
 
 		if (bytes != NULL)
 		{

@@ -20,21 +20,26 @@
 #include "ls_session_internal.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "access/xlog.h"
 #include "common/file_perm.h"
+#include "pgtime.h"
 #include "storage/fd.h"
 
 #define MARK_FILE LS_DIRECTORY "/from_backup"
 #define RESTORING_FILE LS_DIRECTORY "/restoring"
 #define RESTORED_FILE LS_DIRECTORY "/restored"
+#define START_TIME "START TIME: "
+#define POINTS_FILE LS_DIRECTORY "/backup_points"
 
 typedef struct Label
 {
 	XLogRecPtr	redo;
 	bool		rewound;		/* pg_rewind has written it, which always names a standby */
 	bool		from_standby;
+	int64		started;		/* as time() has it */
 } Label;
 
 static bool
@@ -56,6 +61,54 @@ ls_leave_file(const char *path, const char *text)
 	fsync_fname(LS_DIRECTORY, true);
 }
 
+bool
+ls_backup_read_points(LsBackupPoints *points)
+{
+	FILE	   *file = AllocateFile(POINTS_FILE, "r");
+	uint32		high[2];
+	uint32		low[2];
+	int			n;
+
+	if (file == NULL)
+		return false;
+	n = fscanf(file, "%X/%X %X/%X " INT64_FORMAT, &high[0], &low[0], &high[1], &low[1],
+			   &points->since);
+	FreeFile(file);
+	points->first = ((uint64) high[0]) << 32 | low[0];
+	points->last = ((uint64) high[1]) << 32 | low[1];
+	return n == 5;
+}
+
+/* Before the last one counts. */
+void
+ls_backup_leave_points(const LsBackupPoints *points)
+{
+	char		text[80];
+
+	snprintf(text, sizeof(text), "%X/%X %X/%X " INT64_FORMAT "\n", LSN_FORMAT_ARGS(points->first),
+			 LSN_FORMAT_ARGS(points->last), points->since);
+	ls_leave_file(POINTS_FILE, text);
+}
+
+void
+ls_backup_forget_points(void)
+{
+	unlink(POINTS_FILE);
+}
+
+/* In the time zone of the log.  0: it cannot be read. */
+static int64
+time_of(const char *text)
+{
+	pg_time_t	now = (pg_time_t) time(NULL);
+	struct pg_tm *zone = pg_localtime(&now, log_timezone);
+	struct tm	fields = {0};
+
+	if (zone == NULL || strptime(text, "%Y-%m-%d %H:%M:%S", &fields) == NULL)
+		return 0;
+	return timegm(&fields) - zone->tm_gmtoff;
+}
+
 static Label
 read_label(void)
 {
@@ -73,6 +126,8 @@ read_label(void)
 	{
 		if (sscanf(line, "START WAL LOCATION: %X/%X", &high, &low) == 2)
 			label.redo = ((uint64) high) << 32 | low;
+		if (strncmp(line, START_TIME, strlen(START_TIME)) == 0)
+			label.started = time_of(line + strlen(START_TIME));
 		if (strcmp(line, "BACKUP METHOD: pg_rewind\n") == 0)
 			label.rewound = true;
 		if (strcmp(line, "BACKUP FROM: standby\n") == 0)
@@ -129,16 +184,27 @@ has_wal_log(void)
 		   was_wal;
 }
 
+static bool
+begins_with_point(const Label *label)
+{
+	LsBackupPoints points;
+
+	return ls_backup_read_points(&points) && points.first <= label->redo &&
+		label->redo <= points.last && label->started >= points.since;
+}
+
 /*
- * Does the copy come from a server with the log in WAL that had recovered its engine?  Until then
- * files are as old as the backup that the server was made of.  pg_rewind copies files like ours
+ * Does the copy come from a server with the log in WAL that had recovered its engine, or from a
+ * standby at one of the points from which it can be recovered?  pg_rewind copies files like ours
  * before it copies blocks, so it sees no younger sign than it has blocks.
  */
 static bool
-comes_from_primary(const Label *label)
+is_usable(const Label *label)
 {
 	if (file_exists(MARK_FILE))
 		return false;
+	if (label->from_standby && !label->rewound)
+		return has_wal_log() && begins_with_point(label);
 	if (file_exists(RESTORING_FILE) || file_exists(RESTORED_FILE))
 	{
 		/* This start's own, before the startup process had taken the label? */
@@ -148,9 +214,9 @@ comes_from_primary(const Label *label)
 
 			return begun.rewound && begun.redo == label->redo;
 		}
-		return !label->rewound && !label->from_standby; /* or a copy's, of another backup */
+		return !label->rewound; /* or a copy's, of another backup */
 	}
-	return has_wal_log() && (label->rewound || !label->from_standby);
+	return has_wal_log();
 }
 
 static void
@@ -158,7 +224,7 @@ take_label(void)
 {
 	const Label label = read_label();
 
-	if (!comes_from_primary(&label))
+	if (!is_usable(&label))
 	{
 		if (!file_exists(MARK_FILE))
 			ls_leave_file(MARK_FILE, "");
@@ -263,7 +329,8 @@ ls_backup_refuse(void)
 				 errmsg("leanstore tables cannot be used in a server that was started from a base "
 						"backup or as a standby"),
 				 errdetail("What it was made of has no state of them to start from: base backups "
-						   "need \"leanstore.log = wal\", and are made of a primary."),
+						   "need \"leanstore.log = wal\", and are made of a primary, or of a "
+						   "standby that shows leanstore tables for some seconds."),
 				 errhint("Drop them, stop the server, remove the directory \"%s\" in its data "
 						 "directory, and restore them from a dump.", LS_DIRECTORY)));
 }

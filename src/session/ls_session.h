@@ -84,6 +84,13 @@ typedef struct LsShared
 	pg_atomic_uint32 standby_pid;	/* standby worker: server/ls_standby.c */
 	pg_atomic_uint32 standby_over;	/* it has to end */
 	pg_atomic_uint32 replay_pid;	/* startup process, if it has replayed WAL */
+	pg_atomic_uint64 last_redo; /* of the checkpoint that was replayed last */
+	pg_atomic_uint32 backups_begin; /* the engine worker has begun to follow */
+	pg_atomic_uint64 point_done;	/* end of the state up to which restart points were tried */
+	pg_atomic_uint64 point_failed;	/* the last that failed */
+	pg_atomic_uint64 flush_asked;	/* by the startup process: pages are to be written */
+	pg_atomic_uint64 flush_done;
+	pg_atomic_uint64 flush_failed;	/* the last that failed */
 	pg_atomic_uint32 readable;	/* sessions are let in on a standby */
 	pg_atomic_uint32 follow_begins; /* the engine worker has the files: server/ls_follow.c */
 	pg_atomic_uint32 recovery_failed;
@@ -312,6 +319,21 @@ extern int	ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void
 
 /* A file that tells the next start something; durable. */
 extern void ls_leave_file(const char *path, const char *text);
+
+/*
+ * Of a standby: the first and the last of its restart points with which base backups of it may
+ * begin, and all in between are such, too (server/ls_standby_backup.c).  False: there are none.
+ */
+typedef struct LsBackupPoints
+{
+	XLogRecPtr	first;
+	XLogRecPtr	last;
+	int64		since;			/* that have begun behind that time(); 0: any */
+} LsBackupPoints;
+
+extern bool ls_backup_read_points(LsBackupPoints *points);
+extern void ls_backup_leave_points(const LsBackupPoints *points);
+extern void ls_backup_forget_points(void);
 
 /* In the postmaster, before the startup process: is it, and can its store be restored? */
 extern void ls_backup_look(void);

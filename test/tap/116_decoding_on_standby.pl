@@ -1,4 +1,4 @@
-# Logical decoding of leanstore tables where they cannot be read: a slot on a standby, which goes on
+# Logical decoding of leanstore tables on a standby: a slot that was made there, which goes on
 # behind its promotion, and a slot that fails over with the primary.  leanstore.log = wal.
 use strict;
 use warnings FATAL => 'all';
@@ -65,8 +65,7 @@ my $expected = join "\n", map { "table public.t: $_" }
 	"UPDATE: old-key: id[integer]:3 new-tuple: id[integer]:9 v[text]:'n3'",
 	'DELETE: id[integer]:1';
 is(changes($standby, 'on_standby'), $expected, 'it decodes what is replayed');
-like(($standby->psql('postgres', 'SELECT * FROM t'))[2], qr/ERROR/,
-	'where the table cannot be read');
+is($standby->safe_psql('postgres', 'SELECT sum(id) FROM t'), '15', 'and shows it');
 
 # --- Promotion: both slots go on
 

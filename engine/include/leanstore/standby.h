@@ -62,6 +62,9 @@ LS_NODISCARD ls_status ls_rel_open_empty(ls_worker *worker, ls_rel_kind kind, ls
  * covers meanwhile. */
 LS_NODISCARD ls_status ls_follow_restart_point(ls_store *store, ls_standby_state *state,
                                                ls_error *err) LS_NOEXCEPT;
+/* The same without a restart point; stop: as ls_standby_state::stop. */
+LS_NODISCARD ls_status ls_follow_flush(ls_store *store, const volatile int *stop,
+                                       ls_error *err) LS_NOEXCEPT;
 
 #ifdef __cplusplus
 }
