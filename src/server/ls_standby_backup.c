@@ -24,8 +24,10 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
+#include "pgstat.h"
 #include "postmaster/startup.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #include "leanstore/standby.h"
 
@@ -66,16 +68,28 @@ add_point(XLogRecPtr redo)
 	ls_backup_leave_points(&points);
 }
 
+static void
+wait_a_moment(void)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("LeanstoreRestartPoint");
+	pgstat_report_wait_start(wait_event);
+	pg_usleep(POLL_US);
+	pgstat_report_wait_end();
+	ProcessStartupProcInterrupts();
+}
+
 /* False: it follows no more. */
 static bool
-wait_for_worker(const pg_atomic_uint64 *done, uint64 wanted)
+wait_for_worker(pg_atomic_uint64 *done, uint64 wanted)
 {
-	while (pg_atomic_read_u64((pg_atomic_uint64 *) done) < wanted)
+	while (pg_atomic_read_u64(done) < wanted)
 	{
 		if (!ls_store_follows(ls_shared->store))
 			return false;
-		pg_usleep(POLL_US);
-		ProcessStartupProcInterrupts();
+		wait_a_moment();
 	}
 	return true;
 }
@@ -113,8 +127,7 @@ follows(void)
 		if (pg_atomic_read_u32(&ls_shared->recovery_failed) != 0 ||
 			TimestampDifferenceExceeds(seen, GetCurrentTimestamp(), WORKER_ABSENT_MS))
 			return false;
-		pg_usleep(POLL_US);
-		ProcessStartupProcInterrupts();
+		wait_a_moment();
 	}
 	return ls_store_follows(ls_shared->store);
 }
