@@ -156,7 +156,9 @@ Status LogAnalyser::end(const LogEntry &entry, const LogRecord &record) {
 
 Status LogAnalyser::two_phase(const LogEntry &entry, const LogRecord &record) {
   LS_TRY(set_fate(entry, record, TxnFate::kTwoPhase));
-  out_->two_phase[record.full_xid()] = record.tn();
+  Tn &known = out_->two_phase[record.full_xid()];
+  if (known != record.tn()) out_->txns.erase(known);   // ANA-4
+  known = record.tn();
   return kOk;
 }
 
@@ -302,6 +304,14 @@ Tn LogRowOwners::of(const LogEntry &entry, const LogRecord &record) {
   if (record.kind == RecordKind::kFirstRow) return slot.txn.tn;
   if (record.kind != RecordKind::kRow) return 0;
   return slot.txn.tn != 0 ? slot.txn.tn : named_later(entry, slot.named);
+}
+
+std::vector<Tn> LogAnalysis::numbers_of(u64 full_xid) const {
+  const Tn known = two_phase.at(full_xid);
+  std::vector<Tn> numbers{known};
+  for (const TnEra &era : eras)
+    if (era.first > known) numbers.push_back(full_xid + era.offset);
+  return numbers;
 }
 
 bool LogAnalysis::is_open(Tn tn) const {

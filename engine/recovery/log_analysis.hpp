@@ -113,6 +113,9 @@ struct LogAnalysis {
 
   // Under which number is redone what was logged under this one?
   FileNo current(FileNo file) const;
+  // That rows of a prepared transaction may have: the one that it is known by, and those that
+  // starts since may have given them (TWOPH-1 in two_phase.hpp).
+  std::vector<Tn> numbers_of(u64 full_xid) const;
   // Has it no end of its own in the log, so that it may have to be undone?
   bool is_open(Tn tn) const;
   // Of those, when the record of a change is not in an undo file already.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/failpoint.hpp"
 #include "btree/tree.hpp"
 #include "buffer/followed_pages.hpp"
 #include "buffer/page_allocator.hpp"
@@ -47,6 +48,9 @@ Status LogFollower::resume(Lsn to, Gsn redone) {
   LogReader reader(wal().c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
   LS_TRY(analyse_log_to(reader, to, w_.ctx.interrupt, &analysis_));
   for (const auto &[tn, txn] : analysis_.txns) LS_TRY(txns_.begin(tn));
+  for (const auto &[full_xid, known] : analysis_.two_phase)
+    for (const Tn tn : analysis_.numbers_of(full_xid)) LS_TRY(txns_.begin(tn));   // FTXN-3
+  if (!analysis_.eras.empty()) txns_.note_start(analysis_.eras.back().first);
   owners_.emplace(analysis_);
   log_.emplace(wal().c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
   redone_ = redone;
@@ -68,6 +72,7 @@ Status LogFollower::apply_complete(Conflict *conflict) {
     const LogRecord taken = entry->record();
     if (!owner_) owner_ = owners_->of(*entry, taken);
     if (entry->gsn <= redone_) continue;
+    LS_FAILPOINT(recovery_before_followed);
     LS_TRY(record(*entry, taken, conflict));
     redone_ = entry->gsn;
   }
@@ -156,23 +161,16 @@ Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
     case RecordKind::kCommit:
     case RecordKind::kAborted:
       return txns_.end(w_, record.tn());
-    case RecordKind::kTwoPhase: {
-      // After a start it has another number (ANA-4).
-      Tn &known = analysis_.two_phase[record.full_xid()];
-      if (known != record.tn()) LS_TRY(txns_.end(w_, known));
-      known = record.tn();
-      return txns_.begin(record.tn());
-    }
+    case RecordKind::kTwoPhase:
+      return note_two_phase(record);
     case RecordKind::kTwoPhaseEnd:
       analysis_.two_phase.erase(record.full_xid());
+      LS_TRY(txns_.end_prepared(w_, record.full_xid()));
       return txns_.end(w_, record.tn());
     case RecordKind::kFile:
       return note_file(entry, record);
     case RecordKind::kEra:
-      w_.txns->eras.add(record.tn(), record.era_offset());
-      w_.txns->tn_offset.store(record.era_offset(), std::memory_order_release);
-      resolved_ = 0;   // new snapshots have what the crash has ended as running, until it is undone
-      return kOk;
+      return note_start(record.tn(), record.era_offset());
     case RecordKind::kCut: {
       PageNo pages = 0;
       for (const PageOps &page : pages_)
@@ -183,6 +181,23 @@ Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
     default:
       return kOk;
   }
+}
+
+Status LogFollower::note_start(Tn first, u64 offset) {
+  txns_.note_start(first);   // FTXN-4
+  w_.txns->eras.add(first, offset);
+  for (const auto &[full_xid, known] : analysis_.two_phase)
+    LS_TRY(txns_.begin(full_xid + offset));   // FTXN-3
+  w_.txns->tn_offset.store(offset, std::memory_order_release);
+  resolved_ = 0;   // new snapshots have what the crash has ended as running, until it is undone
+  return kOk;
+}
+
+// After a start it has another number (ANA-4), which all of its rows have by now.
+Status LogFollower::note_two_phase(const LogRecord &record) {
+  analysis_.two_phase[record.full_xid()] = record.tn();
+  LS_TRY(txns_.begin(record.tn()));
+  return txns_.end_prepared(w_, record.full_xid(), record.tn());
 }
 
 // ---- pages of a record
@@ -272,6 +287,22 @@ Status LogFollower::keep_versions() {
       LS_TRY(keep_version(w_, *page.file, row_of(page.ops[i]), node_of(copy), &has));
       page.has_previous[i] = has;
     }
+    page.lost.clear();
+    if (txns_.has_lost_any()) LS_TRY(find_lost(page));
+  }
+  return kOk;
+}
+
+// FTXN-4
+Status LogFollower::find_lost(PageOps &page) {
+  if (!has_rows(page.file->kind)) return kOk;
+  alignas(64) u8 image[kPageSize] = {};
+  for (const RedoOp &op : page.ops) {
+    if (!is_whole_page(op.code)) continue;
+    LS_TRY(redo_op(op, *page.file, image, page.page_no));
+    const Node &leaf = node_of(image);
+    if (leaf.header.kind == PageKind::kLeaf)
+      LS_TRY(find_lost_previous(w_, txns_, leaf, &page.lost));
   }
   return kOk;
 }
@@ -332,6 +363,7 @@ Status LogFollower::redo_ops(PageOps &page, Gsn gsn) {
     LS_TRY(redo_op(page.ops[i], *page.file, bytes, page.page_no));
     if (page.has_previous[i]) set_previous(row_of(page.ops[i]), reinterpret_cast<Node *>(bytes));
   }
+  for (const u64 row_id : page.lost) give_previous(row_id, reinterpret_cast<Node *>(bytes));
   const Node &leaf = node_of(bytes);
   const bool of_rows = leaf.header.kind == PageKind::kLeaf && has_rows(page.file->kind);
   if (of_rows) txns_.hide_rows(reinterpret_cast<Node *>(bytes));   // FTXN-2

@@ -14,8 +14,10 @@
 //        transactions anew (ERA-4 in txn/tn_eras.hpp).  With the offset as it was each number means
 //        what it meant: no id came again, and no prepared transaction was taken over (ANA-4), for
 //        either would have raised it.  But the start has forgotten versions of before, and its
-//        images of pages do not lead to them.  So snapshots are in conflict that do not see all
-//        transactions of before as ended; those with an xmin at the start's first number go on.
+//        images of pages, and the rows that its undo puts back, do not lead to them.  So snapshots
+//        are in conflict that do not see all transactions of before as ended; those with an xmin at
+//        the start's first number go on.  Later ones have as running what was open or prepared
+//        then, of which the versions are kept (FTXN-3, FTXN-4, FROW-3 in txn/).
 #pragma once
 #include <optional>
 
@@ -68,6 +70,7 @@ class LogFollower {
     Frame *frame = nullptr;
     std::vector<RedoOp> ops;
     std::vector<bool> has_previous;
+    std::vector<u64> lost;   // rows (FTXN-4)
     ExclusiveGuard guard;
     bool skip = false;   // the page has them already
   };
@@ -78,11 +81,14 @@ class LogFollower {
   Status apply_complete(Conflict *conflict);
   Status record(const LogEntry &entry, const LogRecord &record, Conflict *conflict);
   Status note(const LogEntry &entry, const LogRecord &record);
+  Status note_start(Tn first, u64 offset);
+  Status note_two_phase(const LogRecord &record);
   Status note_file(const LogEntry &entry, const LogRecord &record);
   Status gather(const LogEntry &entry, const LogRecord &record);
   Status find_pages();
   Status look_for_conflict(const LogEntry &entry, Conflict *conflict);
   Status keep_versions();
+  Status find_lost(PageOps &page);
   Status copy_page(PageOps &page, u8 *copy);
   bool is_page(const PageOps &page) const;
   bool lock_pages();

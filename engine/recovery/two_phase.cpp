@@ -69,9 +69,10 @@ Status TwoPhaseRecovery::undo() {
     FileSlot *file;
     LS_TRY(relation(change.head.file, &file));
     if (file == nullptr) return kOk;
-    VersionEntry entry = entry_of(change, *file, 0);
-    entry.previous = without_history(change.head.previous);
     for (Tn tn : file_.tns) {
+      VersionEntry entry = entry_of(change, *file, tn);   // its own before keeps that number, too
+      entry.previous = without_history(entry.previous);
+      LS_TRY(take_kept(change.head.seq, tn, tn, &entry));
       LS_TRY(undo_change(w_, UndoTarget{*file, change.head.row_id, tn, change.head.seq}, entry,
                          change.payload));
     }
@@ -160,13 +161,31 @@ VersionEntry TwoPhaseRecovery::entry_of(const PreparedFile::Change &change, cons
   return entry;
 }
 
+// Readers have stayed over a promotion, and may need versions behind the one that the file has.
+Status TwoPhaseRecovery::take_kept(u32 seq, Tn number, Tn tn, VersionEntry *entry) {
+  if (!w_.txns->keeps_versions || entry->op == VersionOp::kInsert) return kOk;
+  alignas(8) u8 bytes[kPageSize];
+  const VersionEntry *kept = nullptr;
+  const Status status = version_store(w_, number).get({number, seq}, bytes, &kept);
+  if (code(status) == LS_NOT_FOUND) return kOk;
+  LS_TRY(status);
+  const VersionEntry found = renumbered(*kept, number, tn);
+  entry->previous = found.previous;
+  entry->older_tn = found.older_tn;
+  entry->older_seq = found.older_seq;
+  return kOk;
+}
+
 // The entry first: a row points to it.
 Status TwoPhaseRecovery::put_change(const PreparedFile::Change &change, Tn tn) {
   const PreparedChange &head = change.head;
   FileSlot *file;
   LS_TRY(relation(head.file, &file));
   if (file == nullptr) return kOk;
-  LS_TRY(version_store(w_, tn).put({tn, head.seq}, entry_of(change, *file, tn), change.payload));
+  VersionEntry entry = entry_of(change, *file, tn);
+  for (const Tn number : file_.tns)
+    if (number != tn) LS_TRY(take_kept(head.seq, number, tn, &entry));
+  LS_TRY(version_store(w_, tn).put({tn, head.seq}, entry, change.payload));
   if (head.op != VersionOp::kInsert) return name_row(*file, head.row_id, head.seq, true, tn);
   for (u64 row_id = head.row_id; row_id < head.row_id + head.count; row_id++) {
     LS_TRY(name_row(*file, row_id, head.seq, false, tn));

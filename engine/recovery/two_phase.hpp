@@ -42,6 +42,7 @@ class TwoPhaseRecovery {
   Status rewrite(Tn tn);
   Status follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out);
   VersionEntry entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const;
+  Status take_kept(u32 seq, Tn number, Tn tn, VersionEntry *entry);
   Status put_change(const PreparedFile::Change &change, Tn tn);
   Status name_row(FileSlot &file, u64 row_id, u32 seq, bool has_previous, Tn tn);
   Status put_lock(const PreparedLock &lock, Tn tn);

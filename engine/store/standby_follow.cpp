@@ -97,6 +97,8 @@ class Beginner {
     txns.tn_base.store(1, std::memory_order_relaxed);
     txns.highest_tn.store(std::max(analysis.max_tn, control_.tn_floor),
                           std::memory_order_relaxed);
+    txns.followed_from.store(std::max(analysis.max_tn, control_.tn_floor) + 1,
+                             std::memory_order_relaxed);
     return kOk;
   }
 

@@ -43,6 +43,29 @@ Status keep_replaced(Worker &w, const FileSlot &file, const FollowedRow &op, con
   return kOk;
 }
 
+// TWOPH-1 in recovery/two_phase.hpp: the change is the same, its transaction has another number.
+bool is_renamed(const Worker &w, const RowHeader &now, VersionLocator restored) {
+  if (now.seq != restored.seq || now.tn() == 0 || restored.tn == 0) return false;
+  const u64 full_xid = w.txns->eras.full_xid(restored.tn);
+  return full_xid != 0 && full_xid == w.txns->eras.full_xid(now.tn());
+}
+
+// FROW-3: of one change and those of the same transaction before it.  *found: of that one.
+Status rename_versions(Worker &w, VersionLocator from, Tn to, bool *found) {
+  for (*found = false; from; *found = true) {
+    alignas(8) u8 bytes[kPageSize];
+    const VersionEntry *entry = nullptr;
+    const Status status = version_store(w, from.tn).get(from, bytes, &entry);
+    if (code(status) == LS_NOT_FOUND) return kOk;
+    LS_TRY(status);
+    const Bytes payload(bytes + sizeof(VersionEntry), entry->payload_bytes);
+    LS_TRY(version_store(w, to).put({to, from.seq}, renumbered(*entry, from.tn, to), payload));
+    const VersionLocator older = entry->older();
+    from = older.tn == from.tn ? older : VersionLocator{};
+  }
+  return kOk;
+}
+
 // Undo puts the version before back: what that leads to is known by the entry of the one undone.
 Status restored_has_previous(Worker &w, const FollowedRow &op, const RowHeader &now, bool *has) {
   LogUnpacker in(op.operands);
@@ -51,6 +74,8 @@ Status restored_has_previous(Worker &w, const FollowedRow &op, const RowHeader &
   if (!in.good()) return damaged(op.code);
   *has = now.has(LS_ROW_HAS_PREV);
   if (restored.tn == now.tn() && restored.seq == now.seq) return kOk;   // only its flags change
+  if (is_renamed(w, now, restored))
+    return *has ? rename_versions(w, {now.tn(), now.seq}, restored.tn, has) : Status(kOk);
   alignas(8) u8 bytes[kPageSize];
   const VersionEntry *entry = nullptr;
   const Status status = version_store(w, now.tn()).get({now.tn(), now.seq}, bytes, &entry);
@@ -113,7 +138,48 @@ Status lead_from_later(Worker &w, VersionLocator later, VersionLocator at) {
       .put(later, entry, Bytes(bytes + sizeof(VersionEntry), entry.payload_bytes));
 }
 
+// Of another row: the number is that of an insertion, or of nothing that was kept.
+bool is_version_of(const VersionEntry &entry, u64 row_id) {
+  return entry.row_id == row_id &&
+         (entry.op == VersionOp::kUpdate || entry.op == VersionOp::kDelete);
+}
+
 }  // namespace
+
+VersionEntry renumbered(const VersionEntry &entry, Tn from, Tn to) {
+  VersionEntry out = entry;
+  const RowHeader &h = entry.previous;
+  if (h.tn() == from) out.previous = RowHeader::make(to, h.flags(), h.generation(), h.cid, h.seq);
+  if (entry.older_tn == from) out.older_tn = to;
+  return out;
+}
+
+Status find_lost_previous(Worker &w, const FollowedTxns &txns, const Node &image,
+                          std::vector<u64> *row_ids) {
+  for (u16 pos = 0; pos < image.count; pos++) {
+    RowParts row;
+    u8 key[kMaxKeyBytes];
+    if (!split_row(image.value(pos), &row) || row.header.has(LS_ROW_HAS_PREV) ||
+        !txns.has_lost(row.header.tn()) || image.copy_key(pos, key) != kRowKeyBytes)
+      continue;
+    alignas(8) u8 bytes[kPageSize];
+    const VersionEntry *entry = nullptr;
+    const Tn tn = txns.written_as(row.header.tn());
+    const Status status = version_store(w, tn).get({tn, row.header.seq}, bytes, &entry);
+    if (code(status) == LS_NOT_FOUND) continue;
+    LS_TRY(status);
+    if (is_version_of(*entry, decode_row_key(key))) row_ids->push_back(decode_row_key(key));
+  }
+  return kOk;
+}
+
+void give_previous(u64 row_id, Node *leaf) {
+  bool found = false;
+  const u16 pos = leaf->lower_bound(RowKey(row_id), &found);
+  if (!found) return;   // a later operation of the record has taken it away
+  u8 *value = leaf->value_data(pos);
+  with_previous(RowHeader::load(value)).store(value);
+}
 
 Status keep_open_version(Worker &w, FileSlot &file, Tn tn, const RowUndo &undo) {
   LS_ASSERT(undo.code == kRowUpdate || undo.code == kRowDelete);   // OPENV-1
@@ -179,12 +245,10 @@ Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, cons
 }
 
 void set_previous(const FollowedRow &op, Node *leaf) {
-  const RowKey key(row_id_of(op.operands));
-  bool found = false;
-  const u16 pos = leaf->lower_bound(key, &found);
-  LS_CHECK(found, "a row is gone right behind its change");
-  u8 *value = leaf->value_data(pos);
-  with_previous(RowHeader::load(value)).store(value);
+  const u64 row_id = row_id_of(op.operands);
+  RowParts row;
+  LS_CHECK(find_row(*leaf, row_id, &row), "a row is gone right behind its change");
+  give_previous(row_id, leaf);
 }
 
 }  // namespace ls

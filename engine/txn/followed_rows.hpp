@@ -6,7 +6,12 @@
 //         store that is followed, lead to the same entries.
 // FROW-2  What removes something that a snapshot may see says which: one with an xmin above that
 //         transaction needs nothing of it.
+// FROW-3  A start of the store that is followed gives the rows of a prepared transaction another
+//         number.  Its versions are there under that one, too, before the first row has it.
 #pragma once
+#include <vector>
+
+#include "txn/followed_txns.hpp"
 #include "txn/row_undo.hpp"
 
 namespace ls {
@@ -27,6 +32,16 @@ Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, cons
                     bool *has_previous);
 // Behind redo of it, in the leaf that is still latched.
 void set_previous(const FollowedRow &op, Node *leaf);
+
+// FTXN-4: rows of the image of a leaf that have an older version, and do not say so.  No latch
+// held.
+Status find_lost_previous(Worker &w, const FollowedTxns &txns, const Node &image,
+                          std::vector<u64> *row_ids);
+// Behind redo of the image, for each.
+void give_previous(u64 row_id, Node *leaf);
+
+// What a transaction has replaced, when it has another number (FROW-3).
+VersionEntry renumbered(const VersionEntry &entry, Tn from, Tn to);
 
 // ---- when following begins, and the log has rows of open transactions already (OPENV-1 in
 // recovery/open_versions.hpp).  No latch held.

@@ -48,7 +48,21 @@ Status FollowedTxns::end(Worker &w, Tn tn) {
   if (at == places_.end()) return kOk;
   at->second->store(0, std::memory_order_release);
   places_.erase(at);
+  lost_.erase(tn);
   return kOk;
+}
+
+Status FollowedTxns::end_prepared(Worker &w, u64 full_xid, Tn but) {
+  std::vector<Tn> numbers;
+  for (const auto &[tn, place] : places_)
+    if (tn != but && txns_.eras.full_xid(tn) == full_xid) numbers.push_back(tn);
+  for (const Tn tn : numbers) LS_TRY(end(w, tn));
+  return kOk;
+}
+
+void FollowedTxns::note_start(Tn first) {
+  for (const auto &[tn, place] : places_)
+    if (tn < first) lost_.insert(tn);
 }
 
 void FollowedTxns::hide_rows(Node *leaf) const {
@@ -66,6 +80,7 @@ void FollowedTxns::hide_rows(Node *leaf) const {
 void FollowedTxns::clear() {
   for (const auto &[tn, place] : places_) place->store(0, std::memory_order_release);
   places_.clear();
+  lost_.clear();
   txns_.followed_used.store(0, std::memory_order_release);
 }
 

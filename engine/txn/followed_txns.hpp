@@ -7,6 +7,11 @@
 // FTXN-2  Snapshots take one for ended that had none of its changes in the trees when the host
 //         forgot it as aborted.  So its rows get another number in their headers, which no snapshot
 //         sees, until they are undone.  Older versions are under that number, too.
+// FTXN-3  A prepared transaction is on it under each number that a start of the store that is
+//         followed may give its rows, until the log says which one it has (ANA-4 in
+//         recovery/log_analysis.hpp).
+// FTXN-4  Of those on it when such a start begins, that store has no versions: its images of pages
+//         do not say that their rows have older ones.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +27,12 @@ class FollowedTxns {
   // LS_LIMIT: as many as there are places.  Twice is fine.
   Status begin(Tn tn);
   Status end(Worker &w, Tn tn);   // absent is fine
+  // All numbers of a prepared transaction, but that one.
+  Status end_prepared(Worker &w, u64 full_xid, Tn but = 0);
+  // A start of the store that is followed, with numbers from there on (FTXN-4).
+  void note_start(Tn first);
+  bool has_lost_any() const { return !lost_.empty(); }
+  bool has_lost(Tn tn) const { return lost_.contains(tn); }
   // It has aborted before its first change came (FTXN-2).
   void set_hidden(Tn tn) { hidden_.insert(tn); }
   Tn written_as(Tn tn) const { return hidden_.contains(tn) ? tn | kHiddenTn : tn; }
@@ -35,7 +46,7 @@ class FollowedTxns {
 
   TxnShared &txns_;
   std::unordered_map<Tn, std::atomic<Tn> *> places_;
-  std::unordered_set<Tn> hidden_;
+  std::unordered_set<Tn> hidden_, lost_;
 };
 
 }  // namespace ls

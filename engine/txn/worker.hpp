@@ -98,6 +98,9 @@ struct TxnShared {
   std::atomic<Tn> *followed{nullptr};
   u32 followed_places{0};
   std::atomic<u32> followed_used{0};
+  // Transactions below that had ended when following began have left no versions (FLW-4 in
+  // store/standby_follow.hpp).
+  std::atomic<Tn> followed_from{0};
   // Recovery's undo finds in the version store what readers have of the rows
   // (store/standby_follow.hpp).
   bool keeps_versions = false;

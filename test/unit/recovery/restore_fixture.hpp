@@ -19,7 +19,9 @@ class RestoreTest : public BaseCopy {
   }
 
   // A life of the original; ended as a crash ends it, or shut down.
-  void live(u64 next_xid, bool clean, const std::function<void(StoreLife &, Host &)> &work) {
+  // decide: of what is in doubt when it begins.
+  void live(u64 next_xid, bool clean, const std::function<void(StoreLife &, Host &)> &work,
+            const StoreLife::Decide &decide = {}) {
     StoreLife store(config_);
     host_log_.crash();
     ls_relay_replay_begin(store.store(), false);
@@ -27,7 +29,7 @@ class RestoreTest : public BaseCopy {
     LS_ASSERT_OK(ls_relay_replay_end(store.store(), &err));
     host_log_.checkpoint();
     HostPump pump(store.store(), host_log_);
-    ASSERT_EQ(store.recover(next_xid), LS_OK) << store.err.message;
+    ASSERT_EQ(store.recover(next_xid, decide), LS_OK) << store.err.message;
     Host host(store.store(), next_xid);
     work(store, host);
     if (clean) {
@@ -41,6 +43,13 @@ class RestoreTest : public BaseCopy {
 
   void add(ls_store *store, u64 i) {
     const MemoryHost::Record &record = host_log_.log()[i];
+    if (record.prepared.full_xid != 0) {
+      ls_prepared_bytes piece = record.prepared;
+      piece.bytes = record.bytes.data();
+      piece.count = record.bytes.size();
+      LS_ASSERT_OK(ls_prepared_replay(store, &piece, &err));
+      return;
+    }
     LS_ASSERT_OK(ls_relay_replay(store, record.bytes.data(), record.bytes.size(), record.position,
                                  &err));
   }
