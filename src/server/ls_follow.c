@@ -21,9 +21,7 @@
 #include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
-#include "postmaster/interrupt.h"
 #include "storage/latch.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
@@ -69,16 +67,6 @@ between_begin(void)
 }
 
 static void
-look_at_settings(void)
-{
-	CHECK_FOR_INTERRUPTS();
-	if (!ConfigReloadPending)
-		return;
-	ConfigReloadPending = false;
-	ProcessConfigFile(PGC_SIGHUP);
-}
-
-static void
 wait_a_moment(void)
 {
 	static uint32 wait_event = 0;
@@ -88,6 +76,13 @@ wait_a_moment(void)
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, LOOK_INTERVAL_MS,
 					 wait_event);
 	ResetLatch(MyLatch);
+}
+
+static void
+run_beginning(void (*step) (void *arg))
+{
+	if (ls_aside(step, NULL, between_begin, &beginning.error) != LS_OK)
+		beginning.status = beginning.error.status;
 }
 
 /* False: it is not known yet where the relay log ends. */
@@ -101,17 +96,17 @@ try_begin(void)
 		beginning.position = ls_standby_noted_position();
 	/* Replay will come there again; the record may still be under way. */
 	XLogFlush(GetCurrentReplayRecPtr(NULL));
-	if (ls_aside(begin, NULL, between_begin) != 0)
-		beginning.status = beginning.error.status = LS_NO_MEMORY;
+	run_beginning(begin);
 	/* Files can be closed when what was redone may be written. */
 	while (beginning.status == LS_LIMIT && !ls_engine_worker_leaves())
 	{
 		XLogFlush(GetCurrentReplayRecPtr(NULL));
 		ls_follow_cover(ls_shared->store, ls_follow_reached(ls_shared->store));
-		look_at_settings();
-		if (ls_aside(join, NULL, between_begin) != 0)
-			beginning.status = beginning.error.status = LS_NO_MEMORY;
+		ls_process_look_at_signals();
+		run_beginning(join);
 	}
+	if (beginning.status == LS_LIMIT)
+		beginning.status = LS_INTERRUPTED;
 	pg_atomic_write_membarrier_u32(&ls_shared->follow_begins, 0);
 	return beginning.status != LS_NOT_READY;
 }
@@ -129,7 +124,7 @@ begin_to_follow(void)
 			return false;
 		if (!RecoveryInProgress())
 			return true;		/* it recovers without having followed */
-		look_at_settings();
+		ls_process_look_at_signals();
 		wait_a_moment();
 	}
 	if (beginning.status == LS_OK)
@@ -173,10 +168,18 @@ make_point(void *arg)
 static void
 between_point(void)
 {
-	look_at_settings();
+	ls_process_look_at_signals();
 	ls_follow_tend();
 	if (ls_engine_worker_leaves() || !RecoveryInProgress())
 		point.stop = 1;
+}
+
+static void
+run_point(void (*step) (void *arg))
+{
+	point.stop = 0;
+	if (ls_aside(step, NULL, between_point, &point.error) != LS_OK)
+		point.status = point.error.status;
 }
 
 static void
@@ -190,13 +193,11 @@ restart_point(void)
 	if (bytes == NULL)
 		return;
 	XLogFlush(head.end);
-	point.stop = 0;
 	point.state = (ls_standby_state) {
 		.bytes = bytes, .count = head.bytes, .position = head.position, .stop = &point.stop
 	};
 	INSTR_TIME_SET_CURRENT(start);
-	if (ls_aside(make_point, NULL, between_point) != 0)
-		point.status = LS_NO_MEMORY;
+	run_point(make_point);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	if (point.status != LS_OK)
@@ -216,8 +217,8 @@ write_pages(void *arg)
 static bool
 write_all_pages(void)
 {
-	point.stop = 0;
-	return ls_aside(write_pages, NULL, between_point) == 0 && point.status == LS_OK;
+	run_point(write_pages);
+	return point.status == LS_OK;
 }
 
 /* For the startup process (ls_standby_backup.c). */
@@ -245,7 +246,7 @@ ls_follow_until_promoted(void)
 	{
 		if (ls_engine_worker_leaves())
 			return false;
-		look_at_settings();
+		ls_process_look_at_signals();
 		ls_follow_tend();
 		restart_point();
 		flush_if_asked();

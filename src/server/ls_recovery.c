@@ -102,16 +102,10 @@ static void
 run_step(void)
 {
 	const double interval = report_interval();
-	int			error;
 
 	next_report = (floor(interval > 0 ? seconds_since_start() / interval : 0) + 1) * interval;
-	error = ls_aside(take_step, NULL, between);
-	if (error == 0)
-		return;
-	step.status = step.error.status = LS_NO_MEMORY;
-	step.error.page_no = UINT32_MAX;
-	snprintf(step.error.message, sizeof(step.error.message), "could not start a thread: %s",
-			 strerror(error));
+	if (ls_aside(take_step, NULL, between, &step.error) != LS_OK)
+		step.status = step.error.status;
 }
 
 /*

@@ -32,7 +32,6 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
@@ -314,12 +313,7 @@ ls_standby_worker_main(Datum arg)
 			pfree(bytes);
 			continue;
 		}
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
+		ls_process_look_at_signals();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_INTERVAL_MS, WaitEventExtensionNew("LeanstoreStandbyMain"));
 		ResetLatch(MyLatch);

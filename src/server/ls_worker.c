@@ -65,6 +65,16 @@ ls_process_register(const char *name, const char *function, int flags, BgWorkerS
 }
 
 void
+ls_process_look_at_signals(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (!ConfigReloadPending)
+		return;
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+}
+
+void
 ls_worker_register(void)
 {
 	ls_process_register("leanstore engine worker", "ls_engine_worker_main",
@@ -222,7 +232,7 @@ stop_store(void)
 	if (!ls_store_ready(ls_shared->store) && !follows)
 		return true;
 	end = (StoreEnd) {.abandon = !postmaster_is_alive || follows};
-	if (ls_aside(end_store, &end, follows ? ls_follow_tend : NULL) != 0)
+	if (ls_aside(end_store, &end, follows ? ls_follow_tend : NULL, &end.error) != LS_OK)
 		return false;
 	if (end.status == LS_OK)
 		return true;
@@ -301,12 +311,7 @@ ls_engine_worker_main(Datum arg)
 		bool		ready = ls_store_ready(ls_shared->store);
 		bool		leaving = ls_engine_worker_leaves();
 
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
+		ls_process_look_at_signals();
 		if (ready)
 		{
 			ls_engine_worker_panic_if_failed();

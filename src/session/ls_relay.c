@@ -396,13 +396,13 @@ aside_thread(void *arg)
 /* static, as it outlives an error of `meanwhile`, and so does the thread */
 static Aside aside;
 
-int
-ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void))
+ls_status
+ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void), ls_error *error)
 {
 	pthread_t	thread;
 	sigset_t	all,
 				before;
-	int			error;
+	int			failure;
 	long		pause_us = ASIDE_POLL_MIN_US;
 
 	aside.call = call;
@@ -410,10 +410,15 @@ ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void))
 	pg_atomic_init_u32(&aside.done, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, aside_thread, &aside);
+	failure = pthread_create(&thread, NULL, aside_thread, &aside);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error != 0)
-		return error;
+	if (failure != 0)
+	{
+		*error = (ls_error) {.status = LS_NO_MEMORY, .page_no = UINT32_MAX};
+		snprintf(error->message, sizeof(error->message), "could not start a thread: %s",
+				 strerror(failure));
+		return LS_NO_MEMORY;
+	}
 	while (pg_atomic_read_u32(&aside.done) == 0)
 	{
 		/* Not WaitLatch: the thread must not touch the latch. */
@@ -428,5 +433,5 @@ ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void))
 			meanwhile();
 	}
 	pthread_join(thread, NULL);
-	return 0;
+	return LS_OK;
 }

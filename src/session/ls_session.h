@@ -311,9 +311,10 @@ extern void ls_relay_tend(long wait_us);
 
 /*
  * Run `call` in a thread, which must not call the server; tend the log until it has ended, and run
- * `meanwhile` again and again.  0, or what is wrong with a thread: it has not been called then.
+ * `meanwhile` again and again.  LS_NO_MEMORY: there is no thread, so it has not been called.
  */
-extern int	ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void));
+extern ls_status ls_aside(void (*call) (void *arg), void *arg, void (*meanwhile) (void),
+						  ls_error *error);
 
 /* ---- ls_backup.c: a data directory that was copied */
 

@@ -31,15 +31,6 @@ typedef struct HorizonInputs
 	uint32		n_pins;
 } HorizonInputs;
 
-static int
-compare_tn(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Read the process array as GetSnapshotData would, and the pins with it. */
 static void
 read_process_array(HorizonInputs *p)
@@ -114,8 +105,8 @@ ls_horizon_publish(void)
 		horizon = Min(horizon, active[i]);
 		p.running[p.n_running++] = active[i];
 	}
-	qsort(p.running, p.n_running, sizeof(uint64), compare_tn);
-	p.n_running = qunique(p.running, p.n_running, sizeof(uint64), compare_tn);
+	qsort(p.running, p.n_running, sizeof(uint64), ls_compare_tn);
+	p.n_running = qunique(p.running, p.n_running, sizeof(uint64), ls_compare_tn);
 	/* what has begun since runs for any snapshot */
 	while (p.n_running > 0 && p.running[p.n_running - 1] >= p.now_xmax)
 		p.n_running--;

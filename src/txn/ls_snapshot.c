@@ -69,8 +69,8 @@ ls_tn_from_xid(TransactionId xid)
 	return full + ls_store_tn_offset(ls_shared->store);
 }
 
-static int
-compare_tn(const void *a, const void *b)
+int
+ls_compare_tn(const void *a, const void *b)
 {
 	uint64		x = *(const uint64 *) a;
 	uint64		y = *(const uint64 *) b;
@@ -152,7 +152,7 @@ add_aborting(CachedSnapshot *c, const uint32 n, uint64 own)
 		uint64		tn = active[i];
 
 		if (tn == own || tn >= c->converted.xmax ||
-			bsearch(&tn, c->running, n, sizeof(uint64), compare_tn) != NULL)
+			bsearch(&tn, c->running, n, sizeof(uint64), ls_compare_tn) != NULL)
 			continue;
 		if (!TransactionIdDidCommit(ls_tn_to_xid(tn)))
 			c->running[all++] = tn;
@@ -194,9 +194,9 @@ convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 	c->converted.xmax = ls_tn_from_xid(snapshot->xmax);
 	for (uint32 i = 0; i < running.n; i++)
 		c->running[n++] = ls_tn_from_xid(running.xids[i]);
-	qsort(c->running, n, sizeof(uint64), compare_tn);
+	qsort(c->running, n, sizeof(uint64), ls_compare_tn);
 	n = add_aborting(c, n, own);
-	qsort(c->running, n, sizeof(uint64), compare_tn);
+	qsort(c->running, n, sizeof(uint64), ls_compare_tn);
 	if (n > 0)
 		c->converted.xmin = Min(c->converted.xmin, c->running[0]);
 	c->converted.running = c->running;

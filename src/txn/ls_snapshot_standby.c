@@ -40,15 +40,6 @@ ls_first_snapshot_shmem_init(void)
 	first = ShmemInitStruct("leanstore_am first snapshot", ls_first_snapshot_shmem_size(), &found);
 }
 
-static int
-compare_tn(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* If recovery ends meanwhile there are no more snapshots that it would be asked about. */
 void
 ls_first_snapshot_take(void)
@@ -63,7 +54,7 @@ ls_first_snapshot_take(void)
 	first->n_running = Max(now.subxcnt, 0);
 	for (uint32 i = 0; i < first->n_running; i++)
 		first->running[i] = ls_tn_from_xid(now.subxip[i]);
-	qsort(first->running, first->n_running, sizeof(uint64), compare_tn);
+	qsort(first->running, first->n_running, sizeof(uint64), ls_compare_tn);
 	pg_atomic_write_membarrier_u32(&ls_shared->readable, 1);
 }
 
@@ -71,7 +62,7 @@ static bool
 runs_in_first(uint64 tn)
 {
 	return tn >= first->xmax ||
-		bsearch(&tn, first->running, first->n_running, sizeof(uint64), compare_tn) != NULL;
+		bsearch(&tn, first->running, first->n_running, sizeof(uint64), ls_compare_tn) != NULL;
 }
 
 /* xmin, xmax: of the other one; its transactions are those of the server alone. */

@@ -140,7 +140,7 @@ ls_twophase_sweep(void)
 			ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
 			return;
 		end = (PreparedEnd) {.worker = worker, .tn = tns[i], .committed = committed};
-		if (ls_aside(end_prepared, &end, NULL) == 0 && end.status != LS_OK)
+		if (ls_aside(end_prepared, &end, NULL, &end.error) == LS_OK && end.status != LS_OK)
 			ereport(LOG,
 					(errmsg("leanstore could not finish prepared transaction %u: %s",
 							ls_tn_to_xid(tns[i]), end.error.message)));

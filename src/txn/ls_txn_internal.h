@@ -86,6 +86,9 @@ extern void ls_commit_order_before_commit(bool engine_log, bool engine_read);
 /* COMMIT, ABORT, PREPARE. */
 extern void ls_commit_order_at_eoxact(bool committed);
 
+/* ---- ls_snapshot.c: the order of two TNs, for qsort() and bsearch() */
+extern int	ls_compare_tn(const void *a, const void *b);
+
 /* ---- ls_snapshot_standby.c: is that snapshot as new as the first one?  Else it is of no use. */
 extern bool ls_first_snapshot_is_older(uint64 xmin, uint64 xmax, const TransactionId *running,
 									   uint32 n);

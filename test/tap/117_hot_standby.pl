@@ -18,12 +18,7 @@ use Time::HiRes qw(time usleep);
 
 my $seconds = $ENV{STANDBY_SECONDS} // 5;
 
-my $contents = q{
-	SELECT 'a', count(*), sum(abalance), sum(hashtext(pgbench_accounts::text)::bigint)
-		FROM pgbench_accounts
-	UNION ALL SELECT 'h', count(*), sum(delta), sum(hashtext(pgbench_history::text)::bigint)
-		FROM pgbench_history
-	UNION ALL SELECT 'l', count(*), sum(n), sum(hashtext(large::text)::bigint) FROM large};
+my $contents = $CopiedServer::steady;
 my $balances = q{
 	SELECT count(*) FILTER (WHERE a <> b OR b <> t OR t <> h) FROM (SELECT
 		(SELECT sum(abalance) FROM pgbench_accounts) a,

@@ -13,13 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $contents = q{
-	SELECT 'a', count(*), sum(abalance), sum(hashtext(pgbench_accounts::text)::bigint)
-		FROM pgbench_accounts
-	UNION ALL SELECT 'h', count(*), sum(delta), sum(hashtext(pgbench_history::text)::bigint)
-		FROM pgbench_history
-	UNION ALL SELECT 'l', count(*), sum(n), sum(hashtext(large::text)::bigint) FROM large
-	ORDER BY 1};
+my $contents = "$CopiedServer::steady ORDER BY 1";
 my $primary = CopiedServer::new_primary('primary', allows_streaming => 1);
 $primary->backup('backup');
 my $standby = LeanstoreTest->new('standby');
