@@ -27,7 +27,7 @@ Status FollowedTxns::begin(Tn tn) {
   if (places_.contains(tn)) return kOk;
   std::atomic<Tn> *found = place();
   if (!found)
-    return fail(LS_LIMIT, "more than %zu transactions run in the store that is followed",
+    return fail(LS_MANY_PREPARED, "more than %zu transactions run in the store that is followed",
                 places_.size());
   found->store(tn, std::memory_order_release);   // FTXN-1
   places_.emplace(tn, found);

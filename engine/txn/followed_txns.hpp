@@ -24,7 +24,7 @@ class FollowedTxns {
  public:
   // By the thread that redoes.  Those that another one has entered before are there.
   explicit FollowedTxns(TxnShared &txns);
-  // LS_LIMIT: as many as there are places.  Twice is fine.
+  // LS_MANY_PREPARED: as many as there are places.  Twice is fine.
   Status begin(Tn tn);
   Status end(Worker &w, Tn tn);   // absent is fine
   // All numbers of a prepared transaction, but that one.

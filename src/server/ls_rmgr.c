@@ -35,7 +35,9 @@ ls_raise_replay(const ls_error *error, XLogRecPtr lsn)
 {
 	ereport(FATAL,
 			(errcode(error->status == LS_CORRUPT ? ERRCODE_DATA_CORRUPTED
-					 : error->status == LS_NO_SPACE ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+					 : error->status == LS_NO_SPACE ? ERRCODE_DISK_FULL
+					 : error->status == LS_MANY_PREPARED ? ERRCODE_CONFIGURATION_LIMIT_EXCEEDED
+					 : ERRCODE_IO_ERROR),
 			 errmsg("could not replay the log of leanstore tables up to %X/%X: %s",
 					LSN_FORMAT_ARGS(lsn), ls_error_text(error)),
 			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,

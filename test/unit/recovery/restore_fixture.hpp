@@ -129,6 +129,17 @@ class RestoreTest : public BaseCopy {
     LS_ASSERT_OK(ls_relay_replay_end(store, &err));
   }
 
+  // Of a table on a standby, where sessions have no host: what a snapshot sees.
+  static ImageClient::Rows contents(ls_worker *worker, ls_rel *rel, const ls_snapshot &snapshot) {
+    ImageClient::Rows found;
+    ls_error error{};
+    const ls_status status = scan_rows(worker, rel, snapshot, [&](const ls_row &row) {
+      found[row.row_id] = {reinterpret_cast<const char *>(row.data), row.len};
+    }, &error);
+    EXPECT_EQ(status, LS_OK) << to_text(status, error);
+    return found;
+  }
+
   MemoryHost host_log_;
   u64 redo_ = 0, state_at_ = 0;   // records of the host's log
   std::vector<u8> state_;

@@ -96,23 +96,8 @@ class FollowedFiles : public RestoreTest {
     return ls_rel_open(worker, &key, path.c_str(), kind, true, rel, &error);
   }
 
+  using RestoreTest::contents;
   Rows contents(ls_worker *worker, ls_rel *rel) { return contents(worker, rel, snapshot()); }
-  Rows contents(ls_worker *worker, ls_rel *rel, const ls_snapshot &now) {
-    Rows found;
-    ls_error error{};
-    ls_scan *scan = nullptr;
-    ls_status status = ls_scan_open(worker, rel, &now, 0, LS_MAX_ROW_ID, false, &scan, &error);
-    while (status == LS_OK) {
-      const ls_row *rows = nullptr;
-      u32 count = 0;
-      status = ls_scan_next(scan, &rows, &count, &error);
-      for (u32 i = 0; i < count; i++)
-        found[rows[i].row_id] = {reinterpret_cast<const char *>(rows[i].data), rows[i].len};
-    }
-    EXPECT_EQ(status, LS_END) << to_text(status, error);
-    if (scan) ls_scan_close(scan);
-    return found;
-  }
 
   u64 entries(ls_worker *worker, ls_rel *index) {
     ls_index_scan *scan = nullptr;

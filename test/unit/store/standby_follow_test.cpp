@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "leanstore/standby.h"
+#include "txn/followed_txns.hpp"
 #include "unit/recovery/restore_fixture.hpp"
 
 namespace ls::test {
@@ -117,24 +118,6 @@ class FollowTest : public RestoreTest {
     for (const End &end : histories_[client])
       if (end.at <= at) rows = &end.rows;
     return *rows;
-  }
-
-  ImageClient::Rows contents(ls_worker *worker, ls_rel *rel, const ls_snapshot &snapshot) {
-    ImageClient::Rows found;
-    ls_error error{};
-    ls_scan *scan = nullptr;
-    ls_status status =
-        ls_scan_open(worker, rel, &snapshot, 0, LS_MAX_ROW_ID, false, &scan, &error);
-    while (status == LS_OK) {
-      const ls_row *rows = nullptr;
-      u32 count = 0;
-      status = ls_scan_next(scan, &rows, &count, &error);
-      for (u32 i = 0; i < count; i++)
-        found[rows[i].row_id] = {reinterpret_cast<const char *>(rows[i].data), rows[i].len};
-    }
-    EXPECT_EQ(status, LS_END) << to_text(status, error);
-    if (scan) ls_scan_close(scan);
-    return found;
   }
 
   static std::string difference(const ImageClient::Rows &found,
@@ -459,6 +442,16 @@ TEST_P(FollowTest, restart_points_are_made_under_readers) {
   ASSERT_EQ(store.recover(1'000'000, decide), LS_OK) << store.err.message;
   expect_all(store);
   LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// As many transactions are followed as there are places.  Not LS_LIMIT: to cover frees none.
+TEST_P(FollowTest, the_list_of_transactions_has_an_end) {
+  StoreLife store(copy_config_);
+  TxnShared &txns = *store.store()->txns;
+  FollowedTxns followed(txns);
+  for (Tn tn = 1; tn <= txns.followed_places; tn++) ASSERT_TRUE(ok(followed.begin(tn)));
+  EXPECT_TRUE(ok(followed.begin(1)));
+  EXPECT_EQ(code(followed.begin(txns.followed_places + 1)), LS_MANY_PREPARED);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowTest, ::testing::Range(1u, 5u));

@@ -257,6 +257,21 @@ class Host {
   std::set<const HostSnapshot *> pins_;
 };
 
+// All rows that the snapshot sees.
+inline ls_status scan_rows(ls_worker *worker, ls_rel *rel, const ls_snapshot &snapshot,
+                           const std::function<void(const ls_row &)> &each, ls_error *err) {
+  ls_scan *scan = nullptr;
+  ls_status status = ls_scan_open(worker, rel, &snapshot, 0, LS_MAX_ROW_ID, false, &scan, err);
+  while (status == LS_OK) {
+    const ls_row *rows = nullptr;
+    u32 count = 0;
+    status = ls_scan_next(scan, &rows, &count, err);
+    for (u32 i = 0; i < count; i++) each(rows[i]);
+  }
+  if (scan) ls_scan_close(scan);
+  return status == LS_END ? LS_OK : status;
+}
+
 // One backend: a worker and at most one transaction.
 class Session {
  public:
@@ -412,18 +427,9 @@ class Session {
   ls_status scan(ls_rel *rel, const std::function<void(const ls_row &)> &each) {
     HostSnapshot snapshot;
     host_->take(&snapshot, xid_, cid_);
-    ls_scan *scan = nullptr;
-    ls_status status =
-        ls_scan_open(worker_, rel, &snapshot.s, 0, LS_MAX_ROW_ID, false, &scan, &err);
-    while (status == LS_OK) {
-      const ls_row *rows = nullptr;
-      u32 count = 0;
-      status = ls_scan_next(scan, &rows, &count, &err);
-      for (u32 i = 0; i < count; i++) each(rows[i]);
-    }
-    if (scan) ls_scan_close(scan);
+    const ls_status status = scan_rows(worker_, rel, snapshot.s, each, &err);
     host_->release(snapshot);
-    return status == LS_END ? LS_OK : status;
+    return status;
   }
   std::map<u64, std::string> contents(ls_rel *rel) {
     std::map<u64, std::string> rows;
