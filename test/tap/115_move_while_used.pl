@@ -250,8 +250,9 @@ my $open_wal = sub {
 	return scalar grep { (readlink($_) // '') =~ /pg_wal/ } glob "/proc/$pid/fd/*";
 };
 $patient->query("SET statement_timeout = '60ms'");
-my @open = map { $patient->query(q{CALL leanstore_move('moved')}); $open_wal->() } 1 .. 5;
-is($open[4], $open[0], 'files of WAL that are open behind five moves that were cancelled');
+my @open = map { $patient->query(q{CALL leanstore_move('moved')}); $open_wal->() } 1 .. 8;
+# one that it writes to itself, perhaps another that it has read
+cmp_ok($open[-1], '<=', 2, "files of WAL that are open behind moves that were cancelled: @open");
 is($node->safe_psql('postgres', $left), '0|0', 'and no slot');
 $patient->quit;
 like(($node->psql('postgres', 'CALL leanstore_move(NULL)'))[2], qr/is to be told of a table/,

@@ -24,6 +24,8 @@
 #     rolled back; ls_op says what each did;
 #   - children of a deferred foreign key come, and parents go, at REPEATABLE READ;
 #   - some notify, and all clients listen.
+# With `heads` each also writes down its own number in ls_head, and in ls_seen which numbers of all
+# clients it has seen there.
 # Beside the clients one session inserts a batch of rows, updates all rows of all
 # batches, and commits or stays open until the server is gone; now and then it
 # inserts one value of large_mb instead.
@@ -39,7 +41,8 @@
 #   V6 leanstore_check finds no damage;
 #   V7 no child is without its parent;
 #   V8 batches are whole, and have seen as many updates as there were commits; large values are
-#      right.
+#      right;
+#   V9 what a transaction had seen is there, if it is (with `heads`).
 # With V1 for a transaction that was in flight, its fate is what is found; it is
 # written down, so that the next crash may not change it.
 package CrashDriver;
@@ -94,6 +97,7 @@ sub new
 		two_phase => $options{two_phase} // 0,    # share of transactions that are prepared first
 		batch_rows => $options{batch_rows} // 5_000,
 		large_mb => $options{large_mb} // 4,
+		heads => $options{heads} // 0,
 		directory => PostgreSQL::Test::Utils::tempdir(),
 		round => 0,
 		earlier => [ 0, 0 ],    # counts before start_over
@@ -141,6 +145,8 @@ sub create_tables
 		CREATE TABLE fk_op (client int, n int, PRIMARY KEY (client, n));
 		CREATE TABLE ls_batch (batch int, i int, v int, t text, PRIMARY KEY (batch, i));
 		CREATE TABLE ls_large (batch int PRIMARY KEY, d text STORAGE EXTERNAL);
+		CREATE TABLE ls_head (client int PRIMARY KEY, n int);
+		CREATE TABLE ls_seen (client int, n int, heads int[], PRIMARY KEY (client, n));
 		CREATE FUNCTION large_value(batch int, mb int) RETURNS text LANGUAGE sql IMMUTABLE AS
 		\$\$ SELECT repeat(md5(batch::text), mb * 32768) \$\$;
 		-- The value of an item is known from its v; every 16th one is large.
@@ -178,7 +184,7 @@ sub start_over
 	$self->{earlier} = [ $self->counts ];
 	$self->_fill_accounts('TRUNCATE ls_account, ls_journal, ls_op, ls_item, mx_ls_account,
 		mx_ls_journal, mx_heap_account, mx_heap_journal, fk_parent, fk_child, fk_op, ls_batch,
-		ls_large;');
+		ls_large, ls_head, ls_seen;');
 	unlink map { $self->_log_file($_) } 1 .. $self->{clients}, $BATCH_CLIENT;
 	return;
 }
@@ -194,17 +200,19 @@ sub _fill_accounts
 		INSERT INTO mx_ls_account TABLE ls_account;
 		INSERT INTO mx_heap_account TABLE ls_account;
 		INSERT INTO fk_parent SELECT i FROM generate_series(1, $PARENTS) i;
+		INSERT INTO ls_head SELECT i, 0 FROM generate_series(1, $self->{clients}) i;
 		COMMIT});
 	return;
 }
 
-# One round: load, crash, restart, checks.  Returns whether all is well.
+# One round: load, DURING it (a pause, if not given), crash, restart, checks.  Returns whether all
+# is well.
 sub round
 {
-	my ($self, $kind) = @_;
+	my ($self, $kind, $during) = @_;
 	my $started = time;
 	$self->{round}++;
-	my $load_seconds = 0.1 + rand 0.9;
+	$during //= sub { usleep(100_000 + rand 900_000) };
 
 	{
 		# A server that is killed between writing the state files of prepared transactions and its
@@ -213,7 +221,7 @@ sub round
 		local $self->{two_phase} = 0 if $kind eq 'checkpoint' || $kind eq 'recovery';
 		$self->start_clients;
 	}
-	usleep($load_seconds * 1_000_000);
+	$during->();
 	$self->_crash($kind);
 	$self->wait_clients;
 	1 while waitpid(-1, POSIX::WNOHANG()) > 0;
@@ -431,6 +439,9 @@ sub _transaction
 		$text .= _transfer($client, $n, rand() < 0.5 ? qw(mx_heap mx_ls) : qw(mx_ls mx_heap));
 	}
 	else { $text .= _items($client, $n); }
+	$text .= "UPDATE ls_head SET n = $n WHERE client = $client;
+		INSERT INTO ls_seen SELECT $client, $n, array_agg(n ORDER BY client) FROM ls_head;\n"
+	  if $self->{heads};
 	# What notifies cannot be prepared.
 	return ("${text}NOTIFY crash_driver, '$n';\n$end;\n", $outcome) if rand() < 0.15;
 	return ("$text$end;\n", $outcome) if rand() >= $self->{two_phase};
@@ -791,14 +802,30 @@ sub _pid_in_file
 
 # --- Checks -----------------------------------------------------------------
 
-# All checks V1 .. V6; returns complaints.
+# All checks; returns complaints.
 sub verify
 {
 	my ($self) = @_;
 	my $node = $self->{node};
 	my @complaints = $self->_verify_fates;
+	my %zero = $self->zero_queries;
 
-	my %zero = (
+	foreach my $what (sort keys %zero)
+	{
+		my ($status, $out, $error) = $node->psql('postgres', $zero{$what});
+		push @complaints, "$what: $out $error" unless $status == 0 && $out eq '0';
+	}
+	my (undef, @damage) = $node->leanstore_check;
+	return (@complaints, @damage);
+}
+
+# V4, V5, V7 to V9: (what is wrong => a query that answers 0 if it is not), for any snapshot of any
+# server that has the tables.
+sub zero_queries
+{
+	my ($self) = @_;
+
+	return (
 		'accounts differ from the journal: ls' => q{SELECT wrong_accounts('ls')},
 		'accounts differ from the journal: mixed, leanstore side' =>
 			q{SELECT wrong_accounts('mx_ls')},
@@ -826,14 +853,9 @@ sub verify
 		'large values are wrong' => qq{SELECT count(*) FROM ls_large
 			WHERE d IS DISTINCT FROM large_value(batch, $self->{large_mb})},
 		'a transaction is in two journals' => q{SELECT count(*)
-			FROM (SELECT client, n FROM journal GROUP BY 1, 2 HAVING count(*) > 1) x});
-	foreach my $what (sort keys %zero)
-	{
-		my ($status, $out, $error) = $node->psql('postgres', $zero{$what});
-		push @complaints, "$what: $out $error" unless $status == 0 && $out eq '0';
-	}
-	my (undef, @damage) = $node->leanstore_check;
-	return (@complaints, @damage);
+			FROM (SELECT client, n FROM journal GROUP BY 1, 2 HAVING count(*) > 1) x},
+		'what a transaction had seen is not there' => q{SELECT count(*)
+			FROM ls_seen s, ls_head h WHERE s.heads[h.client] > h.n});
 }
 
 # Proves that the checks can fail: takes away one acknowledged transaction of

@@ -8,6 +8,7 @@ from .recovery import Recovery
 from .restart import Restart
 from .sampled import Sampled
 from .session_memory import SessionMemory
+from .standby_reader import StandbyReader
 from .statements import Statements
 from .sysbench import Sysbench
 from .tpcc import Tpcc
@@ -23,6 +24,7 @@ DRIVERS = {
     'restart': Restart,
     'sampled': Sampled,
     'session_memory': SessionMemory,
+    'standby_reader': StandbyReader,
     'statements': Statements,
     'sysbench': Sysbench,
     'tpcc': Tpcc,
