@@ -12,6 +12,7 @@ from .standby_reader import StandbyReader
 from .statements import Statements
 from .sysbench import Sysbench
 from .tpcc import Tpcc
+from .upgrade import Upgrade
 from .values import Values
 
 DRIVERS = {
@@ -28,5 +29,6 @@ DRIVERS = {
     'statements': Statements,
     'sysbench': Sysbench,
     'tpcc': Tpcc,
+    'upgrade': Upgrade,
     'values': Values
 }
