@@ -92,6 +92,7 @@ typedef struct LsShared
 	pg_atomic_uint64 flush_done;
 	pg_atomic_uint64 flush_failed;	/* the last that failed */
 	pg_atomic_uint32 readable;	/* sessions are let in on a standby */
+	pg_atomic_uint32 numberings;	/* NUM-1 in txn/ls_snapshot.c */
 	pg_atomic_uint32 follow_begins; /* the engine worker has the files: server/ls_follow.c */
 	pg_atomic_uint32 recovery_failed;
 	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: row/ls_turn.c */

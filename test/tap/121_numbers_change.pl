@@ -1,0 +1,79 @@
+# leanstore.log = wal: a primary that is started anew with a transaction prepared numbers its
+# transactions anew.  Its standby replays that when no snapshot with the old numbers is there any
+# more, also none that has come while it waited (NUM-1 in src/txn/ls_snapshot.c).
+use strict;
+use warnings FATAL => 'all';
+
+use CrashDriver;
+use LeanstoreTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $primary = LeanstoreTest->new_node('primary', init => { allows_streaming => 1 },
+	'leanstore.log' => 'wal', max_prepared_transactions => 5);
+$primary->safe_psql('postgres', q{
+	CREATE TABLE t (k int PRIMARY KEY, n int) USING leanstore;
+	CREATE TABLE h (k int PRIMARY KEY, n int) USING heap;
+	INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) g;
+	INSERT INTO h TABLE t});
+$primary->backup('backup');
+my $standby = LeanstoreTest->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', q{
+	max_standby_streaming_delay = -1
+	wal_retrieve_retry_interval = '100ms'});
+$standby->start;
+$primary->wait_for_catchup($standby);
+$standby->poll_query_until('postgres', 'SELECT count(*) = 100 FROM t');
+
+my $sums = 'SELECT (SELECT sum(n) FROM t), (SELECT sum(n) FROM h)';
+my $reader = sub {
+	my $session = $standby->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	is($session->query_safe($sums), '0|0', $_[0]);
+	return $session;
+};
+my $replay_waits = sub {
+	return $standby->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE backend_type = 'startup' AND wait_event LIKE 'RecoveryConflict%')});
+};
+
+$primary->safe_psql('postgres', q{BEGIN; UPDATE t SET n = n + 1; UPDATE h SET n = n + 1;
+	PREPARE TRANSACTION 'p'});
+# The new number of that one may lie among those that the old snapshots take for ended: of these
+# transactions the engine knows nothing.
+$primary->safe_psql('postgres', "INSERT INTO h VALUES (1000 + $_, 0)") foreach 1 .. 10;
+$primary->wait_for_catchup($standby);
+my $first = $reader->('a snapshot');
+CrashDriver::kill_server($primary, 'all');
+$primary->start;
+$primary->safe_psql('postgres', q{COMMIT PREPARED 'p'});
+ok($replay_waits->(), 'replay waits for it');
+
+# The longer that waits, the more seldom it looks.
+usleep(3_000_000);
+my $second = $reader->('another one, taken while replay waits');
+$first->query_safe('COMMIT');
+$first->quit;
+usleep(2_000_000);
+is($second->query_safe($sums), '0|0', 'shows the same when the first is gone');
+ok($replay_waits->(), 'and replay waits for it');
+
+# Later ones are held up, for a moment.
+my (undef, undef, $error) = $standby->psql('postgres', $sums, extra_params => [ '-v',
+	'VERBOSITY=verbose' ]);
+like($error, qr/ERROR:  40001: canceling statement due to conflict with recovery/,
+	'a third is held up');
+like($error, qr/was started anew with prepared transactions/, 'and told why');
+is($standby->safe_psql('postgres', 'SELECT sum(n) FROM h'), '0', 'but not from other tables');
+is($second->query_safe($sums), '0|0', 'the second goes on');
+$second->query_safe('COMMIT');
+$primary->wait_for_catchup($standby);
+is($second->query_safe($sums), '100|100', 'then all is replayed');
+$second->quit;
+is($standby->safe_psql('postgres', $sums), '100|100', 'and can be read');
+$standby->leanstore_check_ok('the standby');
+$standby->stop;
+$primary->stop;
+done_testing();
