@@ -50,7 +50,8 @@ Status LogFollower::resume(Lsn to, Gsn redone) {
   for (const auto &[tn, txn] : analysis_.txns) LS_TRY(txns_.begin(tn));
   for (const auto &[full_xid, known] : analysis_.two_phase)
     for (const Tn tn : analysis_.numbers_of(full_xid)) LS_TRY(txns_.begin(tn));   // FTXN-3
-  if (!analysis_.eras.empty()) txns_.note_start(analysis_.eras.back().first);
+  // That one's last start was before, or comes.
+  forgotten_ = std::max(w_.txns->highest_tn.load(std::memory_order_relaxed), analysis_.max_tn) + 1;
   owners_.emplace(analysis_);
   log_.emplace(wal().c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
   redone_ = redone;
@@ -82,14 +83,10 @@ Status LogFollower::apply_complete(Conflict *conflict) {
 
 // FLW-1: all of it, or nothing.
 Status LogFollower::record(const LogEntry &entry, const LogRecord &record, Conflict *conflict) {
-  if (record.kind == RecordKind::kEra) {   // FLW-8
-    const bool goes_on =
-        record.era_offset() == w_.txns->tn_offset.load(std::memory_order_relaxed);
-    const Tn newest = goes_on ? record.tn() - 1 : kAllSnapshots;
-    if (resolved_ < newest) {
-      *conflict = {.newest = newest};
-      return make_status(LS_CONFLICT);
-    }
+  if (record.kind == RecordKind::kEra && resolved_ < kAllSnapshots &&
+      record.era_offset() != w_.txns->tn_offset.load(std::memory_order_relaxed)) {   // FLW-8
+    *conflict = {.newest = kAllSnapshots};
+    return make_status(LS_CONFLICT);
   }
   if (record.kind == RecordKind::kFirstRow) {
     if (asked_ != record.tn()) {
@@ -184,7 +181,7 @@ Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
 }
 
 Status LogFollower::note_start(Tn first, u64 offset) {
-  txns_.note_start(first);   // FTXN-4
+  forgotten_ = first;   // FROW-4
   w_.txns->eras.add(first, offset);
   for (const auto &[full_xid, known] : analysis_.two_phase)
     LS_TRY(txns_.begin(full_xid + offset));   // FTXN-3
@@ -242,7 +239,7 @@ Status LogFollower::find_pages() {
       page.frame = page.file->meta.load(std::memory_order_acquire);
       continue;
     }
-    const bool whole = is_whole_page(page.ops[0].code);
+    const bool whole = is_whole_page(page.ops[0].code) && !may_need_forgotten();
     LS_TRY(find_followed(w_.ctx, *page.file, page.page_no, whole, &page.frame));
   }
   return kOk;
@@ -259,6 +256,7 @@ Status LogFollower::look_for_conflict(const LogEntry &entry, Conflict *conflict)
         LS_TRY(copy_page(page, copy));
         if (page.skip) break;
         LS_TRY(newest_removed(row_of(op), node_of(copy), &removed));
+        if (op.code == kRowInsertCopied && removed == 0) removed = forgotten_ - 1;   // FLW-8
       } else if ((op.code == kIndexRemove || op.code == kIndexRemoveDated) &&
                  !index_removal_newest(op.code, row_of(op).operands, &removed)) {
         return fail_record(entry, "damaged removal of index entries");
@@ -276,33 +274,50 @@ Status LogFollower::look_for_conflict(const LogEntry &entry, Conflict *conflict)
 Status LogFollower::keep_versions() {
   alignas(64) u8 copy[kPageSize];
   for (PageOps &page : pages_) {
-    page.has_previous.assign(page.ops.size(), false);
+    page.leads.clear();
     for (size_t i = 0; i < page.ops.size(); i++) {
       const u8 code = page.ops[i].code;
       if (code != kRowUpdate && code != kRowDelete && code != kRowRestore) continue;
       LS_CHECK(i == 0, "a record changes several rows of a page");
       LS_TRY(copy_page(page, copy));
       if (page.skip) break;
-      bool has = false;
-      LS_TRY(keep_version(w_, *page.file, row_of(page.ops[i]), node_of(copy), &has));
-      page.has_previous[i] = has;
+      LS_TRY(keep_version(w_, *page.file, row_of(page.ops[i]), node_of(copy),
+                          &page.leads.emplace_back()));
     }
-    page.lost.clear();
-    if (txns_.has_lost_any()) LS_TRY(find_lost(page));
+    if (may_need_forgotten()) LS_TRY(find_leads(page));
   }
   return kOk;
 }
 
-// FTXN-4
-Status LogFollower::find_lost(PageOps &page) {
+// FROW-4: does a snapshot that there is not see all of before as ended?
+bool LogFollower::may_need_forgotten() const { return txn_horizon(*w_.txns) < forgotten_; }
+
+Status LogFollower::find_leads(PageOps &page) {
   if (!has_rows(page.file->kind)) return kOk;
+  std::vector<RowLead> leads;
   alignas(64) u8 image[kPageSize] = {};
   for (const RedoOp &op : page.ops) {
     if (!is_whole_page(op.code)) continue;
     LS_TRY(redo_op(op, *page.file, image, page.page_no));
     const Node &leaf = node_of(image);
     if (leaf.header.kind == PageKind::kLeaf)
-      LS_TRY(find_lost_previous(w_, txns_, leaf, &page.lost));
+      LS_TRY(find_forgotten(w_, txns_, forgotten_, leaf, &leads));
+  }
+  LS_TRY(find_writers_of(page, &leads));
+  page.leads.insert(page.leads.end(), leads.begin(), leads.end());
+  return kOk;
+}
+
+// In the pages that the record's rows come from: this one, or its neighbour in a split or a merge.
+Status LogFollower::find_writers_of(const PageOps &page, std::vector<RowLead> *leads) {
+  const auto has_none = [](const RowLead &lead) { return !lead.has_previous && !lead.writer; };
+  alignas(64) u8 copy[kPageSize];
+  for (PageOps &from : pages_) {
+    if (from.file != page.file || from.page_no == kMetaPageNo) continue;
+    if (std::none_of(leads->begin(), leads->end(), has_none)) break;
+    LS_TRY(copy_page(from, copy));
+    if (!from.skip && node_of(copy).header.kind == PageKind::kLeaf)
+      find_writers(node_of(copy), leads);
   }
   return kOk;
 }
@@ -359,11 +374,8 @@ Status LogFollower::redo_pages(const LogEntry &entry) {
 
 Status LogFollower::redo_ops(PageOps &page, Gsn gsn) {
   u8 *bytes = page.guard.page();
-  for (size_t i = 0; i < page.ops.size(); i++) {
-    LS_TRY(redo_op(page.ops[i], *page.file, bytes, page.page_no));
-    if (page.has_previous[i]) set_previous(row_of(page.ops[i]), reinterpret_cast<Node *>(bytes));
-  }
-  for (const u64 row_id : page.lost) give_previous(row_id, reinterpret_cast<Node *>(bytes));
+  for (const RedoOp &op : page.ops) LS_TRY(redo_op(op, *page.file, bytes, page.page_no));
+  for (const RowLead &lead : page.leads) give_lead(lead, reinterpret_cast<Node *>(bytes));
   const Node &leaf = node_of(bytes);
   const bool of_rows = leaf.header.kind == PageKind::kLeaf && has_rows(page.file->kind);
   if (of_rows) txns_.hide_rows(reinterpret_cast<Node *>(bytes));   // FTXN-2

@@ -13,11 +13,10 @@
 // FLW-8  A start of the store that is followed is in conflict with every snapshot when it numbers
 //        transactions anew (ERA-4 in txn/tn_eras.hpp).  With the offset as it was each number means
 //        what it meant: no id came again, and no prepared transaction was taken over (ANA-4), for
-//        either would have raised it.  But the start has forgotten versions of before, and its
-//        images of pages, and the rows that its undo puts back, do not lead to them.  So snapshots
-//        are in conflict that do not see all transactions of before as ended; those with an xmin at
-//        the start's first number go on.  Later ones have as running what was open or prepared
-//        then, of which the versions are kept (FTXN-3, FTXN-4, FROW-3 in txn/).
+//        either would have raised it.  Then snapshots go on, with what the store that was started
+//        has forgotten (FROW-4 in txn/followed_rows.hpp).  Of rows that it copies without a writer
+//        none of before can be told (FROW-2).  Later snapshots have as running what was open or
+//        prepared then (FTXN-3).
 #pragma once
 #include <optional>
 
@@ -25,7 +24,7 @@
 #include "recovery/control_file.hpp"
 #include "recovery/redo.hpp"
 #include "recovery/redo_portion.hpp"
-#include "txn/followed_txns.hpp"
+#include "txn/followed_rows.hpp"
 
 namespace ls {
 
@@ -69,8 +68,7 @@ class LogFollower {
     PageNo page_no = 0;
     Frame *frame = nullptr;
     std::vector<RedoOp> ops;
-    std::vector<bool> has_previous;
-    std::vector<u64> lost;   // rows (FTXN-4)
+    std::vector<RowLead> leads;
     ExclusiveGuard guard;
     bool skip = false;   // the page has them already
   };
@@ -88,7 +86,9 @@ class LogFollower {
   Status find_pages();
   Status look_for_conflict(const LogEntry &entry, Conflict *conflict);
   Status keep_versions();
-  Status find_lost(PageOps &page);
+  bool may_need_forgotten() const;
+  Status find_leads(PageOps &page);
+  Status find_writers_of(const PageOps &page, std::vector<RowLead> *leads);
   Status copy_page(PageOps &page, u8 *copy);
   bool is_page(const PageOps &page) const;
   bool lock_pages();
@@ -108,6 +108,7 @@ class LogFollower {
   std::vector<PageOps> pages_;   // of one record
   Gsn redone_ = 0;
   Tn resolved_ = 0, asked_ = 0;
+  Tn forgotten_ = 0;   // of transactions below the other store may have no versions (FROW-4)
 };
 
 }  // namespace ls

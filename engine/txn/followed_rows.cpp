@@ -66,12 +66,14 @@ Status rename_versions(Worker &w, VersionLocator from, Tn to, bool *found) {
   return kOk;
 }
 
-// Undo puts the version before back: what that leads to is known by the entry of the one undone.
-Status restored_has_previous(Worker &w, const FollowedRow &op, const RowHeader &now, bool *has) {
+// Undo puts the version before back: what that leads to, and its writer (FROW-4), are known by
+// the entry of the change that is undone.
+Status lead_of_restored(Worker &w, const FollowedRow &op, const RowHeader &now, RowLead *lead) {
   LogUnpacker in(op.operands);
   in.number();   // row id
   const VersionLocator restored{in.number(kMaxTn), static_cast<u32>(in.number(~u32{0}))};
   if (!in.good()) return damaged(op.code);
+  bool *has = &lead->has_previous;
   *has = now.has(LS_ROW_HAS_PREV);
   if (restored.tn == now.tn() && restored.seq == now.seq) return kOk;   // only its flags change
   if (is_renamed(w, now, restored))
@@ -80,6 +82,7 @@ Status restored_has_previous(Worker &w, const FollowedRow &op, const RowHeader &
   const VersionEntry *entry = nullptr;
   const Status status = version_store(w, now.tn()).get({now.tn(), now.seq}, bytes, &entry);
   *has = ok(status) && entry->previous.has(LS_ROW_HAS_PREV);
+  if (ok(status) && restored.tn == 0) lead->writer = entry->previous;
   return code(status) == LS_NOT_FOUND ? kOk : status;
 }
 
@@ -154,31 +157,50 @@ VersionEntry renumbered(const VersionEntry &entry, Tn from, Tn to) {
   return out;
 }
 
-Status find_lost_previous(Worker &w, const FollowedTxns &txns, const Node &image,
-                          std::vector<u64> *row_ids) {
+Status find_forgotten(Worker &w, const FollowedTxns &txns, Tn forgotten, const Node &image,
+                      std::vector<RowLead> *leads) {
+  const Tn seen_by_all = txn_horizon(*w.txns);
   for (u16 pos = 0; pos < image.count; pos++) {
     RowParts row;
     u8 key[kMaxKeyBytes];
-    if (!split_row(image.value(pos), &row) || row.header.has(LS_ROW_HAS_PREV) ||
-        !txns.has_lost(row.header.tn()) || image.copy_key(pos, key) != kRowKeyBytes)
-      continue;
+    if (!split_row(image.value(pos), &row) || image.copy_key(pos, key) != kRowKeyBytes) continue;
+    const Tn tn = row.header.tn();
+    const u64 row_id = decode_row_key(key);
+    if (tn == 0) leads->push_back({.row_id = row_id});
+    if (row.header.has(LS_ROW_HAS_PREV) || tn < seen_by_all || tn >= forgotten) continue;
     alignas(8) u8 bytes[kPageSize];
     const VersionEntry *entry = nullptr;
-    const Tn tn = txns.written_as(row.header.tn());
-    const Status status = version_store(w, tn).get({tn, row.header.seq}, bytes, &entry);
+    const Tn number = txns.written_as(tn);
+    const Status status = version_store(w, number).get({number, row.header.seq}, bytes, &entry);
     if (code(status) == LS_NOT_FOUND) continue;
     LS_TRY(status);
-    if (is_version_of(*entry, decode_row_key(key))) row_ids->push_back(decode_row_key(key));
+    if (is_version_of(*entry, row_id)) leads->push_back({.row_id = row_id, .has_previous = true});
   }
   return kOk;
 }
 
-void give_previous(u64 row_id, Node *leaf) {
+void find_writers(const Node &before, std::vector<RowLead> *leads) {
+  for (RowLead &lead : *leads) {
+    RowParts row;
+    if (lead.has_previous || lead.writer || !find_row(before, lead.row_id, &row)) continue;
+    if (row.header.tn() == 0) continue;
+    lead.writer = row.header;
+    lead.has_previous = row.header.has(LS_ROW_HAS_PREV);
+  }
+}
+
+void give_lead(const RowLead &lead, Node *leaf) {
   bool found = false;
-  const u16 pos = leaf->lower_bound(RowKey(row_id), &found);
-  if (!found) return;   // a later operation of the record has taken it away
+  if (!leaf->covers(RowKey(lead.row_id))) return;
+  const u16 pos = leaf->lower_bound(RowKey(lead.row_id), &found);
+  if (!found) return;
   u8 *value = leaf->value_data(pos);
-  with_previous(RowHeader::load(value)).store(value);
+  RowHeader header = RowHeader::load(value);
+  if (lead.writer) {
+    const RowHeader &by = *lead.writer;
+    header = RowHeader::make(by.tn(), header.flags(), header.generation(), by.cid, by.seq);
+  }
+  (lead.has_previous ? with_previous(header) : header).store(value);
 }
 
 Status keep_open_version(Worker &w, FileSlot &file, Tn tn, const RowUndo &undo) {
@@ -234,21 +256,15 @@ Status newest_removed(const FollowedRow &op, const Node &leaf, Tn *newest) {
 }
 
 Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, const Node &leaf,
-                    bool *has_previous) {
-  *has_previous = false;
+                    RowLead *lead) {
+  *lead = {};
   if (op.code != kRowUpdate && op.code != kRowDelete && op.code != kRowRestore) return kOk;
   RowParts row;
-  if (!find_row(leaf, row_id_of(op.operands), &row)) return damaged(op.code);
-  if (op.code == kRowRestore) return restored_has_previous(w, op, row.header, has_previous);
-  *has_previous = true;
+  lead->row_id = row_id_of(op.operands);
+  if (!find_row(leaf, lead->row_id, &row)) return damaged(op.code);
+  if (op.code == kRowRestore) return lead_of_restored(w, op, row.header, lead);
+  lead->has_previous = true;
   return keep_replaced(w, file, op, row);
-}
-
-void set_previous(const FollowedRow &op, Node *leaf) {
-  const u64 row_id = row_id_of(op.operands);
-  RowParts row;
-  LS_CHECK(find_row(*leaf, row_id, &row), "a row is gone right behind its change");
-  give_previous(row_id, leaf);
 }
 
 }  // namespace ls

@@ -8,7 +8,12 @@
 //         transaction needs nothing of it.
 // FROW-3  A start of the store that is followed gives the rows of a prepared transaction another
 //         number.  Its versions are there under that one, too, before the first row has it.
+// FROW-4  A store that is started anew has no versions of before.  Rows that it puts back do not
+//         name their writers, and no row of before says in its images of pages that it has an older
+//         version.  So, while a snapshot may need one, both are taken from what is here: from the
+//         entry of the change that is undone, the row as it was in the page, the version store.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "txn/followed_txns.hpp"
@@ -26,19 +31,25 @@ struct FollowedRow {
 // FROW-2.  0: it removes nothing.
 Status newest_removed(const FollowedRow &op, const Node &leaf, Tn *newest);
 
-// Before the operation is redone.  `leaf` is a copy, or does not change meanwhile; no latch held.
-// *has_previous: the row leads to an older version afterwards (set_previous()).
-Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, const Node &leaf,
-                    bool *has_previous);
-// Behind redo of it, in the leaf that is still latched.
-void set_previous(const FollowedRow &op, Node *leaf);
+// What the log's bytes do not say of a row.
+struct RowLead {
+  u64 row_id = 0;
+  bool has_previous = false;
+  std::optional<RowHeader> writer;   // in place of none: its number, command and sequence number
+};
 
-// FTXN-4: rows of the image of a leaf that have an older version, and do not say so.  No latch
-// held.
-Status find_lost_previous(Worker &w, const FollowedTxns &txns, const Node &image,
-                          std::vector<u64> *row_ids);
-// Behind redo of the image, for each.
-void give_previous(u64 row_id, Node *leaf);
+// Before the operation is redone.  `leaf` is a copy, or does not change meanwhile; no latch held.
+Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, const Node &leaf,
+                    RowLead *lead);
+// Behind redo of it, in the leaf that is still latched.  The row may have left it since.
+void give_lead(const RowLead &lead, Node *leaf);
+
+// FROW-4, of the image of a leaf from a store that has no versions of transactions below
+// `forgotten`.  Rows without a writer come without a lead: it is looked for in leaves as they are
+// here before (find_writers()).  No latch held.
+Status find_forgotten(Worker &w, const FollowedTxns &txns, Tn forgotten, const Node &image,
+                      std::vector<RowLead> *leads);
+void find_writers(const Node &before, std::vector<RowLead> *leads);
 
 // What a transaction has replaced, when it has another number (FROW-3).
 VersionEntry renumbered(const VersionEntry &entry, Tn from, Tn to);

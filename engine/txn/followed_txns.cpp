@@ -48,7 +48,6 @@ Status FollowedTxns::end(Worker &w, Tn tn) {
   if (at == places_.end()) return kOk;
   at->second->store(0, std::memory_order_release);
   places_.erase(at);
-  lost_.erase(tn);
   return kOk;
 }
 
@@ -58,11 +57,6 @@ Status FollowedTxns::end_prepared(Worker &w, u64 full_xid, Tn but) {
     if (tn != but && txns_.eras.full_xid(tn) == full_xid) numbers.push_back(tn);
   for (const Tn tn : numbers) LS_TRY(end(w, tn));
   return kOk;
-}
-
-void FollowedTxns::note_start(Tn first) {
-  for (const auto &[tn, place] : places_)
-    if (tn < first) lost_.insert(tn);
 }
 
 void FollowedTxns::hide_rows(Node *leaf) const {
@@ -80,7 +74,6 @@ void FollowedTxns::hide_rows(Node *leaf) const {
 void FollowedTxns::clear() {
   for (const auto &[tn, place] : places_) place->store(0, std::memory_order_release);
   places_.clear();
-  lost_.clear();
   txns_.followed_used.store(0, std::memory_order_release);
 }
 

@@ -10,8 +10,6 @@
 // FTXN-3  A prepared transaction is on it under each number that a start of the store that is
 //         followed may give its rows, until the log says which one it has (ANA-4 in
 //         recovery/log_analysis.hpp).
-// FTXN-4  Of those on it when such a start begins, that store has no versions: its images of pages
-//         do not say that their rows have older ones.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -29,10 +27,6 @@ class FollowedTxns {
   Status end(Worker &w, Tn tn);   // absent is fine
   // All numbers of a prepared transaction, but that one.
   Status end_prepared(Worker &w, u64 full_xid, Tn but = 0);
-  // A start of the store that is followed, with numbers from there on (FTXN-4).
-  void note_start(Tn first);
-  bool has_lost_any() const { return !lost_.empty(); }
-  bool has_lost(Tn tn) const { return lost_.contains(tn); }
   // It has aborted before its first change came (FTXN-2).
   void set_hidden(Tn tn) { hidden_.insert(tn); }
   Tn written_as(Tn tn) const { return hidden_.contains(tn) ? tn | kHiddenTn : tn; }
@@ -46,7 +40,7 @@ class FollowedTxns {
 
   TxnShared &txns_;
   std::unordered_map<Tn, std::atomic<Tn> *> places_;
-  std::unordered_set<Tn> hidden_, lost_;
+  std::unordered_set<Tn> hidden_;
 };
 
 }  // namespace ls

@@ -480,8 +480,8 @@ class RestartedOriginal : public IdleFollowedFiles {
   u64 restart_tn_ = 0, restarted_at_ = 0;
 };
 
-// FLW-8: a snapshot that sees all of before as ended goes on.
-TEST_P(RestartedOriginal, is_no_conflict_with_snapshots_that_see_all_as_ended) {
+// FLW-8: where numbers mean what they meant.
+TEST_P(RestartedOriginal, is_no_conflict) {
   two_lives(false);
   if (HasFatalFailure()) return;
   StoreLife store(copy_config_);
@@ -494,7 +494,7 @@ TEST_P(RestartedOriginal, is_no_conflict_with_snapshots_that_see_all_as_ended) {
     if (at_ >= restarted_at_ && at_ % 4 == 0)
       expect_all(s->worker(), snapshot_at(restart_tn_), before_);
   }
-  EXPECT_EQ(newest_conflict_, restart_tn_ - 1);
+  EXPECT_LT(newest_conflict_, restart_tn_);
   EXPECT_EQ(ls_store_tn_offset(store.store()), offset);
   expect_all(s->worker(), snapshot_at(restart_tn_), before_);
   expect_all(s->worker(), snapshot_at(next_tn_ - 1), now_);

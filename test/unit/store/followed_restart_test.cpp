@@ -105,9 +105,11 @@ class FollowedRestart : public FollowedFiles {
           Session loser(store.store(), &host, 2);
           before_ = expected_;
           if (change_behind_copy) change_all(s);
-          change_share(prepared, kPrepareds);
-          prepared_xid_ = prepared.xid();
-          ASSERT_EQ(prepared.hand_over(), LS_OK) << prepared.err.message;
+          if (prepares_) {
+            change_share(prepared, kPrepareds);
+            prepared_xid_ = prepared.xid();
+            ASSERT_EQ(prepared.hand_over(), LS_OK) << prepared.err.message;
+          }
           change_share(loser, kLosers);
           loser_xid_ = loser.xid();
           change_more(s, 200);
@@ -209,7 +211,7 @@ class FollowedRestart : public FollowedFiles {
       const bool own = store->txns->eras.full_xid(tns[i]) == prepared_xid_;
       if (!own || !out.sees_prepared) out.running.push_back(tns[i]);
     }
-    if (at_ <= decided_at_) out.running.push_back(prepared_xid_ + offset);
+    if (prepares_ && at_ <= decided_at_) out.running.push_back(prepared_xid_ + offset);
     std::sort(out.running.begin(), out.running.end());
     const Tn highest = store->txns->highest_tn.load(std::memory_order_relaxed);
     out.s = snapshot_at(std::max(highest, prepared_xid_ + offset) + 1);
@@ -279,6 +281,7 @@ class FollowedRestart : public FollowedFiles {
     rel_.reset();
   }
 
+  bool prepares_ = true;
   u64 prepared_xid_ = 0, loser_xid_ = 0, next_xid_ = 0, crashed_at_ = 0;
   u64 decided_at_ = ~u64{0};
   bool committed_ = false;
@@ -290,7 +293,7 @@ class FollowedRestart : public FollowedFiles {
   std::mt19937_64 random_;
 };
 
-// FTXN-3, FTXN-4, FROW-3
+// FTXN-3, FROW-3, FROW-4
 TEST_P(FollowedRestart, new_snapshots_show_nothing_of_open_and_prepared_transactions) {
   first_life();
   if (HasFatalFailure()) return;
@@ -401,6 +404,91 @@ TEST_P(FollowedRestart, versions_are_found_when_it_is_promoted) {
   LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
 }
 
+// FLW-8, FROW-4: snapshots stay, over starts with the same numbers, and show the same to the end.
+class OldSnapshots : public FollowedRestart {
+ protected:
+  OldSnapshots() { prepares_ = false; }
+
+  struct Old {
+    Snapshot taken;
+    Rows shown;
+    u64 at = 0;
+  };
+
+  // What recovery has put back, and what nothing has changed since, is changed and put back again.
+  void change_what_was_undone(StoreLife &store, Host &host) {
+    Session s(store.store(), &host, 1);
+    change_more(s, 100);
+    LS_ASSERT_OK(ls_store_checkpoint(store.store(), &s.err));
+    for (const Share share : {kLosers, kPrepareds}) {
+      change_share(s, share);
+      s.abort();
+      change_more(s, 200);
+    }
+    Session loser(store.store(), &host, 2);
+    change_share(loser, kLosers);
+    change_more(s, 300);
+  }
+
+  void look_at_all(Session &s, ls_store *store, bool takes) {
+    if (!rel_) rel_ = *s.open(kImageTable);
+    std::erase_if(old_, [&](const Old &o) { return newest_conflict_ >= o.taken.s.xmin; });
+    newest_conflict_ = 0;
+    const Snapshot now = new_snapshot(store);
+    u64 oldest = now.s.xmin;
+    for (Old &o : old_) {
+      o.taken.s.running = o.taken.running.data();
+      oldest = std::min(oldest, o.taken.s.xmin);
+    }
+    if (takes) {
+      old_.push_back({now, contents(s.worker(), &*rel_, now.s), at_});
+      oldest = std::min(oldest, now.s.xmin);
+    }
+    publish(store, now, oldest);
+  }
+  void expect_all_shown(Session &s) {
+    for (Old &o : old_) {
+      o.taken.s.running = o.taken.running.data();
+      EXPECT_TRUE(contents(s.worker(), &*rel_, o.taken.s) == o.shown)
+          << "taken at record " << o.at << ", now " << at_ << ", crash at " << crashed_at_;
+    }
+  }
+
+  std::vector<Old> old_;
+};
+
+TEST_P(OldSnapshots, go_on_and_show_the_same) {
+  first_life(true);
+  if (HasFatalFailure()) return;
+  next_life(loser_xid_ + 1000, Fate::kRolledBack,
+            [&](StoreLife &store, Host &host) { change_what_was_undone(store, host); });
+  next_life(next_xid_ + 1000, Fate::kRolledBack,
+            [&](StoreLife &store, Host &host) { images(store, host); });
+  if (HasFatalFailure()) return;
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  {
+    Session s(store.store(), nullptr, 0);
+    // That number may be the next one's.
+    const std::atomic<Tn> &highest = store.store()->txns->highest_tn;
+    const Tn at_first = highest;
+    for (u64 rounds = 0; more() && !HasFailure(); rounds++) {
+      look_at_all(s, store.store(), rounds % 16 == 0 && highest > at_first);
+      follow(store.store());
+      if (rounds % 4 == 0) expect_all_shown(s);
+    }
+    expect_all_shown(s);
+    check_relation(s);
+  }
+  const auto of_before = [&](const Old &o) { return o.at < crashed_at_; };
+  EXPECT_TRUE(std::any_of(old_.begin(), old_.end(), of_before));
+  ::printf("%zu snapshots have stayed\n", old_.size());
+  rel_.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, OldSnapshots, ::testing::Range(1u, 7u));
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowedRestart, ::testing::Range(1u, 7u));
 
 }  // namespace

@@ -1,6 +1,9 @@
-# leanstore.log = wal: a primary that is started anew with a transaction prepared numbers its
-# transactions anew.  Its standby replays that when no snapshot with the old numbers is there any
-# more, also none that has come while it waited (NUM-1 in src/txn/ls_snapshot.c).
+# leanstore.log = wal: a primary crashes and comes back while its standby is read.
+#
+# Snapshots of before go on, and show what they have shown (FROW-4 in engine/txn/followed_rows.hpp).
+# But a primary that comes back with a transaction prepared numbers its transactions anew; its
+# standby replays that when no snapshot with the old numbers is there any more, also none that has
+# come while it waited (NUM-1 in src/txn/ls_snapshot.c).
 use strict;
 use warnings FATAL => 'all';
 
@@ -26,6 +29,64 @@ $standby->append_conf('postgresql.conf', q{
 $standby->start;
 $primary->wait_for_catchup($standby);
 $standby->poll_query_until('postgres', 'SELECT count(*) = 100 FROM t');
+
+# --- Snapshots go on ----------------------------------------------------------------------------
+
+$primary->safe_psql('postgres', q{
+	CREATE TABLE w (k int PRIMARY KEY, n int, t text) USING leanstore;
+	INSERT INTO w SELECT g, 0, repeat('w', g % 50) FROM generate_series(1, 5000) g});
+$primary->wait_for_catchup($standby);
+
+my $all = q{SELECT count(*), sum(n), md5(string_agg(w::text, ';' ORDER BY k)) FROM w};
+my $by_index = "SET enable_seqscan = off; $all; RESET enable_seqscan";
+my @old;
+foreach my $crash (1 .. 3)
+{
+	my $old = $standby->background_psql('postgres', on_error_stop => 0);
+	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	push @old, [ $old, $old->query_safe($all), $crash ];
+	is($old->query_safe($by_index), $old[-1][1], "crash $crash: a snapshot, by an index");
+
+	# rows that it needs as they were, some of which an open transaction changes, too
+	$primary->safe_psql('postgres', 'UPDATE w SET n = n + 1 WHERE k % 3 > 0');
+	my $open = $primary->background_psql('postgres');
+	$open->query_safe(q{BEGIN; UPDATE w SET n = -1, t = t || 'x' WHERE k % 2 = 0;
+		DELETE FROM w WHERE k % 5 = 0; INSERT INTO w SELECT -g, 1 FROM generate_series(1, 500) g;
+		UPDATE w SET n = -2 WHERE k % 4 = 0});
+	$primary->safe_psql('postgres', 'UPDATE w SET n = n + 1 WHERE k = 1');
+	$primary->wait_for_catchup($standby);
+	CrashDriver::kill_server($primary, 'all');
+	eval { $open->quit };
+	$primary->start;
+	my ($count, $sum) = split /\|/, $primary->safe_psql('postgres', $all);
+	is($count, 5000, "crash $crash: the open transaction is undone");
+
+	# what was put back is logged whole, changes, and is put back once more
+	$primary->safe_psql('postgres', 'SELECT leanstore_checkpoint()');
+	$primary->safe_psql('postgres', $_) foreach
+		'BEGIN; UPDATE w SET n = -3 WHERE k % 2 = 0; DELETE FROM w WHERE k % 3 = 0; ROLLBACK',
+		q{UPDATE w SET n = n + 1, t = t || repeat('long', 20) WHERE k % 7 = 0},
+		'UPDATE w SET n = n + 1 WHERE k % 2 = 0';
+	$primary->wait_for_catchup($standby);
+	is($standby->safe_psql('postgres', $all), $primary->safe_psql('postgres', $all),
+		"crash $crash: a new snapshot");
+	foreach my $snapshot (@old)
+	{
+		is($snapshot->[0]->query($_), $snapshot->[1],
+			"crash $crash: the snapshot of crash $snapshot->[2] shows the same")
+		  foreach $all, $by_index;
+	}
+}
+is($standby->safe_psql('postgres', q{SELECT confl_snapshot FROM pg_stat_database_conflicts
+	WHERE datname = 'postgres'}), '0', 'no snapshot was in conflict');
+foreach my $snapshot (@old)
+{
+	$snapshot->[0]->query_safe('COMMIT');
+	$snapshot->[0]->quit;
+}
+$standby->leanstore_check_ok('behind three crashes');
+
+# --- Transactions are numbered anew ---------------------------------------------------------------
 
 my $sums = 'SELECT (SELECT sum(n) FROM t), (SELECT sum(n) FROM h)';
 my $reader = sub {
