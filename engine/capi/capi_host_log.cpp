@@ -54,6 +54,10 @@ ls_status ls_txn_write_out(ls_worker *worker, uint64_t full_xid, uint64_t *end,
   return api::call(err, [&] { return txn_write_out(api::worker(worker), full_xid, end); });
 }
 
+ls_status ls_log_write_out(ls_worker *worker, ls_error *err) noexcept {
+  return api::call(err, [&] { return write_out_all(api::worker(worker)); });
+}
+
 uint32_t ls_relay_sync(ls_store *store) noexcept {
   return api::call_sure([&] { return store_process(*store).log.request_relay_sync(); });
 }

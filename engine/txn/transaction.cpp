@@ -189,6 +189,14 @@ Status txn_write_out(Worker &w, u64 full_xid, u64 *host) {
   return gsn <= w.log.log().hardened() ? kOk : w.log.write_out(gsn, w.ctx.interrupt, &end);
 }
 
+Status write_out_all(Worker &w) {
+  const Log log = w.log.log();
+  const Gsn gsn = log.last_gsn();
+  u64 end;
+  if (!log.has_host_log() || gsn <= log.hardened()) return kOk;
+  return w.log.write_out(gsn, w.ctx.interrupt, &end);
+}
+
 Status txn_prepare_commit(Worker &w, u64 full_xid) {
   Gsn gsn;
   if (w.has_log) {

@@ -272,6 +272,8 @@ Status txn_prepare_commit(Worker &w, u64 full_xid);
 // The same with a host's log, which has it behind this call but need not be flushed; *host: as of
 // LogMark, 0: there are no changes.  Then it is about the records of this worker only.
 Status txn_write_out(Worker &w, u64 full_xid, u64 *host);
+// What any worker has logged so far is in the host's log, if there is one, behind this call.
+Status write_out_all(Worker &w);
 Gsn txn_commit(Worker &w, Bytes note = {}, bool awaited = false);
 void txn_abort(Worker &w);
 void txn_rollback_to(Worker &w, u32 savepoint);

@@ -185,7 +185,15 @@ check_index(Relation table, Oid index_oid)
 	Snapshot	snapshot;
 
 	check.index = index_open(index_oid, AccessShareLock);
-	if (check.index->rd_rel->relam != BRIN_AM_OID && check.index->rd_index->indisvalid)
+	if (check.index->rd_rel->relam == BRIN_AM_OID || !check.index->rd_index->indisvalid)
+		;						/* it has no entries, or need not have them */
+	else if (!ls_is_index(check.index) && !ls_check_other_can(check.index))
+		ereport(WARNING,
+				(errmsg("index \"%s\" was not compared with its table",
+						RelationGetRelationName(check.index)),
+				 errdetail("Entries of its access method are not listed on a standby."),
+				 errhint("Run leanstore_check on the primary.")));
+	else
 	{
 		bool		counted;
 

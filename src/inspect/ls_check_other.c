@@ -16,6 +16,7 @@
 #include "access/itup.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
+#include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
@@ -101,6 +102,21 @@ list_entries(LsIndexCheck *check)
 	LockRelation(check->table, ShareUpdateExclusiveLock);
 	index_bulk_delete(&info, NULL, note_entry_keep_it, check);
 	UnlockRelation(check->table, ShareUpdateExclusiveLock);
+}
+
+/* VACUUM's way takes a lock, and may write, which a standby cannot. */
+bool
+ls_check_other_can(Relation index)
+{
+	switch (index->rd_rel->relam)
+	{
+		case BTREE_AM_OID:
+		case GIST_AM_OID:
+		case SPGIST_AM_OID:
+			return true;
+		default:
+			return !RecoveryInProgress();
+	}
 }
 
 bool

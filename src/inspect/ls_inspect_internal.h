@@ -51,6 +51,7 @@ pg_noreturn extern void ls_check_raise_different(LsIndexCheck *check, ItemPointe
  * another one.  False: how often a row was noted says nothing.
  */
 extern bool ls_check_leanstore_entries(LsIndexCheck *check);
+extern bool ls_check_other_can(Relation index);
 extern bool ls_check_other_entries(LsIndexCheck *check);
 
 /*

@@ -12,6 +12,7 @@
 #include "index/ls_index.h"
 
 #include "access/relscan.h"
+#include "access/xlog.h"
 #include "pgstat.h"
 #include "utils/snapmgr.h"
 
@@ -373,15 +374,43 @@ ls_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
  * ----------------------------------------------------------------
  */
 
-/* No scan will find a row through this entry any more. */
+/* May a standby have readers that need what is removed here? */
+bool
+ls_conflicts_on_standbys(Relation rel)
+{
+	return ls_log_is_wal() && XLogStandbyInfoActive() && RelationNeedsWAL(rel);
+}
+
+/* What a deletion tells standbys. */
+typedef struct Conflict
+{
+	bool		told;			/* are there any? */
+	bool		gone;			/* of rows that are not there */
+	TransactionId newest;		/* of the others, the newest deleter */
+} Conflict;
+
+/*
+ * No scan will find a row through this entry any more.  Row ids are not used twice: a row that is
+ * not there will never be.
+ */
 static bool
-entry_is_dead(Relation rel, ItemPointer tid)
+entry_is_dead(Relation rel, ItemPointer tid, Conflict *conflict)
 {
 	ls_row		row;
+	TransactionId deleter;
 
-	/* row ids are not used twice: a row that is not there will never be */
-	return !ls_fetch_newest(rel, ls_tid_to_row(tid), ls_fetch_buffer(), &row) ||
-		ls_row_is_dead(&row);
+	if (!ls_fetch_newest(rel, ls_tid_to_row(tid), ls_fetch_buffer(), &row))
+	{
+		conflict->gone = true;
+		return true;
+	}
+	if (!ls_row_is_dead(&row))
+		return false;
+	deleter = ls_tn_to_xid(row.writer_tn);
+	if (TransactionIdIsNormal(deleter) && (!TransactionIdIsValid(conflict->newest) ||
+										   TransactionIdFollows(deleter, conflict->newest)))
+		conflict->newest = deleter;
+	return true;
 }
 
 static int
@@ -410,6 +439,7 @@ ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	int			freed = 0;
 	int			misses = 0;
 	int			useful = 0;
+	Conflict	conflict = {.told = ls_conflicts_on_standbys(rel)};
 
 	if (delstate->bottomup)
 		qsort_arg(delstate->deltids, delstate->ndeltids, sizeof(TM_IndexDelete),
@@ -422,7 +452,7 @@ ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 
 		if (!status->knowndeletable)
 		{
-			if (!entry_is_dead(rel, &entry->tid))
+			if (!entry_is_dead(rel, &entry->tid, &conflict))
 			{
 				if (delstate->bottomup && ++misses >= LS_BOTTOMUP_MAX_MISSES)
 					break;
@@ -430,6 +460,8 @@ ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			}
 			status->knowndeletable = true;
 		}
+		else if (conflict.told)
+			(void) entry_is_dead(rel, &entry->tid, &conflict);
 
 		useful = i + 1;
 		misses = 0;
@@ -441,6 +473,10 @@ ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	/* entries behind the last deletable one are of no interest to the caller */
 	delstate->ndeltids = useful;
 
-	/* no standby runs queries on leanstore tables: no conflict to tell of */
-	return InvalidTransactionId;
+	if (!conflict.told)
+		return InvalidTransactionId;
+	/* with the removal of a row its own conflict gets into WAL, which has to be before that */
+	if (conflict.gone)
+		ls_write_out_all();
+	return conflict.newest;
 }

@@ -104,6 +104,7 @@ extern bool ls_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot s
 extern bool ls_tuple_tid_valid(TableScanDesc sscan, ItemPointer tid);
 extern void ls_tuple_get_latest_tid(TableScanDesc sscan, ItemPointer tid);
 extern bool ls_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot);
+extern bool ls_conflicts_on_standbys(Relation rel);
 extern TransactionId ls_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate);
 
 /* ---- ls_table_ids.c */

@@ -45,6 +45,8 @@ typedef struct Vacuum
 	int			waited_ms;		/* for the engine's horizon */
 	bool		all;			/* also what has not changed: DISABLE_PAGE_SKIPPING */
 	bool		bypass;			/* an index need not be cleaned for a few rows */
+	bool		conflicts;		/* on a standby: leanstore tables are read there */
+	uint64		gone_told;		/* rows that have gone, as tell_standbys() has found it */
 
 	uint64		end_row;
 	ls_vacuum	found;			/* added up */
@@ -193,6 +195,26 @@ is_there(const Vacuum *v, uint64 row_id)
 		(v->there.bits[row_id / 64] & (UINT64CONST(1) << row_id % 64)) != 0;
 }
 
+/*
+ * For standbys: an index of another access method writes to WAL itself what it removes, and does
+ * not say which snapshots need it.  The removal of the row does, so that has to be in WAL before.
+ */
+static void
+tell_standbys(Vacuum *v)
+{
+	uint64		gone;
+	uint64		mark;
+	ls_error	error;
+	ls_status	status;
+
+	LS_CALL(status, ls_rows_gone(ls_reader(), ls_open(v->rel), &gone, &mark, &error));
+	ls_check(status, error, v->rel);
+	if (mark == v->gone_told)
+		return;
+	ls_write_out_all();
+	v->gone_told = mark;
+}
+
 /* May the index entry for this TID go? */
 static bool
 is_dead_entry(ItemPointer tid, void *state)
@@ -206,7 +228,13 @@ is_dead_entry(ItemPointer tid, void *state)
 	if (is_there(v, row_id) ||
 		ls_row_known(ls_shared->store, ls_open(v->rel), row_id, LS_ROWS_VISIBLE))
 		return false;
-	if (ls_fetch_newest(v->rel, row_id, ls_fetch_buffer(), &row) && !ls_row_is_dead(&row))
+	if (!ls_fetch_newest(v->rel, row_id, ls_fetch_buffer(), &row))
+	{
+		if (v->conflicts)
+			tell_standbys(v);
+	}
+	/* a row that is still to go is for the next VACUUM, if there is a standby */
+	else if (v->conflicts || !ls_row_is_dead(&row))
 	{
 		LS_CALL(status, ls_rows_note_there(ls_reader(), ls_open(v->rel), row_id, &v->there,
 										   &error));
@@ -415,6 +443,8 @@ ls_relation_vacuum(Relation rel, struct VacuumParams *params, BufferAccessStrate
 		.message_level = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2,
 		.all = (params->options & VACOPT_DISABLE_PAGE_SKIPPING) != 0,
 		.bypass = params->index_cleanup == VACOPTVALUE_AUTO,
+		.conflicts = ls_conflicts_on_standbys(rel),
+		.gone_told = UINT64_MAX,
 	};
 
 	(void) ls_reader();

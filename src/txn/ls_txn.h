@@ -26,6 +26,12 @@ extern ls_worker *ls_writer(void);
 extern void ls_harden_all(void);
 
 /*
+ * leanstore.log = wal: all that was logged by the engine so far gets into WAL, before what this
+ * session writes to it next.
+ */
+extern void ls_write_out_all(void);
+
+/*
  * leanstore.log = wal: what this session has logged gets into WAL, for a transaction without
  * changes of rows.
  */

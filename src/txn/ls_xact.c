@@ -217,6 +217,16 @@ ls_write_out_logged(void)
 	ls_check(status, error, NULL);
 }
 
+void
+ls_write_out_all(void)
+{
+	ls_error	error = {0};
+	ls_status	status;
+
+	LS_CALL(status, ls_log_write_out(ls_reader(), &error));
+	ls_check(status, error, NULL);
+}
+
 static void
 pre_commit(void)
 {

@@ -266,6 +266,9 @@ void ls_host_log_flushed(ls_worker *worker) LS_NOEXCEPT;
  * after ls_txn_prepare_commit. */
 LS_NODISCARD ls_status ls_txn_write_out(ls_worker *worker, uint64_t full_xid, uint64_t *end,
                                         ls_error *err) LS_NOEXCEPT;
+/* All that was logged so far, by any worker, gets there: before what the host logs next, as
+ * standbys want it.  Without a host's log nothing is done. */
+LS_NODISCARD ls_status ls_log_write_out(ls_worker *worker, ls_error *err) LS_NOEXCEPT;
 /* What was inserted so far becomes durable in the relay log; a number to ask with.  The host has
  * to see to that before its recovery may begin at a later place. */
 uint32_t ls_relay_sync(ls_store *store) LS_NOEXCEPT;
