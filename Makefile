@@ -114,6 +114,9 @@ endef
 $(foreach v,asan tsan,$(foreach k,engine test,$(eval $(call precompiled,$(v),$(k)))))
 export CCACHE_SLOPPINESS = pch_defines,time_macros
 export CCACHE_PCH_EXTSUM = true
+# What was compiled in another clone of this tree is found, too.
+export CCACHE_NOHASHDIR = true
+export CCACHE_BASEDIR ?= $(CURDIR)
 
 FORCE:
 
