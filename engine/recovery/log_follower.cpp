@@ -76,6 +76,7 @@ Status LogFollower::apply_complete(Conflict *conflict) {
     LS_FAILPOINT(recovery_before_followed);
     LS_TRY(record(*entry, taken, conflict));
     redone_ = entry->gsn;
+    resolved_ = 0;   // FLW-3
   }
   log_->forget();
   return kOk;
@@ -186,7 +187,6 @@ Status LogFollower::note_start(Tn first, u64 offset) {
   for (const auto &[full_xid, known] : analysis_.two_phase)
     LS_TRY(txns_.begin(full_xid + offset));   // FTXN-3
   w_.txns->tn_offset.store(offset, std::memory_order_release);
-  resolved_ = 0;   // new snapshots have what the crash has ended as running, until it is undone
   return kOk;
 }
 
@@ -263,7 +263,7 @@ Status LogFollower::look_for_conflict(const LogEntry &entry, Conflict *conflict)
       }
       newest = std::max(newest, removed);
     }
-    if (newest <= resolved_) continue;
+    if (newest <= resolved_ || newest < txn_horizon(*w_.txns)) continue;
     *conflict = {.newest = newest, .database = page.file->key.database};
     return make_status(LS_CONFLICT);
   }

@@ -9,7 +9,9 @@
 // FLW-2  Versions that the record takes from older snapshots are kept before (FROW-1 in
 //        txn/followed_rows.hpp).
 // FLW-3  What removes something that a snapshot may need is redone when the host says that none
-//        does (FROW-2 there).
+//        does (FROW-2 there), or when the horizon has passed it.  The host is asked of each such
+//        record: what it has said counts for what has ended by then, and a transaction with a
+//        smaller number may still run.
 // FLW-8  A start of the store that is followed is in conflict with every snapshot when it numbers
 //        transactions anew (ERA-4 in txn/tn_eras.hpp).  With the offset as it was each number means
 //        what it meant: no id came again, and no prepared transaction was taken over (ANA-4), for
@@ -47,7 +49,7 @@ class LogFollower {
     Tn asked = 0;    // instead: has the host forgotten this transaction as aborted (FTXN-2)?
   };
   Status apply(Conflict *conflict);
-  // There are no such snapshots any more; later ones see all of these transactions.
+  // There are no such snapshots any more; later ones see all of these that the record is about.
   void resolved(Tn newest) { resolved_ = std::max(resolved_, newest); }
   // It has; if not, apply() is called again without.
   void aborted() { txns_.set_hidden(asked_); }

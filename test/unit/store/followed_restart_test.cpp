@@ -488,6 +488,61 @@ TEST_P(OldSnapshots, go_on_and_show_the_same) {
   LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
 }
 
+// FLW-3: what the host has said of one number is not so of a smaller one that runs on.
+TEST_P(FollowedRestart, each_removal_is_asked_of) {
+  constexpr u64 kGone = 40;
+  u64 early_tn = 0, late_tn = 0;
+  live_and_copy(
+      [&](StoreLife &store, Host &host) {
+        Session s(store.store(), &host, 1);
+        fill(s);
+      },
+      [] {},
+      [&](StoreLife &store, Host &host) {
+        Session early(store.store(), &host, 1), late(store.store(), &host, 2);
+        // There are no snapshots, and a new one would have those as running.
+        const auto expect_purged = [&](u64 ghosts, std::vector<u64> running) {
+          const u64 xmax = host.tn(host.next_xid()), xmin = running.empty() ? xmax : running[0];
+          const ls_plain_snapshot now{xmin, xmax, running.data(),
+                                      static_cast<u32>(running.size())};
+          const std::atomic<u64> &removed = store.store()->txns->ghosts_removed;
+          Log log = store_process(*store.store()).log;
+          EXPECT_TRUE(log.wait_hardened(log.last_gsn(), nullptr));
+          for (u32 i = 0; removed < ghosts && i < 10'000; i++) {
+            ls_store_publish_horizon(store.store(), xmin, xmax, &now, nullptr, 0);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+          EXPECT_GE(removed, ghosts);
+        };
+        const auto remove = [&](Session &s, u64 first) {
+          for (u64 id = first; id < first + kGone; id++)
+            ASSERT_EQ(s.remove(s.open(kImageTable), id), LS_OK) << s.err.message;
+        };
+        ASSERT_EQ(early.begin(), LS_OK) << early.err.message;
+        early_tn = host.tn(early.xid());
+        ASSERT_EQ(late.begin(), LS_OK) << late.err.message;
+        late_tn = host.tn(late.xid());
+        remove(late, 1);
+        late.commit();
+        expect_purged(kGone, {early_tn});
+        remove(early, 1 + kGone);
+        early.commit();
+        expect_purged(2 * kGone, {});
+        lose_the_rest(store);
+      });
+  if (HasFatalFailure()) return;
+  ASSERT_LT(early_tn, late_tn);
+  StoreLife store(copy_config_);
+  begin(store);
+  if (HasFatalFailure()) return;
+  while (more() && newest_conflict_ < late_tn) follow(store.store());
+  EXPECT_EQ(newest_conflict_, late_tn);
+  newest_conflict_ = 0;   // a snapshot is taken, in which the other one runs
+  while (more()) follow(store.store());
+  EXPECT_EQ(newest_conflict_, early_tn);
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, OldSnapshots, ::testing::Range(1u, 7u));
 INSTANTIATE_TEST_SUITE_P(Seeds, FollowedRestart, ::testing::Range(1u, 7u));
 
