@@ -11,16 +11,8 @@ BACKUP_SECONDS = 1800
 class Standby(Cluster):
 
     def __init__(self, primary, directory, settings):
+        super().__init__(primary, primary.side, primary.home / directory, settings)
         self.primary = primary
-        self.bindir = primary.bindir
-        self.pkglibdir = primary.pkglibdir
-        self.stage = primary.stage
-        self.side = primary.side
-        self.home = primary.home / directory
-        self.data = self.home / 'data'
-        self.settings = settings
-        self.cgroup = None
-        self.sessions = []
 
     def __enter__(self):
         self.create()

@@ -239,9 +239,9 @@ wait_for_numbering(void)
 							   "replay waits for transactions that are older."),
 					 errhint("The transaction might succeed if retried.")));
 		CHECK_FOR_INTERRUPTS();
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 NUMBERING_POLL_MS, WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT);
-		ResetLatch(MyLatch);
+		/* not for the latch: it may be set for a caller, and would cut the wait short */
+		(void) WaitLatch(NULL, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, NUMBERING_POLL_MS,
+						 WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT);
 	}
 }
 

@@ -31,10 +31,8 @@ $primary->safe_psql('postgres', 'TRUNCATE pgbench_history');
 $primary->safe_psql('postgres', 'UPDATE pgbench_accounts SET abalance = 0;
 	UPDATE pgbench_branches SET bbalance = 0; UPDATE pgbench_tellers SET tbalance = 0');
 $primary->backup('backup');
-my $standby = LeanstoreTest->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = 30s');
-$standby->start;
+my $standby = LeanstoreTest->new_standby('standby', $primary, 'backup',
+	max_standby_streaming_delay => '30s');
 $primary->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', $contents),
 	$primary->safe_psql('postgres', $contents), 'the standby shows the same');

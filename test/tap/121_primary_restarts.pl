@@ -21,12 +21,8 @@ $primary->safe_psql('postgres', q{
 	INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) g;
 	INSERT INTO h TABLE t});
 $primary->backup('backup');
-my $standby = LeanstoreTest->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->append_conf('postgresql.conf', q{
-	max_standby_streaming_delay = -1
-	wal_retrieve_retry_interval = '100ms'});
-$standby->start;
+my $standby = LeanstoreTest->new_standby('standby', $primary, 'backup',
+	max_standby_streaming_delay => -1, wal_retrieve_retry_interval => '100ms');
 $primary->wait_for_catchup($standby);
 $standby->poll_query_until('postgres', 'SELECT count(*) = 100 FROM t');
 

@@ -29,10 +29,8 @@ $primary->safe_psql('postgres', q{
 		INSERT INTO busy SELECT g, 0, g % 10 FROM generate_series(1, 300) g $$;
 	SELECT fill()});
 $primary->backup('backup');
-my $standby = LeanstoreTest->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
-$standby->start;
+my $standby = LeanstoreTest->new_standby('standby', $primary, 'backup',
+	max_standby_streaming_delay => -1);
 $primary->wait_for_catchup($standby);
 $standby->poll_query_until('postgres', 'SELECT count(*) = 2000 FROM t');
 

@@ -222,7 +222,7 @@ sub round
 		$self->start_clients;
 	}
 	$during->();
-	$self->_crash($kind);
+	crash($self->{node}, $kind);
 	$self->wait_clients;
 	1 while waitpid(-1, POSIX::WNOHANG()) > 0;
 	my $restarted = time;
@@ -575,11 +575,10 @@ sub counts
 
 # --- Crashes ----------------------------------------------------------------
 
-# Kills in the given way; afterwards the server runs again.
-sub _crash
+# Kills a server in the given way; afterwards it runs again.
+sub crash
 {
-	my ($self, $kind) = @_;
-	my $node = $self->{node};
+	my ($node, $kind) = @_;
 
 	if ($kind eq 'postmaster' || $kind eq 'all') { kill_server($node, $kind); }
 	elsif ($kind eq 'immediate') { $node->stop('immediate'); }

@@ -50,7 +50,20 @@ sub new_node
 	return $node;
 }
 
-# The same, only initialized: not started, no extension.  The pseudo-setting
+# new_standby(NAME, PRIMARY, BACKUP, SETTING => VALUE ...): a started standby that streams, of a
+# backup of the primary.
+sub new_standby
+{
+	my ($class, $name, $primary, $backup, %settings) = @_;
+	my $standby = $class->new($name);
+
+	$standby->init_from_backup($primary, $backup, has_streaming => 1);
+	$standby->set_config(%settings);
+	$standby->start;
+	return $standby;
+}
+
+# As new_node(), only initialized: not started, no extension.  The pseudo-setting
 # `init` holds parameters of PostgreSQL::Test::Cluster::init, `install_path` is an installation
 # other than the usual one.
 sub prepare_node

@@ -69,12 +69,8 @@ sub new
 sub _create_standby
 {
 	my ($self) = @_;
-	my $standby = LeanstoreTest->new('standby');
-
-	$standby->init_from_backup($self->{primary}, 'backup', has_streaming => 1);
-	$standby->append_conf('postgresql.conf', q{primary_slot_name = 'standby'});
-	$standby->start;
-	$self->{standby} = $standby;
+	$self->{standby} = LeanstoreTest->new_standby('standby', $self->{primary}, 'backup',
+		primary_slot_name => 'standby');
 	return;
 }
 
@@ -109,7 +105,7 @@ sub round
 			foreach my $i (0, 1)
 			{
 				usleep(rand 700_000);
-				_crash($self->{ $order[$i] }, $kinds[$i]);
+				CrashDriver::crash($self->{ $order[$i] }, $kinds[$i]);
 			}
 			usleep(100_000 + rand 700_000);
 		});
@@ -137,18 +133,6 @@ sub stop
 	my ($self) = @_;
 
 	$self->{$_}->stop('fast') foreach qw(subscriber standby primary);
-	return;
-}
-
-sub _crash
-{
-	my ($node, $kind) = @_;
-
-	if ($kind eq 'immediate') { $node->stop('immediate'); }
-	elsif ($kind eq 'clean') { $node->stop('fast'); }
-	else { CrashDriver::kill_server($node, 'all'); }
-	if ($kind eq 'recovery') { CrashDriver::start_and_kill($node, rand 0.4); }
-	$node->start;
 	return;
 }
 
