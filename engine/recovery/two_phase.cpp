@@ -21,7 +21,7 @@ RowHeader without_history(const RowHeader &header) {
 
 }  // namespace
 
-Status read_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
+Status find_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
                      PreparedFile *file) {
   Status s = file->read(directory, txn.full_xid);
   const auto logged = analysis.two_phase_undo.find(txn.full_xid);
@@ -31,6 +31,12 @@ Status read_prepared(const char *directory, const LogAnalysis &analysis, const L
     LS_TRY(prepared_image_write(directory, txn.full_xid, logged->second.bytes));   // PFILE-2
     s = file->read(directory, txn.full_xid);
   }
+  return s;
+}
+
+Status read_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
+                     PreparedFile *file) {
+  const Status s = find_prepared(directory, analysis, txn, file);
   if (code(s) != LS_NOT_FOUND) return s;
   return fail(LS_CORRUPT,
               "prepared transaction %llu has no file in \"%s\"; "
@@ -109,7 +115,7 @@ Status TwoPhaseRecovery::relation(FileNo file_no, FileSlot **file) {
 // All that the file has, the new TN, and behind each lock where its row has moved since.
 Status TwoPhaseRecovery::rewrite(Tn tn) {
   PreparedFileWriter out(w_.txns->prepared_dir, file_.full_xid);
-  LS_TRY(out.tn(tn));
+  if (!file_.is_own(tn)) LS_TRY(out.tn(tn));
   LS_TRY(file_.items([&](const UndoItem &item) -> Status {
     if (item.kind == static_cast<u8>(PreparedItem::kEnd)) return kOk;
     return out.copy(item);
@@ -183,8 +189,7 @@ Status TwoPhaseRecovery::put_change(const PreparedFile::Change &change, Tn tn) {
   LS_TRY(relation(head.file, &file));
   if (file == nullptr) return kOk;
   VersionEntry entry = entry_of(change, *file, tn);
-  for (const Tn number : file_.tns)
-    if (number != tn) LS_TRY(take_kept(head.seq, number, tn, &entry));
+  for (const Tn number : file_.tns) LS_TRY(take_kept(head.seq, number, tn, &entry));
   LS_TRY(version_store(w_, tn).put({tn, head.seq}, entry, change.payload));
   if (head.op != VersionOp::kInsert) return name_row(*file, head.row_id, head.seq, true, tn);
   for (u64 row_id = head.row_id; row_id < head.row_id + head.count; row_id++) {

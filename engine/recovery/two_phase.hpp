@@ -10,6 +10,12 @@
 // TWOPH-3  The file names all rows that have a lock by now: a lock follows a row that has moved,
 //          and the ghost that leads there may be gone at the next start (PREP-3 in
 //          txn/prepared.hpp).
+// TWOPH-5  One that the host says is committed has a file if no end of it had begun before this
+//          start.  Then the host may have committed it since, and have given snapshots before that:
+//          it is taken over, too, and its end comes as any other's.
+// TWOPH-6  Behind a promotion it keeps the number that it had when the store followed, as all do:
+//          readers have stayed, with snapshots that are made of those numbers now or later.  If
+//          the host gives an id again that is in the log (ls_follow_highest_xid), then not later.
 #pragma once
 #include <map>
 
@@ -19,7 +25,10 @@
 
 namespace ls {
 
-// Its file, which the log may have instead (PFILE-2).  LS_CORRUPT: neither is there.
+// Its file, which the log may have instead (PFILE-2).  LS_NOT_FOUND: neither is there.
+Status find_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
+                     PreparedFile *file);
+// The same of one that has to be there: LS_CORRUPT.
 Status read_prepared(const char *directory, const LogAnalysis &analysis, const LoggedTxn &txn,
                      PreparedFile *file);
 

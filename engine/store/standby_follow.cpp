@@ -95,10 +95,10 @@ class Beginner {
     }
     txns.tn_offset.store(offset, std::memory_order_relaxed);
     txns.tn_base.store(1, std::memory_order_relaxed);
-    txns.highest_tn.store(std::max(analysis.max_tn, control_.tn_floor),
-                          std::memory_order_relaxed);
-    txns.followed_from.store(std::max(analysis.max_tn, control_.tn_floor) + 1,
-                             std::memory_order_relaxed);
+    const Tn floor = control_.tn_floor;
+    const Tn used = std::max(analysis.max_tn, floor - std::min(floor, Tn{1}));
+    txns.highest_tn.store(used, std::memory_order_relaxed);
+    txns.followed_from.store(used + 1, std::memory_order_relaxed);
     return kOk;
   }
 

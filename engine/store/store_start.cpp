@@ -319,7 +319,10 @@ class Finisher {
         return fail(LS_INVALID, "transaction %llu has no second phase",
                     static_cast<unsigned long long>(txn.tn));
       if (txn.fate == TxnFate::kTwoPhase) {
-        (answer->prepared ? prepared_ : answer->committed ? ended_ : state_.undone).push_back(txn);
+        auto &list = answer->prepared    ? answer->committed ? may_end_ : prepared_
+                     : answer->committed ? ended_
+                                         : state_.undone;
+        list.push_back(txn);
       } else {
         (answer->committed ? *committed : state_.losers).push_back(txn.tn);
       }
@@ -329,10 +332,19 @@ class Finisher {
 
   // Of those that have to be undone, and of those that stay.
   Status read_prepared() {
-    undo_.resize(state_.undone.size());
-    keep_.resize(prepared_.size());
-    for (size_t i = 0; i < undo_.size(); i++) LS_TRY(read_file(state_.undone[i], &undo_[i]));
-    for (size_t i = 0; i < keep_.size(); i++) LS_TRY(read_file(prepared_[i], &keep_[i]));
+    for (const LoggedTxn &txn : state_.undone) LS_TRY(read_file(txn, &undo_.emplace_back()));
+    for (const LoggedTxn &txn : prepared_) LS_TRY(read_file(txn, &keep_.emplace_back()));
+    for (const LoggedTxn &txn : may_end_) {   // TWOPH-5
+      PreparedFile file;
+      const Status status =
+          find_prepared(store_.txns->prepared_dir, state_.analysis, txn, &file);
+      if (code(status) == LS_NOT_FOUND) {
+        ended_.push_back(txn);
+        continue;
+      }
+      LS_TRY(status);
+      keep_.push_back(std::move(file));
+    }
     store_.report.prepared = keep_.size();
     return kOk;
   }
@@ -343,16 +355,14 @@ class Finisher {
 
   // TN = full xid + offset, all of this start's above all that were ever used; a transaction that
   // is still prepared is among them though its id is an old one, so the offset may take a larger
-  // step.
+  // step.  Behind a promotion it takes none (TWOPH-6).
   Status number_transactions() {
     TxnShared &txns = *store_.txns;
     Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
     u64 first_xid = state_.next_full_xid;
-    for (const PreparedFile &file : keep_) {
-      first_xid = std::min(first_xid, file.full_xid);
-      for (Tn tn : file.tns) floor = std::max(floor, tn + 1);
-    }
     u64 offset = state_.control.tn_offset;
+    if (followed_) offset = txns.tn_offset.load(std::memory_order_relaxed);
+    else first_of_prepared(&first_xid, &floor);
     if (first_xid + offset < floor) offset = floor - first_xid;
     const Tn base = first_xid + offset;
     if (base > kMaxTn - (state_.next_full_xid - first_xid))
@@ -367,6 +377,13 @@ class Finisher {
     txns.highest_tn.store(state_.next_full_xid + offset - 1, std::memory_order_relaxed);
     era_base_ = base;
     return note_era(base, offset);
+  }
+
+  void first_of_prepared(u64 *first_xid, Tn *floor) const {
+    for (const PreparedFile &file : keep_) {
+      *first_xid = std::min(*first_xid, file.full_xid);
+      for (Tn tn : file.tns) *floor = std::max(*floor, tn + 1);
+    }
   }
 
   Status note_era(Tn base, u64 offset) {
@@ -457,7 +474,8 @@ class Finisher {
   const bool followed_;   // readers are there, with snapshots of their own
   Tn era_base_ = 0;
   std::vector<LoggedTxn> prepared_, ended_;   // two-phase: still prepared; committed
-  std::vector<PreparedFile> undo_, keep_;     // of state_.undone and prepared_
+  std::vector<LoggedTxn> may_end_;            // one or the other (TWOPH-5)
+  std::vector<PreparedFile> undo_, keep_;     // of state_.undone; of those that stay
 };
 
 // The host wants to end.  Nothing is lost: the next start begins again.

@@ -120,7 +120,7 @@ class PreparedFile {
   Status read(const char *directory, u64 full_xid);
   // It has been replaced by one that also names `tn`.
   void replaced(Tn tn, UndoEnd end) {
-    tns.push_back(tn);
+    if (!is_own(tn)) tns.push_back(tn);
     file_ = UndoFile(file_->path(), full_xid, end);
   }
   Status changes(const std::function<Status(const Change &)> &each);

@@ -146,8 +146,34 @@ report_success(void)
 					   progress.redo_us / 1e6, progress.undo_us / 1e6)));
 }
 
+/*
+ * Mixed and prepared transactions: PostgreSQL's own log has the last word.
+ *
+ * A prepared one may have been committed when sessions could begin already, as apply workers do not
+ * wait for the engine.  So there may be snapshots in which it runs, and all that recovery leaves as
+ * committed is visible to them.  It is taken over as one that is prepared, and then gets its end
+ * (TWOPH-5 in engine/recovery/two_phase.hpp).  Where readers were there before, its rows keep the
+ * number that they know.
+ */
+static void
+answer(ls_in_doubt *doubt, bool followed)
+{
+	TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(doubt->full_xid));
+
+	/* The process array first: a transaction that has left it has its end in pg_xact. */
+	doubt->prepared = doubt->two_phase && TransactionIdIsInProgress(xid);
+	doubt->committed = !doubt->prepared && TransactionIdDidCommit(xid);
+	ereport(DEBUG1,
+			(errmsg("leanstore transaction with XID %u is %s according to the server", xid,
+					doubt->prepared	   ? "prepared"
+					: doubt->committed ? "committed"
+									   : "not committed")));
+	if (doubt->two_phase && doubt->committed && !followed)
+		doubt->prepared = true;
+}
+
 bool
-ls_recover(void)
+ls_recover(bool followed)
 {
 	step = (RecoveryStep) {.next_xid = pg_atomic_read_u64(&ls_shared->first_new_xid)};
 	INSTR_TIME_SET_CURRENT(start);
@@ -160,21 +186,8 @@ ls_recover(void)
 		return false;
 	}
 
-	/* Mixed and prepared transactions: PostgreSQL's own log has the last word. */
 	for (size_t i = 0; i < step.n_doubts; i++)
-	{
-		ls_in_doubt *doubt = &step.doubts[i];
-		TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(doubt->full_xid));
-
-		/* The process array first: a transaction that has left it has its end in pg_xact. */
-		doubt->prepared = doubt->two_phase && TransactionIdIsInProgress(xid);
-		doubt->committed = !doubt->prepared && TransactionIdDidCommit(xid);
-		ereport(DEBUG1,
-				(errmsg("leanstore transaction with XID %u is %s according to the server", xid,
-						doubt->prepared	   ? "prepared"
-						: doubt->committed ? "committed"
-										   : "not committed")));
-	}
+		answer(&step.doubts[i], followed);
 
 	if (!ls_log_is_wal())
 		ls_commits_begin();

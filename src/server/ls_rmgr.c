@@ -281,7 +281,9 @@ ls_replay_finished(void)
 	if (!ls_shared->from_backup && ls_log_is_wal() &&
 		ls_relay_replay_end(ls_shared->store, &error) != LS_OK)
 		ls_raise_replay(&error, GetXLogReplayRecPtr(NULL));
-	if (!ls_log_is_wal())
+	if (ls_log_is_wal())
+		ls_xids_pass_followed();
+	else
 		ls_commits_replay();
 	pg_atomic_write_u64(&ls_shared->first_new_xid,
 						U64FromFullTransactionId(ReadNextFullTransactionId()));

@@ -118,7 +118,8 @@ static bool
 engine_lets_in(void)
 {
 	if (RecoveryInProgress())
-		return ls_store_follows(ls_shared->store) && pg_atomic_read_u32(&ls_shared->readable) != 0;
+		return ls_store_follows(ls_shared->store) &&
+			   pg_atomic_read_u32(&ls_shared->readable) == LS_READABLE;
 	return ls_store_ready(ls_shared->store) && pg_atomic_read_u32(&ls_shared->first_state) == 0;
 }
 

@@ -69,6 +69,14 @@ extern int	ls_trace_values_size_kb;
 extern bool ls_share_values;
 extern void ls_define_settings(void);
 
+/* Snapshots that are taken on a standby. */
+typedef enum LsReadable
+{
+	LS_NOT_READABLE,			/* sessions wait */
+	LS_READABLE,
+	LS_NEVER_READABLE,			/* it is promoted, and they are refused for good */
+} LsReadable;
+
 /* ---- ls_shared.c: what the processes share; server/ls_shmem.c fills it */
 typedef struct LsShared
 {
@@ -91,7 +99,7 @@ typedef struct LsShared
 	pg_atomic_uint64 flush_asked;	/* by the startup process: pages are to be written */
 	pg_atomic_uint64 flush_done;
 	pg_atomic_uint64 flush_failed;	/* the last that failed */
-	pg_atomic_uint32 readable;	/* sessions are let in on a standby */
+	pg_atomic_uint32 readable;	/* LsReadable */
 	pg_atomic_uint32 numberings;	/* NUM-1 in txn/ls_snapshot.c */
 	pg_atomic_uint32 follow_begins; /* the engine worker has the files: server/ls_follow.c */
 	pg_atomic_uint32 recovery_failed;

@@ -40,11 +40,12 @@ ls_first_snapshot_shmem_init(void)
 	first = ShmemInitStruct("leanstore_am first snapshot", ls_first_snapshot_shmem_size(), &found);
 }
 
-/* If recovery ends meanwhile there are no more snapshots that it would be asked about. */
+/* If recovery ends meanwhile no snapshot of before is let in. */
 void
 ls_first_snapshot_take(void)
 {
 	static SnapshotData now = {SNAPSHOT_MVCC};
+	uint32		readable = LS_NOT_READABLE;
 
 	GetSnapshotData(&now);
 	MyProc->xmin = TransactionXmin = InvalidTransactionId;
@@ -55,7 +56,7 @@ ls_first_snapshot_take(void)
 	for (uint32 i = 0; i < first->n_running; i++)
 		first->running[i] = ls_tn_from_xid(now.subxip[i]);
 	qsort(first->running, first->n_running, sizeof(uint64), ls_compare_tn);
-	pg_atomic_write_membarrier_u32(&ls_shared->readable, 1);
+	(void) pg_atomic_compare_exchange_u32(&ls_shared->readable, &readable, LS_READABLE);
 }
 
 static bool
@@ -69,7 +70,8 @@ runs_in_first(uint64 tn)
 bool
 ls_first_snapshot_is_older(uint64 xmin, uint64 xmax, const TransactionId *running, uint32 n)
 {
-	pg_read_barrier();
+	if (pg_atomic_read_membarrier_u32(&ls_shared->readable) != LS_READABLE)
+		return false;
 	if (xmin >= first->xmax)
 		return true;
 	for (uint64 tn = xmax; tn < first->xmax; tn++)

@@ -110,6 +110,7 @@ extern void ls_twophase_before_end(void);
 extern void ls_commits_begin(void); /* engine worker, before it lets backends in */
 extern void ls_host_sync_point_advance(void); /* engine worker */
 extern void ls_commits_replay(void);	/* startup process, at the end of replay */
+extern void ls_xids_pass_followed(void); /* so of a standby that is promoted */
 
 /* ---- ls_pin.c: snapshots that backends have for long, told to the engine exactly */
 

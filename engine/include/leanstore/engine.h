@@ -141,7 +141,8 @@ typedef struct ls_in_doubt {
   uint64_t full_xid; /* as given to ls_txn_prepare_commit or ls_txn_prepare */
   bool two_phase;    /* ls_txn_prepare: the host may still have it prepared */
   bool committed;    /* to be filled in by the host */
-  bool prepared;     /* so is this, with two_phase: neither committed nor rolled back yet */
+  bool prepared;     /* so is this, with two_phase; and committed: it may still have been prepared
+                        for snapshots of now.  Its end is ls_prepared_finish() if that has any */
 } ls_in_doubt;
 
 /* Step 1, in the engine process: read control file and log, redo.  next_full_xid: no

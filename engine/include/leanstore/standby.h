@@ -47,6 +47,10 @@ LS_NODISCARD ls_status ls_follow_apply(ls_store *store, ls_follow *follow,
 LS_NODISCARD ls_status ls_follow_forget_database(ls_store *store, uint32_t database,
                                                  ls_error *err) LS_NOEXCEPT;
 bool ls_store_follows(const ls_store *store) LS_NOEXCEPT;
+/* The largest transaction id with a number in the log; 0: the store does not follow.  If the host
+ * gives one up to it again when it is promoted, snapshots of before that no worker has used yet are
+ * of no use any more: ls_store_tn_offset() may change. */
+uint64_t ls_follow_highest_xid(const ls_store *store) LS_NOEXCEPT;
 /* How far redo has come; and: pages may be written that have no later changes, for the host's
  * replay does not end before that any more. */
 uint64_t ls_follow_reached(const ls_store *store) LS_NOEXCEPT;

@@ -14,7 +14,7 @@ namespace {
 constexpr u32 kTable = 16500, kOther = 16501;
 constexpr u64 kXid = 20, kNextXid = 100;   // of the prepared transaction; of the starts after it
 
-enum class Fate { kPrepared, kCommitted, kAborted };
+enum class Fate { kPrepared, kCommitted, kCommittedSince, kAborted };
 using Rows = std::map<u64, std::string>;
 
 // Files of a store that has not been started yet, with room for one prepared transaction.
@@ -47,8 +47,8 @@ class TwoPhaseTest : public ::testing::Test {
     asked_ = n;
     for (size_t i = 0; i < n; i++) {
       EXPECT_TRUE(doubts[i].two_phase);
-      doubts[i].prepared = fate == Fate::kPrepared;
-      doubts[i].committed = fate == Fate::kCommitted;
+      doubts[i].prepared = fate == Fate::kPrepared || fate == Fate::kCommittedSince;
+      doubts[i].committed = fate == Fate::kCommitted || fate == Fate::kCommittedSince;
     }
     if (s == LS_OK) s = ls_recovery_finish(store.store(), doubts, n, &err);
     free(doubts);
@@ -335,6 +335,41 @@ TEST_F(TwoPhaseTest, the_host_has_ended_it_meanwhile) {
       }
       EXPECT_TRUE(std::filesystem::is_empty(fresh.temp / "leanstore/prepared"));
     }
+  }
+}
+
+// TWOPH-5.  Without a file its end had begun before the start.
+TEST_F(TwoPhaseTest, committed_since_the_start_it_gets_its_end_later) {
+  auto *told = shared<SharedWork>();
+  for (const bool has_file : {true, false}) {
+    FreshStore fresh;
+    config_ = fresh.config;
+    ASSERT_TRUE(crash_after([&](StoreLife &store, Host &host) {
+      tell(told, prepare_work(store, host));
+      LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
+    }));
+    ASSERT_TRUE(in_child([&] {  // its log is long gone
+      StoreLife store(config_);
+      LS_ASSERT_OK(start(store, Fate::kPrepared));
+      LS_EXPECT_OK(ls_store_checkpoint(store.store(), &err));
+    }));
+    const std::filesystem::path files = fresh.temp / "leanstore/prepared";
+    if (!has_file)
+      for (const auto &file : std::filesystem::directory_iterator(files))
+        std::filesystem::remove(file.path());
+    StoreLife store(config_);
+    LS_ASSERT_OK(start(store, Fate::kCommittedSince));
+    EXPECT_EQ(asked_, 1u);
+    HostAfter after(store.store(), has_file);
+    u64 tn = 0;
+    EXPECT_EQ(ls_prepared_tns(store.store(), &tn, 1), has_file ? 1u : 0u);
+    if (has_file) {
+      EXPECT_EQ(tn, after.host.tn(kXid));
+      EXPECT_EQ(contents(store, after.host), before_of(*told));   // a snapshot in which it runs
+      finish(store, after.host, true);
+    }
+    EXPECT_EQ(contents(store, after.host).size(), 102u);
+    EXPECT_TRUE(std::filesystem::is_empty(files));
   }
 }
 

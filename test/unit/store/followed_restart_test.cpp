@@ -390,7 +390,10 @@ TEST_P(FollowedRestart, versions_are_found_when_it_is_promoted) {
     doubt.prepared = stays && doubt.full_xid == prepared_xid_;
     return false;
   };
+  const u64 offset = ls_store_tn_offset(store.store());
+  ASSERT_LT(ls_follow_highest_xid(store.store()), 1'000'000u);
   ASSERT_EQ(store.recover(1'000'000, decide), LS_OK) << store.err.message;
+  EXPECT_EQ(ls_store_tn_offset(store.store()), offset);   // TWOPH-6
   rel_.reset();
   expect_old("promoted");
   expect_shown(*s, now, "promoted");
