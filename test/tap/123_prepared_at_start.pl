@@ -19,12 +19,14 @@ my $both = 'SELECT (SELECT sum(n) FROM t), (SELECT sum(n) FROM h)';
 $publisher->safe_psql('postgres', q{
 	CREATE TABLE t (k int PRIMARY KEY, n int);
 	CREATE TABLE h (k int PRIMARY KEY, n int);
+	CREATE TABLE cut (k int PRIMARY KEY);
 	INSERT INTO t SELECT g, 0 FROM generate_series(1, 3) g;
 	INSERT INTO h TABLE t;
 	CREATE PUBLICATION p FOR ALL TABLES});
 $subscriber->safe_psql('postgres', qq{
 	CREATE TABLE t (k int PRIMARY KEY, n int) USING leanstore;
 	CREATE TABLE h (k int PRIMARY KEY, n int) USING heap;
+	CREATE TABLE cut (k int PRIMARY KEY) USING leanstore;
 	CREATE TABLE redone (k int) USING leanstore;
 	CREATE SUBSCRIPTION s CONNECTION '$connection' PUBLICATION p WITH (two_phase = true)});
 $subscriber->wait_for_subscription_sync($publisher, 's');
@@ -58,8 +60,12 @@ foreach my $end ([ 'COMMIT', '1|1' ], [ 'ROLLBACK', '1|1' ], [ 'COMMIT', '2|2' ]
 	my ($how, $after) = @$end;
 	my $before = $subscriber->safe_psql('postgres', $both);
 
+	# what it cuts gets another file, and the old one is removed at its end
+	$publisher->safe_psql('postgres', q{INSERT INTO cut SELECT generate_series(1, 5000)});
+	$publisher->wait_for_catchup('s');
 	$publisher->safe_psql('postgres', q{BEGIN; UPDATE t SET n = n + 1 WHERE k = 1;
-		UPDATE h SET n = n + 1 WHERE k = 1; PREPARE TRANSACTION 'p'});
+		UPDATE h SET n = n + 1 WHERE k = 1; TRUNCATE cut; INSERT INTO cut VALUES (-1);
+		PREPARE TRANSACTION 'p'});
 	$subscriber->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_prepared_xacts');
 	# so that recovery takes longer than what stops it
 	$subscriber->safe_psql('postgres', 'INSERT INTO redone SELECT generate_series(1, 20000)');
@@ -77,6 +83,10 @@ foreach my $end ([ 'COMMIT', '1|1' ], [ 'ROLLBACK', '1|1' ], [ 'COMMIT', '2|2' ]
 	kill 'CONT', $worker;
 	is($old->query_safe($both), $before, "$how PREPARED: the snapshot of before");
 	is($subscriber->safe_psql('postgres', $both), $after, "$how PREPARED: a new one");
+	is($subscriber->safe_psql('postgres', 'SELECT count(*), min(k) FROM cut'),
+		$how eq 'COMMIT' ? '1|-1' : '5001|-1', "$how PREPARED: the table that was cut");
+	$publisher->safe_psql('postgres', 'DELETE FROM cut WHERE k > 0');
+	$publisher->wait_for_catchup('s');
 	$old->query_safe('COMMIT');
 	$old->quit;
 	is(($subscriber->leanstore_check)[1], undef, 'no damage');
