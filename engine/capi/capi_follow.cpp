@@ -56,13 +56,6 @@ bool ls_store_follows(const ls_store *store) noexcept {
   return store_state(*store) == StoreState::kFollowing;
 }
 
-uint64_t ls_follow_highest_xid(const ls_store *store) noexcept {
-  if (store->followed_to.load(std::memory_order_acquire) == 0) return 0;
-  const Tn highest = store->txns->highest_tn.load(std::memory_order_relaxed);
-  const u64 offset = store->txns->tn_offset.load(std::memory_order_relaxed);
-  return highest > offset ? highest - offset : 0;
-}
-
 ls_status ls_follow_restart_point(ls_store *store, ls_standby_state *state,
                                   ls_error *err) noexcept {
   return api::call(err, [&] {

@@ -93,6 +93,10 @@ uint64_t ls_store_tn_base(const ls_store *store) noexcept {
   return store->txns->tn_base.load(std::memory_order_relaxed);
 }
 
+uint64_t ls_store_first_tn(const ls_store *store) noexcept {
+  return store->txns->versions_from.load(std::memory_order_relaxed);
+}
+
 uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) noexcept {
   return store->txns->eras.full_xid(tn);
 }

@@ -13,11 +13,18 @@ namespace ls {
 namespace {
 
 // Read last: a larger value than necessary does no harm.
+// Above the TNs of the log, but for those that recovery finds there.
+Tn tn_floor(const CheckpointEnv &env) {
+  return std::max(env.txns->highest_tn.load(std::memory_order_seq_cst) + 1,
+                  env.txns->tn_base.load(std::memory_order_relaxed));
+}
+
 // redo_gsn: no change before is missing on disk; 0: not known.
 // undo_gsn: of a log that begins in this run.
 ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn,
                          Gsn undo_gsn, bool clean) {
   ControlFile control{};
+  control.tn_floor = tn_floor(env);
   control.clean = clean;
   control.run = env.run;
   control.redo_lsn = redo_lsn;
@@ -27,8 +34,6 @@ ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn r
   control.segment_bytes = env.segment_bytes;
   control.gsn = ctx.pool->log().last_gsn();
   control.redo_gsn = redo_gsn;
-  control.tn_floor = std::max(env.txns->highest_tn.load(std::memory_order_acquire) + 1,
-                              env.txns->tn_base.load(std::memory_order_acquire));
   control.next_file_no = ctx.pool->next_file_no();
   control.tn_offset = env.txns->tn_offset.load(std::memory_order_acquire);
   control.log_end = ctx.pool->log().durable_end();
@@ -61,6 +66,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   const Gsn hardened = log.hardened();                     // CKPT-1
   Gsn bound = 0;
   LS_TRY(long_txns.collect(ctx, env, hardened, log.end(), &bound));     // CKPT-2
+  const Tn floor = tn_floor(env);
   Gsn redo_gsn = std::min(hardened + 1, bound);
   if (images_from != 0) redo_gsn = std::min(redo_gsn, images_from);   // IMG-3
   redo_gsn = std::min(redo_gsn, env.redo_floor + 1);
@@ -76,8 +82,8 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   LS_ASSERT(redo_gsn <= env.redo_floor + 1);   // RESTORE-4
   const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // CKPT-5
   result->gsn = log.last_gsn();
-  const ControlFile control =
-      make_control(ctx, env, redo_lsn, redo_gsn, long_txns.list_gsn(), false);
+  ControlFile control = make_control(ctx, env, redo_lsn, redo_gsn, long_txns.list_gsn(), false);
+  control.tn_floor = floor;
   LS_TRY(prepared_sync(*env.txns));   // PFILE-2
   LS_FAILPOINT(recovery_before_control);
   LS_TRY(control_write(env.data_dir, control));

@@ -8,15 +8,16 @@
 //
 // Order of a fuzzy checkpoint, and what each step relies on:
 //   CKPT-1  G := hardened.  All records at or below it are in the log, and their authors had
-//           announced themselves before they drew them: first_gsn and highest_tn (txn_begin), the
-//           file number (open_file).  So what is read after G covers them.
+//           announced themselves before they drew them: first_gsn (log_begin), the file number
+//           (open_file).  So what is read after G covers them.
 //   CKPT-2  A := oldest first_gsn of an active transaction; of one that is old its undo, as far as
 //           G, goes to a file instead, and its end, if it lies at or before G, is seen
-//           (long_transactions.hpp).
+//           (long_transactions.hpp).  Then highest_tn has all that are not active any more.
 //   CKPT-3  FileRecords of all open files, kTwoPhase of all prepared transactions; then wait until
 //           everything drawn so far is hardened: a transaction that CKPT-2 did not see any more has
 //           its end in the log for good, or was handed over and is among the prepared ones, so that
-//           its kFirstRow is not needed.
+//           its kFirstRow is not needed.  And highest_tn has none of which a crash could leave
+//           nothing in the log: with a host's log that one's id would be given again.
 //   CKPT-4  write the pages that were dirty at G; O := oldest change still not on disk
 //           (BufferPool::oldest_dirty).
 //   CKPT-5  redo from min(G + 1, A, O), or before (LAST-2 in buffer/last_images.hpp, RESTORE-4);

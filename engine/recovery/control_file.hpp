@@ -7,7 +7,7 @@
 namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
-inline constexpr u32 kControlVersion = 11;
+inline constexpr u32 kControlVersion = 12;
 
 struct ControlFile {
   u64 magic;

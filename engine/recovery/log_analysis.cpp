@@ -306,14 +306,6 @@ Tn LogRowOwners::of(const LogEntry &entry, const LogRecord &record) {
   return slot.txn.tn != 0 ? slot.txn.tn : named_later(entry, slot.named);
 }
 
-std::vector<Tn> LogAnalysis::numbers_of(u64 full_xid) const {
-  const Tn known = two_phase.at(full_xid);
-  std::vector<Tn> numbers{known};
-  for (const TnEra &era : eras)
-    if (era.first > known) numbers.push_back(full_xid + era.offset);
-  return numbers;
-}
-
 bool LogAnalysis::is_open(Tn tn) const {
   const auto txn = txns.find(tn);
   return txn != txns.end() &&

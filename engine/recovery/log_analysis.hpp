@@ -15,8 +15,9 @@
 //        older one was truncated away by the host, and is not redone.  Else it is the same file,
 //        closed and opened again: what was logged before is redone under the latest number.  (It
 //        is on disk, but not in a copy of the store.)
-// ANA-4  A transaction prepared for two-phase commit gets another TN at each start that finds it,
-//        but keeps its full xid: it has ended when the last record about that xid is kTwoPhaseEnd.
+// ANA-4  A transaction prepared for two-phase commit may get another TN at a start that finds it
+//        (TWOPH-1), but keeps its full xid: it has ended when the last record about that xid is
+//        kTwoPhaseEnd.
 // ANA-5  What was logged before a cut for pages that were cut off is not redone: they may be gone,
 //        and nothing of them is needed.  Their next life begins with all of the page.
 #pragma once
@@ -113,9 +114,6 @@ struct LogAnalysis {
 
   // Under which number is redone what was logged under this one?
   FileNo current(FileNo file) const;
-  // That rows of a prepared transaction may have: the one that it is known by, and those that
-  // starts since may have given them (TWOPH-1 in two_phase.hpp).
-  std::vector<Tn> numbers_of(u64 full_xid) const;
   // Has it no end of its own in the log, so that it may have to be undone?
   bool is_open(Tn tn) const;
   // Of those, when the record of a change is not in an undo file already.

@@ -20,9 +20,6 @@ namespace ls {
 
 namespace {
 
-// Every snapshot that there is.
-constexpr Tn kAllSnapshots = ~Tn{0};
-
 FollowedRow row_of(const RedoOp &op) { return {op.code, Bytes(op.operands, op.bytes), op.tn}; }
 
 const Node &node_of(const u8 *page) { return *reinterpret_cast<const Node *>(page); }
@@ -48,8 +45,7 @@ Status LogFollower::resume(Lsn to, Gsn redone) {
   LogReader reader(wal().c_str(), control_.segment_bytes, control_.redo_lsn, control_.redo_run, to);
   LS_TRY(analyse_log_to(reader, to, w_.ctx.interrupt, &analysis_));
   for (const auto &[tn, txn] : analysis_.txns) LS_TRY(txns_.begin(tn));
-  for (const auto &[full_xid, known] : analysis_.two_phase)
-    for (const Tn tn : analysis_.numbers_of(full_xid)) LS_TRY(txns_.begin(tn));   // FTXN-3
+  for (const auto &[full_xid, tn] : analysis_.two_phase) LS_TRY(txns_.begin(tn));
   // That one's last start was before, or comes.
   forgotten_ = std::max(w_.txns->highest_tn.load(std::memory_order_relaxed), analysis_.max_tn) + 1;
   owners_.emplace(analysis_);
@@ -84,11 +80,9 @@ Status LogFollower::apply_complete(Conflict *conflict) {
 
 // FLW-1: all of it, or nothing.
 Status LogFollower::record(const LogEntry &entry, const LogRecord &record, Conflict *conflict) {
-  if (record.kind == RecordKind::kEra && resolved_ < kAllSnapshots &&
-      record.era_offset() != w_.txns->tn_offset.load(std::memory_order_relaxed)) {   // FLW-8
-    *conflict = {.newest = kAllSnapshots};
-    return make_status(LS_CONFLICT);
-  }
+  if (record.kind == RecordKind::kEra &&
+      record.era_offset() != w_.txns->tn_offset.load(std::memory_order_relaxed))   // FLW-8
+    return fail_record(entry, "transactions are numbered anew");
   if (record.kind == RecordKind::kFirstRow) {
     if (asked_ != record.tn()) {
       asked_ = record.tn();
@@ -160,15 +154,16 @@ Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
     case RecordKind::kAborted:
       return txns_.end(w_, record.tn());
     case RecordKind::kTwoPhase:
-      return note_two_phase(record);
+      analysis_.two_phase[record.full_xid()] = record.tn();
+      return txns_.begin(record.tn());
     case RecordKind::kTwoPhaseEnd:
       analysis_.two_phase.erase(record.full_xid());
-      LS_TRY(txns_.end_prepared(w_, record.full_xid()));
       return txns_.end(w_, record.tn());
     case RecordKind::kFile:
       return note_file(entry, record);
     case RecordKind::kEra:
-      return note_start(record.tn(), record.era_offset());
+      forgotten_ = record.tn();   // FROW-3
+      return kOk;
     case RecordKind::kCut: {
       PageNo pages = 0;
       for (const PageOps &page : pages_)
@@ -179,22 +174,6 @@ Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
     default:
       return kOk;
   }
-}
-
-Status LogFollower::note_start(Tn first, u64 offset) {
-  forgotten_ = first;   // FROW-4
-  w_.txns->eras.add(first, offset);
-  for (const auto &[full_xid, known] : analysis_.two_phase)
-    LS_TRY(txns_.begin(full_xid + offset));   // FTXN-3
-  w_.txns->tn_offset.store(offset, std::memory_order_release);
-  return kOk;
-}
-
-// After a start it has another number (ANA-4), which all of its rows have by now.
-Status LogFollower::note_two_phase(const LogRecord &record) {
-  analysis_.two_phase[record.full_xid()] = record.tn();
-  LS_TRY(txns_.begin(record.tn()));
-  return txns_.end_prepared(w_, record.full_xid(), record.tn());
 }
 
 // ---- pages of a record
@@ -289,7 +268,7 @@ Status LogFollower::keep_versions() {
   return kOk;
 }
 
-// FROW-4: does a snapshot that there is not see all of before as ended?
+// FROW-3: does a snapshot that there is not see all of before as ended?
 bool LogFollower::may_need_forgotten() const { return txn_horizon(*w_.txns) < forgotten_; }
 
 Status LogFollower::find_leads(PageOps &page) {

@@ -12,13 +12,11 @@
 //        does (FROW-2 there), or when the horizon has passed it.  The host is asked of each such
 //        record: what it has said counts for what has ended by then, and a transaction with a
 //        smaller number may still run.
-// FLW-8  A start of the store that is followed is in conflict with every snapshot when it numbers
-//        transactions anew (ERA-4 in txn/tn_eras.hpp).  With the offset as it was each number means
-//        what it meant: no id came again, and no prepared transaction was taken over (ANA-4), for
-//        either would have raised it.  Then snapshots go on, with what the store that was started
-//        has forgotten (FROW-4 in txn/followed_rows.hpp).  Of rows that it copies without a writer
-//        none of before can be told (FROW-2).  Later snapshots have as running what was open or
-//        prepared then (FTXN-3).
+// FLW-8  A start of the store that is followed leaves to each number its transaction: a host with a
+//        log of its own gives no id again (store/store_start.cpp).  So snapshots go on, with what
+//        the store that was started has forgotten (FROW-3 in txn/followed_rows.hpp).  Of rows that
+//        it copies without a writer none of before can be told (FROW-2).  Later snapshots have as
+//        running what was open or prepared then.
 #pragma once
 #include <optional>
 
@@ -44,7 +42,7 @@ class LogFollower {
   // an xmin at or below `newest` (IREM-2 in index/index_log.hpp), of a relation of that database;
   // nothing of it is done.
   struct Conflict {
-    Tn newest = 0;   // ~0: every snapshot there is
+    Tn newest = 0;
     u32 database = 0;
     Tn asked = 0;    // instead: has the host forgotten this transaction as aborted (FTXN-2)?
   };
@@ -81,8 +79,6 @@ class LogFollower {
   Status apply_complete(Conflict *conflict);
   Status record(const LogEntry &entry, const LogRecord &record, Conflict *conflict);
   Status note(const LogEntry &entry, const LogRecord &record);
-  Status note_start(Tn first, u64 offset);
-  Status note_two_phase(const LogRecord &record);
   Status note_file(const LogEntry &entry, const LogRecord &record);
   Status gather(const LogEntry &entry, const LogRecord &record);
   Status find_pages();
@@ -110,7 +106,7 @@ class LogFollower {
   std::vector<PageOps> pages_;   // of one record
   Gsn redone_ = 0;
   Tn resolved_ = 0, asked_ = 0;
-  Tn forgotten_ = 0;   // of transactions below the other store may have no versions (FROW-4)
+  Tn forgotten_ = 0;   // of transactions below the other store may have no versions (FROW-3)
 };
 
 }  // namespace ls

@@ -39,9 +39,7 @@ class Keeper {
   Status keep_prepared(const LoggedTxn &txn) {
     PreparedFile file;
     LS_TRY(read_prepared(w_.txns->prepared_dir, analysis_, txn, &file));
-    TwoPhaseRecovery prepared(w_, file);
-    for (const Tn tn : analysis_.numbers_of(txn.full_xid)) LS_TRY(prepared.keep_versions(tn));
-    return kOk;
+    return TwoPhaseRecovery(w_, file).keep_versions(txn.tn);
   }
 
   Worker &w_;

@@ -78,7 +78,7 @@ Status TwoPhaseRecovery::undo() {
     for (Tn tn : file_.tns) {
       VersionEntry entry = entry_of(change, *file, tn);   // its own before keeps that number, too
       entry.previous = without_history(entry.previous);
-      LS_TRY(take_kept(change.head.seq, tn, tn, &entry));
+      LS_TRY(take_kept(change.head.seq, tn, &entry));
       LS_TRY(undo_change(w_, UndoTarget{*file, change.head.row_id, tn, change.head.seq}, entry,
                          change.payload));
     }
@@ -168,17 +168,16 @@ VersionEntry TwoPhaseRecovery::entry_of(const PreparedFile::Change &change, cons
 }
 
 // Readers have stayed over a promotion, and may need versions behind the one that the file has.
-Status TwoPhaseRecovery::take_kept(u32 seq, Tn number, Tn tn, VersionEntry *entry) {
+Status TwoPhaseRecovery::take_kept(u32 seq, Tn tn, VersionEntry *entry) {
   if (!w_.txns->keeps_versions || entry->op == VersionOp::kInsert) return kOk;
   alignas(8) u8 bytes[kPageSize];
   const VersionEntry *kept = nullptr;
-  const Status status = version_store(w_, number).get({number, seq}, bytes, &kept);
+  const Status status = version_store(w_, tn).get({tn, seq}, bytes, &kept);
   if (code(status) == LS_NOT_FOUND) return kOk;
   LS_TRY(status);
-  const VersionEntry found = renumbered(*kept, number, tn);
-  entry->previous = found.previous;
-  entry->older_tn = found.older_tn;
-  entry->older_seq = found.older_seq;
+  entry->previous = kept->previous;
+  entry->older_tn = kept->older_tn;
+  entry->older_seq = kept->older_seq;
   return kOk;
 }
 
@@ -189,7 +188,7 @@ Status TwoPhaseRecovery::put_change(const PreparedFile::Change &change, Tn tn) {
   LS_TRY(relation(head.file, &file));
   if (file == nullptr) return kOk;
   VersionEntry entry = entry_of(change, *file, tn);
-  for (const Tn number : file_.tns) LS_TRY(take_kept(head.seq, number, tn, &entry));
+  LS_TRY(take_kept(head.seq, tn, &entry));
   LS_TRY(version_store(w_, tn).put({tn, head.seq}, entry, change.payload));
   if (head.op != VersionOp::kInsert) return name_row(*file, head.row_id, head.seq, true, tn);
   for (u64 row_id = head.row_id; row_id < head.row_id + head.count; row_id++) {

@@ -1,10 +1,11 @@
 // two_phase.hpp - what a start does with transactions that were prepared for two-phase commit, from
 // their files (txn/prepared_file.hpp); the log need not reach back to them.
 //
-// TWOPH-1  One that is still prepared is taken over under a TN of this start: its undo entries are
-//          put back into the version store, its rows name the new TN, its row locks are in the lock
-//          table, and it has a slot (txn/prepared.hpp).
-// TWOPH-2  Repeatable: the new TN is in the file, durable, before the first row carries it.  So
+// TWOPH-1  One that is still prepared is taken over: its undo entries are put back into the version
+//          store, its rows lead to them, its row locks are in the lock table, and it has a slot
+//          (txn/prepared.hpp).  It keeps its number, below which nothing runs (TxnShared::tn_base).
+//          Where the host has lost ids it gets one of this start, and its rows name that.
+// TWOPH-2  Repeatable: a new TN is in the file, durable, before the first row carries it.  So
 //          whatever TN of the file a row carries, it is a change of this transaction, if it has the
 //          sequence number, too.
 // TWOPH-3  The file names all rows that have a lock by now: a lock follows a row that has moved,
@@ -14,8 +15,7 @@
 //          start.  Then the host may have committed it since, and have given snapshots before that:
 //          it is taken over, too, and its end comes as any other's.
 // TWOPH-6  Behind a promotion it keeps the number that it had when the store followed, as all do:
-//          readers have stayed, with snapshots that are made of those numbers now or later.  If
-//          the host gives an id again that is in the log (ls_follow_highest_xid), then not later.
+//          readers have stayed, with snapshots that are made of those numbers now or later.
 #pragma once
 #include <map>
 
@@ -51,7 +51,7 @@ class TwoPhaseRecovery {
   Status rewrite(Tn tn);
   Status follow_lock(const PreparedLock &lock, Tn tn, PreparedFileWriter &out);
   VersionEntry entry_of(const PreparedFile::Change &change, const FileSlot &file, Tn tn) const;
-  Status take_kept(u32 seq, Tn number, Tn tn, VersionEntry *entry);
+  Status take_kept(u32 seq, Tn tn, VersionEntry *entry);
   Status put_change(const PreparedFile::Change &change, Tn tn);
   Status name_row(FileSlot &file, u64 row_id, u32 seq, bool has_previous, Tn tn);
   Status put_lock(const PreparedLock &lock, Tn tn);

@@ -77,7 +77,7 @@ class RowChecker {
 
   // The version before may be gone only when no snapshot needs it: then the horizon has passed the
   // writer, or the row has changed since it was copied.  And it was never there when the writer had
-  // ended before the store began to follow another one.
+  // ended before the store started, or began to follow another one.
   Status check_version(const Chained &row) {
     const RowHeader &header = row.header;
     const VersionEntry *entry = nullptr;
@@ -93,14 +93,14 @@ class RowChecker {
     }
     bool same = false;
     LS_TRY(row_still(w_, file_, row.row_id, header, &same));
-    if (!same || header.tn() < txn_horizon(*w_.txns) || was_before_following(header.tn()))
+    if (!same || header.tn() < txn_horizon(*w_.txns) || has_left_none(header.tn()))
       return kOk;
     return damaged(row.page_no, ok(status) ? "a row points to another row's version"
                                            : "the version before a row is missing");
   }
 
-  bool was_before_following(Tn tn) const {
-    return tn < w_.txns->followed_from.load(std::memory_order_relaxed) &&
+  bool has_left_none(Tn tn) const {
+    return tn < w_.txns->versions_from.load(std::memory_order_relaxed) &&
            !tn_is_active(*w_.txns, tn);
   }
 

@@ -98,7 +98,7 @@ class Beginner {
     const Tn floor = control_.tn_floor;
     const Tn used = std::max(analysis.max_tn, floor - std::min(floor, Tn{1}));
     txns.highest_tn.store(used, std::memory_order_relaxed);
-    txns.followed_from.store(used + 1, std::memory_order_relaxed);
+    txns.versions_from.store(used + 1, std::memory_order_relaxed);
     return kOk;
   }
 
@@ -169,7 +169,7 @@ Status follow_join(ls_store &store) {
   LogFollower::Conflict none;
   Status status;
   do {
-    process->follower.resolved(~Tn{0});   // there are no readers, also behind a start (FLW-8)
+    process->follower.resolved(~Tn{0});   // there are no readers
     status = process->follower.apply(&none);   // asks about transactions
   } while (code(status) == LS_CONFLICT);
   if (code(status) == LS_LIMIT) {

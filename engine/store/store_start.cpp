@@ -353,37 +353,35 @@ class Finisher {
     return ls::read_prepared(store_.txns->prepared_dir, state_.analysis, txn, file);
   }
 
-  // TN = full xid + offset, all of this start's above all that were ever used; a transaction that
-  // is still prepared is among them though its id is an old one, so the offset may take a larger
-  // step.  Behind a promotion it takes none (TWOPH-6).
+  // TN = full xid + offset; those of transactions that begin now are above all that were ever used.
+  // If the host has lost transaction ids, and with a log of its own it has not, the offset takes a
+  // step, and prepared transactions get numbers of this start, too (TWOPH-1).
   Status number_transactions() {
     TxnShared &txns = *store_.txns;
+    const u64 next_xid = state_.next_full_xid;
+    u64 first_xid = next_xid;
     Tn floor = std::max(state_.control.tn_floor, state_.analysis.max_tn + 1);
-    u64 first_xid = state_.next_full_xid;
-    u64 offset = state_.control.tn_offset;
-    if (followed_) offset = txns.tn_offset.load(std::memory_order_relaxed);
-    else first_of_prepared(&first_xid, &floor);
-    if (first_xid + offset < floor) offset = floor - first_xid;
+    for (const PreparedFile &file : keep_) {
+      first_xid = std::min(first_xid, file.full_xid);
+      for (Tn tn : file.tns) floor = std::max(floor, tn + 1);
+    }
+    const u64 known = followed_ ? txns.tn_offset.load(std::memory_order_relaxed)
+                                : state_.control.tn_offset;
+    const u64 offset = next_xid + known < floor ? floor - first_xid : known;
     const Tn base = first_xid + offset;
-    if (base > kMaxTn - (state_.next_full_xid - first_xid))
+    first_new_ = next_xid + offset;
+    if (base > kMaxTn - (next_xid - first_xid))
       return fail(LS_CORRUPT, "the transaction numbers found in \"%s\" are impossible",
                   store_.config.data_dir);
     txns.tn_offset.store(offset, std::memory_order_relaxed);
     if (!followed_) {
       txns.tn_base.store(base, std::memory_order_relaxed);
       txns.horizon.store(base, std::memory_order_relaxed);
+      txns.versions_from.store(first_new_, std::memory_order_relaxed);
     }
     // Those of prepared transactions are in use, and the next start's must be larger.
-    txns.highest_tn.store(state_.next_full_xid + offset - 1, std::memory_order_relaxed);
-    era_base_ = base;
-    return note_era(base, offset);
-  }
-
-  void first_of_prepared(u64 *first_xid, Tn *floor) const {
-    for (const PreparedFile &file : keep_) {
-      *first_xid = std::min(*first_xid, file.full_xid);
-      for (Tn tn : file.tns) *floor = std::max(*floor, tn + 1);
-    }
+    txns.highest_tn.store(first_new_ - 1, std::memory_order_relaxed);
+    return note_era(offset == known ? first_new_ : base, offset);
   }
 
   Status note_era(Tn base, u64 offset) {
@@ -409,7 +407,7 @@ class Finisher {
   Status log_era() {
     LS_TRY(w_.log.reserve(kEraRoom, w_.ctx.interrupt));
     w_.log.start(RecordKind::kEra);
-    w_.log.number(era_base_);
+    w_.log.number(first_new_);
     w_.log.number(store_.txns->tn_offset.load(std::memory_order_relaxed));
     w_.log.finish();
     return kOk;
@@ -472,7 +470,7 @@ class Finisher {
   RecoveryState &state_;
   Worker w_;
   const bool followed_;   // readers are there, with snapshots of their own
-  Tn era_base_ = 0;
+  Tn first_new_ = 0;      // of a transaction that begins now
   std::vector<LoggedTxn> prepared_, ended_;   // two-phase: still prepared; committed
   std::vector<LoggedTxn> may_end_;            // one or the other (TWOPH-5)
   std::vector<PreparedFile> undo_, keep_;     // of state_.undone; of those that stay

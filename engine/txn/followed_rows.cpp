@@ -43,30 +43,7 @@ Status keep_replaced(Worker &w, const FileSlot &file, const FollowedRow &op, con
   return kOk;
 }
 
-// TWOPH-1 in recovery/two_phase.hpp: the change is the same, its transaction has another number.
-bool is_renamed(const Worker &w, const RowHeader &now, VersionLocator restored) {
-  if (now.seq != restored.seq || now.tn() == 0 || restored.tn == 0) return false;
-  const u64 full_xid = w.txns->eras.full_xid(restored.tn);
-  return full_xid != 0 && full_xid == w.txns->eras.full_xid(now.tn());
-}
-
-// FROW-3: of one change and those of the same transaction before it.  *found: of that one.
-Status rename_versions(Worker &w, VersionLocator from, Tn to, bool *found) {
-  for (*found = false; from; *found = true) {
-    alignas(8) u8 bytes[kPageSize];
-    const VersionEntry *entry = nullptr;
-    const Status status = version_store(w, from.tn).get(from, bytes, &entry);
-    if (code(status) == LS_NOT_FOUND) return kOk;
-    LS_TRY(status);
-    const Bytes payload(bytes + sizeof(VersionEntry), entry->payload_bytes);
-    LS_TRY(version_store(w, to).put({to, from.seq}, renumbered(*entry, from.tn, to), payload));
-    const VersionLocator older = entry->older();
-    from = older.tn == from.tn ? older : VersionLocator{};
-  }
-  return kOk;
-}
-
-// Undo puts the version before back: what that leads to, and its writer (FROW-4), are known by
+// Undo puts the version before back: what that leads to, and its writer (FROW-3), are known by
 // the entry of the change that is undone.
 Status lead_of_restored(Worker &w, const FollowedRow &op, const RowHeader &now, RowLead *lead) {
   LogUnpacker in(op.operands);
@@ -76,8 +53,6 @@ Status lead_of_restored(Worker &w, const FollowedRow &op, const RowHeader &now, 
   bool *has = &lead->has_previous;
   *has = now.has(LS_ROW_HAS_PREV);
   if (restored.tn == now.tn() && restored.seq == now.seq) return kOk;   // only its flags change
-  if (is_renamed(w, now, restored))
-    return *has ? rename_versions(w, {now.tn(), now.seq}, restored.tn, has) : Status(kOk);
   alignas(8) u8 bytes[kPageSize];
   const VersionEntry *entry = nullptr;
   const Status status = version_store(w, now.tn()).get({now.tn(), now.seq}, bytes, &entry);
@@ -148,14 +123,6 @@ bool is_version_of(const VersionEntry &entry, u64 row_id) {
 }
 
 }  // namespace
-
-VersionEntry renumbered(const VersionEntry &entry, Tn from, Tn to) {
-  VersionEntry out = entry;
-  const RowHeader &h = entry.previous;
-  if (h.tn() == from) out.previous = RowHeader::make(to, h.flags(), h.generation(), h.cid, h.seq);
-  if (entry.older_tn == from) out.older_tn = to;
-  return out;
-}
 
 Status find_forgotten(Worker &w, const FollowedTxns &txns, Tn forgotten, const Node &image,
                       std::vector<RowLead> *leads) {

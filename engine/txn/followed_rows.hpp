@@ -6,9 +6,7 @@
 //         store that is followed, lead to the same entries.
 // FROW-2  What removes something that a snapshot may see says which: one with an xmin above that
 //         transaction needs nothing of it.
-// FROW-3  A start of the store that is followed gives the rows of a prepared transaction another
-//         number.  Its versions are there under that one, too, before the first row has it.
-// FROW-4  A store that is started anew has no versions of before.  Rows that it puts back do not
+// FROW-3  A store that is started anew has no versions of before.  Rows that it puts back do not
 //         name their writers, and no row of before says in its images of pages that it has an older
 //         version.  So, while a snapshot may need one, both are taken from what is here: from the
 //         entry of the change that is undone, the row as it was in the page, the version store.
@@ -44,15 +42,12 @@ Status keep_version(Worker &w, const FileSlot &file, const FollowedRow &op, cons
 // Behind redo of it, in the leaf that is still latched.  The row may have left it since.
 void give_lead(const RowLead &lead, Node *leaf);
 
-// FROW-4, of the image of a leaf from a store that has no versions of transactions below
+// FROW-3, of the image of a leaf from a store that has no versions of transactions below
 // `forgotten`.  Rows without a writer come without a lead: it is looked for in leaves as they are
 // here before (find_writers()).  No latch held.
 Status find_forgotten(Worker &w, const FollowedTxns &txns, Tn forgotten, const Node &image,
                       std::vector<RowLead> *leads);
 void find_writers(const Node &before, std::vector<RowLead> *leads);
-
-// What a transaction has replaced, when it has another number (FROW-3).
-VersionEntry renumbered(const VersionEntry &entry, Tn from, Tn to);
 
 // ---- when following begins, and the log has rows of open transactions already (OPENV-1 in
 // recovery/open_versions.hpp).  No latch held.

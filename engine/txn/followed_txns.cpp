@@ -51,14 +51,6 @@ Status FollowedTxns::end(Worker &w, Tn tn) {
   return kOk;
 }
 
-Status FollowedTxns::end_prepared(Worker &w, u64 full_xid, Tn but) {
-  std::vector<Tn> numbers;
-  for (const auto &[tn, place] : places_)
-    if (tn != but && txns_.eras.full_xid(tn) == full_xid) numbers.push_back(tn);
-  for (const Tn tn : numbers) LS_TRY(end(w, tn));
-  return kOk;
-}
-
 void FollowedTxns::hide_rows(Node *leaf) const {
   for (u16 pos = 0; !hidden_.empty() && pos < leaf->count; pos++) {
     if (leaf->value(pos).size() < sizeof(RowHeader)) continue;

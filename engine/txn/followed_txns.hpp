@@ -7,9 +7,6 @@
 // FTXN-2  Snapshots take one for ended that had none of its changes in the trees when the host
 //         forgot it as aborted.  So its rows get another number in their headers, which no snapshot
 //         sees, until they are undone.  Older versions are under that number, too.
-// FTXN-3  A prepared transaction is on it under each number that a start of the store that is
-//         followed may give its rows, until the log says which one it has (ANA-4 in
-//         recovery/log_analysis.hpp).
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -25,8 +22,6 @@ class FollowedTxns {
   // LS_MANY_PREPARED: as many as there are places.  Twice is fine.
   Status begin(Tn tn);
   Status end(Worker &w, Tn tn);   // absent is fine
-  // All numbers of a prepared transaction, but that one.
-  Status end_prepared(Worker &w, u64 full_xid, Tn but = 0);
   // It has aborted before its first change came (FTXN-2).
   void set_hidden(Tn tn) { hidden_.insert(tn); }
   Tn written_as(Tn tn) const { return hidden_.contains(tn) ? tn | kHiddenTn : tn; }

@@ -278,6 +278,7 @@ Status txn_prepare(Worker &w, u64 full_xid, std::span<const ls_ending_file> endi
   Gsn gsn;
   log_two_phase(w.log, w.tn, full_xid, &gsn);
   LS_ASSERT(gsn >= w.txns->active[w.slot].first_gsn.load(std::memory_order_relaxed));
+  note_highest_tn(w);
   w.two_phase_logged = true;
   return harden_prepared(w, gsn);
 }
@@ -308,6 +309,7 @@ void prepared_give_up(Worker &w) {
     w.log.start(RecordKind::kAborted);
     w.log.number(w.tn);
     w.log.finish();
+    note_highest_tn(w);
   }
   txn_leave(w);
   let_go_of_undo(w, slot, end, false);

@@ -1,6 +1,8 @@
 // row_read.cpp - the search along a row's chain, again where the row has changed meanwhile.
 #include "txn/row_read.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "txn/row_conflict.hpp"
 
@@ -95,11 +97,12 @@ Status find_version(Worker &w, const Viewer &viewer, FileSlot &file, u64 row_id,
     bool gone;
     LS_TRY(version_before(w, file, row_id, next, parts.payload, older, version, &next, &gone));
     if (gone) {
-      // Cleaned, and then only a reader that asks for versions by their writers needs it, also
-      // where the row that this one was copied from has gone with its versions.  Or the row is
-      // another one by now.
-      bool same =
-          next.tn < settled_below(*w.txns) || version->copied || version->header.has(LS_ROW_COPIED);
+      // Cleaned, or of an earlier start, and then only a reader that asks for versions by their
+      // writers needs it, also where the row that this one was copied from has gone with its
+      // versions.  Or the row is another one by now.
+      const Tn none = std::max(settled_below(*w.txns),
+                               w.txns->versions_from.load(std::memory_order_relaxed));
+      bool same = next.tn < none || version->copied || version->header.has(LS_ROW_COPIED);
       if (same) LS_TRY(row_still(w, file, row_id, parts.header, &same));
       *found = same ? Found::kNone : Found::kStale;
       return kOk;

@@ -396,11 +396,12 @@ Status RowScan::copy_leaf_at(Bytes bound) {
   return kOk;
 }
 
-// The cleaner finds ghosts by their undo entries.  Those of an earlier run have none any more,
-// those of a copied row name the row it was copied from.
+// The cleaner finds ghosts by their undo entries.  Those of an earlier run have none any more, but
+// for transactions that were prepared; those of a copied row name the row it was copied from.
 bool RowScan::no_cleaner_comes_for(const RowHeader &ghost) const {
-  return ghost.tn() < viewer_.base ||
-         (ghost.has(LS_ROW_COPIED) && ghost.tn() < settled_below(*w_.txns));
+  if (ghost.tn() < viewer_.base) return true;
+  const Tn from = w_.txns->versions_from.load(std::memory_order_relaxed);
+  return (ghost.has(LS_ROW_COPIED) || ghost.tn() < from) && ghost.tn() < settled_below(*w_.txns);
 }
 
 // Such ghosts go when a scan has passed them; whether that works out is not the scan's business.

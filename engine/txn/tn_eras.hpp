@@ -1,21 +1,21 @@
 // tn_eras.hpp - from a transaction number back to the host's transaction id, over all starts.
 //
 // TN = full transaction id + an offset, which is the same from start to start unless ids would come
-// out below TNs that were used: a transaction that is still prepared has an old id and gets a new
-// TN.  An era is a range of TNs with one offset.  So rows tell for ever which one wrote
-// them, and no two transactions look the same.
+// out below TNs that were used: a host that loses the end of its log gives some again, while this
+// log has kept what they wrote.  An era is a range of TNs with one offset.  So rows tell for ever
+// which one wrote them, and no two transactions look the same.
 //
 // ERA-1  Eras ascend, and every TN that was ever used lies in the last one that begins at or below
 //        it.
 // ERA-2  The file is on disk before the first TN of its last era is used.  What a start has added
 //        that failed before it announced its TNs (TWOPH-4 in recovery/two_phase.hpp) is taken back
 //        by the next one, which begins at or below it.
-// ERA-3  No more than kMaxTnEras: of those before nothing is known.  (That many starts with a
-//        transaction prepared before each.)
+// ERA-3  No more than kMaxTnEras: of those before nothing is known.  (That many crashes with ids
+//        lost in each.)
 // ERA-4  With a host's log a start says in the log where its numbers begin, before anything that
 //        has one: a copy of the store may be older than the starts in its log.
-// ERA-5  On a standby one actor adds eras while readers ask.  They ask again when `changes_`, odd
-//        meanwhile, has moved.
+// ERA-5  When a standby is promoted one actor adds an era while readers ask.  They ask again when
+//        `changes_`, odd meanwhile, has moved.
 #pragma once
 #include <atomic>
 

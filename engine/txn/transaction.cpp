@@ -107,7 +107,6 @@ Status txn_begin(Worker &w, Tn tn) {
   std::atomic<Tn> &active = w.txns->active[w.slot].tn;
   LS_CHECK(active.load(std::memory_order_relaxed) == 0, "a worker's slot is taken already");
   LS_ASSERT(w.next_seq == 1 && w.inserts.seq == 0 && !w.has_log);  // TXN-2
-  raise_to(w.txns->highest_tn, tn);
   raise_to(w.txns->highest_used, w.slot);
   active.store(tn, std::memory_order_release);
   w.tn = tn;
@@ -211,6 +210,8 @@ Status txn_prepare_commit(Worker &w, u64 full_xid) {
   return kOk;
 }
 
+void note_highest_tn(Worker &w) { raise_to(w.txns->highest_tn, w.tn); }
+
 // A backend that sees what it wrote waits until it has left (the host's snapshots do), so all that
 // depends on it lies behind its record.
 Gsn txn_commit(Worker &w, Bytes note, bool awaited) {
@@ -220,6 +221,7 @@ Gsn txn_commit(Worker &w, Bytes note, bool awaited) {
   Gsn gsn = 0;
   if (w.has_log) {
     gsn = append_end(w, RecordKind::kCommit, w.tn, note);
+    note_highest_tn(w);
     if (awaited) w.txns->commits.raise(w.tn, gsn);
     TxnShared::Active &active = w.txns->active[w.slot];
     LS_ASSERT(gsn >= active.first_gsn.load(std::memory_order_relaxed));
@@ -255,7 +257,10 @@ void txn_abort(Worker &w) {
     prepared_give_up(w);
     return;
   }
-  if (w.has_log) append_end(w, RecordKind::kAborted, w.tn);
+  if (w.has_log) {
+    append_end(w, RecordKind::kAborted, w.tn);
+    note_highest_tn(w);
+  }
   txn_leave(w);
 }
 

@@ -69,7 +69,9 @@ struct TxnShared {
   TnEras eras;                                 // complete before workers come, but on a standby
   std::atomic<Tn> horizon{0};
   HorizonShared snapshots;                     // exact: which versions above the horizon are needed
-  std::atomic<Tn> highest_tn{0};               // largest TN ever begun
+  // Of transactions that have a record in the log, but for active ones (CKPT-2 in
+  // recovery/checkpoint.hpp).
+  std::atomic<Tn> highest_tn{0};
   CommitMarks commits{};                       // which are visible and not hardened
   u32 version_trees{0};                        // power of two
   u32 version_file[kMaxVersionTrees]{};        // FileSlot indexes
@@ -98,9 +100,9 @@ struct TxnShared {
   std::atomic<Tn> *followed{nullptr};
   u32 followed_places{0};
   std::atomic<u32> followed_used{0};
-  // Transactions below that had ended when following began have left no versions (FLW-4 in
-  // store/standby_follow.hpp).
-  std::atomic<Tn> followed_from{0};
+  // Transactions below that had ended when the store started, or began to follow, have left no
+  // versions, whatever their rows say (FLW-4 in store/standby_follow.hpp).
+  std::atomic<Tn> versions_from{0};
   // Recovery's undo finds in the version store what readers have of the rows
   // (store/standby_follow.hpp).
   bool keeps_versions = false;
@@ -295,6 +297,8 @@ Tn txn_horizon(const TxnShared &t);
 Tn settled_below(const TxnShared &t);
 // The worker's transaction is over, or in a PreparedSlot by now.
 void txn_leave(Worker &w);
+// Before that, when it has a record in the log.
+void note_highest_tn(Worker &w);
 // Count from now on, or no more, how often the worker's commits depend on the logs of others.
 void txn_count_dependencies(Worker &w, bool count);
 // The worker has read a row; tn has written its newest version.

@@ -279,7 +279,7 @@ older_version_needs(Relation index, Relation table, ls_bytes key, const ls_row *
 static uint64
 seen_above(const ls_row *version)
 {
-	return version->writer_tn != 0 ? version->writer_tn : ls_store_tn_base(ls_shared->store) - 1;
+	return version->writer_tn != 0 ? version->writer_tn : ls_store_first_tn(ls_shared->store) - 1;
 }
 
 /*

@@ -29,9 +29,6 @@ extern XLogRecPtr ls_pg_wal_end(void);
 /* nextXid has been given to a transaction: go on to the one behind it. */
 extern void ls_pg_pass_next_xid(void);
 
-/* It is the first one of a page of pg_xact or pg_commit_ts. */
-extern bool ls_pg_next_xid_begins_page(void);
-
 /* In the startup process: pg_xact was cut, and has this id no more. */
 extern bool ls_pg_is_cut_from_pg_xact(TransactionId xid);
 

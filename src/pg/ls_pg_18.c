@@ -83,29 +83,16 @@ zero_page(RmgrId rmgr, uint8 info, int64 page)
 	GetRmgr(rmgr).rm_redo(&record);
 }
 
-static bool
-begins_page(TransactionId xid, uint32 per_page)
-{
-	return xid % per_page == 0 || xid == FirstNormalTransactionId;
-}
-
-bool
-ls_pg_next_xid_begins_page(void)
-{
-	TransactionId xid = XidFromFullTransactionId(TransamVariables->nextXid);
-
-	return begins_page(xid, CLOG_XACTS_PER_PAGE) || begins_page(xid, COMMIT_TS_XACTS_PER_PAGE);
-}
-
 /* As GetNewTransactionId() would have gone through it: ExtendCLOG(), ExtendCommitTs(). */
 void
 ls_pg_pass_next_xid(void)
 {
 	TransactionId xid = XidFromFullTransactionId(TransamVariables->nextXid);
 
-	if (begins_page(xid, CLOG_XACTS_PER_PAGE))
+	if (xid % CLOG_XACTS_PER_PAGE == 0 || xid == FirstNormalTransactionId)
 		zero_page(RM_CLOG_ID, CLOG_ZEROPAGE, xid / CLOG_XACTS_PER_PAGE);
-	if (track_commit_timestamp && begins_page(xid, COMMIT_TS_XACTS_PER_PAGE))
+	if (track_commit_timestamp &&
+		(xid % COMMIT_TS_XACTS_PER_PAGE == 0 || xid == FirstNormalTransactionId))
 		zero_page(RM_COMMIT_TS_ID, COMMIT_TS_ZEROPAGE, xid / COMMIT_TS_XACTS_PER_PAGE);
 	AdvanceNextFullTransactionIdPastXid(xid);
 }

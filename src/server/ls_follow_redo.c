@@ -56,30 +56,6 @@ cancel_snapshots(TransactionId newest, Oid database)
 		ResolveRecoveryConflictWithSnapshot(newest, false, locator);
 }
 
-/*
- * Transactions are about to be numbered anew: no snapshot is there with the old numbers (NUM-1 in
- * txn/ls_snapshot.c).  Those that are there have their time before those that come are held up.
- */
-static void
-begin_numbering(void)
-{
-	const TransactionId next = XidFromFullTransactionId(ReadNextFullTransactionId());
-
-	cancel_snapshots(next, InvalidOid);
-	pg_atomic_write_membarrier_u32(&ls_shared->numberings,
-								   pg_atomic_read_u32(&ls_shared->numberings) | 1);
-	cancel_snapshots(next, InvalidOid);
-}
-
-static void
-end_numbering(void)
-{
-	const uint32 numberings = pg_atomic_read_u32(&ls_shared->numberings);
-
-	if (numberings % 2 != 0)
-		pg_atomic_write_membarrier_u32(&ls_shared->numberings, numberings + 1);
-}
-
 ls_status
 ls_follow_redo(const void *round, Size bytes, ls_error *error)
 {
@@ -89,7 +65,6 @@ ls_follow_redo(const void *round, Size bytes, ls_error *error)
 	{
 		const ls_status status = ls_follow_apply(ls_shared->store, &follow, error);
 
-		end_numbering();
 		if (status == LS_LIMIT)
 		{
 			/* Files can be closed when what was redone of the round may be written. */
@@ -105,10 +80,7 @@ ls_follow_redo(const void *round, Size bytes, ls_error *error)
 			follow = (ls_follow) {.aborted = is_known_as_aborted(follow.asked)};
 		else
 		{
-			if (follow.conflict == PG_UINT64_MAX)
-				begin_numbering();
-			else
-				cancel_snapshots(xid_of(follow.conflict), follow.database);
+			cancel_snapshots(xid_of(follow.conflict), follow.database);
 			follow = (ls_follow) {.resolved = follow.conflict};
 		}
 	}

@@ -23,6 +23,7 @@
 #include "session/ls_session.h"
 #include "txn/ls_txn.h"
 
+#include "access/transam.h"
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
 #include "access/xlogrecovery.h"
@@ -53,16 +54,19 @@ kind_of(XLogReaderState *record)
 static void
 redo_round(XLogReaderState *record)
 {
-	const char *data = XLogRecGetData(record);
-	const uint32 bytes = XLogRecGetDataLen(record);
-	uint64		position;
+	const char *round = XLogRecGetData(record) + sizeof(LsWalRound);
+	const uint32 bytes = XLogRecGetDataLen(record) - sizeof(LsWalRound);
+	LsWalRound	head;
+	TransactionId last;
 	ls_error	error = {0};
 
-	memcpy(&position, data, sizeof(position));
-	if (ls_relay_replay(ls_shared->store, data + sizeof(position), bytes - sizeof(position),
-						position, &error) == LS_OK)
+	memcpy(&head, XLogRecGetData(record), sizeof(head));
+	last = (TransactionId) head.next_xid;
+	TransactionIdRetreat(last);
+	AdvanceNextFullTransactionIdPastXid(last);
+	if (ls_relay_replay(ls_shared->store, round, bytes, head.position, &error) == LS_OK)
 	{
-		if (ls_follow_redo(data + sizeof(position), bytes - sizeof(position), &error) != LS_OK)
+		if (ls_follow_redo(round, bytes, &error) != LS_OK)
 			ls_raise_replay(&error, record->EndRecPtr);
 		return;
 	}
@@ -140,7 +144,7 @@ ls_redo(XLogReaderState *record)
 	const uint8 kind = kind_of(record);
 	const uint32 bytes = XLogRecGetDataLen(record);
 	const bool	known = kind == LS_WAL_PLACES || kind == LS_WAL_UNNAMED ||
-		(kind == LS_WAL_ROUND && bytes > sizeof(uint64)) ||
+		(kind == LS_WAL_ROUND && bytes > sizeof(LsWalRound)) ||
 		(kind == LS_WAL_VALUES && bytes > sizeof(LsWalValues)) ||
 		(kind == LS_WAL_PREPARED && bytes > sizeof(LsWalPrepared)) ||
 		(kind == LS_WAL_ROWS && bytes >= sizeof(LsWalRows)) ||
@@ -163,11 +167,11 @@ ls_redo(XLogReaderState *record)
 static void
 desc_round(StringInfo buf, const char *data, Size bytes)
 {
-	uint64		position;
+	LsWalRound	head;
 
-	memcpy(&position, data, sizeof(position));
-	appendStringInfo(buf, "position " UINT64_FORMAT ", %zu bytes", position,
-					 bytes - sizeof(position));
+	memcpy(&head, data, sizeof(head));
+	appendStringInfo(buf, "position " UINT64_FORMAT ", next xid " UINT64_FORMAT ", %zu bytes",
+					 head.position, head.next_xid, bytes - sizeof(head));
 }
 
 static void
@@ -222,7 +226,7 @@ ls_desc(StringInfo buf, XLogReaderState *record)
 	const uint8 kind = kind_of(record);
 	const Size	bytes = XLogRecGetDataLen(record);
 
-	if (kind == LS_WAL_ROUND && bytes >= sizeof(uint64))
+	if (kind == LS_WAL_ROUND && bytes >= sizeof(LsWalRound))
 		desc_round(buf, XLogRecGetData(record), bytes);
 	else if (kind == LS_WAL_VALUES && bytes >= sizeof(LsWalValues))
 		desc_values(buf, XLogRecGetData(record), bytes);
@@ -281,10 +285,9 @@ ls_replay_finished(void)
 	if (!ls_shared->from_backup && ls_log_is_wal() &&
 		ls_relay_replay_end(ls_shared->store, &error) != LS_OK)
 		ls_raise_replay(&error, GetXLogReplayRecPtr(NULL));
-	if (ls_log_is_wal())
-		ls_xids_pass_followed();
-	else
+	if (!ls_log_is_wal())
 		ls_commits_replay();
+	ls_first_snapshot_end();
 	pg_atomic_write_u64(&ls_shared->first_new_xid,
 						U64FromFullTransactionId(ReadNextFullTransactionId()));
 }

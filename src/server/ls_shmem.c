@@ -164,7 +164,6 @@ init_standby(void)
 	pg_atomic_init_u64(&ls_shared->flush_done, 0);
 	pg_atomic_init_u64(&ls_shared->flush_failed, 0);
 	pg_atomic_init_u32(&ls_shared->readable, LS_NOT_READABLE);
-	pg_atomic_init_u32(&ls_shared->numberings, 0);
 	pg_atomic_init_u32(&ls_shared->follow_begins, 0);
 }
 

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "access/transam.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "access/xlogrecord.h"
@@ -45,11 +46,13 @@ insert_round(const void *bytes, size_t count, uint64_t position)
 {
 	const XLogRecPtr redo = GetRedoRecPtr();
 	const WalUsage before = pgWalUsage;
+	LsWalRound	head;
 	XLogRecPtr	end;
 
 	START_CRIT_SECTION();
+	head = (LsWalRound) {position, U64FromFullTransactionId(ReadNextFullTransactionId())};
 	XLogBeginInsert();
-	XLogRegisterData(&position, sizeof(position));
+	XLogRegisterData(&head, sizeof(head));
 	XLogRegisterData(bytes, count);
 	end = XLogInsert(LS_RMGR_ID, LS_WAL_ROUND);
 	/* Each session has counted its own records in it as WAL (ls_pages.c). */

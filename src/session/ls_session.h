@@ -100,7 +100,6 @@ typedef struct LsShared
 	pg_atomic_uint64 flush_done;
 	pg_atomic_uint64 flush_failed;	/* the last that failed */
 	pg_atomic_uint32 readable;	/* LsReadable */
-	pg_atomic_uint32 numberings;	/* NUM-1 in txn/ls_snapshot.c */
 	pg_atomic_uint32 follow_begins; /* the engine worker has the files: server/ls_follow.c */
 	pg_atomic_uint32 recovery_failed;
 	pg_atomic_uint64 turns[1024];	/* of rows that backends wait for: row/ls_turn.c */
@@ -225,8 +224,20 @@ ls_interruptible(bool on)
 /* ---- ls_host_log.c: rounds of the engine's log, and bytes of values, in WAL */
 #define LS_RMGR_ID 187
 
-/* Kinds of its records.  A round: its position in the engine's log, 64 bits, and its bytes. */
+/* Kinds of its records.  A round: LsWalRound, and its bytes. */
 #define LS_WAL_ROUND 0x00
+
+/*
+ * A session writes what others have logged, and the record names its own transaction only.  No
+ * transaction of the round may be given its id again: what the store numbers by them goes on where
+ * it was, behind a crash or on a standby.
+ */
+typedef struct LsWalRound
+{
+	uint64		position;		/* in the engine's log */
+	uint64		next_xid;		/* above all that it has */
+} LsWalRound;
+
 /* No data: its block references are pages that the next round changes, or that are cut off. */
 #define LS_WAL_PLACES 0x10
 /* Nothing: pages change from here on that are named in no record. */

@@ -30,8 +30,6 @@
 #include "replication/origin.h"
 #include "utils/timestamp.h"
 
-#include "leanstore/standby.h"
-
 #define NOTE_INTERVAL_MS 1000
 /* The WAL writer is expected to be faster.  The engine keeps its log from the last note on. */
 #define FLUSH_AFTER_MS 10000
@@ -147,25 +145,6 @@ advance_next_xid(FullTransactionId last)
 {
 	while (FullTransactionIdPrecedesOrEquals(ReadNextFullTransactionId(), last))
 		ls_pg_pass_next_xid();
-}
-
-/*
- * What a standby has replayed may have changes of transactions that the server's own records do not
- * name.  Sessions stay over its promotion, and their snapshots are to take no other transaction for
- * one of those (TWOPH-6 in engine/recovery/two_phase.hpp).  They are refused if the engine does not
- * follow yet, and where a page of pg_xact begins: this server's own standbys would miss it.
- */
-void
-ls_xids_pass_followed(void)
-{
-	const uint64 highest = ls_follow_highest_xid(ls_shared->store);
-
-	while (U64FromFullTransactionId(ReadNextFullTransactionId()) <= highest &&
-		   !ls_pg_next_xid_begins_page())
-		ls_pg_pass_next_xid();
-	if (!ls_store_follows(ls_shared->store) ||
-		U64FromFullTransactionId(ReadNextFullTransactionId()) <= highest)
-		pg_atomic_write_membarrier_u32(&ls_shared->readable, LS_NEVER_READABLE);
 }
 
 /* The same for the id of a subtransaction. */

@@ -30,20 +30,15 @@
 
 #include "access/twophase.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/wait_event.h"
 
 #define CACHED_SNAPSHOTS 16
 
 /* The processor is what it waits for, as a rule. */
 #define YIELDS_FOR_CALLBACK 20
-
-#define NUMBERING_POLL_MS 10
-#define NUMBERING_WAIT_MS 1000
 
 typedef struct CachedSnapshot
 {
@@ -55,7 +50,6 @@ typedef struct CachedSnapshot
 	uint64	   *running;
 	uint32		capacity;		/* of xip and running */
 	bool		in_recovery;
-	uint32		numbering;		/* NUM-1, in recovery */
 } CachedSnapshot;
 
 static CachedSnapshot cache[CACHED_SNAPSHOTS];
@@ -102,10 +96,7 @@ running_in(Snapshot snapshot)
 static bool
 is_cached(const CachedSnapshot *c, Snapshot snapshot, XidList running)
 {
-	const uint32 numberings = pg_atomic_read_u32(&ls_shared->numberings);
-
 	return c->xip != NULL && c->in_recovery == snapshot->takenDuringRecovery &&
-		   (!c->in_recovery || c->numbering == (numberings & ~1u)) &&
 		   c->xmin == snapshot->xmin && c->xmax == snapshot->xmax && c->xcnt == running.n &&
 		   (running.n == 0 ||
 			memcmp(c->xip, running.xids, running.n * sizeof(TransactionId)) == 0);
@@ -213,51 +204,6 @@ convert_into(CachedSnapshot *c, Snapshot snapshot, uint64 own)
 	return c;
 }
 
-/*
- * NUM-1  On a standby a snapshot is converted with the numbers that transactions have as long as it
- *        is there.  A start of the primary may number them anew.  Before the startup process redoes
- *        that it makes `numberings` odd and waits for all snapshots that the server knows; and the
- *        server knows one before it is converted.  A session that finds the number odd, or another
- *        one behind its work, waits.
- *
- * It does not wait for long: it may be one of those that are waited for.
- */
-static uint32
-wait_for_numbering(void)
-{
-	for (int waited = 0;; waited += NUMBERING_POLL_MS)
-	{
-		const uint32 numberings = pg_atomic_read_membarrier_u32(&ls_shared->numberings);
-
-		if (numberings % 2 == 0)
-			return numberings;
-		if (waited >= NUMBERING_WAIT_MS)
-			ereport(ERROR,
-					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-					 errmsg("canceling statement due to conflict with recovery"),
-					 errdetail("The primary was started anew with prepared transactions, and "
-							   "replay waits for transactions that are older."),
-					 errhint("The transaction might succeed if retried.")));
-		CHECK_FOR_INTERRUPTS();
-		/* not for the latch: it may be set for a caller, and would cut the wait short */
-		(void) WaitLatch(NULL, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, NUMBERING_POLL_MS,
-						 WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT);
-	}
-}
-
-static void
-convert_on_standby(CachedSnapshot *c, Snapshot snapshot, uint64 own)
-{
-	uint32		numberings;
-
-	do
-	{
-		numberings = wait_for_numbering();
-		convert_into(c, snapshot, own);
-		c->numbering = numberings;
-	} while (pg_atomic_read_membarrier_u32(&ls_shared->numberings) != numberings);
-}
-
 /* Taken on a standby. */
 static void
 check_usable(CachedSnapshot *c)
@@ -295,13 +241,9 @@ convert_mvcc(Snapshot snapshot)
 		{
 			i = next_victim;
 			next_victim = (next_victim + 1) % CACHED_SNAPSHOTS;
+			convert_into(&cache[i], snapshot, own);
 			if (snapshot->takenDuringRecovery)
-			{
-				convert_on_standby(&cache[i], snapshot, own);
 				check_usable(&cache[i]);
-			}
-			else
-				convert_into(&cache[i], snapshot, own);
 			INJECTION_POINT("leanstore-snapshot-converted", NULL);
 		}
 		last_used = i;

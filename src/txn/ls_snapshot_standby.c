@@ -59,6 +59,14 @@ ls_first_snapshot_take(void)
 	(void) pg_atomic_compare_exchange_u32(&ls_shared->readable, &readable, LS_READABLE);
 }
 
+void
+ls_first_snapshot_end(void)
+{
+	uint32		readable = LS_NOT_READABLE;
+
+	(void) pg_atomic_compare_exchange_u32(&ls_shared->readable, &readable, LS_NEVER_READABLE);
+}
+
 static bool
 runs_in_first(uint64 tn)
 {

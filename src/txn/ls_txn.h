@@ -60,6 +60,9 @@ extern void ls_first_snapshot_shmem_init(void);
 /* Engine worker, in recovery: the engine follows, and sessions are let in. */
 extern void ls_first_snapshot_take(void);
 
+/* Startup process, at the end of replay: if none was taken by now, none is. */
+extern void ls_first_snapshot_end(void);
+
 /* ---- ls_wait.c: waiting for transactions */
 
 /*
@@ -110,7 +113,6 @@ extern void ls_twophase_before_end(void);
 extern void ls_commits_begin(void); /* engine worker, before it lets backends in */
 extern void ls_host_sync_point_advance(void); /* engine worker */
 extern void ls_commits_replay(void);	/* startup process, at the end of replay */
-extern void ls_xids_pass_followed(void); /* so of a standby that is promoted */
 
 /* ---- ls_pin.c: snapshots that backends have for long, told to the engine exactly */
 

@@ -131,7 +131,7 @@ SKIP:
 	like(sql(qq{SELECT string_agg(record_type || ' ' || description, '; ' ORDER BY start_lsn)
 		FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
 		WHERE resource_manager = 'leanstore_am'}),
-		qr/VALUES file $path, page \d+, 4096 bytes; ROUND position \d+, \d+ bytes/,
+		qr/VALUES file $path, page \d+, 4096 bytes; ROUND position \d+, next xid \d+, \d+ bytes/,
 		'records with the bytes, then the round');
 }
 

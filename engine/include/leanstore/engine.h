@@ -361,6 +361,8 @@ LS_NODISCARD ls_status ls_store_take(ls_store *store, const char *path, bool *ta
 uint64_t ls_store_tn_offset(const ls_store *store) LS_NOEXCEPT;
 /* Rows written by a TN below it are committed and visible to every snapshot. */
 uint64_t ls_store_tn_base(const ls_store *store) LS_NOEXCEPT;
+/* Transactions that began since the start have this TN or a larger one. */
+uint64_t ls_store_first_tn(const ls_store *store) LS_NOEXCEPT;
 /* The full transaction id behind any TN, also one of an earlier start; 0: that start is among those
  * forgotten (txn/tn_eras.hpp). */
 uint64_t ls_store_full_xid(const ls_store *store, uint64_t tn) LS_NOEXCEPT;

@@ -24,13 +24,12 @@ LS_NODISCARD ls_status ls_follow_join(ls_store *store, ls_error *err) LS_NOEXCEP
 /* The relay log has all before it; 0: nothing was replayed yet. */
 uint64_t ls_follow_replayed_to(const ls_store *store) LS_NOEXCEPT;
 /* By the same, behind ls_relay_replay(): redoes the round, if the store follows.  LS_CONFLICT: what
- * comes next may be needed by snapshots with an xmin at or below `conflict` (~0: by every
- * snapshot); the host cancels those of that database, and calls again with bytes 0 and the number
- * in `resolved`.  Or, `asked` is not 0: it says in `aborted` whether the host has forgotten that
- * transaction as aborted, and calls again.  LS_LIMIT: there is no place for another file, those
- * that are open are in use or have changes that are not covered; the host makes sure that its
- * replay, begun anew, comes behind this round before it lets readers in, covers up to `reached`,
- * and calls again with bytes 0. */
+ * comes next may be needed by snapshots with an xmin at or below `conflict`; the host cancels those
+ * of that database, and calls again with bytes 0 and the number in `resolved`.  Or, `asked` is not
+ * 0: it says in `aborted` whether the host has forgotten that transaction as aborted, and calls
+ * again.  LS_LIMIT: there is no place for another file, those that are open are in use or have
+ * changes that are not covered; the host makes sure that its replay, begun anew, comes behind this
+ * round before it lets readers in, covers up to `reached`, and calls again with bytes 0. */
 typedef struct ls_follow {
   const void *round;
   size_t bytes;
@@ -47,10 +46,6 @@ LS_NODISCARD ls_status ls_follow_apply(ls_store *store, ls_follow *follow,
 LS_NODISCARD ls_status ls_follow_forget_database(ls_store *store, uint32_t database,
                                                  ls_error *err) LS_NOEXCEPT;
 bool ls_store_follows(const ls_store *store) LS_NOEXCEPT;
-/* The largest transaction id with a number in the log; 0: the store does not follow.  If the host
- * gives one up to it again when it is promoted, snapshots of before that no worker has used yet are
- * of no use any more: ls_store_tn_offset() may change. */
-uint64_t ls_follow_highest_xid(const ls_store *store) LS_NOEXCEPT;
 /* How far redo has come; and: pages may be written that have no later changes, for the host's
  * replay does not end before that any more. */
 uint64_t ls_follow_reached(const ls_store *store) LS_NOEXCEPT;

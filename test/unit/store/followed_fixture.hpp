@@ -62,9 +62,13 @@ class FollowedFiles : public RestoreTest {
 
   // One round of the host's log.  Conflicts are those of snapshots that there are not.
   void follow(ls_store *store, bool cover = true) {
+    LS_ASSERT_OK(redo_round(store));
+    if (cover) ls_follow_cover(store, ls_follow_reached(store));
+  }
+  ls_status redo_round(ls_store *store) {
     add(store, at_);
     const MemoryHost::Record &record = host_log_.log()[at_++];
-    if (record.prepared.full_xid != 0) return;
+    if (record.prepared.full_xid != 0) return LS_OK;
     ls_follow follow{record.bytes.data(), record.bytes.size(), 0, false, 0, 0, 0, 0};
     ls_status status;
     while ((status = ls_follow_apply(store, &follow, &err)) == LS_CONFLICT || status == LS_LIMIT) {
@@ -74,8 +78,7 @@ class FollowedFiles : public RestoreTest {
       if (status == LS_LIMIT) ls_follow_cover(store, follow.reached);
       follow = {nullptr, 0, status == LS_CONFLICT ? follow.conflict : 0, false, 0, 0, 0, 0};
     }
-    LS_ASSERT_OK(status);
-    if (cover) ls_follow_cover(store, ls_follow_reached(store));
+    return status;
   }
   bool more() const { return at_ < host_log_.log().size() && !HasFailure(); }
 
