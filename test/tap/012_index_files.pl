@@ -68,11 +68,13 @@ my $before = $node->safe_psql('postgres', $files);
 foreach my $workers (0, 2)
 {
 	$node->safe_psql('postgres', "ALTER TABLE t SET (parallel_workers = $workers)");
+	my @said;
 	foreach my $ms (1, 3, 6, 10, 15, 25, 40, 60, 90, 130)
 	{
-		$node->psql('postgres', qq{SET statement_timeout = '${ms}ms';
+		my (undef, undef, $error) = $node->psql('postgres', qq{SET statement_timeout = '${ms}ms';
 			SET maintenance_work_mem = '64kB'; CREATE INDEX t_cancelled ON t (pad, v, id);
 			SET statement_timeout = 0; DROP INDEX t_cancelled});
+		push @said, "$ms ms: $error";
 	}
 	$node->psql('postgres', q{SET maintenance_work_mem = '64kB';
 		CREATE UNIQUE INDEX t_cancelled ON t (pad)});
@@ -82,7 +84,7 @@ foreach my $workers (0, 2)
 	is($node->safe_psql('postgres', q{SELECT count(*)
 		FROM pg_ls_dir('base/pgsql_tmp', true, false)}), '0', '... nor temporary ones');
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't_cancelled'}),
-		'0', '... nor an index');
+		'0', '... nor an index') || diag(@said);
 	ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity
 		WHERE backend_type = 'parallel worker'}), '... nor a worker');
 }
