@@ -61,7 +61,8 @@ Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
     return fail_page(path, UINT32_MAX,
                      "not a leanstore control file; restore it from a backup of the whole cluster");
   // The version comes before everything that a version may change, size included.
-  if (got >= offsetof(ControlFile, crc) && control->version != kControlVersion)
+  const bool known = control->version == kControlVersion || control->version == kOldControlVersion;
+  if (got >= offsetof(ControlFile, crc) && !known)
     return fail_page(
         path, UINT32_MAX,
         "control file has version %u, this engine reads version %u; use the engine that wrote it",
@@ -75,6 +76,11 @@ Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
     return fail_page(path, UINT32_MAX,
                      "the store has pages of %u bytes, this engine is built for %u",
                      control->page_size, kPageSize);
+  if (!version_fits(*control))
+    return fail_page(path, UINT32_MAX,
+                     "control file has version %u of a store that was not shut down cleanly; start "
+                     "and stop it, with nothing prepared, with the engine that wrote it",
+                     control->version);
   if (!is_possible(*control))
     return fail_page(path, UINT32_MAX,
                      "control file is damaged (impossible numbers); restore it from a backup of "

@@ -8,6 +8,8 @@ namespace ls {
 
 inline constexpr u64 kControlMagic = 0x4c45414e53544f52;  // "LEANSTOR"
 inline constexpr u32 kControlVersion = 12;
+// Version 11 is the same but for the log, of which nothing is read behind a clean shutdown.
+inline constexpr u32 kOldControlVersion = 11;
 
 struct ControlFile {
   u64 magic;
@@ -51,8 +53,14 @@ inline bool log_fits(const ControlFile &control, bool host_log) {
 // Does the log have segments of the size that is configured?  Else `otherwise`.
 Status control_check_segments(const ControlFile &control, u64 segment_bytes, ls_status otherwise);
 
-// Absent: *exists false.  LS_CORRUPT when the bytes are not a control file of this version of the
-// engine.
+// Can a store go on from a control file of that version?
+inline bool version_fits(const ControlFile &control) {
+  return control.version == kControlVersion ||
+         (control.version == kOldControlVersion && control.clean == 1);
+}
+
+// Absent: *exists false.  LS_CORRUPT when the bytes are not a control file that this version of the
+// engine can go on from.
 Status control_read(const char *data_dir, ControlFile *control, bool *exists);
 // Fills magic, version, page size and checksum in.  Durable at return.
 Status control_write(const char *data_dir, ControlFile control);

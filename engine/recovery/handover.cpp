@@ -23,7 +23,7 @@ Status read_state(const char *path, RestoreState *state) {
   bytes.resize(got);
   LS_TRY(restore_state_unpack(bytes, state));
   const ControlFile &control = state->control;
-  if (control.version != kControlVersion || control.page_size != kPageSize)
+  if (!version_fits(control) || control.page_size != kPageSize)
     return fail(LS_CORRUPT, "the store has format version %u and pages of %u bytes, this engine %u "
                 "and %u", control.version, control.page_size, kControlVersion, kPageSize);
   if (control.clean && control.undo_gsn == 0 && state->log.empty()) return kOk;

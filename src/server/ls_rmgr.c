@@ -61,11 +61,11 @@ redo_round(XLogReaderState *record)
 	ls_error	error = {0};
 
 	memcpy(&head, XLogRecGetData(record), sizeof(head));
-	last = (TransactionId) head.next_xid;
-	TransactionIdRetreat(last);
-	AdvanceNextFullTransactionIdPastXid(last);
 	if (ls_relay_replay(ls_shared->store, round, bytes, head.position, &error) == LS_OK)
 	{
+		last = (TransactionId) head.next_xid;
+		TransactionIdRetreat(last);
+		AdvanceNextFullTransactionIdPastXid(last);
 		if (ls_follow_redo(round, bytes, &error) != LS_OK)
 			ls_raise_replay(&error, record->EndRecPtr);
 		return;

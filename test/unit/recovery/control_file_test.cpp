@@ -121,6 +121,19 @@ TEST_F(ControlFileTest, another_version_or_page_size_is_refused_with_a_reason) {
   EXPECT_NE(std::strstr(last_error().message, "8192"), nullptr);
 }
 
+TEST_F(ControlFileTest, an_older_one_is_read_behind_a_clean_shutdown) {
+  ControlFile written = sample(), c;
+  for (const u32 clean : {1u, 0u}) {
+    written.clean = clean;
+    ASSERT_EQ(control_write(dir(), written), kOk);
+    forge([](ControlFile &f) { f.version = kOldControlVersion; });
+    EXPECT_EQ(code(read(&c)), clean ? LS_OK : LS_CORRUPT) << last_error().message;
+  }
+  EXPECT_NE(std::strstr(last_error().message, "shut down cleanly"), nullptr);
+  forge([](ControlFile &f) { f.version = kOldControlVersion - 1; });
+  EXPECT_EQ(code(read(&c)), LS_CORRUPT);
+}
+
 TEST_F(ControlFileTest, failed_write_leaves_the_old_one) {
   ASSERT_EQ(control_write(dir(), sample()), kOk);
   ControlFile changed = sample();
