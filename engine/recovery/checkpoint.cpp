@@ -12,13 +12,13 @@ namespace ls {
 
 namespace {
 
-// Read last: a larger value than necessary does no harm.
 // Above the TNs of the log, but for those that recovery finds there.
 Tn tn_floor(const CheckpointEnv &env) {
   return std::max(env.txns->highest_tn.load(std::memory_order_seq_cst) + 1,
                   env.txns->tn_base.load(std::memory_order_relaxed));
 }
 
+// Read last, but for tn_floor beside transactions: a larger value than necessary does no harm.
 // redo_gsn: no change before is missing on disk; 0: not known.
 // undo_gsn: of a log that begins in this run.
 ControlFile make_control(Ctx &ctx, const CheckpointEnv &env, Lsn redo_lsn, Gsn redo_gsn,
@@ -83,7 +83,7 @@ Status checkpoint_fuzzy(Ctx &ctx, const CheckpointEnv &env, LongTransactions &lo
   const Lsn redo_lsn = std::max(env.redo_lsn, log.position_of(redo_gsn));  // CKPT-5
   result->gsn = log.last_gsn();
   ControlFile control = make_control(ctx, env, redo_lsn, redo_gsn, long_txns.list_gsn(), false);
-  control.tn_floor = floor;
+  control.tn_floor = floor;   // of CKPT-2
   LS_TRY(prepared_sync(*env.txns));   // PFILE-2
   LS_FAILPOINT(recovery_before_control);
   LS_TRY(control_write(env.data_dir, control));

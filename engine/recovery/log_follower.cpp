@@ -150,14 +150,11 @@ Status LogFollower::note_file(const LogEntry &entry, const LogRecord &record) {
 
 Status LogFollower::note(const LogEntry &entry, const LogRecord &record) {
   switch (record.kind) {
+    case RecordKind::kTwoPhase:
+      return txns_.begin(record.tn());
     case RecordKind::kCommit:
     case RecordKind::kAborted:
-      return txns_.end(w_, record.tn());
-    case RecordKind::kTwoPhase:
-      analysis_.two_phase[record.full_xid()] = record.tn();
-      return txns_.begin(record.tn());
     case RecordKind::kTwoPhaseEnd:
-      analysis_.two_phase.erase(record.full_xid());
       return txns_.end(w_, record.tn());
     case RecordKind::kFile:
       return note_file(entry, record);

@@ -56,7 +56,6 @@ class LogFollower {
   // Of all that was applied or waits to be complete.
   Lsn position() const { return log_->extent().end; }
   Gsn max_gsn() const { return log_->extent().max_gsn; }
-  const LogAnalysis &analysis() const { return analysis_; }
 
  private:
   struct File {

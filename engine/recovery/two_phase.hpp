@@ -11,6 +11,8 @@
 // TWOPH-3  The file names all rows that have a lock by now: a lock follows a row that has moved,
 //          and the ghost that leads there may be gone at the next start (PREP-3 in
 //          txn/prepared.hpp).
+// TWOPH-4  Where one is taken over the control file has the offset, and a floor above the TNs that
+//          it may get, before it gets one: the next start uses none again.
 // TWOPH-5  One that the host says is committed has a file if no end of it had begun before this
 //          start.  Then the host may have committed it since, and have given snapshots before that:
 //          it is taken over, too, and its end comes as any other's.

@@ -319,15 +319,18 @@ class Finisher {
         return fail(LS_INVALID, "transaction %llu has no second phase",
                     static_cast<unsigned long long>(txn.tn));
       if (txn.fate == TxnFate::kTwoPhase) {
-        auto &list = answer->prepared    ? answer->committed ? may_end_ : prepared_
-                     : answer->committed ? ended_
-                                         : state_.undone;
-        list.push_back(txn);
+        list_of(*answer).push_back(txn);
       } else {
         (answer->committed ? *committed : state_.losers).push_back(txn.tn);
       }
     }
     return kOk;
+  }
+
+  // Two-phase.  Readers that have stayed know the numbers of one that has been committed.
+  std::vector<LoggedTxn> &list_of(const ls_in_doubt &answer) {
+    if (!answer.committed) return answer.prepared ? prepared_ : state_.undone;
+    return answer.prepared && !followed_ ? may_end_ : ended_;
   }
 
   // Of those that have to be undone, and of those that stay.

@@ -151,12 +151,11 @@ report_success(void)
  *
  * A prepared one may have been committed when sessions could begin already, as apply workers do not
  * wait for the engine.  So there may be snapshots in which it runs, and all that recovery leaves as
- * committed is visible to them.  It is taken over as one that is prepared, and then gets its end
- * (TWOPH-5 in engine/recovery/two_phase.hpp).  Where readers were there before, its rows keep the
- * number that they know.
+ * committed is visible to them.  The engine is told both (TWOPH-5 in
+ * engine/recovery/two_phase.hpp).
  */
 static void
-answer(ls_in_doubt *doubt, bool followed)
+answer(ls_in_doubt *doubt)
 {
 	TransactionId xid = XidFromFullTransactionId(FullTransactionIdFromU64(doubt->full_xid));
 
@@ -168,12 +167,12 @@ answer(ls_in_doubt *doubt, bool followed)
 					doubt->prepared	   ? "prepared"
 					: doubt->committed ? "committed"
 									   : "not committed")));
-	if (doubt->two_phase && doubt->committed && !followed)
+	if (doubt->two_phase && doubt->committed)
 		doubt->prepared = true;
 }
 
 bool
-ls_recover(bool followed)
+ls_recover(void)
 {
 	step = (RecoveryStep) {.next_xid = pg_atomic_read_u64(&ls_shared->first_new_xid)};
 	INSTR_TIME_SET_CURRENT(start);
@@ -187,7 +186,7 @@ ls_recover(bool followed)
 	}
 
 	for (size_t i = 0; i < step.n_doubts; i++)
-		answer(&step.doubts[i], followed);
+		answer(&step.doubts[i]);
 
 	if (!ls_log_is_wal())
 		ls_commits_begin();

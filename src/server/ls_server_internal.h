@@ -118,11 +118,8 @@ extern void ls_engine_worker_panic_if_failed(void);
 /* In it: the server is being stopped, or has lost its postmaster. */
 extern bool ls_engine_worker_leaves(void);
 
-/*
- * ---- ls_recovery.c: recovery in the engine worker.  followed: a standby has been promoted, which
- * was read.  False: the server's log says why.
- */
-extern bool ls_recover(bool followed);
+/* ---- ls_recovery.c: recovery in the engine worker; false: the server's log says why */
+extern bool ls_recover(void);
 
 /* Sessions that want to use leanstore tables get that error from now on. */
 extern void ls_report_recovery_failure(const ls_error *error);

@@ -271,13 +271,13 @@ wait_for_work(long most_ms)
 }
 
 static void
-recover(bool followed)
+recover(void)
 {
 	if (ls_shared->from_backup)
 		return;
 	ls_log_switch_finish();
 	ls_relay_begin();
-	if (ls_recover(followed))
+	if (ls_recover())
 	{
 		ls_relay_recovered();
 		ls_backup_recovered();
@@ -304,10 +304,8 @@ ls_engine_worker_main(Datum arg)
 	if (ls_store_begun(ls_shared->store))
 		elog(PANIC, "leanstore engine worker found a store that has been in use");
 
-	if (!RecoveryInProgress())
-		recover(false);
-	else if (ls_follow_until_promoted())
-		recover(true);
+	if (!RecoveryInProgress() || ls_follow_until_promoted())
+		recover();
 	for (;;)
 	{
 		bool		ready = ls_store_ready(ls_shared->store);

@@ -79,7 +79,8 @@ foreach my $end ([ 'COMMIT', '1|1' ], [ 'ROLLBACK', '1|1' ], [ 'COMMIT', '2|2' ]
 		SELECT count(*) FROM pg_prepared_xacts}), '1', 'a snapshot of before');
 	$publisher->safe_psql('postgres', "$how PREPARED 'p'");
 	$subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_prepared_xacts');
-	ok(!$subscriber->log_contains('leanstore recovery: ', $log), 'the engine has not recovered');
+	ok(!$subscriber->log_contains('leanstore engine is ready', $log),
+		'the engine has not recovered');
 	kill 'CONT', $worker;
 	is($old->query_safe($both), $before, "$how PREPARED: the snapshot of before");
 	is($subscriber->safe_psql('postgres', $both), $after, "$how PREPARED: a new one");

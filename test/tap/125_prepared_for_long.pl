@@ -1,6 +1,6 @@
 # A transaction stays prepared over crashes, while later ones delete and replace rows and large
 # values.  What these leave is not removed before it ends, is not taken for free meanwhile, and is
-# removed then, by VACUUM and by scans.
+# removed then, by VACUUM or by a scan.
 use strict;
 use warnings FATAL => 'all';
 
@@ -8,6 +8,7 @@ use CrashDriver;
 use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $noise = q{(SELECT string_agg(md5(id || '/' || i), '' ORDER BY i)
 	FROM generate_series(1, 640) i)};
@@ -65,7 +66,20 @@ foreach my $log (qw(engine wal))
 		(SELECT count(*) FROM d WHERE id > 1000 OR t = 'prepared')}),
 		$log eq 'wal' ? '0|0' : '10|11', "$log: it has ended");
 	isnt($ghosts->(), '0', "$log: deleted rows are there still");
-	$node->safe_psql('postgres', 'VACUUM d; VACUUM p');
+	if ($log eq 'engine')
+	{
+		$node->safe_psql('postgres', 'VACUUM d; VACUUM p');
+	}
+	else
+	{
+		# a scan removes what no cleaner comes for, when the horizon has passed it
+		foreach (1 .. 200)
+		{
+			$node->safe_psql('postgres', 'SELECT count(*) FROM d');
+			last if $ghosts->() eq '0';
+			usleep(50_000);
+		}
+	}
 	is($ghosts->(), '0', "$log: and then they are not");
 	$node->leanstore_check_ok("$log: ended");
 	$crash->();
