@@ -138,7 +138,7 @@ class Redoer {
       process_.pool.shared()->store = control.store;
       return check_fresh(store_);
     }
-    process_.pool.shared()->store = control.store;
+    LS_TRY(take_id());
     if (!control.clean) LS_TRY(limit_xids(next_full_xid));
     LS_TRY(control_check_segments(control, store_.config.log_segment_bytes, LS_CORRUPT));
     LS_TRY(check_log());
@@ -154,6 +154,15 @@ class Redoer {
     state_.log = log.extent();
     store_.report.analysis_us = now_us() - began;
     return log.make_durable();
+  }
+
+  // Readers that have stayed compare it with that of files.
+  Status take_id() {
+    StoreId &id = process_.pool.shared()->store;
+    if (!followed_) id = state_.control.store;
+    if (id == state_.control.store) return kOk;
+    return fail(LS_CORRUPT, "the control file in \"%s\" is of another store",
+                store_.config.data_dir);
   }
 
   // Which log: as it was, or another one where nothing of it is needed any more.

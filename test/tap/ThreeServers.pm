@@ -294,11 +294,11 @@ sub canary_ok
 {
 	my ($self) = @_;
 
-	$self->_start_observers;
-	usleep(300_000);
+	# Before an observer looks: one that saw the transaction would hold it against itself.
 	$self->{subscriber}->safe_psql('postgres', q{
 		DELETE FROM ls_seen WHERE (client, n) = (SELECT client, n FROM ls_seen ORDER BY n LIMIT 1);
 		UPDATE ls_account SET balance = balance + 1 WHERE id = 1});
+	$self->_start_observers;
 	usleep(1_500_000);
 	$self->{subscriber}->safe_psql('postgres', q{UPDATE ls_head SET n = n - 1 WHERE n =
 		(SELECT max(n) FROM ls_head)});
