@@ -9,6 +9,7 @@
 #include "btree/node_shuffle.hpp"
 #include "btree/stored_page.hpp"
 #include "btree/tree.hpp"
+#include "btree/tree_redo.hpp"
 
 namespace ls {
 
@@ -172,6 +173,16 @@ PageGap node_gap(const u8 *page) {
   return {static_cast<u16>(node.slots_end()), node.heap_start};
 }
 
+Status redo_operation(const PageOperation &op, u8 *page, PageNo page_no) {
+  return BTree::redo(op.code, op.operands, page, page_no);
+}
+
+bool key_of_operation(const PageOperation &op, u8 *, Bytes *key) {
+  Bytes value;
+  const bool names_one = op.code == kTreeInsert || op.code == kTreeOverwrite;
+  return names_one && unpack_change(op.operands, key, &value);
+}
+
 }  // namespace
 
 TreeOps BTree::ops() {
@@ -183,7 +194,8 @@ TreeOps BTree::ops() {
                  .unshuffle = unshuffle_leaf,
                  .fault = stored_page_fault,
                  .child_fault = child_fault,
-                 .redo = redo,
+                 .redo = redo_operation,
+                 .key_of = key_of_operation,
                  .closed_files = &closed_file_ops(),
                  .gap = node_gap,
                  .bring_in = bring_in};

@@ -76,6 +76,7 @@ bool BTree::buffer_change(Bytes key, PageNo page, BlindWrite *change) {
   ctx_.log->start(RecordKind::kSystem);
   ctx_.log->op(file_no_, page, code, head, key, change->value);
   waiting.add(cell, ctx_.log->finish());
+  pool().shared()->change_buffer_inserts.fetch_add(1, std::memory_order_relaxed);
   // A scan that has read the page past the pool, or is about to use it, looks at this or at the
   // parent.
   file_.page_writes.fetch_add(1, std::memory_order_seq_cst);

@@ -9,7 +9,6 @@
 #include "btree/leaf_reads.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/tree.hpp"
-#include "btree/tree_redo.hpp"
 #include "buffer/change_buffer.hpp"
 #include "buffer/followed_pages.hpp"
 
@@ -99,9 +98,9 @@ Status BTree::bring_in(Ctx &ctx, FileSlot &file, std::span<const ChangeBufferPag
     const size_t n = std::min<size_t>(pages.size(), LeafReads::kMost);
     Evicted leaves[LeafReads::kMost];
     Bytes keys[LeafReads::kMost];   // of a buffered change
+    u8 room[LeafReads::kMost][sizeof(u64)];
     for (size_t i = 0; i < n; i++) {
-      Bytes value;
-      LS_CHECK(unpack_change(pages[i].operands, &keys[i], &value),
+      LS_CHECK(tree_ops().key_of({pages[i].code, pages[i].operands, 0}, room[i], &keys[i]),
                "a buffered change is damaged");
       tree.find_evicted(keys[i], keys[i], {&leaves[i], 1});
     }

@@ -23,8 +23,6 @@ struct ChangeChunk {
 
 namespace {
 
-// Of the pool's frames, one in so many may hold changes.
-constexpr u32 kShareOfFrames = 8;
 constexpr u32 kFirstCell = (sizeof(ChangeChunk) + kChangeUnit - 1) / kChangeUnit * kChangeUnit;
 
 u8 *page_in(PoolShared &pool, const Frame *frame) {
@@ -61,7 +59,7 @@ void unlink(ChangeBufferPartition &partition, ChangeChunk *chunk) {
 }
 
 ChangeChunk *new_chunk(PoolShared &pool, ChangeBufferPartition &partition, u32 units) {
-  Frame *frame = borrow_frame(pool, pool.change_buffer_frames, pool.frame_count / kShareOfFrames);
+  Frame *frame = borrow_frame(pool, pool.change_buffer_frames, most_change_buffer_frames(pool));
   if (!frame) return nullptr;
   auto *chunk = reinterpret_cast<ChangeChunk *>(page_in(pool, frame));
   *chunk = {nullptr, nullptr, nullptr, kFirstCell, 0, static_cast<u8>(units)};
@@ -150,14 +148,32 @@ const BufferedChange *ChangeBufferLock::after(const BufferedChange *change) cons
   return change;
 }
 
-BufferedChange *ChangeBufferLock::make(u8 code, u32 operand_bytes) {
-  if (operand_bytes > kMostChangeBytes) return nullptr;
-  const u32 units =
-      (static_cast<u32>(sizeof(BufferedChange)) + operand_bytes + kChangeUnit - 1) / kChangeUnit;
+PageOperation BufferedChange::operation() const {
+  Tn tn = 0;
+  if (has_tn) std::memcpy(&tn, operands + bytes, sizeof tn);
+  return {code, {operands, bytes}, tn};
+}
+
+BufferedChange *ChangeBufferLock::make(u8 code, u32 operand_bytes, Tn tn) {
+  const u32 tail = tn == 0 ? 0 : sizeof tn;
+  if (operand_bytes + tail > kMostChangeBytes) return nullptr;
+  const u32 units = (kChangeHeadBytes + operand_bytes + tail + kChangeUnit - 1) / kChangeUnit;
   BufferedChange *change = take_cell(pool_, *partition_, units);
-  if (change)
-    *change = {nullptr, 0, file_no_, page_no_, file_.index, static_cast<u16>(operand_bytes), code};
+  if (!change) return nullptr;
+  change->next = nullptr;
+  change->gsn = 0;
+  change->file_no = file_no_;
+  change->page_no = page_no_;
+  change->file_slot = file_.index;
+  change->bytes = static_cast<u16>(operand_bytes);
+  change->code = code;
+  change->has_tn = tn != 0;
+  if (tn != 0) std::memcpy(change->operands + operand_bytes, &tn, sizeof tn);
   return change;
+}
+
+void ChangeBufferLock::give_back(BufferedChange *change) {
+  ls::give_back(pool_, *partition_, change);
 }
 
 void ChangeBufferLock::add(BufferedChange *change, Gsn gsn) {
@@ -169,7 +185,6 @@ void ChangeBufferLock::add(BufferedChange *change, Gsn gsn) {
   }
   *at = change;
   pool_.change_buffer_count.fetch_add(1, std::memory_order_release);
-  pool_.change_buffer_inserts.fetch_add(1, std::memory_order_relaxed);
 }
 
 void ChangeBufferLock::remove_all() {
@@ -190,6 +205,29 @@ Status reserve_for_changes(Ctx &ctx, const FileSlot &file, PageNo page_no) {
   return ctx.log->reserve_images(ctx.interrupt);
 }
 
+namespace {
+
+// What the page has already was made before a crash.  All of one record are one step (REDO-1).
+Status make_changes(const ChangeBufferLock &waiting, const FileSlot &file, u8 *page,
+                    PageNo page_no) {
+  auto *header = reinterpret_cast<PageHeader *>(page);
+  for (const BufferedChange *c = waiting.first(); c;) {
+    const Gsn gsn = c->gsn;
+    const bool older = header->gsn < gsn;
+    for (; c && c->gsn == gsn; c = waiting.after(c)) {
+      if (!older || ok(tree_ops().redo(c->operation(), page, page_no))) continue;
+      const ls_error cause = last_error();
+      return fail_page(file.path, page_no,
+                       "change of GSN %llu, made while the page was not in memory: %.200s",
+                       static_cast<unsigned long long>(gsn), cause.message);
+    }
+    if (older) header->gsn = gsn;
+  }
+  return kOk;
+}
+
+}  // namespace
+
 Status apply_buffered_changes(Ctx &ctx, FileSlot &file, Frame *frame) {
   PoolShared &pool = *ctx.pool->shared();
   if (pool.change_buffer_count.load(std::memory_order_acquire) == 0) return kOk;
@@ -202,16 +240,10 @@ Status apply_buffered_changes(Ctx &ctx, FileSlot &file, Frame *frame) {
   std::memcpy(copy, page, kPageSize);
   auto *header = reinterpret_cast<PageHeader *>(copy);
   const Gsn horizon = ctx.pool->log().image_horizon(), before = header->gsn;
-  for (const BufferedChange *c = first; c; c = waiting.after(c)) {
-    // made before a crash, and the page was damaged when recovery came by
-    if (c->gsn <= header->gsn) continue;
-    if (!ok(tree_ops().redo(c->code, std::span<const u8>(c->operands, c->bytes), copy, page_no))) {
-      const ls_error cause = last_error();
-      return fail_page(file.path, page_no,
-                       "change of GSN %llu, made while the page was not in memory: %.200s",
-                       static_cast<unsigned long long>(c->gsn), cause.message);
-    }
-    header->gsn = c->gsn;
+  LS_TRY(make_changes(waiting, file, copy, page_no));
+  if (header->gsn == before) {
+    waiting.remove_all();
+    return kOk;
   }
   // IMG-1.  What was changed before the horizon alone the checkpoint that has moved it writes.
   if (before < horizon && (header->gsn >= horizon || horizon == kImagesOfAll))
@@ -246,8 +278,8 @@ std::vector<ChangeBufferPage> change_buffer_pages(PoolShared &pool, Gsn up_to) {
                                        return p.page_no == c->page_no && p.file_no == c->file_no;
                                      });
       if (!known)
-        pages.push_back(
-            {c->file_slot, c->file_no, c->page_no, {c->operands, c->operands + c->bytes}});
+        pages.push_back({c->file_slot, c->file_no, c->page_no, c->code,
+                         {c->operands, c->operands + c->bytes}});
     }
   });
   std::sort(pages.begin(), pages.end(), [](const ChangeBufferPage &a, const ChangeBufferPage &b) {

@@ -189,7 +189,7 @@ Status begin_use(PoolShared &pool, Ctx &ctx, const FlushFilter &filter, const Fi
 
 // Buffered changes are made: then their pages are dirty.
 Status apply_change_buffer(BufferPool &pool, Ctx &ctx, const FlushFilter &filter,
-                           const std::vector<ChangeBufferPage> &pages, const FlushPace &pace) {
+                           std::span<const ChangeBufferPage> pages, const FlushPace &pace) {
   for (size_t done = 0; done < pages.size();) {
     const ChangeBufferPage &first = pages[done];
     size_t end = done + 1;
@@ -240,6 +240,10 @@ Status flush_all(BufferPool &pool, Ctx &ctx, const FlushFilter &filter,
 }
 
 }  // namespace
+
+Status BufferPool::make_buffered_changes(Ctx &ctx, std::span<const ChangeBufferPage> pages) {
+  return apply_change_buffer(*this, ctx, {.up_to = ~Gsn{0}, .include_unlogged = false}, pages, {});
+}
 
 Status BufferPool::flush(Ctx &ctx, Gsn up_to, bool include_unlogged, const FlushPace &pace) {
   return flush_all(*this, ctx, {.up_to = up_to, .include_unlogged = include_unlogged}, pace);

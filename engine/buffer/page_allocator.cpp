@@ -288,6 +288,12 @@ void free_trunk_page(Ctx &ctx, ExclusiveGuard &trunk, Gsn gsn) {
   ctx.pool->free_frame(trunk.detach());
 }
 
+bool gives_back(u8 code, Bytes operands, PageNo *page) {
+  if (code != kPut || operands.size() != sizeof *page) return false;
+  std::memcpy(page, operands.data(), sizeof *page);
+  return true;
+}
+
 bool makes_trunk(u8 code) { return code == kMakeTrunk; }
 
 bool is_file_cut(u8 code, Bytes operands, PageNo *pages) {

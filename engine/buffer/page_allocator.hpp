@@ -65,6 +65,8 @@ inline constexpr u32 kCutRecordBytes = sizeof(FileCut) + sizeof(MetaPage::free_p
 // Is it a cut, and to how many pages?
 bool is_file_cut(u8 code, std::span<const u8> operands, PageNo *pages);
 
+// Is it said of the meta page that a page is free?  Its own contents have no record then.
+bool gives_back(u8 code, std::span<const u8> operands, PageNo *page);
 // Does it make a trunk of a page, whatever that was?
 bool makes_trunk(u8 code);
 // Redo one kOpSpace operation on its page (meta or trunk).  LS_CORRUPT when it does not fit the

@@ -189,6 +189,8 @@ class BufferPool {
   Status load_page(Ctx &ctx, FileSlot &file, PageNo page_no, Frame **frame);
 
   // ---- flushing (checkpointer, host threads holding no latch)
+  // Read these pages, as far as they are not damaged.
+  Status make_buffered_changes(Ctx &ctx, std::span<const ChangeBufferPage> pages);
   // Write every page that is dirty now, since up_to or before; include_unlogged: those of unlogged
   // trees too (shutdown; never the version store).  Syncs the files written.  Waits until
   // what it writes is hardened: the committer must run, or everything be hardened already.
@@ -262,6 +264,12 @@ struct ClosedFileOps {
 struct PageGap {
   u16 begin, end;
 };
+// An operation of the log on one page.
+struct PageOperation {
+  u8 code;
+  std::span<const u8> operands;
+  Tn tn;   // of its record's transaction; 0: none
+};
 struct TreeOps {
   // Call each(arg, swip) for every swip in a meta, inner or trunk page; stops when it returns
   // false.
@@ -287,7 +295,10 @@ struct TreeOps {
   const char *(*child_fault)(const u8 *parent, const Swip *location, const u8 *child) = nullptr;
   // For buffered changes (change_buffer.hpp).  Do an operation of the log to a page, which has been
   // read.
-  Status (*redo)(u8 code, std::span<const u8> operands, u8 *page, PageNo page_no) = nullptr;
+  Status (*redo)(const PageOperation &op, u8 *page, PageNo page_no) = nullptr;
+  // A key of the leaf that the operation is about: in its operands, or made in `room`, of 8 bytes.
+  // False: it names none.
+  bool (*key_of)(const PageOperation &op, u8 *room, std::span<const u8> *key) = nullptr;
   // Names of files that were closed (closed_files.hpp).  Null: none is.
   const struct ClosedFileOps *closed_files = nullptr;
   // For images in the log (page_image.hpp).  Null: no byte is left out.

@@ -1,6 +1,7 @@
 // recovery_pages.cpp - room for pages of redo, and reads that go on beside it.
 #include "buffer/recovery_pages.hpp"
 
+#include <cstring>
 #include <numeric>
 
 #include "base/check.hpp"
@@ -35,6 +36,13 @@ bool RecoveryPages::name(FileSlot &file, PageNo page_no, u32 *index) {
   pages_.push_back({&file, page_no, frame, meta, torn});
   index_.emplace(place, *index);
   return true;
+}
+
+void RecoveryPages::begin_empty(u32 index) {
+  Page &page = pages_[index];
+  LS_ASSERT(!page.read && !is_meta(page));
+  std::memset(pool_.page(page.frame), 0, kPageSize);
+  page.read = true;
 }
 
 Status RecoveryPages::make_room(Ctx &ctx) {

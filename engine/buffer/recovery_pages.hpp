@@ -37,7 +37,13 @@ class RecoveryPages {
   bool room() const;
   // Find the page, or give it a frame.  False: there is no frame left for it.
   bool name(FileSlot &file, PageNo page_no, u32 *index);
+  // Was it named since the last make_room()?
+  bool is_named(const FileSlot &file, PageNo page_no) const {
+    return index_.contains(Page::place_of(file, page_no));
+  }
   Page &page(u32 index) { return pages_[index]; }
+  // It need not be read: zeros, as if its file did not have it.
+  void begin_empty(u32 index);
   u32 count() const { return static_cast<u32>(pages_.size()); }
   BufferPool &pool() const { return pool_; }
 

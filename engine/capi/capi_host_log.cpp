@@ -120,6 +120,10 @@ void ls_relay_replay_begin(ls_store *store, bool restoring) noexcept {
   api::call_sure([&] { begin_replay(*store, restoring); });
 }
 
+void ls_relay_replay_alone(ls_store *) noexcept {
+  api::call_sure([] { g_replay->gather(); });
+}
+
 ls_status ls_relay_replay_state(ls_store *store, const void *bytes, size_t count,
                                 ls_error *err) noexcept {
   return api::call(err, [&] {

@@ -36,6 +36,7 @@ void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progr
   progress->analysis_us = report.analysis_us;
   progress->redo_us = report.redo_us;
   progress->undo_us = report.undo_us;
+  progress->put_off = report.ops_put_off;
 }
 
 void ls_recovery_cancel(ls_store *store) noexcept {

@@ -14,7 +14,11 @@
 //         since and may have no image on disk (LAST-3 in buffer/last_images.hpp): it is not redone.
 // REDO-5  An operation that has all of a page (is_whole_page) needs nothing of it and of what comes
 //         before.  So a page that is damaged in its file, or ahead of the log, is made of the last
-//         one; without any it is LS_CORRUPT, at the end of the log, unless its changes can wait.
+//         one, and is not read for it; without any it is LS_CORRUPT, at the end of the log, unless
+//         its changes can wait.
+// REDO-6  Of a page that would have to be read for a few changes, all of its entries alone, these
+//         go into the change buffer: they are made when the page is first asked for, or by the
+//         first checkpoint (docs/decisions/0056).  So no reader finds a page that lacks some.
 #pragma once
 #include <atomic>
 
@@ -27,6 +31,7 @@ namespace ls {
 struct RedoStats {
   u64 ops_applied = 0;
   u64 ops_skipped = 0;    // page was new enough
+  u64 ops_put_off = 0;    // REDO-6
   u64 files_missing = 0;
 };
 
@@ -37,6 +42,7 @@ struct RecoveryFile {
   State state = State::kUnopened;
   FileSlot *slot = nullptr;   // kOpen, until redo has ended
   bool started_empty = false;
+  PageNo pages = 0;   // in the file, when it was opened first
   const LoggedCuts *cuts = nullptr;    // null: none
   bool is_settled() const { return state == State::kOpen || state == State::kGone; }
   // REDO-2: found out by a thread; kGone once all have come back
@@ -44,11 +50,17 @@ struct RecoveryFile {
 };
 using RecoveryFiles = std::unordered_map<FileNo, RecoveryFile>;
 
+struct RedoBounds {
+  Gsn from;        // no change before is missing on disk; 0: not known
+  bool puts_off;   // REDO-6: trees are descended from their roots afterwards, and by these alone
+};
+
 // Redo everything in `log`, which is at its beginning; undo: gets the changes that may have to be
 // undone.  Changed pages stay in the pool (recovery_pages.hpp), so the log is needed until they are
-// written.  redo_gsn: no change before is missing on disk; 0: not known.  *done_bytes: how much of
-// the log is behind it, for the host's reports.  ctx.interrupt ends it.
+// written.  *done_bytes: how much of the log is behind it, for the host's reports.  ctx.interrupt
+// ends it.
 Status redo_log(Ctx &ctx, LogReader &log, const LogAnalysis &analysis, RecoveryFiles *files,
-                Gsn redo_gsn, UndoSpool *undo, RedoStats *stats, std::atomic<u64> *done_bytes);
+                const RedoBounds &bounds, UndoSpool *undo, RedoStats *stats,
+                std::atomic<u64> *done_bytes);
 
 }  // namespace ls

@@ -1,7 +1,9 @@
 // redo_page.cpp - a record meets its page: older, newer, or not the one it knew.
 #include "recovery/redo_page.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
@@ -16,26 +18,43 @@ namespace ls {
 
 namespace {
 
-Status apply(const RedoOp &op, u8 *page, PageNo page_no) {
-  const Bytes operands(op.operands, op.bytes);
+Status redo(const PageOperation &op, u8 *page, PageNo page_no) {
   const PageKind kind = reinterpret_cast<const PageHeader *>(page)->kind;
   switch (op_family(op.code)) {
     case kOpSpace:
     case kOpTree:
-      return BTree::redo(op.code, operands, page, page_no);
+      return BTree::redo(op.code, op.operands, page, page_no);
     case kOpRow:
       if (kind != (op.code == kRowIdHigh ? PageKind::kMeta : PageKind::kLeaf))
         return fail(LS_CORRUPT, "the page is of another kind");
-      return row_redo(op.code, operands, page, op.tn);
+      return row_redo(op.code, op.operands, page, op.tn);
     case kOpImage:
-      return page_image_redo(operands, page, page_no);
+      return page_image_redo(op.operands, page, page_no);
     case kOpIndex:
       if (kind != (op.code == kIndexStale ? PageKind::kMeta : PageKind::kLeaf))
         return fail(LS_CORRUPT, "the page is of another kind");
-      return index_redo(op.code, operands, page);
+      return index_redo(op.code, op.operands, page);
     default:
       return fail(LS_CORRUPT, "unknown operation");
   }
+}
+
+bool key_of(const PageOperation &op, u8 *room, Bytes *key) {
+  if (op_family(op.code) == kOpTree) return BTree::ops().key_of(op, room, key);
+  LogUnpacker in(op.operands);
+  if (op.code == kIndexInsert) {
+    *key = in.take(in.number(kMaxKeyBytes));
+    return in.good();
+  }
+  if (op_family(op.code) != kOpRow || op.code == kRowIdHigh) return false;
+  const u64 first = in.number();
+  encode_row_key(op.code == kRowRemove ? unzigzag(first) : first, room);
+  *key = Bytes(room, kRowKeyBytes);
+  return in.good();
+}
+
+PageOperation operation_of(const RedoOp &op) {
+  return {op.code, Bytes(op.operands, op.bytes), op.tn};
 }
 
 Status fail_op(const FileSlot &file, PageNo page_no, const RedoOp &op) {
@@ -53,7 +72,7 @@ bool makes_page(u8 code) { return code == kTreeImage || code == kTreeFormat || m
 bool is_whole_page(u8 code) { return code == kPageImage || makes_page(code); }
 
 Status redo_op(const RedoOp &op, const FileSlot &file, u8 *page, PageNo page_no) {
-  const Status status = apply(op, page, page_no);
+  const Status status = redo(operation_of(op), page, page_no);
   return code(status) == LS_CORRUPT ? fail_op(file, page_no, op) : status;
 }
 
@@ -110,23 +129,81 @@ bool must_wait(BufferPool &pool, const RecoveryPages::Page &page) {
   return page.damaged || has_buffered_changes(*pool.shared(), *page.file, page.page_no);
 }
 
-Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops) {
-  PoolShared &shared = *ctx.pool->shared();
-  for (const RedoOp &op : ops) {
-    if (op.code != kTreeInsert && op.code != kTreeOverwrite) {
-      bool absent;
-      // says what is wrong
-      LS_TRY(read_or_zero(*ctx.pool, ctx, *page.file, page.page_no, page.frame, &absent));
-      return fail_page(page.file->path, page.page_no, "the page was damaged a moment ago");
-    }
-    ChangeBufferLock waiting(shared, *page.file, page.page_no);
-    BufferedChange *change = waiting.make(op.code, op.bytes);
-    if (!change)
-      return fail(LS_NO_FRAMES, "the buffer pool is too small for what waits for damaged pages");
-    std::memcpy(change->operands, op.operands, op.bytes);
-    waiting.add(change, op.gsn);
+Status read_damaged(Ctx &ctx, const RecoveryPages::Page &page) {
+  bool absent;
+  const Status status =
+      read_or_zero(*ctx.pool, ctx, *page.file, page.page_no, page.frame, &absent);
+  if (code(status) == LS_CORRUPT) return kOk;
+  LS_TRY(status);
+  return fail_page(page.file->path, page.page_no, "the page was damaged a moment ago");
+}
+
+bool are_blind(std::span<const RedoOp> ops) {
+  return std::all_of(ops.begin(), ops.end(), [](const RedoOp &op) {
+    return op.code == kTreeInsert || op.code == kTreeOverwrite;
+  });
+}
+
+namespace {
+
+// Of entries alone: what the page's parent knows of it stays.
+bool can_wait(u8 code) {
+  switch (code) {
+    case kTreeInsert:
+    case kTreeOverwrite:
+    case kRowInsert:
+    case kRowInsertMany:
+    case kRowInsertCopied:
+    case kRowUpdate:
+    case kRowDelete:
+    case kRowRemove:
+    case kRowRestore:
+    case kIndexInsert:
+    case kIndexRemove:
+    case kIndexRemoveDated:
+      return true;
+    default:
+      return false;
   }
-  return kOk;
+}
+
+}  // namespace
+
+bool can_wait(std::span<const RedoOp> ops) {
+  u8 room[kRowKeyBytes];
+  Bytes key;
+  // By which its leaf is found later.
+  if (!key_of(operation_of(ops[0]), room, &key)) return false;
+  return std::all_of(ops.begin(), ops.end(), [](const RedoOp &op) { return can_wait(op.code); });
+}
+
+bool let_wait(BufferPool &pool, const RecoveryPages::Page &page, std::span<const RedoOp> ops) {
+  ChangeBufferLock waiting(*pool.shared(), *page.file, page.page_no);
+  BufferedChange *made = nullptr, **end = &made;
+  bool room = true;
+  for (size_t i = 0; room && i < ops.size(); i++) {
+    BufferedChange *change = waiting.make(ops[i].code, ops[i].bytes, ops[i].tn);
+    room = change != nullptr;
+    if (!room) break;
+    std::memcpy(change->operands, ops[i].operands, ops[i].bytes);
+    change->gsn = ops[i].gsn;
+    *end = change;
+    end = &change->next;
+  }
+  while (made) {
+    BufferedChange *change = std::exchange(made, made->next);
+    change->next = nullptr;
+    if (room) waiting.add(change, change->gsn);
+    else waiting.give_back(change);
+  }
+  return room;
+}
+
+TreeOps redo_tree_ops() {
+  TreeOps ops = BTree::ops();
+  ops.redo = redo;
+  ops.key_of = key_of;
+  return ops;
 }
 
 }  // namespace ls

@@ -19,10 +19,18 @@ bool have_whole_page(std::span<const RedoOp> ops);
 // needed.
 void begin_anew(BufferPool &pool, RecoveryPages::Page *page);
 
-// Is the page damaged, or was when earlier operations came by?
+// Is the page damaged, or does something wait for it in the change buffer?
 bool must_wait(BufferPool &pool, const RecoveryPages::Page &page);
-// Of such a page: changes that had waited for it before the crash, or could have, wait again.
-// LS_CORRUPT: there are others.
-Status let_wait(Ctx &ctx, const RecoveryPages::Page &page, std::span<const RedoOp> ops);
+// Reads a damaged page once more: the last error says what is wrong with it.
+Status read_damaged(Ctx &ctx, const RecoveryPages::Page &page);
+// Could all of them have been made without reading the leaf, in the first place?
+bool are_blind(std::span<const RedoOp> ops);
+// Could all of them be made later, when the leaf is read (CHBUF-4)?
+bool can_wait(std::span<const RedoOp> ops);
+// They go into the change buffer, all or none.  False: there is no room.
+bool let_wait(BufferPool &pool, const RecoveryPages::Page &page, std::span<const RedoOp> ops);
+
+// Those of BTree, which know the operations of rows and indexes, too.
+TreeOps redo_tree_ops();
 
 }  // namespace ls

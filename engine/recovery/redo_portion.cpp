@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "btree/tree.hpp"
+#include "buffer/change_buffer.hpp"
+#include "buffer/page_allocator.hpp"
 
 namespace ls {
 
@@ -34,6 +36,7 @@ RedoPortion::RedoPortion(Ctx &ctx, LogReader &log, const LogAnalysis &analysis,
 
 Status RedoPortion::collect(bool *no_room, bool *end) {
   ops_.clear();
+  freed_.clear();
   operand_bytes_ = 0;
   log_.forget();
   *no_room = *end = files_full_ = false;
@@ -76,6 +79,8 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
     if (file.state == RecoveryFile::State::kGone) continue;
     if (file.cuts && is_cut_off(*file.cuts, op.page, entry.gsn)) continue;   // ANA-5
     u32 page;
+    PageNo freed;
+    if (gives_back(op.code, op.operands, &freed)) *no_room |= !note_freed(*file.slot, freed);
     if (*no_room || !pages_.name(*file.slot, op.page, &page)) {
       ops_.resize(before);
       *no_room = true;
@@ -86,6 +91,17 @@ Status RedoPortion::add(const LogEntry &entry, const LogRecord &record, Tn tn, b
                     static_cast<u16>(op.operands.size()), op.code});
   }
   return kOk;
+}
+
+// Only if it matters here.  False: there is no frame for it.
+bool RedoPortion::note_freed(FileSlot &file, PageNo page_no) {
+  const bool waits = has_buffered_changes(*ctx_.pool->shared(), file, page_no);
+  if (!waits && !pages_.is_named(file, page_no)) return true;
+  u32 page;
+  if (!pages_.name(file, page_no, &page)) return false;
+  if (freed_.size() <= page) freed_.resize(page + 1);
+  freed_[page] = true;
+  return true;
 }
 
 Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room) {
@@ -115,7 +131,10 @@ Status RedoPortion::open_file(FileNo file_no, RecoveryFile &file, bool *no_room)
     return kOk;
   }
   // Once: it may be closed and opened again.
-  if (file.state == RecoveryFile::State::kUnopened) file.started_empty = pages == 0;
+  if (file.state == RecoveryFile::State::kUnopened) {
+    file.started_empty = pages == 0;
+    file.pages = pages;
+  }
   // Put in the place of this store's, which is gone: a backend that opens it is told.
   if (code(status) == LS_FOREIGN) {
     file.state = RecoveryFile::State::kGone;
@@ -131,7 +150,7 @@ void RedoPortion::sort() {
   for (const RedoOp &op : ops_) first_[op.page + 1]++;
   order_.clear();
   for (u32 page = 0; page < pages_.count(); page++) {
-    if (first_[page + 1] > 0) order_.push_back(page);
+    if (first_[page + 1] > 0 || is_freed(page)) order_.push_back(page);
     first_[page + 1] += first_[page];
   }
   sorted_.resize(ops_.size());

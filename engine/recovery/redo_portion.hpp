@@ -36,18 +36,22 @@ class RedoPortion {
   // *end: there are none behind.
   Status collect(bool *no_room, bool *end);
 
-  // The pages that are touched, in the order of their files.
+  // The pages that are touched, in the order of their files.  Of one that is free in the end, and
+  // for which changes are put off, there may be no operation.
   std::span<const u32> pages() const { return order_; }
   // What is to be done to one of them, in the order of the log.
   std::span<const RedoOp> ops(u32 page) const {
     return {sorted_.data() + first_[page], first_[page + 1] - first_[page]};
   }
+  // Was it given back?  Then no parent leads a reader to it, and nothing of it can be put off.
+  bool is_freed(u32 page) const { return page < freed_.size() && freed_[page]; }
   Lsn reached() const { return reached_; }
   // It ended because no more files can be open at a time.
   bool files_full() const { return files_full_; }
 
  private:
   Status add(const LogEntry &entry, const LogRecord &record, Tn tn, bool *no_room);
+  bool note_freed(FileSlot &file, PageNo page_no);
   Status open_file(FileNo file_no, RecoveryFile &file, bool *no_room);
   void sort();
 
@@ -65,6 +69,7 @@ class RedoPortion {
   std::vector<RedoOp> ops_, sorted_;
   std::vector<u32> first_;   // by page: its place in sorted_
   std::vector<u32> order_;
+  std::vector<bool> freed_;   // by page
   Lsn reached_ = 0;
   bool files_full_ = false;
 };

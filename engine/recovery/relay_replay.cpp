@@ -9,6 +9,12 @@
 
 namespace ls {
 
+namespace {
+
+constexpr size_t kGatheredBytes = 256 << 10;
+
+}  // namespace
+
 RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bool restoring)
     : data_dir_(data_dir),
       dir_(data_dir_ + "/wal"),
@@ -16,6 +22,7 @@ RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bo
       fsync_(fsync),
       restoring_(restoring),
       segments_(dir_.c_str(), segment_bytes, fsync, &ready_until_),
+      present_(dir_.c_str(), segment_bytes, false),
       files_(dir_.c_str(), segment_bytes) {}
 
 // Without a control file, and with one of a store that has its own log, nothing is needed; but of a
@@ -70,12 +77,45 @@ Status RelayReplay::put(Lsn lsn, std::span<const u8> bytes) {
     first_ = synced_ = lsn;
     end_ = lsn;
   }
-  LS_TRY(segments_.ensure(lsn, end));
-  LS_TRY(files_.open(lsn, end));
-  LS_TRY(files_.write(lsn, bytes));
+  if (gathered_at_ + gathered_.size() != lsn) LS_TRY(write_out());
+  if (gathered_.empty()) gathered_at_ = lsn;
+  gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
   synced_ = std::min(synced_, lsn);
   first_ = std::min(first_, lsn);
   end_ = std::max(end_, end);
+  return gathers_ && gathered_.size() < kGatheredBytes ? kOk : write_out();
+}
+
+// What a crash has left in its place, as a rule all of it, is not written once more.
+Status RelayReplay::write_out() {
+  if (gathered_.empty()) return kOk;
+  const Lsn end = gathered_at_ + gathered_.size();
+  LS_TRY(segments_.ensure(gathered_at_, end));
+  bool there = false;
+  if (gathers_) LS_TRY(is_there(gathered_at_, gathered_, &there));
+  if (!there) {
+    LS_TRY(files_.open(gathered_at_, end));
+    LS_TRY(files_.write(gathered_at_, gathered_));
+  }
+  gathered_.clear();
+  return kOk;
+}
+
+Status RelayReplay::is_there(Lsn lsn, std::span<const u8> bytes, bool *there) {
+  before_.resize(bytes.size());
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const u64 offset = present_.offset_of(lsn + done);
+    const size_t n = std::min<size_t>(bytes.size() - done, segment_bytes_ - offset);
+    File *file;
+    size_t got;
+    LS_TRY(present_.get(present_.number_of(lsn + done), &file));
+    LS_TRY(file->read_at(offset, before_.data() + done, n, &got));
+    if (got < n) break;
+    done += n;
+  }
+  present_.close_before(present_.number_of(lsn + done));
+  *there = done == bytes.size() && std::equal(bytes.begin(), bytes.end(), before_.begin());
   return kOk;
 }
 
@@ -102,6 +142,7 @@ Status RelayReplay::restore(const RestoreState &state) {
 }
 
 Status RelayReplay::sync() {
+  LS_TRY(write_out());
   if (!fsync_ || synced_ == end_) return kOk;
   LS_TRY(files_.sync(synced_, end_));
   synced_ = end_;
@@ -130,6 +171,8 @@ Status RelayReplay::finish() {
     return fail(LS_CORRUPT, "the host's log ends at position %llu of the log, before %llu",
                 static_cast<unsigned long long>(seen_),
                 static_cast<unsigned long long>(needed_from_));
+  LS_TRY(write_out());
+  present_.close_all();
   LS_TRY(cut(seen_));
   return sync();
 }

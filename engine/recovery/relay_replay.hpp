@@ -4,6 +4,7 @@
 #include <atomic>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "recovery/restore_state.hpp"
@@ -18,6 +19,8 @@ class RelayReplay {
  public:
   // data_dir: of the store.  restoring: it is a copy, and a state is to come (restore_state.hpp).
   RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bool restoring);
+  // No other process reads the files until sync() or finish(): they are written in larger parts.
+  void gather() { gathers_ = true; }
   // Whole rounds in the order of the stream, without a gap.  Those that the engine's recovery does
   // not need any more are passed over.  LS_NOT_FOUND: there is a gap.  LS_CORRUPT: this is no round
   // of this place.
@@ -36,6 +39,8 @@ class RelayReplay {
   Status begin();
   Status go_on();
   Status put(Lsn lsn, std::span<const u8> bytes);
+  Status write_out();
+  Status is_there(Lsn lsn, std::span<const u8> bytes, bool *there);
   Status cut(Lsn end);
 
   const std::string data_dir_, dir_;
@@ -48,8 +53,13 @@ class RelayReplay {
   Lsn seen_ = 0;              // end of the last round, 0: none yet
   Lsn first_ = 0, end_ = 0;   // of what was put in its place; equal: nothing
   Lsn synced_ = 0;            // up to there
+  bool gathers_ = false;
+  std::vector<u8> gathered_;   // not written yet, from gathered_at_ on
+  Lsn gathered_at_ = 0;
+  std::vector<u8> before_;     // what the file has in that place
   std::atomic<Lsn> ready_until_{0};
   LogSegments segments_;
+  SegmentFiles present_;   // to read what they have
   RelayFiles files_;
 };
 

@@ -104,7 +104,7 @@ class Applier {
     RecoveryFiles files;
     UndoSpool nothing(directory_);
     RedoStats stats;
-    LS_TRY(redo_log(ctx, reader, analysis, &files, control_.redo_gsn, &nothing, &stats,
+    LS_TRY(redo_log(ctx, reader, analysis, &files, {control_.redo_gsn, false}, &nothing, &stats,
                     &store_.redone_bytes));
     LS_TRY(process_.pool.flush(ctx, ~Gsn{0}, false));
     close_descriptors();

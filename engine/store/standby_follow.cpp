@@ -111,7 +111,7 @@ class Beginner {
     LogReader log = open_log();
     RecoveryFiles files;
     RedoStats stats;
-    return redo_log(ctx, log, analysis, &files, control_.redo_gsn, undo, &stats,
+    return redo_log(ctx, log, analysis, &files, {control_.redo_gsn, false}, undo, &stats,
                     &store_.redone_bytes);
   }
 

@@ -27,7 +27,7 @@ struct RecoveryReport {
   u32 clean;            // control file said: nothing to replay
   u32 fresh;            // new store
   u64 log_records;
-  u64 ops_applied, ops_skipped;
+  u64 ops_applied, ops_skipped, ops_put_off;
   u64 losers, undo_records;
   u64 doubts;
   u64 prepared;         // two-phase, not ended

@@ -10,6 +10,7 @@
 #include "btree/tree.hpp"
 #include "os/file.hpp"
 #include "recovery/checkpoint.hpp"
+#include "recovery/redo_page.hpp"
 #include "store/standby_follow.hpp"
 #include "store/store_start.hpp"
 #include "store/store_threads.hpp"
@@ -65,7 +66,7 @@ StoreProcess &store_process(ls_store &store) {
   for (StoreProcess *process : r.processes)
     if (&process->store == &store) return *process;
   file_setup(store.config.root_dir, store.config.direct_io, store.config.fsync, kMaxDescriptors);
-  register_tree_ops(BTree::ops());
+  register_tree_ops(redo_tree_ops());
   auto process = std::make_unique<StoreProcess>(store);
   r.processes.push_back(process.get());
   return *process.release();

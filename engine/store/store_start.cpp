@@ -220,8 +220,9 @@ class Redoer {
     if (state_.replay_needed()) {
       LogReader again = open_log();
       // What was followed is on the pages: only undo is gathered.
-      const Gsn redo_gsn = followed_ ? ~Gsn{0} : state_.control.redo_gsn;
-      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, redo_gsn, state_.undo.get(),
+      const RedoBounds bounds{.from = followed_ ? ~Gsn{0} : state_.control.redo_gsn,
+                              .puts_off = true};
+      LS_TRY(redo_log(ctx, again, state_.analysis, &state_.files, bounds, state_.undo.get(),
                       &stats, &store_.redone_bytes));
       if (again.extent().end != state_.log.end || again.extent().records != state_.log.records)
         return fail(LS_CORRUPT, "the log in \"%s\" was changed while it was read", wal_);
@@ -232,6 +233,7 @@ class Redoer {
     report.log_records = state_.log.records;
     report.ops_applied = stats.ops_applied;
     report.ops_skipped = stats.ops_skipped;
+    report.ops_put_off = stats.ops_put_off;
     report.files_missing = stats.files_missing;
     report.redo_us = now_us() - began;
     return kOk;

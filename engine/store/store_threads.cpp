@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "buffer/change_buffer.hpp"
 #include "buffer/huge_pages.hpp"
 #include "buffer/page_provider.hpp"
 #include "index/index_cleaner.hpp"
@@ -23,6 +24,8 @@ namespace {
 constexpr u32 kCommitterIdleMs = 50;
 // How often the checkpointer looks at the log's volume, and the bound on how long it takes to stop.
 constexpr i64 kCheckpointerPollUs = 100'000;
+// Pages for which recovery has put changes off are read so many at a time.
+constexpr size_t kRedoBatch = 256;
 constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
 constexpr i64 kRefusedRetryUs = 1'000'000;
 constexpr i64 kCloserRetryUs = 10'000;
@@ -142,6 +145,22 @@ void StoreThreads::pace_checkpoint(const CheckpointStart &start, size_t done, si
   }
 }
 
+// REDO-6.  What it cannot read now waits for a reader, or a checkpoint.
+Status StoreThreads::redo_put_off(Ctx &ctx) {
+  BufferPool &pool = process_.pool;
+  const std::vector<ChangeBufferPage> pages = change_buffer_pages(*pool.shared(), ~Gsn{0});
+  for (size_t done = 0; done < pages.size(); done += kRedoBatch) {
+    if (stop_keepers_.load(std::memory_order_acquire) != 0) break;
+    const std::span<const ChangeBufferPage> left = std::span(pages).subspan(done);
+    const Status status = pool.make_buffered_changes(
+        ctx, left.first(std::min<size_t>(left.size(), kRedoBatch)));
+    const ls_status lacks = code(status);
+    if (lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY || lacks == LS_NO_FRAMES) break;
+    LS_TRY(status);
+  }
+  return kOk;
+}
+
 Status StoreThreads::run_checkpointer() {
   ls_store &store = process_.store;
   Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
@@ -156,7 +175,10 @@ Status StoreThreads::run_checkpointer() {
   result.gsn = process_.log.last_gsn();
   u64 last_ns = now_ns();
   // What recovery has redone, of earlier runs, is in memory only.
-  if (store.redo_run != store.run) result.gsn = last_ns = 0;
+  if (store.redo_run != store.run) {
+    result.gsn = last_ns = 0;
+    LS_TRY(redo_put_off(w.ctx));
+  }
   while (stop_keepers_.load(std::memory_order_acquire) == 0) {
     u32 serving = 0;
     if (!checkpoint_due(last_ns, result.end_lsn, result.gsn, &serving)) {

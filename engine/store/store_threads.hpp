@@ -2,7 +2,8 @@
 //
 //   committer    Log::run_committer; from before undo until after the last checkpoint of a shutdown
 //   provider i   PageProvider::run; the same
-//   checkpointer time, log volume or request; while the store is ready
+//   checkpointer time, log volume or request; while the store is ready.  First it reads the pages
+//                for which recovery has put changes off
 //   closer       close_idle_files, when places for open files are few; from before undo until the
 //                store stops; and on a standby while it follows
 //   cleaner      clean_round, more often while there is something to clean; while the store is
@@ -47,6 +48,7 @@ class StoreThreads {
   Status start(const char *name, std::vector<std::unique_ptr<Thread>> *group,
                std::function<Status()> body);
   Status run_checkpointer();
+  Status redo_put_off(Ctx &ctx);
   Status start_providers();
   Status run_cleaner();
   Status run_version_cleaner();

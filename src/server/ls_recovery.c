@@ -142,8 +142,10 @@ report_success(void)
 				 gigabytes(progress.log_bytes), seconds,
 				 gigabytes(progress.log_bytes) * 60 / Max(seconds, 1e-3), progress.records,
 				 progress.rolled_back),
-			 errdetail("Analysis %.3f s, redo %.3f s, undo %.3f s.", progress.analysis_us / 1e6,
-					   progress.redo_us / 1e6, progress.undo_us / 1e6)));
+			 errdetail("Analysis %.3f s, redo %.3f s, undo %.3f s; " UINT64_FORMAT
+					   " changes are made when their pages are read.",
+					   progress.analysis_us / 1e6, progress.redo_us / 1e6,
+					   progress.undo_us / 1e6, progress.put_off)));
 }
 
 /*

@@ -269,6 +269,9 @@ ls_replay_begins(void)
 	{
 		pg_atomic_write_u32(&ls_shared->replay_pid, MyProcPid);
 		ls_relay_replay_begin(ls_shared->store, ls_shared->restoring);
+		/* Else the engine may follow, and standbys have states to be redone. */
+		if (!ArchiveRecoveryRequested)
+			ls_relay_replay_alone(ls_shared->store);
 		ls_standby_backup_begin();
 	}
 }

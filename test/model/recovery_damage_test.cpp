@@ -142,8 +142,8 @@ class RecoveryDamage : public ::testing::Test {
       std::freopen("/dev/stderr", "w", stdout);   // what fails in the child is seen
       const ls_status status = recover(*store);
       if (!to_be_found_.empty()) {
-        EXPECT_EQ(status, LS_CORRUPT) << store->err.message;
-        EXPECT_EQ(to_be_found_, store->err.path);
+        const std::string found = status == LS_OK ? find_damage(*store) : store->err.path;
+        EXPECT_EQ(to_be_found_, found) << to_text(status, store->err);
       }
       if (status == LS_OK)
         use(*store);
@@ -172,6 +172,20 @@ class RecoveryDamage : public ::testing::Test {
                 status == LS_BEING_MODIFIED || status == LS_UPDATED || status == LS_LOCKED ||
                 status == LS_INVISIBLE || status == LS_DELETED)
         << to_text(status, err);
+  }
+
+  // REDO-6: what recovery has put off shows to the first reader of the page.
+  static std::string find_damage(StoreLife &store) {
+    Host host(store.store(), kNextXid);
+    Session s(store.store(), &host, 0);
+    for (u32 relation : {kTable, kOther}) {
+      ls_rel table;
+      if (!open(s, relation, LS_REL_TABLE, &table)) return s.err.path;
+      if (s.scan(&table, [](const ls_row &) {}) == LS_CORRUPT) return s.err.path;
+    }
+    ls_rel index;
+    if (!open(s, kIndex, LS_REL_INDEX, &index)) return s.err.path;
+    return scan_index(s, &index) == LS_CORRUPT ? s.err.path : "";
   }
 
   void use(StoreLife &store) const {
@@ -207,17 +221,21 @@ class RecoveryDamage : public ::testing::Test {
     may_fail(status, s.err);
     return status == LS_OK;
   }
-  static void use_index(Session &s) {
-    ls_rel index, table;
-    if (!open(s, kIndex, LS_REL_INDEX, &index)) return;
+  static ls_status scan_index(Session &s, ls_rel *index) {
     ls_index_scan *scan = nullptr;
-    may_fail(ls_index_scan_open(s.worker(), &index, &scan, &s.err), s.err);
+    may_fail(ls_index_scan_open(s.worker(), index, &scan, &s.err), s.err);
     ls_status status = ls_index_scan_range(scan, {nullptr, 0}, {nullptr, 0}, false, &s.err);
     ls_index_entry entry;
     while (status == LS_OK)
       status = ls_index_scan_next(scan, &entry, &s.err);
     may_fail(status, s.err);
     ls_index_scan_close(scan);
+    return status;
+  }
+  static void use_index(Session &s) {
+    ls_rel index, table;
+    if (!open(s, kIndex, LS_REL_INDEX, &index)) return;
+    (void)scan_index(s, &index);
     if (s.begin() != LS_OK) return;
     u64 id = 0;
     if (open(s, kTable, LS_REL_TABLE, &table) && s.insert(&table, "row", &id) == LS_OK) {
@@ -468,7 +486,7 @@ TEST_F(RecoveryDamage, pages) {
   });
 }
 
-// Redo would write beside such a page: it has to name its file instead.
+// Redo would write beside such a page: it, or the page's reader, has to name its file instead.
 TEST_F(RecoveryDamage, nodes_that_redo_changes) {
   const auto pages = nodes_to_redo(files_);
   ASSERT_GT(pages.size(), 10u);

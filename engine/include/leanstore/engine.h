@@ -162,6 +162,7 @@ typedef struct ls_recovery_progress {
   uint64_t records;        /* in them */
   uint64_t rolled_back;    /* transactions; after step 2, as what follows */
   uint64_t analysis_us, redo_us, undo_us; /* how long the passes took */
+  uint64_t put_off;        /* changes that redo has left until their pages are read */
 } ls_recovery_progress;
 void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) LS_NOEXCEPT;
 /* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the
@@ -310,6 +311,8 @@ LS_NODISCARD ls_status ls_restore_forget(ls_store *store, ls_error *err) LS_NOEX
  * ends that, and later ones say where the log is if nothing else was replayed.  sync: all so far is
  * durable, and need not come again.  LS_NOT_FOUND: something is missing between two insertions. */
 void ls_relay_replay_begin(ls_store *store, bool restoring) LS_NOEXCEPT;
+/* No other process reads the relay log before the end, or a sync: it is written in larger parts. */
+void ls_relay_replay_alone(ls_store *store) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_state(ls_store *store, const void *bytes, size_t count,
                                              ls_error *err) LS_NOEXCEPT;
 LS_NODISCARD ls_status ls_relay_replay_sync(ls_store *store, ls_error *err) LS_NOEXCEPT;

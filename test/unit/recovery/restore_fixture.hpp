@@ -25,6 +25,7 @@ class RestoreTest : public BaseCopy {
     StoreLife store(config_);
     host_log_.crash();
     ls_relay_replay_begin(store.store(), false);
+    if (GetParam() % 2 == 1) ls_relay_replay_alone(store.store());
     for (u64 i = host_log_.redo(); i < host_log_.log().size(); i++) add(store.store(), i);
     LS_ASSERT_OK(ls_relay_replay_end(store.store(), &err));
     host_log_.checkpoint();

@@ -1,8 +1,10 @@
 // Rounds in a host's log and in the relay log: what a crash leaves is what the host had flushed.
+#include <fstream>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "os/fault.hpp"
 #include "os/thread.hpp"
 #include "recovery/control_file.hpp"
 #include "recovery/relay_replay.hpp"
@@ -57,6 +59,7 @@ class HostLogTest : public testing::Test {
   LogImage replay(Lsn from) {
     host_.crash();
     RelayReplay relay(directory_.path().c_str(), test::kSegment, true, false);
+    if (replays_++ % 2 == 1) relay.gather();
     for (u64 i = host_.redo(); i < host_.log().size(); i++) {
       const test::MemoryHost::Record &record = host_.log()[i];
       EXPECT_TRUE(ok(relay.add(record.position, record.bytes))) << last_error().message;
@@ -80,16 +83,17 @@ class HostLogTest : public testing::Test {
   }
 
   test::MemoryHost host_;
+  test::TempDirectory directory_;
+  LogConfig config_{};
 
  private:
   struct Free {
     void operator()(void *p) const { std::free(p); }
   };
   std::string synced_dir() const { return directory_.path() + "/synced"; }
-  test::TempDirectory directory_;
-  LogConfig config_{};
   std::unique_ptr<void, Free> arena_;
   u64 run_ = 0;
+  u32 replays_ = 0;   // every other one gathers rounds
 };
 
 TEST_F(HostLogTest, a_written_round_is_hardened_when_the_host_flushes_it) {
@@ -267,6 +271,36 @@ TEST_F(HostLogTest, nothing_is_in_the_relay_log_when_nothing_is_replayed) {
     EXPECT_EQ(image.end == end_in_host(0), keeps_the_rule);
     begin_life(image.end, image.max_gsn);
   }
+}
+
+// What a crash has left in its place is read, and not written, where rounds are gathered.
+TEST_F(HostLogTest, rounds_that_are_there_are_not_written_once_more) {
+  LogAppender a(log(), 0);
+  for (u64 i = 1; i < 400; i++) {
+    u64 host;
+    ASSERT_TRUE(ok(a.write_out(test::reserve_append(a, i, 900), nullptr, &host)));
+  }
+  const auto replayed = [&] {
+    RelayReplay relay(directory_.path().c_str(), test::kSegment, false, false);
+    relay.gather();
+    Status status = kOk;
+    for (u64 i = 0; ok(status) && i < host_.log().size(); i++)
+      status = relay.add(host_.log()[i].position, host_.log()[i].bytes);
+    return ok(status) ? relay.sync() : status;
+  };
+  fault_add({.op = FaultOp::kWrite, .path_part = "/wal/", .every = true});
+  EXPECT_TRUE(ok(replayed())) << last_error().message;
+  EXPECT_EQ(fault_hits(), 0u);
+  const std::string first = log_segment_path(config_.dir, 0);
+  std::fstream file(first, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(100'000);
+  file.put('?').flush();
+  EXPECT_EQ(code(replayed()), LS_IO_ERROR);
+  fault_clear();
+  EXPECT_TRUE(ok(replayed()));
+  LogImage image;
+  ASSERT_TRUE(ok(read_log(config_.dir, test::kSegment, 0, 0, image))) << last_error().message;
+  EXPECT_EQ(image.end, end_in_host(0));
 }
 
 TEST_F(HostLogTest, a_gap_and_bytes_that_are_no_round_are_damage) {
