@@ -22,6 +22,7 @@ ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to, ls_log_s
       return fail(LS_NOT_READY, "the storage engine has not finished recovery");
     StoreProcess &process = store_process(*store);
     const LogConfig config = log_config(store->config);
+    LS_TRY(process.log.complete_relay());
     *scan = reinterpret_cast<ls_log_scan *>(new LogInspector(process.pool, config.dir,
                                                              config.segment_bytes, from,
                                                              std::min<Lsn>(to, process.log.end())));

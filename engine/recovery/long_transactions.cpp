@@ -85,6 +85,7 @@ Status LongTransactions::make_list(Ctx &ctx, const CheckpointEnv &env, Gsn harde
                                   .first_gsn = txn.first_gsn};
       collector.want(txn.tn, listed != list_.txns.end() ? listed->second : fresh);
     }
+    LS_TRY(ctx.pool->log().complete_relay());
     LogReader log((std::string(env.data_dir) + "/wal").c_str(), env.segment_bytes, env.redo_lsn,
                   env.redo_run, end);
     LS_TRY(collector.run(log, hardened, ctx.interrupt));

@@ -200,6 +200,7 @@ Status StoreThreads::run_checkpointer() {
     store.redo_run = result.redo_run;
     store.undo_gsn = result.undo_gsn;
     store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
+    if (restorable != 0) LS_TRY(process_.log.complete_relay());   // the state has some of the log
     if (restorable != 0)
       process_.restore_states.checkpoint_ended({restorable, store.run}, store.config.data_dir,
                                                status, result);

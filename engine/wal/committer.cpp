@@ -108,11 +108,12 @@ class RelayKeeper {
   }
 
  private:
-  // A round is here before its writer gives the mutex back.
+  // A round is in the buffer, or in the files, before its writer gives the mutex back.
   Status sync() {
     Lsn end;
     {
       const std::lock_guard guard(shared_->round.mutex);
+      LS_TRY(files_.write_out(shared_->relay()));
       end = shared_->round.end.load(std::memory_order_relaxed);
     }
     LS_TRY(files_.sync(synced_, end));
@@ -266,6 +267,13 @@ u32 Log::request_relay_sync() {
   const u32 mine = shared_->relay_wanted.fetch_add(1, std::memory_order_acq_rel) + 1;
   futex_wake_all(&shared_->relay_wanted);
   return mine;
+}
+
+Status Log::complete_relay() const {
+  if (!shared_->config.host_log) return kOk;
+  RelayFiles files(shared_->config.dir, shared_->config.segment_bytes);
+  const std::lock_guard guard(shared_->round.mutex);
+  return files.write_out(shared_->relay());
 }
 
 // Numbers wrap around.

@@ -68,7 +68,8 @@ void Log::use_file_names(const FileNames *names) {
 
 size_t Log::arena_bytes(const LogConfig &config) {
   return LogShared::slots_offset() +
-         config.slots * (sizeof(LogSlot) + static_cast<size_t>(config.buffer_bytes));
+         config.slots * (sizeof(LogSlot) + static_cast<size_t>(config.buffer_bytes)) +
+         (config.host_log ? sizeof(RelayBuffer) : 0);
 }
 
 void Log::create(void *arena, const LogConfig &config) {
@@ -81,6 +82,7 @@ void Log::create(void *arena, const LogConfig &config) {
   set_writer(shared, nullptr);  // of a store that had this address before
   shared->config = config;
   for (u32 i = 0; i < config.slots; i++) new (shared->slots() + i) LogSlot;
+  if (config.host_log) shared->relay().from = shared->relay().used = 0;
 }
 
 Log Log::attach(void *arena) { return Log(static_cast<LogShared *>(arena)); }
@@ -201,6 +203,7 @@ Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
   round.syncing_gsn.store(0, std::memory_order_relaxed);
   round.syncing_to.store(0, std::memory_order_relaxed);
   round.host = 0;
+  if (shared_->config.host_log) shared_->relay().used = 0;
   shared_->written.count = 0;
   shared_->written.latest.store(0, std::memory_order_relaxed);
   shared_->written.noted.store(0, std::memory_order_relaxed);
@@ -252,6 +255,7 @@ void Log::stop() {
 }
 
 Status Log::truncate(Lsn lsn) {
+  LS_TRY(complete_relay());   // what the buffer gets from now on lies behind
   std::shared_ptr<LogWriter> writer = log_writer_of(shared_);
   if (!writer) return fail(LS_INVALID, "the log is not open for appending");
   PositionTable &table = shared_->positions;

@@ -125,6 +125,8 @@ class Log {  // a view of the shared part; cheap to copy, one per process
   // ask with.
   u32 request_relay_sync();
   bool relay_is_synced(u32 request) const;
+  // Before the log's files are read (RELAY-3).  Without a host's log they have all.
+  Status complete_relay() const;
 
   bool failed() const;        // a write or sync failed: nothing will be hardened any more
   // Remove or recycle segments wholly before lsn (<= end()).

@@ -65,21 +65,25 @@ class FileSink final : public LogSink {
 class HostSink final : public LogSink {
  public:
   explicit HostSink(LogShared *shared)
-      : state_(shared->round), files_(shared->config.dir, shared->config.segment_bytes) {}
+      : state_(shared->round),
+        buffer_(shared->relay()),
+        files_(shared->config.dir, shared->config.segment_bytes) {}
 
   u32 begin(Lsn, LogBlocks *staging) override {
     staging->clear();
     return 0;
   }
 
-  Status open(Lsn, Lsn end, Lsn to) override { return files_.open(end, to); }
+  Status open(Lsn, Lsn end, Lsn to) override {
+    return files_.open(buffer_.used > 0 ? buffer_.from : end, to);
+  }
 
   Status resume() override { return kOk; }
 
   Status write(Lsn lsn, u32 before, LogBlocks *staging) override {
     LS_CHECK(before == 0 && g_host_log, "a thread that must not use the host's log writes to it");
     state_.host = g_host_log->insert(staging->data(), staging->size(), lsn);
-    return files_.write(lsn, *staging);
+    return files_.add(buffer_, lsn, *staging);
   }
 
   Status sync(Lsn, LogMark to, u32 *syncs) override {
@@ -93,6 +97,7 @@ class HostSink final : public LogSink {
 
  private:
   RoundState &state_;
+  RelayBuffer &buffer_;
   RelayFiles files_;
 };
 

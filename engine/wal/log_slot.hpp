@@ -120,6 +120,15 @@ struct WrittenRounds {
   Round rounds[kWrittenRounds];
 };
 
+// With a host's log: the last rounds, which the files of the relay log do not have yet (RELAY-3).
+// Under the round mutex.
+inline constexpr u32 kRelayBufferBytes = 128 << 10;
+struct RelayBuffer {
+  Lsn from{0};
+  u32 used{0};
+  u8 bytes[kRelayBufferBytes];
+};
+
 struct LogShared {
   LogConfig config;
   // Rarely written, read with every reservation.
@@ -171,6 +180,7 @@ struct LogShared {
     return reinterpret_cast<u8 *>(slots() + config.slots) +
            static_cast<size_t>(slot) * config.buffer_bytes;
   }
+  RelayBuffer &relay() { return *reinterpret_cast<RelayBuffer *>(ring(config.slots)); }
   static constexpr size_t slots_offset();
 };
 constexpr size_t LogShared::slots_offset() {

@@ -8,10 +8,14 @@
 //            RelayReplay (recovery/) cuts them off, behind the last round that was replayed.  When
 //            none was there are none: the host makes the first round behind the place where its
 //            recovery would begin durable before ls_host_log::insert returns.
+//   RELAY-3  While the store runs the last rounds are in shared memory (RelayBuffer), so that the
+//            files get them in larger parts.  What reads or syncs the files writes them out before
+//            (Log::complete_relay).  After a crash the host's log has them: RELAY-1.
 #pragma once
 #include <span>
 
 #include "base/status.hpp"
+#include "wal/log_slot.hpp"
 #include "wal/segment_files.hpp"
 
 namespace ls {
@@ -21,6 +25,9 @@ class RelayFiles {
  public:
   RelayFiles(const char *dir, u64 segment_bytes) : segments_(dir, segment_bytes, false) {}
   Status open(Lsn from, Lsn to);
+  // The next round, which may stay in the buffer.  The round mutex is held, here and below.
+  Status add(RelayBuffer &buffer, Lsn lsn, std::span<const u8> round);
+  Status write_out(RelayBuffer &buffer);
   Status write(Lsn lsn, std::span<const u8> bytes) { return segments_.write(lsn, bytes); }
   // What any process has written in [from, to) and is not truncated: segments that are gone are
   // not needed, and no name comes back.

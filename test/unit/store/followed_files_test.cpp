@@ -254,6 +254,7 @@ class IdleFollowedFiles : public FollowedFiles {
   void expect_named(StoreLife &store, Lsn at) {
     Log log = store_process(*store.store()).log;
     ASSERT_TRUE(log.wait_hardened(log.last_gsn(), nullptr));
+    ASSERT_TRUE(ok(log.complete_relay()));
     const std::string wal = copy_ / "leanstore/wal";
     LogReader reader(wal.c_str(), copy_config_.log_segment_bytes, at, store.store()->run);
     std::set<FileNo> named;

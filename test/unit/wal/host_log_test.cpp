@@ -47,6 +47,7 @@ class HostLogTest : public testing::Test {
   // RELAY-1: what is in the relay log by now outlives a loss of power.
   void checkpoint() {
     host_.checkpoint();
+    ASSERT_TRUE(ok(log().complete_relay()));
     std::filesystem::remove_all(synced_dir());
     std::filesystem::copy(config_.dir, synced_dir());
   }
@@ -266,6 +267,7 @@ TEST_F(HostLogTest, nothing_is_in_the_relay_log_when_nothing_is_replayed) {
     host_.checkpoint();
     const Gsn gsn = test::reserve_append(a, 2, 50);
     ASSERT_TRUE(ok(a.write_out(gsn, nullptr, &host)));
+    ASSERT_TRUE(ok(log().complete_relay()));
     const LogImage image = replay(before);
     EXPECT_EQ(image.complete_gsn, gsn);
     EXPECT_EQ(image.end == end_in_host(0), keeps_the_rule);
@@ -280,6 +282,7 @@ TEST_F(HostLogTest, rounds_that_are_there_are_not_written_once_more) {
     u64 host;
     ASSERT_TRUE(ok(a.write_out(test::reserve_append(a, i, 900), nullptr, &host)));
   }
+  ASSERT_TRUE(ok(log().complete_relay()));
   const auto replayed = [&] {
     RelayReplay relay(directory_.path().c_str(), test::kSegment, false, false);
     relay.gather();
