@@ -179,8 +179,7 @@ Status redo_operation(const PageOperation &op, u8 *page, PageNo page_no) {
 
 bool key_of_operation(const PageOperation &op, u8 *, Bytes *key) {
   Bytes value;
-  const bool names_one = op.code == kTreeInsert || op.code == kTreeOverwrite;
-  return names_one && unpack_change(op.operands, key, &value);
+  return is_blind(op.code) && unpack_change(op.operands, key, &value);
 }
 
 }  // namespace

@@ -46,7 +46,9 @@ void insert_child(Node *parent, Bytes separator, Swip right);
 // The child at pos + 1 was merged into the one at pos.
 void remove_child(Node *parent, u16 pos);
 
-// Operands of kTreeInsert and kTreeOverwrite.  False: they are damaged.
+// May a worker have logged it without reading the page?
+inline bool is_blind(u8 code) { return code == kTreeInsert || code == kTreeOverwrite; }
+// Operands of these two.  False: they are damaged.
 bool unpack_change(Bytes operands, Bytes *key, Bytes *value);
 
 template <typename T>

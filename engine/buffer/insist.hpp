@@ -8,6 +8,12 @@
 
 namespace ls {
 
+// Frames, memory or space were lacking, which may be there in a while.
+inline bool may_pass(Status status) {
+  const ls_status lacks = code(status);
+  return lacks == LS_NO_FRAMES || lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY;
+}
+
 // step: Status().  Another failure ends the process.  No latch is held.
 template <class Step>
 void insist(const Step &step) {
@@ -15,9 +21,7 @@ void insist(const Step &step) {
   for (;;) {
     const Status status = with_memory(step);
     if (ok(status)) return;
-    const ls_status lacks = code(status);
-    LS_CHECK(lacks == LS_NO_FRAMES || lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY,
-             last_error().message);
+    LS_CHECK(may_pass(status), last_error().message);
     nanosleep(&kRetry, nullptr);
     watch_host();
   }

@@ -121,7 +121,7 @@ class PortionRedo {
     const std::span<const u32> all = portion_.pages();
     *more = first < all.size();
     if (!*more) return kOk;
-    std::vector<u32> wanted;
+    u32 wanted[RecoveryReads::kBatch], n = 0;
     for (const u32 index : all.subspan(first, std::min<size_t>(RecoveryReads::kBatch,
                                                                all.size() - first))) {
       if (put_off(index)) {
@@ -129,9 +129,9 @@ class PortionRedo {
         continue;
       }
       begin_whole(index);
-      wanted.push_back(index);
+      wanted[n++] = index;
     }
-    reads.ask(wanted);
+    reads.ask({wanted, n});
     if (interrupt_pending(ctx_.interrupt)) return fail(LS_INTERRUPTED, "recovery was interrupted");
     return kOk;
   }

@@ -40,13 +40,10 @@ Status redo(const PageOperation &op, u8 *page, PageNo page_no) {
 }
 
 bool key_of(const PageOperation &op, u8 *room, Bytes *key) {
-  if (op_family(op.code) == kOpTree) return BTree::ops().key_of(op, room, key);
-  LogUnpacker in(op.operands);
-  if (op.code == kIndexInsert) {
-    *key = in.take(in.number(kMaxKeyBytes));
-    return in.good();
-  }
+  Bytes value;
+  if (is_blind(op.code) || op.code == kIndexInsert) return unpack_change(op.operands, key, &value);
   if (op_family(op.code) != kOpRow || op.code == kRowIdHigh) return false;
+  LogUnpacker in(op.operands);
   const u64 first = in.number();
   encode_row_key(op.code == kRowRemove ? unzigzag(first) : first, room);
   *key = Bytes(room, kRowKeyBytes);
@@ -139,9 +136,7 @@ Status read_damaged(Ctx &ctx, const RecoveryPages::Page &page) {
 }
 
 bool are_blind(std::span<const RedoOp> ops) {
-  return std::all_of(ops.begin(), ops.end(), [](const RedoOp &op) {
-    return op.code == kTreeInsert || op.code == kTreeOverwrite;
-  });
+  return std::all_of(ops.begin(), ops.end(), [](const RedoOp &op) { return is_blind(op.code); });
 }
 
 namespace {
@@ -181,12 +176,12 @@ bool let_wait(BufferPool &pool, const RecoveryPages::Page &page, std::span<const
   ChangeBufferLock waiting(*pool.shared(), *page.file, page.page_no);
   BufferedChange *made = nullptr, **end = &made;
   bool room = true;
-  for (size_t i = 0; room && i < ops.size(); i++) {
-    BufferedChange *change = waiting.make(ops[i].code, ops[i].bytes, ops[i].tn);
+  for (const RedoOp &op : ops) {
+    BufferedChange *change = waiting.make(op.code, op.bytes, op.tn);
     room = change != nullptr;
     if (!room) break;
-    std::memcpy(change->operands, ops[i].operands, ops[i].bytes);
-    change->gsn = ops[i].gsn;
+    std::memcpy(change->operands, op.operands, op.bytes);
+    change->gsn = op.gsn;
     *end = change;
     end = &change->next;
   }

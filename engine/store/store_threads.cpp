@@ -6,6 +6,7 @@
 
 #include "buffer/change_buffer.hpp"
 #include "buffer/huge_pages.hpp"
+#include "buffer/insist.hpp"
 #include "buffer/page_provider.hpp"
 #include "index/index_cleaner.hpp"
 #include "os/clock.hpp"
@@ -145,18 +146,15 @@ void StoreThreads::pace_checkpoint(const CheckpointStart &start, size_t done, si
   }
 }
 
-// REDO-6.  What it cannot read now waits for a reader, or a checkpoint.
+// REDO-6.
 Status StoreThreads::redo_put_off(Ctx &ctx) {
   BufferPool &pool = process_.pool;
   const std::vector<ChangeBufferPage> pages = change_buffer_pages(*pool.shared(), ~Gsn{0});
   for (size_t done = 0; done < pages.size(); done += kRedoBatch) {
     if (stop_keepers_.load(std::memory_order_acquire) != 0) break;
     const std::span<const ChangeBufferPage> left = std::span(pages).subspan(done);
-    const Status status = pool.make_buffered_changes(
-        ctx, left.first(std::min<size_t>(left.size(), kRedoBatch)));
-    const ls_status lacks = code(status);
-    if (lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY || lacks == LS_NO_FRAMES) break;
-    LS_TRY(status);
+    LS_TRY(pool.make_buffered_changes(ctx,
+                                      left.first(std::min<size_t>(left.size(), kRedoBatch))));
   }
   return kOk;
 }
@@ -177,7 +175,9 @@ Status StoreThreads::run_checkpointer() {
   // What recovery has redone, of earlier runs, is in memory only.
   if (store.redo_run != store.run) {
     result.gsn = last_ns = 0;
-    LS_TRY(redo_put_off(w.ctx));
+    // What it cannot read now waits for a reader, or a checkpoint.
+    const Status status = with_memory([&] { return redo_put_off(w.ctx); });
+    if (!may_pass(status)) LS_TRY(status);
   }
   while (stop_keepers_.load(std::memory_order_acquire) == 0) {
     u32 serving = 0;
@@ -200,7 +200,7 @@ Status StoreThreads::run_checkpointer() {
     store.redo_run = result.redo_run;
     store.undo_gsn = result.undo_gsn;
     store.redo_lsn.store(result.redo_lsn, std::memory_order_relaxed);
-    if (restorable != 0) LS_TRY(process_.log.complete_relay());   // the state has some of the log
+    // A state has some of the log: Log::truncate has completed its files (RELAY-3).
     if (restorable != 0)
       process_.restore_states.checkpoint_ended({restorable, store.run}, store.config.data_dir,
                                                status, result);
@@ -232,8 +232,7 @@ Status StoreThreads::run_closer() {
     if (free < kept) {
       const u32 most = std::min(kept - free + kept / 2, kMostClosed);
       const Status status = with_memory([&] { return close_idle_files(w, most, &closed); });
-      const ls_status lacks = code(status);
-      if (lacks != LS_NO_SPACE && lacks != LS_NO_MEMORY && lacks != LS_NO_FRAMES) LS_TRY(status);
+      if (!may_pass(status)) LS_TRY(status);
     }
     // None is idle, or none can be written: soon, perhaps.
     const i64 pause_us = free < kept ? kCloserRetryUs : kCleanerMaxUs;

@@ -13,6 +13,7 @@
 
 #include "base/check.hpp"
 #include "buffer/file_use.hpp"
+#include "buffer/insist.hpp"
 #include "os/host_watch.hpp"
 #include "txn/row_lock_table.hpp"
 #include "txn/row_read.hpp"
@@ -145,9 +146,7 @@ Status insist(Status (*step)(void *arg), void *arg) {
   for (;;) {
     const Status s = step(arg);
     if (code(s) == LS_NOT_FOUND) return kOk;
-    const ls_status lacks = code(s);
-    const bool passes = lacks == LS_NO_FRAMES || lacks == LS_NO_SPACE || lacks == LS_NO_MEMORY;
-    if (!passes && lacks != LS_LIMIT) return s;
+    if (!may_pass(s) && code(s) != LS_LIMIT) return s;
     const timespec t{0, kRetryNs};
     nanosleep(&t, nullptr);
     watch_host();
