@@ -198,7 +198,9 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   LS_TRY(file_pages(slot.ref(), &pages));
   slot.pages_allocated.store(pages, std::memory_order_relaxed);
   Frame *frame;
-  Status status = load_or_zero(pool, ctx, slot, kMetaPageNo, &frame, absent);
+  *absent = pages == 0;
+  Status status = *absent ? load_zero(ctx, slot, kMetaPageNo, &frame)
+                          : load_or_zero(pool, ctx, slot, kMetaPageNo, &frame, absent);
   if (code(status) == LS_CORRUPT && recovering && is_torn_meta(slot, pool.shared()->store)) {
     status = load_zero(ctx, slot, kMetaPageNo, &frame);
     *absent = true;
@@ -230,14 +232,17 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   return *absent ? kOk : fail_page(slot.path, kMetaPageNo, "%s", fault);
 }
 
-// To which store the file belongs must not be known by the log alone: were it lost, a file of which
-// nothing else has been written would pass for an empty one.  Not synced: it is not needed as long
-// as the log is there.
-Status claim(const BufferPool &pool, FileSlot &slot) {
+// To which store a file belongs that is logged must not be known by the log alone: were it lost, a
+// file of which nothing else has been written would pass for an empty one.  Not synced: it is not
+// needed as long as the log is there.
+Status begin_file(const BufferPool &pool, FileSlot &slot) {
   static_assert(kMetaPageNo == 0);
   alignas(64) u8 pages[kFirstPages * kPageSize] = {};
-  page_claim(pages, slot.kind, pool.shared()->store);
-  return file_begin(slot.ref(), pages);
+  if (slot.logged) page_claim(pages, slot.kind, pool.shared()->store);
+  LS_TRY(file_begin(slot.ref(), pages));
+  const u32 have = slot.pages_allocated.load(std::memory_order_relaxed);
+  slot.pages_allocated.store(std::max(have, kFirstPages), std::memory_order_relaxed);
+  return kOk;
 }
 
 const ClosedFileOps *closed_files(const PoolShared &pool) {
@@ -301,7 +306,7 @@ Status open_contents(BufferPool &pool, Ctx &ctx, FileSlot &slot, const Opening &
   name.record.anew = absent;
   if (slot.logged && !recovering) LS_TRY(log_file(ctx, name));
   if (!absent || recovering) return kOk;
-  if (slot.logged) LS_TRY(claim(pool, slot));
+  LS_TRY(begin_file(pool, slot));
   LS_TRY(format(ctx, slot));
   Frame *frame = slot.meta.load(std::memory_order_acquire);
   LS_CHECK(frame != pool.shared()->empty_meta(), "formatting a tree set no meta page");

@@ -392,7 +392,8 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
 	b.order = ls_index_order_begin(index);
-	load(&b);
+	if (b.entries > 0)			/* an empty file is an empty tree */
+		load(&b);
 
 	result->heap_tuples = b.rows;
 	result->index_tuples = b.entries;
@@ -402,7 +403,7 @@ ls_index_ambuild(Relation table, Relation index, IndexInfo *info)
 	return result;
 }
 
-/* What an unlogged index is reset to: an empty file is an empty tree. */
+/* What an unlogged index is reset to. */
 void
 ls_index_ambuildempty(Relation index)
 {

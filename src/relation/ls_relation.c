@@ -445,13 +445,13 @@ note_drop(Oid relid)
 	relation_close(rel, NoLock);
 }
 
-/* A new relation: has it taken over a file? */
+/* A new relation: has it taken over a file?  Else that has the number that the relation has. */
 static void
 note_create(Oid relid)
 {
 	Relation	rel = relation_open(relid, NoLock);
 
-	if (rel->rd_rel->relkind == RELKIND_INDEX)
+	if (rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_locator.relNumber != relid)
 		note_kept(&rel->rd_locator, rel->rd_backend);
 	relation_close(rel, NoLock);
 }

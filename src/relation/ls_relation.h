@@ -90,6 +90,9 @@ extern object_access_hook_type ls_relation_below_access;
 /* ---- ls_relation_empty.c */
 extern void ls_relation_empty(Relation rel);
 
+/* This transaction has made the file, and nothing was ever in it.  False: that is not known. */
+extern bool ls_relation_is_untouched(Relation rel);
+
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
 extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend,
 									 bool at_commit);

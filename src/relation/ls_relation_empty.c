@@ -45,3 +45,15 @@ ls_relation_empty(Relation rel)
 			smgrimmedsync(reln, fork);
 	}
 }
+
+/*
+ * The engine gives a file its first pages when it opens it; to one of an earlier transaction redo
+ * may still have to give them.
+ */
+bool
+ls_relation_is_untouched(Relation rel)
+{
+	return (rel->rd_createSubid != InvalidSubTransactionId ||
+			rel->rd_newRelfilelocatorSubid != InvalidSubTransactionId) &&
+		smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) == 0;
+}

@@ -62,6 +62,8 @@ ls_row_to_tid(uint64 row_id, ItemPointer tid)
 /* The row id that says "moved to another partition" in place of a row. */
 #define LS_MOVED_PARTITIONS LS_MAX_ROW_ID
 
+#define LS_FIRST_ROW_ID 1
+
 /* Row ids with a TID in InvalidBlockNumber are never handed out. */
 #define LS_LAST_ROW_ID ((uint64) InvalidBlockNumber * LS_ROWS_PER_BLOCK)
 StaticAssertDecl(LS_ROW_IDS_END <= LS_LAST_ROW_ID, "row ids without a TID are drawn");

@@ -141,15 +141,18 @@ void
 ls_relation_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *tuples,
 						  double *allvisfrac)
 {
-	ls_rel_info info;
+	ls_rel_info info = {.next_row_id = LS_FIRST_ROW_ID};
 	ls_error	error;
 	ls_status	status;
 	double		blocks;
 	double		relpages = rel->rd_rel->relpages;
 	double		reltuples = rel->rd_rel->reltuples;
 
-	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(rel), &info, &error));
-	ls_check(status, error, rel);
+	if (!ls_relation_is_untouched(rel))
+	{
+		LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(rel), &info, &error));
+		ls_check(status, error, rel);
+	}
 
 	*allvisfrac = visible_fraction(rel, (BlockNumber) ls_end_row_to_blocks(info.next_row_id));
 	*pages = (BlockNumber) Min((info.pages * LS_PAGE_BYTES + BLCKSZ - 1) / BLCKSZ,

@@ -38,6 +38,7 @@ typedef struct LsScanDesc
 	bool		backward;
 	bool		at_end;			/* in the present direction */
 	bool		locks;			/* what it reads (SERIALIZABLE) */
+	bool		takes_all;		/* rows as the engine gives them: no keys, no dirty snapshot */
 
 	const ls_row *rows;			/* what the engine has given last, */
 	uint32		n_rows;

@@ -31,6 +31,8 @@ ls_end_row(Relation rel)
 	ls_error	error;
 	ls_status	status;
 
+	if (ls_relation_is_untouched(rel))
+		return LS_FIRST_ROW_ID;
 	LS_CALL(status, ls_rel_get_info(ls_reader(), ls_open(rel), &info, &error));
 	ls_check(status, error, rel);
 	return info.next_row_id;
@@ -282,12 +284,18 @@ ls_scan_create(Relation rel, Snapshot snapshot, uint32 flags)
 	scan->base.rs_rd = rel;
 	scan->base.rs_snapshot = snapshot;
 	scan->base.rs_flags = flags;
-	scan->lo = 1;
+	scan->lo = LS_FIRST_ROW_ID;
 	scan->hi = LS_LAST_ROW_ID + 1;
 	if (flags & SO_TYPE_BITMAPSCAN)
 		scan->offsets = palloc_array(OffsetNumber, TBM_MAX_TUPLES_PER_PAGE);
 	restart(scan);
 	return scan;
+}
+
+static bool
+is_dirty(Snapshot snapshot)
+{
+	return snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_DIRTY;
 }
 
 TableScanDesc
@@ -298,6 +306,7 @@ ls_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKeyData *key,
 
 	scan = ls_scan_create(rel, snapshot, flags);
 	scan->locks = ls_locks_reads(rel, snapshot);
+	scan->takes_all = nkeys == 0 && !is_dirty(snapshot);
 	scan->base.rs_parallel = pscan;
 	scan->base.rs_nkeys = nkeys;
 	if (nkeys > 0)
@@ -369,16 +378,14 @@ next_dirty_row(LsScanDesc *scan, bool backward, ls_row *space)
 	}
 }
 
-bool
-ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+/* Wherever the row comes from, and whatever has to be asked of it. */
+static pg_noinline bool
+next_slot(LsScanDesc *scan, bool backward, TupleTableSlot *slot)
 {
-	LsScanDesc *scan = (LsScanDesc *) sscan;
-	bool		backward = ScanDirectionIsBackward(direction);
-	bool dirty = sscan->rs_snapshot != NULL && sscan->rs_snapshot->snapshot_type == SNAPSHOT_DIRTY;
+	TableScanDesc sscan = &scan->base;
+	const bool	dirty = is_dirty(sscan->rs_snapshot);
 	ls_row		space;
 	const ls_row *row;
-
-	ls_forget_recent();
 
 	while ((row = unlikely(dirty) ? next_dirty_row(scan, backward, &space)
 			: next_row(scan, backward)) != NULL)
@@ -397,6 +404,22 @@ ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 
 	ExecClearTuple(slot);
 	return false;
+}
+
+bool
+ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	LsScanDesc *scan = (LsScanDesc *) sscan;
+	const bool	backward = ScanDirectionIsBackward(direction);
+
+	ls_forget_recent();
+	if (likely(scan->next_row < scan->n_rows && backward == scan->backward && scan->takes_all))
+	{
+		ls_slot_store(slot, sscan->rs_rd, &scan->rows[scan->next_row++]);
+		pgstat_count_heap_getnext(sscan->rs_rd);
+		return true;
+	}
+	return next_slot(scan, backward, slot);
 }
 
 /*

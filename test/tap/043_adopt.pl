@@ -86,7 +86,9 @@ $node->safe_psql('postgres', q{
 	ROLLBACK;
 	CREATE MATERIALIZED VIEW view USING leanstore AS SELECT id, v FROM t WHERE id < 500;
 	CREATE UNIQUE INDEX ON view (id);
+	CREATE TABLE unused (id int PRIMARY KEY) USING leanstore;
 	CREATE TABLE empty (id int PRIMARY KEY) USING leanstore;
+	BEGIN; INSERT INTO empty VALUES (1); ROLLBACK;
 	CREATE TABLE damaged (id int PRIMARY KEY, v text) USING leanstore;
 	INSERT INTO damaged SELECT i, repeat('d', 300) FROM generate_series(1, 3000) i;
 	CREATE TABLE twice (id int, v text) USING leanstore;
@@ -174,6 +176,7 @@ is(rows_of('t'), $rows{t}, 'every row is there, once, with its large values');
 is((outcome(q{SELECT leanstore_adopt('view')}))[1], $rows{view} =~ s/\|.*//sr, 'a view is');
 is(rows_of('view'), $rows{view}, 'with its rows');
 is((outcome(q{SELECT leanstore_adopt('empty')}))[1], 0, 'so is an empty table');
+is((outcome('SELECT count(*) FROM unused'))[1], 0, 'one that was never used can be read');
 like(state_is(q{SELECT leanstore_adopt('t')}, '55000', 'not a second time'),
 	qr/belongs to this store/, 'for it is of this store now');
 foreach my $table (qw(t view empty slow))
