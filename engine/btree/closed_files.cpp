@@ -2,6 +2,7 @@
 // ones, by key and by transaction.
 #include "btree/closed_files.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/check.hpp"
@@ -88,15 +89,19 @@ Status number_of(Ctx &ctx, const ls_rel_key &key, FileNo *number) {
   return number_at(ctx, NameKey(key), number);
 }
 
-Status by_number(Ctx &ctx, FileNo number, ClosedFile *file) {
+Status load(Bytes value, ClosedFile *file) {
   *file = {};
+  if (value.size() < kHeadBytes || value.size() >= sizeof *file) return fail_damaged();
+  std::memcpy(static_cast<void *>(file), value.data(), value.size());
+  return file->record.path_bytes == value.size() - kHeadBytes ? kOk : fail_damaged();
+}
+
+Status by_number(Ctx &ctx, FileNo number, ClosedFile *file) {
   u8 out[sizeof *file];
   u32 bytes = 0;
   LS_TRY(tree_of(ctx).lookup(NumberKey(number), out, sizeof out, &bytes));
-  if (bytes < kHeadBytes || bytes >= sizeof *file) return fail_damaged();
-  std::memcpy(static_cast<void *>(file), out, bytes);
-  const bool good = file->record.file == number && file->record.path_bytes == bytes - kHeadBytes;
-  return good ? kOk : fail_damaged();
+  LS_TRY(load(Bytes(out, std::min<size_t>(bytes, sizeof out)), file));
+  return file->record.file == number ? kOk : fail_damaged();
 }
 
 Status by_key(Ctx &ctx, const ls_rel_key &key, ClosedFile *file) {
@@ -161,6 +166,17 @@ Status keys_of(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys) {
   });
 }
 
+Status all(Ctx &ctx, std::vector<ClosedFile> *files) {
+  const NumberKey first(0);
+  Status status = kOk;
+  LS_TRY(scan(ctx, first, [&](Bytes key, Bytes value) {
+    if (key.size() != kNumberKeyBytes || key[0] != first.bytes[0]) return false;
+    status = load(value, &files->emplace_back());
+    return ok(status);
+  }));
+  return status;
+}
+
 Status seal(Ctx &ctx, Tn tn, const ls_ending_file &file) {
   BTree tree = tree_of(ctx);
   u8 ends = 0;
@@ -203,8 +219,8 @@ Status unseal(Ctx &ctx, Tn tn, const ls_rel_key &key) {
 }  // namespace
 
 const ClosedFileOps &closed_file_ops() {
-  static constexpr ClosedFileOps kOps{by_key,  by_number, put,       remove, keys_of,
-                                      seal,    sealed_by, sealed_of, unseal};
+  static constexpr ClosedFileOps kOps{by_key, by_number, put,       remove,    keys_of,
+                                      all,    seal,      sealed_by, sealed_of, unseal};
   return kOps;
 }
 

@@ -253,6 +253,8 @@ struct ClosedFileOps {
   // Absent is fine.
   Status (*remove)(Ctx &ctx, const ls_rel_key &key);
   Status (*keys_of)(Ctx &ctx, u32 database, std::vector<ls_rel_key> *keys);
+  // Those that are open again, too, as they were then.
+  Status (*all)(Ctx &ctx, std::vector<ClosedFile> *files);
   // Of sealed files (sealed_files.hpp).  LS_NOT_FOUND: it is not.
   Status (*seal)(Ctx &ctx, Tn tn, const ls_ending_file &file);
   Status (*sealed_by)(Ctx &ctx, const ls_rel_key &key, Tn *tn);

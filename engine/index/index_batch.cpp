@@ -136,14 +136,10 @@ void IndexScan::judge(ls_index_batch *batch) const {
   const RowBlocks &blocks = w_.txns->row_blocks;
   const FileNo table = index_.table_no.load(std::memory_order_acquire);
   u8 facts[LS_BATCH_ENTRIES];
-  u64 block = ~u64{0};
+  RowBlocks::SeenCell seen;
   for (u32 i = 0; i < batch->count; i++) {
     const u64 row_id = batch->entries[i].entry.row_id;
-    const u64 its_block = (row_id - 1) >> block_shift(LS_REL_TABLE);
-    facts[i] = i != 0 && its_block == block
-                   ? facts[i - 1]
-                   : static_cast<u8>(blocks.facts(table, LS_REL_TABLE, row_id));
-    block = its_block;
+    facts[i] = static_cast<u8>(blocks.facts(table, LS_REL_TABLE, row_id, &seen));
   }
   const u32 worth = (blocks.vouches(table) == vouches_ ? kVouched : 0) |
                     (index_.stale_entries.load(std::memory_order_acquire) ? 0 : kFull);

@@ -8,6 +8,7 @@
 #include "buffer/page_provider.hpp"
 #include "recovery/open_versions.hpp"
 #include "recovery/undo_list.hpp"
+#include "store/kept_blocks.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
 #include "store/version_trees.hpp"
@@ -159,6 +160,7 @@ Status follow_begin(ls_store &store, Lsn to) {
   if (!store.state.compare_exchange_strong(expected, static_cast<u32>(StoreState::kRecovering),
                                            std::memory_order_acq_rel))
     return fail(LS_INVALID, "recovery was started already");
+  LS_TRY(drop_kept_blocks(store));   // KEPT-1
   return Beginner(store, to).run();
 }
 

@@ -34,6 +34,7 @@
 #include "recovery/host_sync_point.hpp"
 #include "recovery/two_phase.hpp"
 #include "store/file_closer.hpp"
+#include "store/kept_blocks.hpp"
 #include "store/standby_follow.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
@@ -229,6 +230,7 @@ class Redoer {
     }
     RecoveryReport &report = store_.report;
     report.clean = state_.control.clean;
+    state_.clean_run = state_.control.clean && !followed_ ? state_.control.run : 0;
     report.fresh = state_.fresh;
     report.log_records = state_.log.records;
     report.ops_applied = stats.ops_applied;
@@ -289,6 +291,8 @@ class Finisher {
     // Readers have opened files under numbers that no log has yet.
     if (followed_) LS_TRY(process_.pool.log_files(w_.ctx));
     if (!followed_) LS_TRY(version_trees_open(w_.ctx, store_));
+    if (state_.clean_run != 0) take_kept_blocks(w_, store_, state_.clean_run);
+    LS_TRY(drop_kept_blocks(store_));
     store_.txns->keeps_versions = followed_;
     LS_TRY(process_.threads->start_closer());
     UndoStats stats;

@@ -12,6 +12,7 @@ namespace ls {
 struct RecoveryState {
   ControlFile control{};         // as found; of a fresh store: where it begins
   bool fresh = false;
+  u64 clean_run = 0;             // it ended cleanly, and nothing has changed since; 0: none
   LogExtent log;
   LogAnalysis analysis;
   UndoList long_transactions;     // control.undo_gsn

@@ -3,6 +3,7 @@
 #include "base/interrupt.hpp"
 #include "os/futex.hpp"
 #include "recovery/checkpoint.hpp"
+#include "store/kept_blocks.hpp"
 #include "store/store_process.hpp"
 #include "store/store_threads.hpp"
 #include "txn/row.hpp"
@@ -40,6 +41,7 @@ Status write_everything(ls_store &store, StoreProcess &process) {
   Worker w(&process.pool, process.log, store.txns, store.config.worker_slots + kSlotCheckpoint);
   w.ctx.interrupt = process.threads->interrupt();
   LS_TRY(seal_row_ids(w));
+  keep_blocks(w, store);   // KEPT-1
   CheckpointResult result;
   return checkpoint_clean(w.ctx, checkpoint_env(store), &result);
 }

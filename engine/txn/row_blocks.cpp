@@ -63,6 +63,14 @@ RowCell *RowBlocks::own(u64 file_no, u64 cell_no) {
   return cell;
 }
 
+void RowBlocks::put(const Known &known) {
+  const OwnCell cell(*this, known.file_no, known.cell_no);
+  LS_ASSERT(cell.get());
+  for (u32 word = 0; word < std::size(known.facts); word++)
+    cell.get()->facts[word].store(known.facts[word], std::memory_order_release);
+  std::copy(std::begin(known.rows), std::end(known.rows), cell.get()->rows);
+}
+
 void RowBlocks::vouch(u64 file_no) {
   vouches_[file_no % kVouchCounters].fetch_add(1, std::memory_order_seq_cst);
   for (u64 i = 0; i <= mask_; i++) {

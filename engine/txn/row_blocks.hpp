@@ -32,10 +32,13 @@
 //        kFull is about rows alone: an entry of an index that is not marked leads to its row, if
 //        there is one.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <initializer_list>
+#include <iterator>
 
+#include "base/status.hpp"
 #include "buffer/page.hpp"
 
 namespace ls {
@@ -127,23 +130,24 @@ class RowBlocks {
     }
   }
 
+  // The words of the cell that was asked last, for rows of its other blocks.
+  struct SeenCell {
+    u64 number = ~u64{0};
+    u64 facts[RowCell::kBlocks / RowCell::kPerWord];
+  };
+
   // What is known of the block of a row: bits of a block.
-  u32 facts(u64 file_no, u32 kind, u64 row_id) const {
+  u32 facts(u64 file_no, u32 kind, u64 row_id, SeenCell *seen) const {
     const u64 block = (row_id - 1) >> block_shift(kind);
-    const u64 cell_no = block / RowCell::kBlocks;
-    const Bucket &bucket = bucket_of(file_no, cell_no);
+    if (seen->number != block / RowCell::kBlocks) look(file_no, block / RowCell::kBlocks, seen);
     const u32 in_cell = static_cast<u32>(block % RowCell::kBlocks);
-    const u32 shift = in_cell % RowCell::kPerWord * kBlockFacts;
-    for (u32 i = 0; i < kWays; i++) {
-      const RowCell &cell = cells_[cell_index(bucket, i)];
-      const u32 moves = cell.moves.load(std::memory_order_acquire);
-      if (!bucket.tags[i].is(file_no, cell_no)) continue;
-      const u64 found = cell.facts[in_cell / RowCell::kPerWord].load(std::memory_order_acquire);
-      // What was found is this file's: it was this file's cell all the time.
-      if (moves % 2 != 0 || cell.moves.load(std::memory_order_acquire) != moves) return 0;
-      return static_cast<u32>(found >> shift) & ((1u << kBlockFacts) - 1);
-    }
-    return 0;
+    const u64 word = seen->facts[in_cell / RowCell::kPerWord];
+    return static_cast<u32>(word >> (in_cell % RowCell::kPerWord * kBlockFacts)) &
+           ((1u << kBlockFacts) - 1);
+  }
+  u32 facts(u64 file_no, u32 kind, u64 row_id) const {
+    SeenCell seen;
+    return facts(file_no, kind, row_id, &seen);
   }
   // Is one of these?
   bool known(u64 file_no, u32 kind, u64 row_id, u32 wanted) const {
@@ -161,6 +165,19 @@ class RowBlocks {
     return vouches_[place].load(std::memory_order_seq_cst) * kVouchCounters + place;
   }
   static void release(RowCell *cell) { cell->owned.store(0, std::memory_order_release); }
+
+  // What is known of 64 blocks, as it is kept over a clean end (store/kept_blocks.hpp).
+  struct Known {
+    u64 file_no, cell_no;
+    u64 facts[RowCell::kBlocks / RowCell::kPerWord];
+    u16 rows[RowCell::kBlocks];
+  };
+  // Of every cell in which something is known: each(known), as long as that is kOk.  No worker is
+  // there any more.
+  template <typename Each>
+  Status each_known(Each &&each) const;
+  // No worker is there yet.
+  void put(const Known &known);
 
  private:
   static constexpr u32 kWays = 4;
@@ -188,12 +205,48 @@ class RowBlocks {
   size_t cell_index(const Bucket &bucket, u32 way) const {
     return static_cast<size_t>(&bucket - buckets_) * kWays + way;
   }
+  void look(u64 file_no, u64 cell_no, SeenCell *seen) const {
+    *seen = {.number = cell_no, .facts = {}};
+    const Bucket &bucket = bucket_of(file_no, cell_no);
+    for (u32 i = 0; i < kWays; i++) {
+      const RowCell &cell = cells_[cell_index(bucket, i)];
+      const u32 moves = cell.moves.load(std::memory_order_acquire);
+      if (!bucket.tags[i].is(file_no, cell_no)) continue;
+      for (u32 word = 0; word < std::size(seen->facts); word++)
+        seen->facts[word] = cell.facts[word].load(std::memory_order_acquire);
+      // What was found is this file's: it was this file's cell all the time.
+      if (moves % 2 != 0 || cell.moves.load(std::memory_order_acquire) != moves)
+        *seen = {.number = cell_no, .facts = {}};
+      return;
+    }
+  }
 
   Bucket *buckets_ = nullptr;
   RowCell *cells_ = nullptr;
   u64 mask_ = 0;
   std::atomic<u64> vouches_[kVouchCounters] = {};
 };
+
+template <typename Each>
+Status RowBlocks::each_known(Each &&each) const {
+  constexpr u64 kKept = RowCell::all(BlockFact::kClean) | RowCell::all(BlockFact::kFull) |
+                        RowCell::all(BlockFact::kVouched);
+  for (u64 i = 0; i <= mask_; i++) {
+    for (u32 way = 0; way < kWays; way++) {
+      const Tag &tag = buckets_[i].tags[way];
+      const RowCell &cell = cells_[cell_index(buckets_[i], way)];
+      Known known{.file_no = tag.file_no.load(std::memory_order_acquire),
+                  .cell_no = tag.cell_no.load(std::memory_order_acquire), .facts = {}, .rows = {}};
+      u64 any = 0;
+      for (u32 word = 0; word < std::size(known.facts); word++)
+        any |= known.facts[word] = cell.facts[word].load(std::memory_order_acquire) & kKept;
+      if (known.file_no == 0 || any == 0) continue;
+      std::copy(std::begin(cell.rows), std::end(cell.rows), known.rows);
+      LS_TRY(each(known));
+    }
+  }
+  return kOk;
+}
 
 // A cell that is owned for the length of a block of code.
 class OwnCell {

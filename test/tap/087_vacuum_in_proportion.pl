@@ -103,6 +103,19 @@ my %found = vacuum('t');
 is("$found{blocks} $found{indexes}", '12 1', 'rows with new keys');
 vacuum_is('t', [], '0 0 0', 'and not again');
 
+# Over a restart, and what has changed since the last look over it, too.
+$node->safe_psql('postgres', 'UPDATE t SET n = 2 WHERE id BETWEEN 40001 AND 40010; ANALYZE t');
+my $count = 'EXPLAIN SELECT count(*) FROM t WHERE k BETWEEN 5 AND 50';
+my $plan = $node->safe_psql('postgres', $count);
+like($plan, qr/Index Only Scan/, 'a plan that counts on what is known');
+$node->restart;
+ok(!-e $node->data_dir . '/leanstore/row_blocks', 'the file is gone when the server runs');
+is($node->safe_psql('postgres', $count), $plan, 'the same plan behind a restart');
+vacuum_is('t', [], '1 0 0', 'rows that had changed before it');
+$node->restart;
+vacuum_is('t', [], '0 0 0', 'a restart without a change');
+nothing_left_ok('t', 'restart');
+
 # Taken back.
 $node->safe_psql('postgres', q{
 	BEGIN; UPDATE t SET k = k + 1 WHERE id BETWEEN 20001 AND 23000; ROLLBACK;
@@ -237,7 +250,11 @@ my %known = vacuum('t');
 is($known{blocks}, 0, 'nothing to be looked at');
 $node->restart;
 my %again = vacuum('t');
-is("$again{blocks} $again{rows}", "$again{of} $known{rows}", 'a start begins anew');
+is("$again{blocks} $again{rows}", "0 $known{rows}", 'nor behind a restart');
+$node->stop('immediate');
+$node->start;
+%again = vacuum('t');
+is("$again{blocks} $again{rows}", "$again{of} $known{rows}", 'a start behind a crash begins anew');
 vacuum_is('t', [], '0 0 0', 'and knows then');
 
 foreach my $how (qw(all postmaster all))

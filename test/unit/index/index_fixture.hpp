@@ -60,6 +60,11 @@ class IndexStore {
     ASSERT_EQ(life_->shutdown(), LS_OK) << life_->err.message;
     start(next_xid);
   }
+  void crash() {
+    u64 next_xid = host_->next_xid();
+    ASSERT_EQ(ls_store_abandon(life_->store(), &life_->err), LS_OK) << life_->err.message;
+    start(next_xid);
+  }
   ls_store *store() { return life_->store(); }
   Host &host() { return *host_; }
   ls_stats stats() {

@@ -310,7 +310,7 @@ TEST_F(RowVacuumTest, rows_beyond_the_notes_are_looked_up) {
   EXPECT_EQ(s.check(), 666u);
 }
 
-TEST_F(RowVacuumTest, a_start_knows_nothing) {
+TEST_F(RowVacuumTest, a_start_knows_what_a_clean_end_has_kept) {
   {
     IndexSession s(store, 0);
     insert_rows(s, 1000);
@@ -319,6 +319,12 @@ TEST_F(RowVacuumTest, a_start_knows_nothing) {
     EXPECT_EQ(vacuum(s).looked_at, 0u);
   }
   store.restart();
+  {
+    IndexSession s(store, 0);
+    EXPECT_EQ(gone(s), 0u);
+    EXPECT_EQ(vacuum(s).looked_at, 0u);
+  }
+  store.crash();
   IndexSession s(store, 0);
   EXPECT_EQ(gone(s), ~u64{0});
   const ls_vacuum v = vacuum(s);

@@ -1,4 +1,6 @@
 // Files of a store that follows another one: those that have no pages yet, and idle ones.
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <thread>
 
@@ -96,6 +98,18 @@ TEST_P(EmptyFiles, are_relations_without_rows_until_redo_makes_their_pages) {
   }
   EXPECT_EQ(open(s.worker(), kNeverUsed, LS_REL_TABLE, &rel), LS_END);
   reader.reset();
+  LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
+}
+
+// KEPT-1: what a clean end has left says nothing of rows that redo changes.
+TEST_P(EmptyFiles, have_nothing_that_was_known_before) {
+  live_and_copy([](StoreLife &, Host &) {});
+  if (HasFatalFailure()) return;
+  const std::string blocks = std::string(copy_config_.data_dir) + "/row_blocks";
+  std::ofstream(blocks) << "of a clean end";
+  StoreLife store(copy_config_);
+  begin(store);
+  EXPECT_FALSE(std::filesystem::exists(blocks));
   LS_EXPECT_OK(ls_store_abandon(store.store(), &err));
 }
 
