@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/copy_page.hpp"
 #include "btree/node.hpp"
 
 namespace ls {
@@ -24,7 +25,7 @@ inline u8 *page_bytes(Node *node) { return reinterpret_cast<u8 *>(node); }
 // Room on the stack for a whole page; aligned like one.
 struct alignas(64) PageCopy {
   u8 bytes[kPageSize];
-  explicit PageCopy(const Node *node) { std::memcpy(bytes, node, kPageSize); }
+  explicit PageCopy(const Node *node) { copy_page(bytes, node); }
   const Node &node() const { return *reinterpret_cast<const Node *>(bytes); }
 };
 

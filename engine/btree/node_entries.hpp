@@ -182,13 +182,4 @@ inline bool rest_number(const Node &node, const Entries &entries, u32 pos, u64 *
   return true;
 }
 
-// The key at pos behind the node's prefix as a big-endian number, if it is `bytes` long (one to
-// four).
-inline bool short_rest(const Node &node, u32 pos, u32 bytes, u32 *rest) {
-  return with_entries(node, [&](const auto &entries) {
-    *rest = entries.head(pos) >> (8 * (kHeadBytes - bytes));
-    return entries.key_bytes(pos) == bytes;
-  });
-}
-
 }  // namespace ls

@@ -6,6 +6,7 @@
 
 #include "base/aligned_memory.hpp"
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "buffer/followed_pages.hpp"
 #include "os/page_reads.hpp"
 
@@ -122,7 +123,7 @@ bool ReadAhead::take(PageNo page, const Parent &parent, u8 *out) {
   const Gsn log_end = ctx_.pool->log().last_gsn();
   bool good = e->state == Reads::State::kRead &&
               (e->compressed || read_fault(read, page, log_end) == nullptr);
-  if (good) std::memcpy(out, read, kPageSize);
+  if (good) copy_page(out, read);
   // After the copy.  A slot that another file has got was emptied before: its pages' parents were.
   const bool unwritten = e->parent.writes == file_.page_writes.load(std::memory_order_acquire);
   good =

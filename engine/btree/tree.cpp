@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
-#include "base/prefetch.hpp"
+#include "base/copy_page.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/retry.hpp"
 #include "btree/stored_page.hpp"
@@ -22,9 +22,6 @@ namespace {
 // A scan's descents to a leaf that it may read ahead, inner nodes being read; then the leaf is read
 // alone.
 constexpr u32 kDescentsAhead = 8;
-
-// Of a leaf that a scan will come to: all.
-constexpr u32 kAskedAhead = kPageSize;
 
 // A reference in a node; its bytes may be moving.
 Swip child_at(const Node *node, i32 index) {
@@ -232,9 +229,9 @@ Step BTree::copy_beside(Aim aim, ParentHint *hook, u8 *out) {
   }
   if (next.is_swizzled()) {
     __builtin_prefetch(next.frame());
-    prefetch(pool().page(next.frame()), kAskedAhead);
+    hook->next_page = pool().page(next.frame());
   }
-  std::memcpy(out, leaf.page(), kPageSize);
+  copy_page(out, leaf.page());
   if (!leaf.valid()) return Step::kRestart;
   use_page(reinterpret_cast<const Node *>(out)->header.gsn);
   hook->index = static_cast<u16>(index);
@@ -299,6 +296,7 @@ Status BTree::separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u
 }
 
 Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, ParentHint *hook) {
+  if (hook) hook->next_page = nullptr;
   if (hook && hook->parent.frame) {
     const Step step = copy_beside(aim, hook, out);
     if (step == Step::kOk && is_aim(*reinterpret_cast<const Node *>(out), key, aim, level))
@@ -329,7 +327,7 @@ Status BTree::node_copy(Bytes key, Aim aim, u8 level, u8 *out, ParentHint *hook)
     break;
   }
   return read_node(
-      key, aim, level, [out](const Node &node) { std::memcpy(out, &node, kPageSize); }, nullptr,
+      key, aim, level, [out](const Node &node) { copy_page(out, &node); }, nullptr,
       hook);
 }
 
@@ -409,7 +407,7 @@ void BTree::log_image(const Node *node) {
   if (!logged()) return;
   alignas(64) u8 copy[kPageSize];
   if (!node->is_leaf) {
-    std::memcpy(copy, node, kPageSize);
+    copy_page(copy, node);
     Node *stored = reinterpret_cast<Node *>(copy);
     for (u32 i = 0; i <= stored->count; i++) {
       Swip *swip = stored->child(static_cast<u16>(i));

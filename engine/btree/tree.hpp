@@ -79,6 +79,9 @@ class BTree {
     ReadAhead *ahead = nullptr;   // null: leaves are read one by one
     // keys that it goes up to, or down to: leaves behind are not read ahead
     Bytes end;
+    // What may be the page of the leaf behind that one, to be prefetched while its rows are looked
+    // at; null: it is not in memory, or not known.
+    const u8 *next_page = nullptr;
   };
 
   BTree(Ctx &ctx, FileSlot &file)

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "btree/retry.hpp"
 #include "btree/stored_page.hpp"
@@ -149,7 +150,7 @@ Step BTree::apply_merge(Bytes key, u8 level, const MergePlan &plan, bool *parent
   *done = true;
   log_image(merged);
   log_page_op(kTreeRemoveChild, plan.parent, operand(pos));
-  std::memcpy(left, merged, kPageSize);
+  copy_page(left, merged);
   remove_child(parent, pos);
   LS_ASSERT(child_fault(parent_guard.page(), parent->child(pos), left_guard.page()) ==
             nullptr);   // STORED-2

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "btree/retry.hpp"
 #include "btree/tree.hpp"
 #include "btree/tree_redo.hpp"
@@ -216,7 +217,7 @@ Status TreeWalk::copy_node(Bytes key, u8 level, PageCopy *out) {
     path.parent.reset();
     SharedGuard guard(tree_.pool(), std::move(path.node));
     if (!guard) continue;
-    std::memcpy(out->bytes, guard.page(), kPageSize);
+    copy_page(out->bytes, guard.page());
     if (out->node()->is_leaf) return kOk;
     if (const char *wrong = out->node()->verify())
       return fail_page(tree_.file_.path, out->node()->header.page_no, "%s", wrong);
@@ -303,7 +304,7 @@ Status TreeWalk::read_accounting(Accounting *out) {
     if (step == Step::kError) return tree_.error();
     if (step == Step::kRestart) continue;
     auto copy = std::make_unique<PageCopy>();
-    std::memcpy(copy->bytes, guard.page(), kPageSize);
+    copy_page(copy->bytes, guard.page());
     if (!guard.valid()) continue;
     const MetaPage *meta = reinterpret_cast<const MetaPage *>(copy->bytes);
     const char *path = tree_.file_.path;
@@ -331,7 +332,7 @@ Status TreeWalk::read_trunks(OptimisticGuard &&meta, Accounting *out, Step *step
     if (*step == Step::kError) return tree_.error();
     if (*step == Step::kRestart) return kOk;
     page = std::move(next);
-    std::memcpy(copy->bytes, page.page(), kPageSize);
+    copy_page(copy->bytes, page.page());
     if (!page.valid()) {
       *step = Step::kRestart;
       return kOk;

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "btree/node_bytes.hpp"
 #include "btree/retry.hpp"
@@ -158,7 +159,7 @@ Step BTree::merge_window(Bytes key, const LeafWindow &window, const LeafFilter &
   for (u32 i = 0; i < stay; i++) record += image_bytes(*nodes[i]);
 
   alignas(64) u8 parent_page[kPageSize];
-  std::memcpy(parent_page, parent, kPageSize);
+  copy_page(parent_page, parent);
   Node *new_parent = reinterpret_cast<Node *>(parent_page);
   for (u32 i = 0; i < stay; i++) remove_child(new_parent, first);
   for (u32 i = 1; i < stay; i++) {
@@ -175,8 +176,8 @@ Step BTree::merge_window(Bytes key, const LeafWindow &window, const LeafFilter &
   for (u32 i = 1; i < stay; i++)
     log_page_op(kTreeInsertChild, window.parent, operand(nodes[i]->header.page_no),
                 nodes[i]->lower_fence());
-  std::memcpy(parent, new_parent, kPageSize);
-  for (u32 i = 0; i < stay; i++) std::memcpy(guards[i].page(), nodes[i], kPageSize);
+  copy_page(parent, new_parent);
+  for (u32 i = 0; i < stay; i++) copy_page(guards[i].page(), nodes[i]);
   LS_ASSERT(child_fault(parent_guard.page(), parent->child(first), guards[0].page()) == nullptr);
   give_back({guards[stay], meta, window.parent}, std::span<Frame *const>(window.leaves, stay));
   *merged = true;

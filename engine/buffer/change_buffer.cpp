@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "buffer/page_image.hpp"
 #include "buffer/pool.hpp"
 #include "wal/image_horizon.hpp"
@@ -237,7 +238,7 @@ Status apply_buffered_changes(Ctx &ctx, FileSlot &file, Frame *frame) {
   if (!first) return kOk;
   u8 *page = page_in(pool, frame);
   alignas(kCacheLine) u8 copy[kPageSize];
-  std::memcpy(copy, page, kPageSize);
+  copy_page(copy, page);
   auto *header = reinterpret_cast<PageHeader *>(copy);
   const Gsn horizon = ctx.pool->log().image_horizon(), before = header->gsn;
   LS_TRY(make_changes(waiting, file, copy, page_no));
@@ -249,7 +250,7 @@ Status apply_buffered_changes(Ctx &ctx, FileSlot &file, Frame *frame) {
   if (before < horizon && (header->gsn >= horizon || horizon == kImagesOfAll))
     header->gsn = log_page_image(*ctx.log, file, copy);
   frame->latch.lock_exclusive();
-  std::memcpy(page, copy, kPageSize);
+  copy_page(page, copy);
   note_dirty(frame, first->gsn);   // before they leave
   LS_ASSERT(frame->dirty_since.load(std::memory_order_relaxed) <= first->gsn);   // CHBUF-1
   frame->latch.unlock_exclusive();

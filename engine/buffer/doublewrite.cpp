@@ -10,6 +10,7 @@
 
 #include "base/aligned_memory.hpp"
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/crc32c.hpp"
 #include "base/interrupt.hpp"
 #include "buffer/page_provider.hpp"
@@ -160,7 +161,7 @@ Status restore(const FileRef &file, PageNo page_no, const Image &image, bool *pr
   LS_TRY(status);
   *present = true;
   if (page_fault(buffer.get(), page_no, kLogEndUnknown)) {
-    std::memcpy(buffer.get(), image.bytes.data(), kPageSize);
+    copy_page(buffer.get(), image.bytes.data());
   }
   return file_write_page(file, page_no, buffer.get());
 }

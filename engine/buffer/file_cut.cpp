@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "base/interrupt.hpp"
 #include "buffer/io_stage.hpp"
@@ -73,7 +74,7 @@ Step each_list(Ctx &ctx, FileSlot &file, Plan *plan, const Each &each) {
   alignas(8) u8 copy[kPageSize];
   OptimisticGuard page;
   if (const Step step = ctx.pool->resolve_meta(file, page); step != Step::kOk) return step;
-  std::memcpy(copy, page.page(), kPageSize);
+  copy_page(copy, page.page());
   if (!page.valid()) return Step::kRestart;
   const auto *meta = reinterpret_cast<const MetaPage *>(copy);
   if (meta->free_count > kMaxFreeList) return damaged(file, kMetaPageNo, "free list is too long");
@@ -96,7 +97,7 @@ Step each_list(Ctx &ctx, FileSlot &file, Plan *plan, const Each &each) {
     if (const Step step = follow_trunk(ctx, file, *plan, page, location, next); step != Step::kOk)
       return step;
     page = std::move(next);
-    std::memcpy(copy, page.page(), kPageSize);
+    copy_page(copy, page.page());
     if (!page.valid()) return Step::kRestart;
     const auto *trunk = reinterpret_cast<const TrunkPage *>(copy);
     page_no = trunk->header.page_no;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "buffer/page_allocator.hpp"
 
 namespace ls {
@@ -59,7 +60,7 @@ Gsn log_page_image(LogAppender &log, const FileSlot &file, const u8 *page) {
   LS_ASSERT(file.logged);
   alignas(kCacheLine) u8 copy[kPageSize];
   if (reinterpret_cast<const PageHeader *>(page)->kind != PageKind::kLeaf) {
-    std::memcpy(copy, page, kPageSize);
+    copy_page(copy, page);
     page = copy;
     store_references(copy);
   }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "base/random.hpp"
 #include "buffer/compressed_cache.hpp"
@@ -98,7 +99,7 @@ bool PageProvider::State::copy_page(Frame *frame, FileSlot *file) {
   bool good = frame->in_tree() && frame->file_slot.load(std::memory_order_relaxed) == file->index &&
               frame->file_no.load(std::memory_order_relaxed) ==
                   file->file_no.load(std::memory_order_relaxed);
-  if (good) std::memcpy(copy, pool.page(frame), kPageSize);
+  if (good) ls::copy_page(copy, pool.page(frame));
   frame->latch.unlock_shared();
   return good;
 }

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "buffer/io_stage.hpp"
 
@@ -108,7 +109,7 @@ PageWriter::Added PageWriter::add(Frame *frame, Gsn up_to, Patience patience) {
     result = unhardened ? Added::kBusy : Added::kYes;
     if (!unhardened) {
       u8 *copy = slot_buffer(file.logged);
-      std::memcpy(copy, page, kPageSize);
+      copy_page(copy, page);
       if (header->kind != PageKind::kLeaf) store_references(copy);
     }
   }
@@ -168,7 +169,7 @@ Status PageWriter::put_in_place(const volatile int *interrupt) {
     if (!logged_[i].pinned) continue;
     LS_ASSERT(logged_[i].gsn <= pool_.log().hardened());   // WRITE-2
     if (kept != i)
-      std::memcpy(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize, kPageSize);
+      copy_page(buffers + size_t{kept} * kPageSize, buffers + size_t{i} * kPageSize);
     writes_.push_back(
         {logged_[i].file->ref(), logged_[i].page_no, buffers + size_t{kept++} * kPageSize});
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "base/prefetch.hpp"
 #include "buffer/change_buffer.hpp"
@@ -410,7 +411,7 @@ Step BufferPool::enter(Ctx &ctx, FileSlot &file, const EvictedChild &child, Fram
   const PageNo page_no = child.page_no;
   const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
   LS_ASSERT(frame->page_no.load(std::memory_order_relaxed) == page_no);
-  std::memcpy(page(frame), bytes, kPageSize);
+  copy_page(page(frame), bytes);
   Step step = Step::kRestart;
   if (lock_exclusive_at(child.parent->latch, *child.version)) {
     LS_ASSERT(is_evicted(child.location, page_no));

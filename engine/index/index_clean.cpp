@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/copy_page.hpp"
 #include "index/index_cleaner.hpp"
 #include "txn/row_gone.hpp"
 #include "txn/rows_there.hpp"
@@ -31,7 +32,7 @@ class LeafCleaner {
 
   Status look(Bytes key) {
     return tree_.read_leaf(
-        key, BTree::Aim::kAt, [this](const Node &leaf) { std::memcpy(page_, &leaf, kPageSize); },
+        key, BTree::Aim::kAt, [this](const Node &leaf) { copy_page(page_, &leaf); },
         &seen_);
   }
 

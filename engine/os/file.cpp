@@ -12,6 +12,7 @@
 
 #include "base/aligned_memory.hpp"
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "os/fd_cache.hpp"
 #include "os/file_settings.hpp"
 #include "os/sys_calls.hpp"
@@ -105,7 +106,7 @@ Status read_direct_bounced(const OpenSegment &segment, u8 *buffer, u64 offset, c
 int write_direct_bounced(const OpenSegment &segment, const u8 *buffer, u64 offset,
                          const char *path) {
   alignas(kPageSize) u8 bounce[kPageSize];
-  std::memcpy(bounce, buffer, kPageSize);
+  copy_page(bounce, buffer);
   return sys_pwrite(segment.fd(), bounce, kPageSize, offset, path);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "btree/tree.hpp"
 #include "buffer/followed_pages.hpp"
@@ -307,7 +308,7 @@ Status LogFollower::copy_page(PageOps &page, u8 *copy) {
       LS_TRY(find_pages());
       continue;
     }
-    std::memcpy(copy, guard.page(), kPageSize);
+    ls::copy_page(copy, guard.page());
     page.skip = reinterpret_cast<const PageHeader *>(copy)->gsn >= page.ops[0].gsn;   // REDO-1
     return kOk;
   }

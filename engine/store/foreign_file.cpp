@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "base/copy_page.hpp"
 #include "btree/stored_page.hpp"
 #include "txn/row_leaf.hpp"
 
@@ -39,7 +40,7 @@ Status ForeignFile::open_meta(ls_rel_kind kind) {
                      "all of it was in the log of its store only: there is nothing to adopt");
   }
   page_count_ = meta.page_count;
-  std::memcpy(places_.emplace_back().page, page_, kPageSize);
+  copy_page(places_.emplace_back().page, page_);
   return kOk;
 }
 
@@ -66,7 +67,7 @@ Status ForeignFile::next(std::span<const ls_row> *rows) {
       return kOk;
     }
     LS_ASSERT(places_.size() < kMaxTreeHeight);
-    std::memcpy(places_.emplace_back().page, page_, kPageSize);
+    copy_page(places_.emplace_back().page, page_);
   }
   return make_status(LS_END);
 }

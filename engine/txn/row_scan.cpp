@@ -7,11 +7,19 @@
 #include <new>
 
 #include "base/check.hpp"
+#include "base/prefetch.hpp"
 #include "btree/node_entries.hpp"
 #include "buffer/followed_pages.hpp"
 #include "txn/row_purge.hpp"
 
 namespace ls {
+
+namespace {
+
+// Of a leaf, and of the next one.
+constexpr u32 kPrefetchShares = 4;
+
+}  // namespace
 
 // The first row id with a key that begins so.
 static u64 row_id_from(Bytes beginning) {
@@ -109,9 +117,13 @@ void RowScan::note_leaf_range() {
 }
 
 // The row at pos_: the version that the snapshot sees.
-[[gnu::always_inline]] inline Status RowScan::look_at_row(ls_row *row, bool *visible) {
+Status RowScan::look_at_row(ls_row *row, bool *visible) {
   LS_ASSERT(pos_ >= 0 && pos_ < node()->count);
-  const Bytes value = value_bytes(*node(), static_cast<u32>(pos_));
+  return look_at_value(value_bytes(*node(), static_cast<u32>(pos_)), row, visible);
+}
+
+[[gnu::always_inline]] inline Status RowScan::look_at_value(Bytes value, ls_row *row,
+                                                            bool *visible) {
   if (value.size() < sizeof(RowHeader)) return fail_row(file_, row_id_, "shorter than its header");
   const RowHeader header = RowHeader::load(value.data());
   if (header.tn() >= visible_below_ || (header.flags() & unclear_flags_))
@@ -257,9 +269,12 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
 }
 
 // False: the key is none of a row.
-[[gnu::always_inline]] inline bool RowScan::row_id_at(i32 pos, u64 *row_id) const {
-  u32 rest;
-  if (rest_bytes_ != 0 && short_rest(*node(), static_cast<u32>(pos), rest_bytes_, &rest)) {
+template <typename Entries>
+[[gnu::always_inline]] inline bool RowScan::row_id_of(const Entries &entries, i32 pos,
+                                                      u64 *row_id) const {
+  u64 rest;
+  if (entries.key_bytes(static_cast<u32>(pos)) == rest_bytes_ &&
+      rest_number(*node(), entries, static_cast<u32>(pos), &rest)) {
     *row_id = prefix_ | rest;
     return true;
   }
@@ -267,6 +282,11 @@ Status RowScan::resolve(Bytes value, ls_row *row, bool *visible) {
   if (node()->copy_key(static_cast<u16>(pos), key) != kRowKeyBytes) return false;
   *row_id = decode_row_key(key);
   return true;
+}
+
+bool RowScan::row_id_at(i32 pos, u64 *row_id) const {
+  return with_entries(*node(),
+                      [&](const auto &entries) { return row_id_of(entries, pos, row_id); });
 }
 
 // To the next row of the range in the scan's direction, visible or not.
@@ -292,17 +312,6 @@ Status RowScan::advance(bool *ended) {
   return kOk;
 }
 
-// The same within the leaf; false where advance() has more to do or to say.
-[[gnu::always_inline]] inline bool RowScan::step() {
-  const i32 next = pos_ + (backward_ ? -1 : 1);
-  u64 row_id;
-  if (next < 0 || next >= node()->count || !row_id_at(next, &row_id) || is_beyond(row_id))
-    return false;
-  pos_ = next;
-  row_id_ = row_id;
-  return true;
-}
-
 Status RowScan::next(std::span<const ls_row> *rows) {
   bool visible = false;
   forget_older();
@@ -325,15 +334,43 @@ Status RowScan::next(std::span<const ls_row> *rows) {
 
 // rows_[0], and the visible ones behind it.
 std::span<const ls_row> RowScan::rows_of_leaf() {
+  const u32 most = prefetch_share();
+  const u32 n = with_entries(
+      *node(), [&](const auto &entries) { return rows_behind_first(entries, most); });
+  return {rows_, n};
+}
+
+// How many rows are handed out at once, so that the next leaf is asked for in as many parts as this
+// one is: a processor has a dozen requests on their way, and waits where there are more.
+u32 RowScan::prefetch_share() {
+  const u32 count = std::max<u32>(node()->count, 1);
+  if (!hook_.next_page || count > kMaxLeafRows) return kMaxLeafRows;
+  const u32 most = std::max(count / kPrefetchShares, 1u);
+  const u32 bytes = (kPageSize + kPrefetchShares - 1) / kPrefetchShares;
+  prefetch(hook_.next_page + asked_, std::min(bytes, kPageSize - asked_));
+  asked_ = std::min(asked_ + bytes, kPageSize);
+  return most;
+}
+
+// How many it are with the first.
+template <typename Entries>
+u32 RowScan::rows_behind_first(Entries entries, u32 most) {
+  const i32 step = backward_ ? -1 : 1, count = static_cast<i32>(entry_count(*node(), entries));
   u32 n = 1;
-  while (n < kMaxLeafRows && room_for_older() && !again_used_ && step()) {
+  while (n < most && room_for_older() && !again_used_) {
+    const i32 next = pos_ + step;
+    u64 row_id;
+    if (next < 0 || next >= count || !row_id_of(entries, next, &row_id) || is_beyond(row_id)) break;
+    pos_ = next;
+    row_id_ = row_id;
     // What is wrong with this row is for the next call to say.
     bool visible = false;
-    met_ = !ok(look_at_row(&rows_[n], &visible));
+    met_ = !ok(look_at_value(value_at(*node(), entries, static_cast<u32>(pos_)), &rows_[n],
+                             &visible));
     if (met_) break;
     n += visible;
   }
-  return {rows_, n};
+  return n;
 }
 
 void RowScan::set_backward(bool backward, u64 from) {
@@ -384,15 +421,13 @@ Status RowScan::copy_leaf_at(Bytes bound) {
   const Status status = backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_)
                                   : tree.leaf_copy(bound, leaf_, &hook_);
   hook_.end = {};
+  asked_ = 0;
   LS_TRY(status);
   pos_ = node()->position_of(bound);
   if (backward_) pos_--;
   const Bytes prefix = node()->prefix();
-  rest_bytes_ = 0;
-  if (prefix.size() >= kRowKeyBytes - kHeadBytes && prefix.size() < kRowKeyBytes) {
-    prefix_ = row_id_from(prefix);
-    rest_bytes_ = kRowKeyBytes - static_cast<u32>(prefix.size());
-  }
+  prefix_ = row_id_from(prefix);
+  rest_bytes_ = kRowKeyBytes - static_cast<u32>(std::min<size_t>(prefix.size(), kRowKeyBytes));
   return kOk;
 }
 

@@ -46,10 +46,14 @@ class RowScan {
 
   RowScan(Worker &w, FileSlot &file, const ls_snapshot &snapshot, u64 *running);
   Status advance(bool *ended);
-  bool step();
   Status look_for(u64 row_id, ls_row *row);
   std::span<const ls_row> rows_of_leaf();
+  template <typename Entries>
+  u32 rows_behind_first(Entries entries, u32 most);
+  u32 prefetch_share();
   bool row_id_at(i32 pos, u64 *row_id) const;
+  template <typename Entries>
+  bool row_id_of(const Entries &entries, i32 pos, u64 *row_id) const;
   bool is_beyond(u64 row_id) const { return backward_ ? row_id < lo_ : row_id >= hi_; }
   Status enter(bool *ended);
   Status next_leaf(bool *ended);
@@ -59,6 +63,7 @@ class RowScan {
   bool no_cleaner_comes_for(const RowHeader &ghost) const;
   void note_leaf_range();
   Status look_at_row(ls_row *row, bool *visible);
+  Status look_at_value(Bytes value, ls_row *row, bool *visible);
   Status resolve(Bytes value, ls_row *row, bool *visible);
   void batch_lookup();
   const VersionEntry *found_ahead();
@@ -81,11 +86,12 @@ class RowScan {
   bool met_ = false;          // the row at pos_ is to be looked at (again)
   i32 pos_ = 0;               // in the leaf copy: -1 .. count
   u64 row_id_ = 0;            // at pos_
-  u64 prefix_ = 0;            // what all row ids of the leaf begin with,
-  // and how many bytes are left of them, where they are in the slots' heads; 0: they are not
+  // What all row ids of the leaf begin with, and how many bytes are left of them.
+  u64 prefix_ = 0;
   u32 rest_bytes_ = 0;
   ReadAhead read_ahead_;
   BTree::ParentHint hook_;          // of leaf_
+  u32 asked_ = 0;                   // how much of the page behind it has been prefetched
   u32 fence_bytes_ = 0;
   u8 fence_[kMaxKeyBytes];
   u64 leaf_lo_ = 0, leaf_hi_ = 0;   // fetch(): the row ids that belong into leaf_

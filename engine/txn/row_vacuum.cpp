@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/prefetch.hpp"
 #include "btree/read_ahead.hpp"
 #include "txn/row_blocks.hpp"
 #include "txn/row_leaf.hpp"
@@ -118,6 +119,7 @@ class CellVacuum {
     Bytes bound = from;
     for (;;) {
       LS_TRY(tree_.leaf_copy(bound, page_, &hook));
+      if (hook.next_page) prefetch(hook.next_page, kPageSize);
       if (purges_) LS_TRY(purge(bound, &hook));
       bool done = false;
       LS_TRY(look_at_leaf(bound, hi, behind, &done));

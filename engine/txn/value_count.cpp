@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "txn/row_purge.hpp"
+#include "base/copy_page.hpp"
 #include "txn/value_keeper.hpp"
 #include "txn/value_row.hpp"
 #include "txn/value_share.hpp"
@@ -51,7 +52,7 @@ class Counter {
   Status copy_leaf(u64 row_id, u64 *next) {
     RowLeaf leaf;
     LS_TRY(leaf.open(w_, file_, row_id, 0));
-    std::memcpy(copy_, leaf.node(), kPageSize);
+    copy_page(copy_, leaf.node());
     *next = rows_end(*leaf.node());
     // Under the latch: what vanishes from the leaf before is not counted, what does later was.
     file_.values.counted_below.store(*next, std::memory_order_release);

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy_page.hpp"
 #include "vlog/value_pages.hpp"
 
 namespace ls {
 
 VanishedValues::VanishedValues(Worker &w, FileSlot &file, const Node &leaf) : w_(w), file_(file) {
-  std::memcpy(copy_, &leaf, kPageSize);
+  copy_page(copy_, &leaf);
 }
 
 bool VanishedValues::find(u64 row_id, RowHeader *header, ValuePlace *place) const {
