@@ -20,12 +20,14 @@ constexpr const char *kKeepNames[] = {"killed", "power cut, only the log kept",
                                       "power cut, only what was synced kept"};
 
 #if defined(__SANITIZE_THREAD__)
-constexpr u64 kDefaultStep = 40;  // what is looked for here is no race, and takes ten times as long
+// What is looked for here is no race, and takes ten times as long.
+constexpr u64 kDefaultStep = 40;
+constexpr size_t kRecoveriesToCrash = 2;   // of all, evenly
 #else
 constexpr u64 kDefaultStep = 1;
+constexpr size_t kRecoveriesToCrash = 12;
 #endif
 constexpr u64 kImagesStep = 12;   // so many times fewer places
-constexpr size_t kRecoveriesToCrash = 12;   // of all, evenly
 constexpr size_t kCrashesInRecovery = 10;
 
 u64 step() {
@@ -265,43 +267,54 @@ class CrashPointsTest : public ::testing::Test {
     look(torn, Keep::kAll, {position, kTorn});
   }
 
-  void look_everywhere(const DiskRecorder &disk, u64 every) {
+  enum class Crash { kKill, kPowerCut };
+
+  // Before change i; event: that change, null behind the last one.
+  void look_at_kill(const DiskImage &image, const DiskEvent *event, size_t i) {
+    if (!event || !event->is_sync()) look(image, Keep::kAll, {i, nullptr});
+    if (HasFatalFailure()) return;
+    if (event && event->kind == DiskEvent::Kind::kWrite) look_at_torn(image, *event, i);
+  }
+  void look_at_power_cut(const DiskImage &image, const DiskEvent *event, size_t i) {
+    if (event && event->is_sync()) return look(image, Keep::kSynced, {i, nullptr});
+    const bool log = image.unsynced(true), others = image.unsynced(false);
+    if (log && others) {
+      ASSERT_NO_FATAL_FAILURE(look(image, Keep::kLog, {i, nullptr}));
+      ASSERT_NO_FATAL_FAILURE(look(image, Keep::kOthers, {i, nullptr}));
+    }
+    if (!event) look(image, Keep::kSynced, {i, nullptr});
+  }
+
+  void look_everywhere(const DiskRecorder &disk, const std::set<Crash> &crashes, u64 every) {
     const std::vector<DiskEvent> &events = disk.events();
     DiskImage image(disk.beginning());
     for (size_t i = 0; i <= events.size(); i++) {
-      const bool here = i % every == 0, end = i == events.size();
-      if (here && (end || !events[i].is_sync())) {
-        ASSERT_NO_FATAL_FAILURE(look(image, Keep::kAll, {i, nullptr}));
-        const bool log = image.unsynced(true), others = image.unsynced(false);
-        if (log && others) {
-          ASSERT_NO_FATAL_FAILURE(look(image, Keep::kLog, {i, nullptr}));
-          ASSERT_NO_FATAL_FAILURE(look(image, Keep::kOthers, {i, nullptr}));
-        }
+      const DiskEvent *event = i < events.size() ? &events[i] : nullptr;
+      if (i % every == 0) {
+        if (crashes.contains(Crash::kKill))
+          ASSERT_NO_FATAL_FAILURE(look_at_kill(image, event, i));
+        if (crashes.contains(Crash::kPowerCut))
+          ASSERT_NO_FATAL_FAILURE(look_at_power_cut(image, event, i));
       }
-      if (here && (end || events[i].is_sync())) {
-        ASSERT_NO_FATAL_FAILURE(look(image, Keep::kSynced, {i, nullptr}));
-      }
-      if (here && !end && events[i].kind == DiskEvent::Kind::kWrite) {
-        ASSERT_NO_FATAL_FAILURE(look_at_torn(image, events[i], i));
-      }
-      if (i % (events.size() / kRecoveriesToCrash) == 0) {
-        Keep keep = static_cast<Keep>(i % 4);
+      const Keep keep = static_cast<Keep>(i % 4);
+      const Crash crash = keep == Keep::kAll ? Crash::kKill : Crash::kPowerCut;
+      if (i % (events.size() / kRecoveriesToCrash) == 0 && crashes.contains(crash)) {
         Moment moment{i, kKeepNames[i % 4]};
         SCOPED_TRACE(moment.describe());
         ASSERT_NO_FATAL_FAILURE(crash_recovery(image, keep, moment));
       }
-      if (!end) image.apply(events[i]);
+      if (event) image.apply(*event);
     }
   }
 
-  void run(u64 every);
+  void run(const std::set<Crash> &crashes, u64 every);
 
   TempDirectory original_, scratch_;
   std::optional<CrashHistory> history_;
   size_t recoveries_ = 0;
 };
 
-void CrashPointsTest::run(u64 every) {
+void CrashPointsTest::run(const std::set<Crash> &crashes, u64 every) {
   HostDirectory directory(original_.path());
   for (u32 relation : {kRows, kWide, kDropped, kRowIndex, kValues}) directory.create_file(relation);
   DiskRecorder disk(original_.path());
@@ -310,16 +323,20 @@ void CrashPointsTest::run(u64 every) {
   ASSERT_FALSE(HasFailure());
   fault_clear();
   ASSERT_GT(disk.events().size(), 500u);
-  ASSERT_NO_FATAL_FAILURE(look_everywhere(disk, every));
+  ASSERT_NO_FATAL_FAILURE(look_everywhere(disk, crashes, every));
   std::printf("%zu changes, %zu recoveries\n", disk.events().size(), recoveries_);
 }
 
-TEST_F(CrashPointsTest, every_change_of_a_short_history) { run(step()); }
+// Two tests, for two processes.
+TEST_F(CrashPointsTest, killed_at_every_change_of_a_short_history) { run({Crash::kKill}, step()); }
+TEST_F(CrashPointsTest, power_cut_at_every_change_of_a_short_history) {
+  run({Crash::kPowerCut}, step());
+}
 
 // The log also has images of pages.
 TEST_F(CrashPointsTest, with_images_of_pages) {
   setenv("LS_PAGE_IMAGES", "1", 1);
-  run(step() * kImagesStep);
+  run({Crash::kKill, Crash::kPowerCut}, step() * kImagesStep);
   unsetenv("LS_PAGE_IMAGES");
 }
 
