@@ -94,6 +94,9 @@ class File {
   Status write_at(u64 offset, const void *buffer, size_t bytes);        // all or an error
   Status sync_data();
   Status truncate(u64 bytes);
+  // Grow to `bytes`, with space that is there and reads as zeros, without writing it.  *done false:
+  // the file system cannot, and nothing has changed.
+  Status allocate(u64 bytes, bool *done);
   Status size(u64 *bytes);
   // Does it have a name still?
   Status is_linked(bool *linked);

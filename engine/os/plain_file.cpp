@@ -81,6 +81,15 @@ Status File::truncate(u64 bytes) {
   return kOk;
 }
 
+Status File::allocate(u64 bytes, bool *done) {
+  LS_ASSERT(is_open());
+  u64 from;
+  LS_TRY(size(&from));
+  *done = from >= bytes || sys_fallocate(fd_, from, bytes - from, path_) == 0;
+  if (*done || errno == EOPNOTSUPP || errno == ENOSYS) return kOk;
+  return fail_errno(errno, path_, "could not extend file");
+}
+
 Status File::size(u64 *bytes) {
   LS_ASSERT(is_open());
   struct stat st;

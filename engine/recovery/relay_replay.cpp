@@ -21,7 +21,8 @@ RelayReplay::RelayReplay(const char *data_dir, u64 segment_bytes, bool fsync, bo
       segment_bytes_(segment_bytes),
       fsync_(fsync),
       restoring_(restoring),
-      segments_(dir_.c_str(), segment_bytes, fsync, &ready_until_),
+      segments_(dir_.c_str(), segment_bytes, fsync, &ready_until_,
+                LogSegments::Fill::kAllocated),
       present_(dir_.c_str(), segment_bytes, false),
       files_(dir_.c_str(), segment_bytes) {}
 

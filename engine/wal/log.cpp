@@ -192,8 +192,10 @@ bool Log::wait_hardened(Gsn gsn, const volatile int *interrupt) {
 // ---- the committing process
 
 Status Log::open_for_append(Lsn lsn, Gsn gsn, u64 run) {
-  auto segments = std::make_unique<LogSegments>(shared_->config.dir, shared_->config.segment_bytes,
-                                                shared_->config.fsync, &shared_->ready_until);
+  using Fill = LogSegments::Fill;
+  auto segments = std::make_unique<LogSegments>(
+      shared_->config.dir, shared_->config.segment_bytes, shared_->config.fsync,
+      &shared_->ready_until, shared_->config.host_log ? Fill::kAllocated : Fill::kWritten);
   LS_TRY(segments->open(lsn));
   RoundState &round = shared_->round;
   LS_ASSERT(run > round.run);   // WAL-6

@@ -64,8 +64,12 @@ Status log_segments_count(const char *dir, u64 *count) {
 }
 
 LogSegments::LogSegments(const char *dir, u64 segment_bytes, bool fsync,
-                         std::atomic<Lsn> *ready_until)
-    : dir_(dir), segment_bytes_(segment_bytes), fsync_(fsync), ready_until_(ready_until) {}
+                         std::atomic<Lsn> *ready_until, Fill fill)
+    : dir_(dir),
+      segment_bytes_(segment_bytes),
+      fsync_(fsync),
+      fill_(fill),
+      ready_until_(ready_until) {}
 
 // The segments in one piece from that of *ready_until (or `from`) on.  set_mutex_ is held.
 // Release: the files are there.
@@ -117,7 +121,7 @@ Status LogSegments::open(Lsn lsn) {
     LS_TRY(file.open(path.c_str(), 0));
     LS_TRY(file.size(&bytes));
     if (bytes < segment_bytes_ && number == current) {
-      LS_TRY(fill_with_zeros(file, bytes));
+      LS_TRY(fill(file, bytes));
     } else if (bytes != segment_bytes_ && number > current) {
       LS_TRY(file_unlink(path.c_str()));
       it = found.erase(it);
@@ -135,7 +139,10 @@ Status LogSegments::open(Lsn lsn) {
   return sync_directory();
 }
 
-Status LogSegments::fill_with_zeros(File &file, u64 from) {
+Status LogSegments::fill(File &file, u64 from) {
+  bool done = false;
+  if (fill_ == Fill::kAllocated) LS_TRY(file.allocate(segment_bytes_, &done));
+  if (done) return fsync_ ? file.sync_data() : kOk;
   std::vector<u8> zeros(kZeroChunk, 0);
   while (from < segment_bytes_) {
     size_t n = static_cast<size_t>(std::min<u64>(kZeroChunk, segment_bytes_ - from));
@@ -157,7 +164,7 @@ Status LogSegments::make(u64 number) {
   std::string temporary = path + kTemporarySuffix;
   File file;
   LS_TRY(file.open(temporary.c_str(), O_CREAT | O_TRUNC));
-  if (Status status = fill_with_zeros(file, 0); !ok(status)) {
+  if (Status status = fill(file, 0); !ok(status)) {
     ls_error error = last_error();
     file.close();
     // gives the space back; the first failure is what matters

@@ -4,9 +4,10 @@
 // A segment's name is its number as 16 hexadecimal digits.  It is made under a temporary name,
 // really filled with zeros, synced, renamed, and the directory synced: a segment under its final
 // name has its full size, and writing into it changes no metadata (fdatasync stays cheap, a full
-// disk shows here and not in the middle of a round).  Segments that are not needed any more are
-// renamed to future numbers; what they still contain is rejected by the reader: the position in
-// each round's header does not match.
+// disk shows here and not in the middle of a round). No commit waits for a sync of the relay log:
+// its segments are only allocated, which spares a second write of all that is in them.  Segments
+// that are not needed any more are renamed to future numbers; what they still contain is rejected
+// by the reader: the position in each round's header does not match.
 //
 // SEG-1  the segment that contains the stream's end exists.
 // SEG-2  every segment that holds stream bytes of [end, *ready_until) exists; a worker that writes
@@ -35,7 +36,10 @@ Status log_segments_present(const std::string &dir, std::set<u64> &numbers);
 
 class LogSegments {
  public:
-  LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until);
+  enum class Fill : u8 { kWritten, kAllocated };
+
+  LogSegments(const char *dir, u64 segment_bytes, bool fsync, std::atomic<Lsn> *ready_until,
+              Fill fill);
   // The stream continues at lsn: make the directory and its segment, repair or drop what a crash
   // without sync left.
   Status open(Lsn lsn);
@@ -53,7 +57,7 @@ class LogSegments {
   bool exists(u64 number);
   Status ensure_number(u64 number);
   Status make(u64 number);
-  Status fill_with_zeros(File &file, u64 from);
+  Status fill(File &file, u64 from);
   void add_present(u64 number);
   void publish_ready(u64 from);
   Status sync_directory();
@@ -61,6 +65,7 @@ class LogSegments {
   const std::string dir_;
   const u64 segment_bytes_;
   const bool fsync_;
+  const Fill fill_;
   std::mutex make_mutex_;
   std::mutex set_mutex_;
   std::set<u64> present_;            // under set_mutex_
