@@ -27,13 +27,19 @@ constexpr size_t kPieceBytes = 256 << 10;
 struct KeptHeader {
   u64 magic;
   u32 version;
-  u32 crc;   // crc32c of all behind this field
+  u32 crc;   // checksum()
   StoreId store;
   u64 run;
   u64 files, cells;
 };
-constexpr u32 kCrcFrom = offsetof(KeptHeader, crc) + sizeof(KeptHeader::crc);
 static_assert(sizeof(KeptHeader) == 56 && sizeof(RowBlocks::Known) == 176);
+
+// body: the checksum of the files and cells.  The header's bytes come last, for the writer knows
+// only then how many cells there are.
+u32 checksum(u32 body, const KeptHeader &header) {
+  constexpr u32 kFrom = offsetof(KeptHeader, crc) + sizeof(KeptHeader::crc);
+  return crc32c(body, reinterpret_cast<const u8 *>(&header) + kFrom, sizeof header - kFrom);
+}
 
 using Known = RowBlocks::Known;
 
@@ -54,11 +60,9 @@ class KeptWriter {
     piece_.insert(piece_.end(), bytes, bytes + sizeof value);
     return kOk;
   }
-  // The header's checksum goes on from that of its own bytes, which are known only now.
   Status finish(KeptHeader header) {
     LS_TRY(write_piece());
-    header.crc = crc32c(crc_, reinterpret_cast<const u8 *>(&header) + kCrcFrom,
-                        sizeof header - kCrcFrom);
+    header.crc = checksum(crc_, header);
     return file_.write_at(0, &header, sizeof header);
   }
 
@@ -101,9 +105,7 @@ class KeptReader {
       return kOk;
     };
     LS_TRY(each_piece(sizeof header_, bytes, 1, add));
-    crc = crc32c(crc, reinterpret_cast<const u8 *>(&header_) + kCrcFrom,
-                 sizeof header_ - kCrcFrom);
-    return crc == header_.crc ? kOk : make_status(LS_NOT_FOUND);
+    return checksum(crc, header_) == header_.crc ? kOk : make_status(LS_NOT_FOUND);
   }
 
   template <typename Each>

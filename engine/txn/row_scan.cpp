@@ -18,6 +18,7 @@ namespace {
 
 // Of a leaf, and of the next one.
 constexpr u32 kPrefetchShares = 4;
+constexpr u32 kShareBytes = kPageSize / kPrefetchShares;
 
 }  // namespace
 
@@ -345,11 +346,11 @@ std::span<const ls_row> RowScan::rows_of_leaf() {
 u32 RowScan::prefetch_share() {
   const u32 count = std::max<u32>(node()->count, 1);
   if (!hook_.next_page || count > kMaxLeafRows) return kMaxLeafRows;
-  const u32 most = std::max(count / kPrefetchShares, 1u);
-  const u32 bytes = (kPageSize + kPrefetchShares - 1) / kPrefetchShares;
-  prefetch(hook_.next_page + asked_, std::min(bytes, kPageSize - asked_));
-  asked_ = std::min(asked_ + bytes, kPageSize);
-  return most;
+  if (asked_ < kPageSize) {
+    prefetch(hook_.next_page + asked_, kShareBytes);
+    asked_ += kShareBytes;
+  }
+  return std::max(count / kPrefetchShares, 1u);
 }
 
 // How many it are with the first.

@@ -4,7 +4,7 @@
 // A segment's name is its number as 16 hexadecimal digits.  It is made under a temporary name,
 // really filled with zeros, synced, renamed, and the directory synced: a segment under its final
 // name has its full size, and writing into it changes no metadata (fdatasync stays cheap, a full
-// disk shows here and not in the middle of a round). No commit waits for a sync of the relay log:
+// disk shows here and not in the middle of a round).  No commit waits for a sync of the relay log:
 // its segments are only allocated, which spares a second write of all that is in them.  Segments
 // that are not needed any more are renamed to future numbers; what they still contain is rejected
 // by the reader: the position in each round's header does not match.
