@@ -109,6 +109,7 @@ static void
 begin_file(Relation index)
 {
 	ls_relation_empty(index);
+	ls_relation_note_index(index);	/* without entries it is not opened */
 	if (index->rd_createSubid != InvalidSubTransactionId ||
 		index->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 		ls_relation_note_dropped(&index->rd_locator, index->rd_backend, false);

@@ -34,8 +34,8 @@
 #include "leanstore/standby.h"
 
 /*
- * The file that a temporary index was last opened with: PostgreSQL does not tell of the one that
- * REINDEX or TRUNCATE replaces.  An entry comes with its index and goes with it.
+ * The file that a temporary index had when it was last built or opened: PostgreSQL does not tell
+ * of the one that REINDEX or TRUNCATE replaces.  An entry comes with its index and goes with it.
  */
 typedef struct TempIndex
 {
@@ -148,12 +148,13 @@ note_change(const RelFileLocator *locator, Relation index, TempChange change)
 	entry->stays = change == TEMP_CREATED;
 }
 
-/* Note the file of a temporary index, and that the one before goes. */
-static void
-remember_temp_index(Relation index)
+void
+ls_relation_note_index(Relation index)
 {
 	TempIndex  *entry;
 
+	if (!RelationUsesLocalBuffers(index))
+		return;
 	if (temp_indexes == NULL)
 	{
 		HASHCTL		control = {.keysize = sizeof(Oid),
@@ -217,8 +218,8 @@ open_file(Relation rel, const ls_rel_key *key)
 	if (unlikely(ls_relation_staged.relid == RelationGetRelid(rel)))
 		ls_relation_staged.insert();
 	Assert(ls_relation_staged.relid != RelationGetRelid(rel));	/* STAGED-2 */
-	if (is_index && RelationUsesLocalBuffers(rel))
-		remember_temp_index(rel);
+	if (is_index)
+		ls_relation_note_index(rel);
 	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
 	worker = ls_reader();
 	interrupt = *ls_interrupt;

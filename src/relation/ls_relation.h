@@ -96,6 +96,8 @@ extern bool ls_relation_is_untouched(Relation rel);
 /* Remember that the relation's present file goes away at commit / a new one at abort. */
 extern void ls_relation_note_dropped(const RelFileLocator *locator, ProcNumber backend,
 									 bool at_commit);
+/* Of a temporary index: the file that it had before, if it was another, goes at commit. */
+extern void ls_relation_note_index(Relation index);
 extern bool ls_relation_has_pending(void);
 
 /* PREPARE TRANSACTION: what will be unlinked, in the current memory context; then no more notes. */

@@ -21,12 +21,16 @@ my @histories = (
 	'DROP TABLE t; ROLLBACK; REINDEX TABLE t',
 	'ALTER TABLE t ADD UNIQUE (id); ROLLBACK; ALTER TABLE t ADD UNIQUE (id); REINDEX TABLE t',
 	'ALTER TABLE t ALTER id TYPE bigint; ROLLBACK; ALTER TABLE t ALTER id TYPE oid',
-	'DROP TABLE t; COMMIT; CREATE TEMP TABLE t (id int PRIMARY KEY); REINDEX TABLE t');
+	'DROP TABLE t; COMMIT; CREATE TEMP TABLE t (id int PRIMARY KEY); REINDEX TABLE t',
+	'TRUNCATE t; COMMIT',
+	'DELETE FROM t; REINDEX TABLE t; COMMIT');
+my $check = q{SELECT leanstore_check(oid) FROM pg_class WHERE relname = 't' AND
+	relpersistence = 't'};
 
 foreach my $history (@histories)
 {
-	$node->safe_psql('postgres', "$table BEGIN; $history; SELECT leanstore_check(oid)
-		FROM pg_class WHERE relname = 't' AND relpersistence = 't'");
+	# The check opens the files once more: without it a new one may never have been.
+	$node->safe_psql('postgres', "$table BEGIN; $history; $_") foreach ('', $check);
 	my $seen = -s $node->logfile;
 	$node->stop('fast', fail_ok => 1);
 	unlike(slurp_file($node->logfile, $seen), qr/PANIC/, "no file is missed after $history");
