@@ -195,6 +195,8 @@ ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count,
                  [&](std::span<const ls_row> *found) { return api::scan(scan).next(found); });
 }
 
+const void *ls_scan_next_page(ls_scan *scan) noexcept { return api::scan(scan).next_page(); }
+
 ls_status ls_scan_fetch(ls_scan *scan, uint64_t row_id, int run, const ls_row **rows,
                         uint32_t *count, ls_error *err) noexcept {
   return rows_of(rows, count, err, [&](std::span<const ls_row> *found) {

@@ -14,14 +14,6 @@
 
 namespace ls {
 
-namespace {
-
-// Of a leaf, and of the next one.
-constexpr u32 kPrefetchShares = 4;
-constexpr u32 kShareBytes = kPageSize / kPrefetchShares;
-
-}  // namespace
-
 // The first row id with a key that begins so.
 static u64 row_id_from(Bytes beginning) {
   u8 key[kRowKeyBytes]{};
@@ -123,6 +115,19 @@ Status RowScan::look_at_row(ls_row *row, bool *visible) {
   return look_at_value(value_bytes(*node(), static_cast<u32>(pos_)), row, visible);
 }
 
+// A version that the snapshot sees, and that is no ghost.
+[[gnu::always_inline]] inline void RowScan::take_row(u64 row_id, const RowHeader &header,
+                                                     Bytes value, ls_row *row) {
+  row->row_id = row_id;
+  row->writer_tn = header.tn();
+  row->cid = header.cid;
+  row->seq = header.seq;
+  row->flags = header.flags() & ~u32{LS_ROW_SPECULATIVE};
+  row->moved_to = 0;
+  row->data = value.data() + sizeof(RowHeader);
+  row->len = static_cast<u32>(value.size() - sizeof(RowHeader));
+}
+
 [[gnu::always_inline]] inline Status RowScan::look_at_value(Bytes value, ls_row *row,
                                                             bool *visible) {
   if (value.size() < sizeof(RowHeader)) return fail_row(file_, row_id_, "shorter than its header");
@@ -136,14 +141,7 @@ Status RowScan::look_at_row(ls_row *row, bool *visible) {
     old_ghosts_ |= no_cleaner_comes_for(header);
     return kOk;
   }
-  row->row_id = row_id_;
-  row->writer_tn = header.tn();
-  row->cid = header.cid;
-  row->seq = header.seq;
-  row->flags = header.flags() & ~u32{LS_ROW_SPECULATIVE};
-  row->moved_to = 0;
-  row->data = value.data() + sizeof(RowHeader);
-  row->len = static_cast<u32>(value.size() - sizeof(RowHeader));
+  take_row(row_id_, header, value, row);
   return kOk;
 }
 
@@ -335,33 +333,23 @@ Status RowScan::next(std::span<const ls_row> *rows) {
 
 // rows_[0], and the visible ones behind it.
 std::span<const ls_row> RowScan::rows_of_leaf() {
-  const u32 most = prefetch_share();
-  const u32 n = with_entries(
-      *node(), [&](const auto &entries) { return rows_behind_first(entries, most); });
+  const u32 n =
+      with_entries(*node(), [&](const auto &entries) { return rows_behind_first(entries); });
   return {rows_, n};
-}
-
-// How many rows are handed out at once, so that the next leaf is asked for in as many parts as this
-// one is: a processor has a dozen requests on their way, and waits where there are more.
-u32 RowScan::prefetch_share() {
-  const u32 count = std::max<u32>(node()->count, 1);
-  if (!hook_.next_page || count > kMaxLeafRows) return kMaxLeafRows;
-  if (asked_ < kPageSize) {
-    prefetch(hook_.next_page + asked_, kShareBytes);
-    asked_ += kShareBytes;
-  }
-  return std::max(count / kPrefetchShares, 1u);
 }
 
 // How many it are with the first.
 template <typename Entries>
-u32 RowScan::rows_behind_first(Entries entries, u32 most) {
+u32 RowScan::rows_behind_first(Entries entries) {
   const i32 step = backward_ ? -1 : 1, count = static_cast<i32>(entry_count(*node(), entries));
   u32 n = 1;
-  while (n < most && room_for_older() && !again_used_) {
+  while (n < kMaxLeafRows && room_for_older() && !again_used_) {
+    n = plain_rows(entries, n);
     const i32 next = pos_ + step;
     u64 row_id;
-    if (next < 0 || next >= count || !row_id_of(entries, next, &row_id) || is_beyond(row_id)) break;
+    if (n == kMaxLeafRows || next < 0 || next >= count || !row_id_of(entries, next, &row_id) ||
+        is_beyond(row_id))
+      break;
     pos_ = next;
     row_id_ = row_id;
     // What is wrong with this row is for the next call to say.
@@ -371,6 +359,38 @@ u32 RowScan::rows_behind_first(Entries entries, u32 most) {
     if (met_) break;
     n += visible;
   }
+  return n;
+}
+
+// To the last row before one that has to be looked at more closely, or is not in the range: with
+// all that is asked of each row in registers.
+template <typename Entries>
+[[gnu::always_inline]] inline u32 RowScan::plain_rows(const Entries &entries, u32 n) {
+  const Node &leaf = *node();
+  const i32 step = backward_ ? -1 : 1, count = static_cast<i32>(entry_count(leaf, entries));
+  const u64 lo = backward_ ? lo_ : 0, hi = backward_ ? ~u64{0} : hi_, prefix = prefix_;
+  const Tn below = std::min(visible_below_, w_.shown.hardened_below());
+  const u32 unclear = unclear_flags_ | LS_ROW_GHOST, rest_bytes = rest_bytes_;
+  i32 pos = pos_;
+  u64 row_id = row_id_;
+  for (; n < kMaxLeafRows; n++) {
+    const i32 next = pos + step;
+    u64 rest;
+    if (next < 0 || next >= count || entries.key_bytes(static_cast<u32>(next)) != rest_bytes ||
+        !rest_number(leaf, entries, static_cast<u32>(next), &rest))
+      break;
+    const u64 id = prefix | rest;
+    if (id < lo || id >= hi) break;
+    const Bytes value = value_at(leaf, entries, static_cast<u32>(next));
+    if (value.size() < sizeof(RowHeader)) break;
+    const RowHeader header = RowHeader::load(value.data());
+    if (header.tn() >= below || (header.flags() & unclear)) break;
+    take_row(id, header, value, &rows_[n]);
+    pos = next;
+    row_id = id;
+  }
+  pos_ = pos;
+  row_id_ = row_id;
   return n;
 }
 
@@ -422,7 +442,6 @@ Status RowScan::copy_leaf_at(Bytes bound) {
   const Status status = backward_ ? tree.leaf_copy_before(bound, false, leaf_, &hook_)
                                   : tree.leaf_copy(bound, leaf_, &hook_);
   hook_.end = {};
-  asked_ = 0;
   LS_TRY(status);
   pos_ = node()->position_of(bound);
   if (backward_) pos_--;

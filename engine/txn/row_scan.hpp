@@ -29,6 +29,8 @@ class RowScan {
   // fewer where versions that are not in the leaf take more room than there is.  At least one,
   // valid until the next call; or LS_END.
   Status next(std::span<const ls_row> *rows);
+  // ls_scan_next_page()
+  const u8 *next_page() const { return hook_.next_page; }
   // The version that the snapshot sees of one row, from the same leaf copy as the rows before it
   // where it lies in that; LS_NOT_FOUND.  Calls of this and of next() do not mix.
   // run: 0, this row alone; 1 or -1, behind it those that follow in that direction, as next() gives
@@ -49,8 +51,9 @@ class RowScan {
   Status look_for(u64 row_id, ls_row *row);
   std::span<const ls_row> rows_of_leaf();
   template <typename Entries>
-  u32 rows_behind_first(Entries entries, u32 most);
-  u32 prefetch_share();
+  u32 rows_behind_first(Entries entries);
+  template <typename Entries>
+  u32 plain_rows(const Entries &entries, u32 n);
   bool row_id_at(i32 pos, u64 *row_id) const;
   template <typename Entries>
   bool row_id_of(const Entries &entries, i32 pos, u64 *row_id) const;
@@ -62,6 +65,7 @@ class RowScan {
   void leave_leaf();
   bool no_cleaner_comes_for(const RowHeader &ghost) const;
   void note_leaf_range();
+  static void take_row(u64 row_id, const RowHeader &header, Bytes value, ls_row *row);
   Status look_at_row(ls_row *row, bool *visible);
   Status look_at_value(Bytes value, ls_row *row, bool *visible);
   Status resolve(Bytes value, ls_row *row, bool *visible);
@@ -91,7 +95,6 @@ class RowScan {
   u32 rest_bytes_ = 0;
   ReadAhead read_ahead_;
   BTree::ParentHint hook_;          // of leaf_
-  u32 asked_ = 0;                   // how much of the page behind it has been prefetched
   u32 fence_bytes_ = 0;
   u8 fence_[kMaxKeyBytes];
   u64 leaf_lo_ = 0, leaf_hi_ = 0;   // fetch(): the row ids that belong into leaf_

@@ -43,6 +43,9 @@ typedef struct LsScanDesc
 	const ls_row *rows;			/* what the engine has given last, */
 	uint32		n_rows;
 	uint32		next_row;		/* and the first of it that the executor has not got yet */
+	const char *ahead;			/* the rest of the page with the rows behind those: */
+	const char *ahead_end;		/* so much of it is prefetched with each row */
+	uint32		ahead_step;
 
 	uint64		lo;				/* rows asked for: lo <= row id < hi */
 	uint64		hi;

@@ -24,6 +24,9 @@
  */
 #define LS_PARALLEL_MIN_CHUNK 16
 
+/* What a prefetch brings in.  The least that is asked for with a row is two of them. */
+#define LS_CACHE_LINE 64
+
 uint64
 ls_end_row(Relation rel)
 {
@@ -59,6 +62,7 @@ lose_position(LsScanDesc *scan)
 	scan->positioned = false;
 	scan->has_pending = false;
 	scan->n_rows = scan->next_row = 0;
+	scan->ahead = scan->ahead_end = NULL;
 }
 
 /* Close the engine's scan; the next row wanted opens a new one. */
@@ -180,6 +184,18 @@ prepare(LsScanDesc *scan, bool backward)
 	return true;
 }
 
+/*
+ * A processor has a dozen requests to memory on their way, and waits where there are more: so the
+ * next page is asked for while the executor works on the rows of this one.
+ */
+static void
+note_next_page(LsScanDesc *scan)
+{
+	scan->ahead = ls_scan_next_page(scan->engine);
+	scan->ahead_end = scan->ahead == NULL ? NULL : scan->ahead + LS_PAGE_BYTES;
+	scan->ahead_step = TYPEALIGN(2 * LS_CACHE_LINE, LS_PAGE_BYTES / scan->n_rows);
+}
+
 /* The engine's next rows, in the direction given; false at the end. */
 static bool
 read_rows(LsScanDesc *scan, bool backward)
@@ -209,7 +225,10 @@ read_rows(LsScanDesc *scan, bool backward)
 		LS_CALL_ON(scan->base.rs_rd, status,
 				   ls_scan_next(scan->engine, &scan->rows, &scan->n_rows, &error));
 		if (likely(status == LS_OK))
+		{
+			note_next_page(scan);
 			return true;
+		}
 		if (status == LS_UPDATED)
 			ls_raise_newer(scan->base.rs_rd);
 		if (status != LS_END)
@@ -225,6 +244,19 @@ read_rows(LsScanDesc *scan, bool backward)
 	return false;
 }
 
+/* Of those that the engine has given. */
+static inline const ls_row *
+take_row(LsScanDesc *scan)
+{
+	if (scan->ahead < scan->ahead_end)
+	{
+		for (uint32 at = 0; at < scan->ahead_step; at += LS_CACHE_LINE)
+			__builtin_prefetch(scan->ahead + at);
+		scan->ahead += scan->ahead_step;
+	}
+	return &scan->rows[scan->next_row++];
+}
+
 /* The next row, valid until the next call; NULL at the end. */
 static inline const ls_row *
 next_row(LsScanDesc *scan, bool backward)
@@ -232,7 +264,7 @@ next_row(LsScanDesc *scan, bool backward)
 	if (unlikely(scan->next_row == scan->n_rows || backward != scan->backward) &&
 		!read_rows(scan, backward))
 		return NULL;
-	return &scan->rows[scan->next_row++];
+	return take_row(scan);
 }
 
 bool
@@ -415,7 +447,7 @@ ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	ls_forget_recent();
 	if (likely(scan->next_row < scan->n_rows && backward == scan->backward && scan->takes_all))
 	{
-		ls_slot_store(slot, sscan->rs_rd, &scan->rows[scan->next_row++]);
+		ls_slot_store(slot, sscan->rs_rd, take_row(scan));
 		pgstat_count_heap_getnext(sscan->rs_rd);
 		return true;
 	}

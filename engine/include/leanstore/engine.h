@@ -777,6 +777,9 @@ LS_NODISCARD ls_status ls_scan_open(ls_worker *worker, ls_rel *rel, const ls_sna
  * the snapshot is copied at open. */
 LS_NODISCARD ls_status ls_scan_next(ls_scan *scan, const ls_row **rows, uint32_t *count,
                                     ls_error *err) LS_NOEXCEPT;
+/* Where the rows behind those probably are, LS_PAGE_BYTES; null: not known.  To be prefetched, part
+ * by part while the rows are looked at: what is there may be anything. */
+const void *ls_scan_next_page(ls_scan *scan) LS_NOEXCEPT;
 /* The version of one row that the scan's snapshot sees (LS_NOT_FOUND: none), whatever its range.
  * As ls_row_fetch does, but from a copy of the row's leaf, which is kept for the next call: for row
  * ids that come nearly in order.  run: 0, this row alone; 1 or -1, behind it the visible rows that
