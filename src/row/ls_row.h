@@ -329,6 +329,8 @@ extern void ls_image_values_of(Relation rel, HeapTuple tuple);
  * is its own at all times.  The tuple's system columns are filled in when
  * they are asked for.
  */
+typedef struct LsLoan LsLoan;
+
 typedef struct LsSlot
 {
 	HeapTupleTableSlot base;	/* base.tuple: NULL or &base.tupdata */
@@ -341,6 +343,13 @@ typedef struct LsSlot
 	uint64		row_id;
 	uint32		cid;
 	uint32		flags;			/* ls_row_flag */
+
+	/* a row that is not laid out as a tuple yet */
+	const uint8 *lent;			/* its data, in a scan's memory; NULL: none */
+	uint32		lent_bytes;
+	uint16		lent_head;		/* ls_row_internal.h */
+	int16		n_in_place;		/* of its first columns can be read there */
+	LsLoan	   *loan;			/* of the scan that has lent last */
 } LsSlot;
 
 extern const TupleTableSlotOps *ls_slot_callbacks(Relation rel);
@@ -348,6 +357,25 @@ extern bool ls_is_slot(const TupleTableSlot *slot);
 
 /* The slot as ours; an error when it is of another kind. */
 extern LsSlot *ls_slot_cast(TupleTableSlot *slot);
+
+/*
+ * ---- ls_slot_loan.c: slots that read a row where a scan has it
+ *
+ * Between a scan and the slot that it puts rows into.
+ */
+struct LsLoan
+{
+	LsSlot	   *slot;			/* NULL: it is gone, or another scan's */
+};
+
+/* Store a row of the engine that stays where it is until the loan is settled. */
+extern void ls_slot_lend(TupleTableSlot *slot, Relation rel, const ls_row *row, LsLoan **loan);
+
+/* Before the row goes. */
+extern void ls_loan_settle(LsLoan *loan);
+
+/* The scan ends. */
+extern void ls_loan_end(LsLoan **loan);
 
 /* Copy a row of the engine into the slot. */
 extern void ls_slot_store(TupleTableSlot *slot, Relation rel, const ls_row *row);

@@ -70,6 +70,46 @@ ls_row_lay_out_data(uint16 head, const uint8 *data, uint32 len, char *out)
 		ls_row_padding_decompress(data, len, (uint8 *) out);
 }
 
+/*
+ * A row without nulls, which lies in the leaf and has no column that the table has not: nearly all
+ * are.
+ */
+static inline bool
+ls_row_is_plain(const ls_row *row, Relation rel, uint16 *head)
+{
+	if (unlikely(row->len <= LS_HEAD_BYTES))
+		return false;
+	*head = ls_row_head(row);
+	return (*head & (LS_HEAD_NULLS | LS_HEAD_WIDE)) == 0 && (row->flags & LS_ROW_MOVED) == 0 &&
+		(*head & LS_HEAD_NATTS) <= RelationGetNumberOfAttributes(rel);
+}
+
+/* ---- ls_slot.c */
+
+/* The slot holds this version, its bytes apart. */
+static inline void
+ls_slot_set_row(LsSlot *ls, Relation rel, const ls_row *row)
+{
+	TupleTableSlot *slot = &ls->base.base;
+
+	ls->base.off = 0;
+	ls->writer_tn = row->writer_tn;
+	ls->row_id = row->row_id;
+	ls->cid = row->cid;
+	ls->flags = row->flags;
+	ls->header_due = true;
+	slot->tts_nvalid = 0;
+	slot->tts_flags &= ~(TTS_FLAG_EMPTY | TTS_FLAG_SLOW);
+	ls_row_to_tid(row->row_id, &slot->tts_tid);
+	slot->tts_tableOid = RelationGetRelid(rel);
+}
+
+/* A row on loan becomes a tuple of the slot's own. */
+extern void ls_slot_lay_out(LsSlot *ls);
+
+/* ---- ls_slot_loan.c: the first columns of a row on loan; false: it has to be laid out for them */
+extern bool ls_loan_read(LsSlot *ls, int natts);
+
 /* System columns of a version. */
 extern void ls_row_set_header(HeapTuple tuple, const ls_row *row);
 

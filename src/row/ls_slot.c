@@ -4,8 +4,8 @@
  * Reading attributes and system columns is TTSOpsHeapTuple's own code: the slot
  * begins with its struct.  What differs is the tuple's owner.
  *
- *	VSLOT-1: base.tuple is NULL (empty or virtual) or &base.tupdata, and then
- *		base.tupdata.t_data == space.
+ *	VSLOT-1: base.tuple is NULL (empty, virtual, or a row on loan) or &base.tupdata, and
+ *		then base.tupdata.t_data == space.
  *	VSLOT-2: TTS_FLAG_SHOULDFREE is never set.
  *	VSLOT-3: header_due: the tuple is the version that writer_tn, row_id, cid and flags
  *		tell of, and flags have no LS_ROW_MOVED.
@@ -58,6 +58,8 @@ ls_slot_init(TupleTableSlot *slot)
 	ls->space_bytes = 0;
 	ls->header_due = false;
 	ls->writer_tn = 0;
+	ls->lent = NULL;
+	ls->loan = NULL;
 }
 
 static void
@@ -65,6 +67,9 @@ ls_slot_release(TupleTableSlot *slot)
 {
 	LsSlot	   *ls = (LsSlot *) slot;
 
+	if (ls->loan != NULL)
+		ls->loan->slot = NULL;
+	ls->loan = NULL;
 	if (ls->space != NULL)
 		pfree(ls->space);
 	ls->space = NULL;
@@ -82,14 +87,67 @@ ls_slot_clear(TupleTableSlot *slot)
 	ItemPointerSetInvalid(&slot->tts_tid);
 	ls->base.off = 0;
 	ls->base.tuple = NULL;
+	ls->lent = NULL;
 	ls->header_due = false;
 	ls->writer_tn = 0;
+}
+
+/* Lay the data of a plain row out. */
+static inline void
+lay_out(LsSlot *ls, uint16 head, const uint8 *data, uint32 stored_len, uint32 data_len)
+{
+	const uint32 hoff = MAXALIGN(SizeofHeapTupleHeader);
+	HeapTupleHeader header;
+
+	reserve(ls, hoff + data_len);
+	header = (HeapTupleHeader) ls->space;
+	header->t_infomask2 = head & LS_HEAD_NATTS;
+	header->t_infomask = ls_head_infomask(head);
+	header->t_hoff = (uint8) hoff;
+	header->t_bits[0] = 0;
+	ls_row_lay_out_data(head, data, stored_len, ls->space + hoff);
+	ls->base.tupdata.t_len = hoff + data_len;
+	ls->base.tupdata.t_data = header;
+}
+
+void
+ls_slot_lay_out(LsSlot *ls)
+{
+	TupleTableSlot *slot = &ls->base.base;
+	const AttrNumber n = slot->tts_nvalid;
+
+	lay_out(ls, ls->lent_head, ls->lent, ls->lent_bytes, ls->lent_bytes);
+	ls->base.tupdata.t_tableOid = slot->tts_tableOid;
+	ls->base.tuple = &ls->base.tupdata;
+	ls->lent = NULL;
+	/* columns that were read stay so, but not as pointers into the scan's memory */
+	slot->tts_nvalid = 0;
+	ls->base.off = 0;
+	if (n > 0)
+		TTSOpsHeapTuple.getsomeattrs(slot, n);
+	slot->tts_nvalid = n;
+}
+
+static void
+ls_slot_getsomeattrs(TupleTableSlot *slot, int natts)
+{
+	LsSlot	   *ls = (LsSlot *) slot;
+
+	if (ls->lent != NULL)
+	{
+		if (ls_loan_read(ls, natts))
+			return;
+		ls_slot_lay_out(ls);
+	}
+	TTSOpsHeapTuple.getsomeattrs(slot, natts);
 }
 
 /* The tuple with its system columns. */
 static inline HeapTuple
 whole_tuple(LsSlot *ls)
 {
+	if (ls->lent != NULL)
+		ls_slot_lay_out(ls);
 	Assert(ls->base.tuple == NULL ||	/* VSLOT-1 */
 		   (ls->base.tuple == &ls->base.tupdata &&
 			(char *) ls->base.tupdata.t_data == ls->space));
@@ -162,7 +220,9 @@ ls_slot_materialize(TupleTableSlot *slot)
 	LsSlot	   *ls = (LsSlot *) slot;
 
 	Assert(!TTS_EMPTY(slot));
-	if (ls->base.tuple == NULL)
+	if (ls->lent != NULL)
+		ls_slot_lay_out(ls);
+	else if (ls->base.tuple == NULL)
 		form(ls, slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
 }
 
@@ -201,6 +261,7 @@ copy_tuple(LsSlot *ls, HeapTuple tuple)
 	ls->base.tupdata = *tuple;
 	ls->base.tupdata.t_data = (HeapTupleHeader) ls->space;
 	ls->base.tuple = &ls->base.tupdata;
+	ls->lent = NULL;
 	ls->header_due = false;
 	ls->base.off = 0;
 	slot->tts_nvalid = 0;
@@ -274,6 +335,7 @@ ls_slot_callbacks(Relation rel)
 		ops.init = ls_slot_init;
 		ops.release = ls_slot_release;
 		ops.clear = ls_slot_clear;
+		ops.getsomeattrs = ls_slot_getsomeattrs;
 		ops.getsysattr = ls_slot_getsysattr;
 		ops.is_current_xact_tuple = ls_slot_is_current_xact_tuple;
 		ops.materialize = ls_slot_materialize;
@@ -301,36 +363,20 @@ ls_slot_cast(TupleTableSlot *slot)
 	return (LsSlot *) slot;
 }
 
-/* A row without nulls, which lies in the leaf: the way of nearly all. */
 static inline bool
 store_plain(LsSlot *ls, Relation rel, const ls_row *row)
 {
-	const uint32 hoff = MAXALIGN(SizeofHeapTupleHeader);
-	HeapTupleHeader header;
 	const uint8 *data = row->data + LS_HEAD_BYTES;
-	uint32		stored_len = row->len - LS_HEAD_BYTES;
+	const uint32 stored_len = row->len - LS_HEAD_BYTES;
 	uint32		data_len;
 	uint16		head;
 
-	if (unlikely(row->len < LS_HEAD_BYTES))
-		return false;
-	head = ls_row_head(row);
-	if ((head & (LS_HEAD_NULLS | LS_HEAD_WIDE)) != 0 ||
-		(head & LS_HEAD_NATTS) > RelationGetNumberOfAttributes(rel))
+	if (!ls_row_is_plain(row, rel, &head))
 		return false;
 	data_len = ls_row_data_len(head, data, stored_len);
 	if (unlikely(data_len == 0))
 		return false;
-
-	reserve(ls, hoff + data_len);
-	header = (HeapTupleHeader) ls->space;
-	header->t_infomask2 = head & LS_HEAD_NATTS;
-	header->t_infomask = ls_head_infomask(head);
-	header->t_hoff = (uint8) hoff;
-	header->t_bits[0] = 0;
-	ls_row_lay_out_data(head, data, stored_len, ls->space + hoff);
-	ls->base.tupdata.t_len = hoff + data_len;
-	ls->base.tupdata.t_data = header;
+	lay_out(ls, head, data, stored_len, data_len);
 	ls->base.tupdata.t_tableOid = RelationGetRelid(rel);
 	return true;
 }
@@ -346,16 +392,8 @@ ls_slot_store(TupleTableSlot *slot, Relation rel, const ls_row *row)
 		ls_row_lay_out(row, rel, &ls->base.tupdata, ls->space);
 	}
 	ls->base.tuple = &ls->base.tupdata;
-	ls->base.off = 0;
-	ls->writer_tn = row->writer_tn;
-	ls->row_id = row->row_id;
-	ls->cid = row->cid;
-	ls->flags = row->flags;
-	ls->header_due = true;
-	slot->tts_nvalid = 0;
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
-	ls_row_to_tid(row->row_id, &slot->tts_tid);
-	slot->tts_tableOid = RelationGetRelid(rel);
+	ls->lent = NULL;
+	ls_slot_set_row(ls, rel, row);
 	if (unlikely(row->flags & LS_ROW_MOVED))
 	{
 		ls_row_set_header(ls->base.tuple, row);
@@ -372,6 +410,8 @@ ls_slot_set_version(TupleTableSlot *slot, Relation rel, const ls_row *row)
 	{
 		LsSlot	   *ls = (LsSlot *) slot;
 
+		if (ls->lent != NULL)
+			ls_slot_lay_out(ls);
 		Assert(ls->base.tuple != NULL && (row->flags & LS_ROW_MOVED) == 0);
 		ls->base.tuple->t_tableOid = RelationGetRelid(rel);
 		ls->writer_tn = row->writer_tn;

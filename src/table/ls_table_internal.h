@@ -46,6 +46,7 @@ typedef struct LsScanDesc
 	const char *ahead;			/* the rest of the page with the rows behind those: */
 	const char *ahead_end;		/* so much of it is prefetched with each row */
 	uint32		ahead_step;
+	LsLoan	   *loan;			/* of a row among them; NULL: none yet */
 
 	uint64		lo;				/* rows asked for: lo <= row id < hi */
 	uint64		hi;

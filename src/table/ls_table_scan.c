@@ -73,6 +73,7 @@ close_engine_scan(LsScanDesc *scan)
 	{
 		ls_scan	   *engine = scan->engine;
 
+		ls_loan_settle(scan->loan);
 		scan->engine = NULL;
 		ls_scan_close_owned(engine);
 	}
@@ -214,6 +215,7 @@ read_rows(LsScanDesc *scan, bool backward)
 		scan->at_end = false;
 	}
 	scan->n_rows = scan->next_row = 0;
+	ls_loan_settle(scan->loan);
 
 	while (!scan->at_end)
 	{
@@ -355,6 +357,7 @@ ls_scan_end(TableScanDesc sscan)
 {
 	LsScanDesc *scan = (LsScanDesc *) sscan;
 
+	ls_loan_end(&scan->loan);
 	close_engine_scan(scan);
 	RelationDecrementReferenceCount(sscan->rs_rd);
 	if (sscan->rs_key != NULL)
@@ -422,7 +425,10 @@ next_slot(LsScanDesc *scan, bool backward, TupleTableSlot *slot)
 	while ((row = unlikely(dirty) ? next_dirty_row(scan, backward, &space)
 			: next_row(scan, backward)) != NULL)
 	{
-		ls_slot_store(slot, sscan->rs_rd, row);
+		if (unlikely(!scan->takes_all))
+			ls_slot_store(slot, sscan->rs_rd, row);
+		else
+			ls_slot_lend(slot, sscan->rs_rd, row, &scan->loan);
 		if (unlikely(sscan->rs_nkeys > 0) &&
 			!HeapKeyTest(ls_slot_tuple(slot), RelationGetDescr(sscan->rs_rd),
 						 sscan->rs_nkeys, sscan->rs_key))
@@ -447,10 +453,11 @@ ls_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	ls_forget_recent();
 	if (likely(scan->next_row < scan->n_rows && backward == scan->backward && scan->takes_all))
 	{
-		ls_slot_store(slot, sscan->rs_rd, take_row(scan));
+		ls_slot_lend(slot, sscan->rs_rd, take_row(scan), &scan->loan);
 		pgstat_count_heap_getnext(sscan->rs_rd);
 		return true;
 	}
+	ExecClearTuple(slot);		/* so there is no loan to settle */
 	return next_slot(scan, backward, slot);
 }
 
