@@ -117,14 +117,15 @@ heap_pages(Relation rel, int32 *attr_widths, double rows)
 /*
  * Of how many blocks do index-only scans fetch no rows?  That is asked of some, for pg_class knows
  * it only between VACUUM and ANALYZE (which counts bits of a visibility map), and not what has
- * become of it since.
+ * become of it since.  Of most tables a few tell, and they are asked whenever a statement is
+ * planned.
  */
 #define BLOCKS_ASKED 32
+#define BLOCKS_ASKED_FIRST 8
 
-static double
-visible_fraction(Relation rel, BlockNumber blocks)
+static uint32
+visible_among(Relation rel, BlockNumber blocks, uint32 asked)
 {
-	uint32		asked = Min(blocks, BLOCKS_ASKED);
 	uint32		visible = 0;
 
 	for (uint32 i = 0; i < asked; i++)
@@ -133,6 +134,20 @@ visible_fraction(Relation rel, BlockNumber blocks)
 
 		visible += ls_row_known(ls_shared->store, ls_open(rel), ls_block_to_row(block),
 								LS_ROWS_VISIBLE);
+	}
+	return visible;
+}
+
+static double
+visible_fraction(Relation rel, BlockNumber blocks)
+{
+	uint32		asked = Min(blocks, BLOCKS_ASKED_FIRST);
+	uint32		visible = visible_among(rel, blocks, asked);
+
+	if (visible > 0 && visible < asked)
+	{
+		asked = Min(blocks, BLOCKS_ASKED);
+		visible = visible_among(rel, blocks, asked);
 	}
 	return asked > 0 ? (double) visible / asked : 0;
 }

@@ -73,13 +73,21 @@ is_wanted(LsScanDesc *scan, const ls_row *row)
 
 /* The next visible row of the present block. */
 static bool
-next_row(LsScanDesc *scan, ls_row *row)
+store_next(LsScanDesc *scan, TupleTableSlot *slot)
 {
+	const ls_row *next;
+	ls_row		row;
+
 	if (scan->whole_range)
 	{
-		while (ls_scan_row(scan, false, row))
-			if (is_wanted(scan, row))
+		while ((next = ls_scan_read(scan, false)) != NULL)
+		{
+			if (is_wanted(scan, next))
+			{
+				ls_slot_lend(slot, scan->base.rs_rd, next, &scan->loan);
 				return true;
+			}
+		}
 		scan->whole_range = false;
 		scan->next_offset = scan->noffsets;
 		return false;
@@ -91,9 +99,12 @@ next_row(LsScanDesc *scan, ls_row *row)
 
 		if (unlikely(scan->locks))
 			ls_lock_row(scan->base.rs_rd, row_id, ls_read_mode(scan->base.rs_rd));
-		if (ls_fetch(scan->base.rs_rd, row_id, ls_scan_snapshot(scan), ls_fetch_buffer(), row,
+		if (ls_fetch(scan->base.rs_rd, row_id, ls_scan_snapshot(scan), ls_fetch_buffer(), &row,
 					 NULL))
+		{
+			ls_slot_store(slot, scan->base.rs_rd, &row);
 			return true;
+		}
 	}
 	return false;
 }
@@ -103,11 +114,12 @@ ls_scan_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot, bool *reche
 						  uint64 *lossy_pages, uint64 *exact_pages)
 {
 	LsScanDesc *scan = (LsScanDesc *) sscan;
-	ls_row		row;
 
 	ls_forget_recent();
+	if (scan->next_row == scan->n_rows)
+		ExecClearTuple(slot);	/* so there is no loan to settle */
 
-	while (!next_row(scan, &row))
+	while (!store_next(scan, slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!next_block(scan, recheck, lossy_pages, exact_pages))
@@ -115,6 +127,5 @@ ls_scan_bitmap_next_tuple(TableScanDesc sscan, TupleTableSlot *slot, bool *reche
 	}
 
 	pgstat_count_heap_fetch(sscan->rs_rd);
-	ls_slot_store(slot, sscan->rs_rd, &row);
 	return true;
 }

@@ -82,6 +82,9 @@ extern bool ls_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dire
 extern Size ls_parallelscan_initialize(Relation rel, ParallelTableScanDesc pscan);
 
 /* The next row of the scan, as the engine gives it; false at the end. */
+
+/* The next row, valid until the next call; NULL at the end.  The other: a copy of it. */
+extern const ls_row *ls_scan_read(LsScanDesc *scan, bool backward);
 extern bool ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row);
 
 /* Rows lo <= row id < hi from now on, in ascending order. */

@@ -269,6 +269,12 @@ next_row(LsScanDesc *scan, bool backward)
 	return take_row(scan);
 }
 
+const ls_row *
+ls_scan_read(LsScanDesc *scan, bool backward)
+{
+	return next_row(scan, backward);
+}
+
 bool
 ls_scan_row(LsScanDesc *scan, bool backward, ls_row *row)
 {
