@@ -24,43 +24,49 @@ Status judge(const FoundEntry &found, Bytes from, u32 prefix) {
   return same ? kOk : make_status(LS_NOT_FOUND);
 }
 
-Status latch_near(BTree &tree, Bytes key, u32 room, Frame **near, ExclusiveGuard &leaf) {
+// The entry's place in the tree, exclusively latched.
+struct Place {
+  ExclusiveGuard leaf;
+  u16 pos = 0;
+  bool found = false;
+  Node *node() { return reinterpret_cast<Node *>(leaf.page()); }
+};
+
+Status find_place(BTree &tree, Bytes key, u32 room, BTree::LeafFinger *near, Place *place) {
   LS_ASSERT(!tree.file().logged);
-  LS_TRY(tree.leaf_exclusive(key, room, leaf, near ? *near : nullptr));
-  if (near) *near = leaf.frame();
+  LS_TRY(tree.leaf_exclusive(key, room, place->leaf, near ? near->leaf.frame : nullptr));
+  const Node *node = place->node();
+  place->found = near && near->pos < node->count && node->key_is(near->pos, key);
+  place->pos = place->found ? near->pos : node->lower_bound(key, &place->found);
+  if (near) *near = {{place->leaf.frame(), BTree::kNoVersion}, place->pos};
   return kOk;
 }
 
 }  // namespace
 
-Status put_entry(BTree &tree, Bytes key, Bytes value, Frame **near) {
-  ExclusiveGuard leaf;
+Status put_entry(BTree &tree, Bytes key, Bytes value, BTree::LeafFinger *near) {
+  Place place;
   const size_t room = sizeof(Slot) + key.size() + value.size();
-  LS_TRY(latch_near(tree, key, static_cast<u32>(room), near, leaf));
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  bool found;
-  const u16 pos = node->lower_bound(key, &found);
-  if (found && node->value(pos).size() == value.size()) {
-    if (!value.empty()) std::memcpy(node->value_data(pos), value.data(), value.size());
+  LS_TRY(find_place(tree, key, static_cast<u32>(room), near, &place));
+  Node *node = place.node();
+  if (place.found && node->value(place.pos).size() == value.size()) {
+    if (!value.empty()) std::memcpy(node->value_data(place.pos), value.data(), value.size());
   } else {
-    if (found) node->remove(pos);
-    node->insert(key, value);
+    if (place.found) node->remove(place.pos);
+    node->insert_at(place.pos, key, value);
   }
-  tree.ctx().pool->mark_dirty(leaf.frame(), 0);
+  tree.ctx().pool->mark_dirty(place.leaf.frame(), 0);
   return kOk;
 }
 
-Status remove_entry(BTree &tree, Bytes key, Frame **near) {
-  ExclusiveGuard leaf;
-  LS_TRY(latch_near(tree, key, 0, near, leaf));
-  Node *node = reinterpret_cast<Node *>(leaf.page());
-  bool found;
-  const u16 pos = node->lower_bound(key, &found);
-  if (!found) return kOk;
-  node->remove(pos);
-  const bool emptied = node->count == 0;
-  tree.ctx().pool->mark_dirty(leaf.frame(), 0);
-  leaf.reset();
+Status remove_entry(BTree &tree, Bytes key, BTree::LeafFinger *near) {
+  Place place;
+  LS_TRY(find_place(tree, key, 0, near, &place));
+  if (!place.found) return kOk;
+  place.node()->remove(place.pos);
+  const bool emptied = place.node()->count == 0;
+  tree.ctx().pool->mark_dirty(place.leaf.frame(), 0);
+  place.leaf.reset();
   return emptied ? tree.try_merge(key) : kOk;
 }
 

@@ -5,12 +5,12 @@
 
 namespace ls {
 
-// near, unless null: a frame that may hold the leaf of `key` (null: no guess), and becomes the one
-// that does.
+// near, unless null: a guess where the entry is (the stamp's version is not asked), and becomes
+// where it is, or was.
 // Overwrites an entry with this key.
-Status put_entry(BTree &tree, Bytes key, Bytes value, Frame **near = nullptr);
+Status put_entry(BTree &tree, Bytes key, Bytes value, BTree::LeafFinger *near = nullptr);
 // Absent is fine.
-Status remove_entry(BTree &tree, Bytes key, Frame **near = nullptr);
+Status remove_entry(BTree &tree, Bytes key, BTree::LeafFinger *near = nullptr);
 
 // The first entry with a key >= `from` that begins with the first `prefix` bytes of `from`; the
 // last one with a key < `from` that does.  LS_NOT_FOUND.

@@ -396,10 +396,15 @@ void Node::put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const {
 }
 
 u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
-  LS_ASSERT(covers(key));
   bool found;
-  u32 pos = lower_bound(key, &found);
+  const u16 pos = lower_bound(key, &found);
   LS_CHECK(!found, "key inserted twice");
+  insert_at(pos, key, value_a, value_b);
+  return pos;
+}
+
+void Node::insert_at(u32 pos, Bytes key, Bytes value_a, Bytes value_b) {
+  LS_ASSERT(covers(key) && pos == position_of(key));
   u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
   LS_CHECK(fits(key, value_bytes), "node entry does not fit");
   Bytes rest = key.subspan(prefix_bytes);
@@ -419,7 +424,6 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
   }
   LS_ASSERT(key_is(pos, key));   // NODE-1
   update_hints(pos, count - 1u);
-  return static_cast<u16>(pos);
 }
 
 void Node::remove(u16 pos) {

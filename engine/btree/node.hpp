@@ -151,6 +151,8 @@ struct Node {
   // ---- changing (exclusive)
   // Key absent and fits.  Compacts when needed.  Returns the position.
   u16 insert(Bytes key, Bytes value_a, Bytes value_b = {});
+  // At pos, where lower_bound() has not found it.
+  void insert_at(u32 pos, Bytes key, Bytes value_a, Bytes value_b = {});
   // Key greater than all present, and fits below what is in the heap; the hints are left to
   // rebuild_hints().
   void append(Bytes key, Bytes value_a, Bytes value_b = {});

@@ -89,11 +89,12 @@ struct RowLockTable::RowEntries {
 Status RowLockTable::read_row(FileNo file_no, u64 row_id, RowEntries *entries) {
   const LockKey first(file_no, row_id, 0);
   const LockKey beyond(file_no, row_id, ~Tn{0});
-  return tree_.read_leaf_near(first, &w_.lock_leaf, [&](const Node &node) {
+  return tree_.read_leaf_near(first, &w_.lock_place.leaf.frame, [&](const Node &node) {
     entries->count = 0;
     entries->whole = false;
     bool found;
     u16 pos = node.lower_bound(first, &found);
+    w_.lock_place.pos = pos;
     for (; pos < node.count; pos++) {
       u8 key[kMaxKeyBytes];
       if (node.copy_key(pos, key) != kLockKeyBytes ||
@@ -207,16 +208,15 @@ Status RowLockTable::own_in_block(FileNo file_no, u64 first, u32 seq, u64 *rows,
 Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &value) {
   LS_ASSERT(tn == w_.tn || value.state == LockState::kGranted);  // RLOCK-3
   const Bytes bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
-  return put_entry(tree_, LockKey(file_no, row_id, tn), bytes, &w_.lock_leaf);
+  return put_entry(tree_, LockKey(file_no, row_id, tn), bytes, &w_.lock_place);
 }
 
 Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found) {
   alignas(8) u8 out[64];
   u32 bytes = 0;
-  BTree::LeafFinger near{{w_.lock_leaf, BTree::kNoVersion}};
-  const Status s =
-      tree_.lookup_near(LockKey(file_no, row_id, tn), &near, out, sizeof out, &bytes);
-  w_.lock_leaf = near.leaf.frame;
+  w_.lock_place.leaf.version = BTree::kNoVersion;
+  const Status s = tree_.lookup_near(LockKey(file_no, row_id, tn), &w_.lock_place, out,
+                                     sizeof out, &bytes);
   *found = ok(s);
   if (code(s) == LS_NOT_FOUND) return kOk;
   LS_TRY(s);
@@ -227,7 +227,7 @@ Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bo
 
 Status RowLockTable::remove(FileNo file_no, u64 row_id, Tn tn) {
   LS_ASSERT(tn == w_.tn || !tn_is_active(*w_.txns, tn));  // RLOCK-3
-  return remove_entry(tree_, LockKey(file_no, row_id, tn), &w_.lock_leaf);
+  return remove_entry(tree_, LockKey(file_no, row_id, tn), &w_.lock_place);
 }
 
 Status RowLockTable::locks_of(Tn tn, void *arg,

@@ -252,7 +252,7 @@ struct Worker {
   std::unique_ptr<Dependencies> dependencies;   // ctx points at it, too; null: not counted
   InsertRange inserts;
   LockBlock locks;
-  Frame *lock_leaf = nullptr;   // of the row lock tree, where the worker was last; a guess
+  BTree::LeafFinger lock_place;   // in the row lock tree, where the worker was last; a guess
   LastLeaves last_leaves;
   AppendedLeaves appended_leaves;
   SpareMemory scan_memory;
