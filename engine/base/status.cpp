@@ -26,7 +26,7 @@ void store_path(char (&to)[kBytes], const char *path) {
 
 struct FailureDetails {
   ls_status status;
-  const std::source_location &at;
+  CodePlace at;
   int sys_errno = 0;
   u32 page_no = kNoPage;
   const char *path = nullptr;
@@ -36,8 +36,8 @@ Status store(const FailureDetails &failure, const char *format, va_list args) {
   tls_error.status = failure.status;
   tls_error.sys_errno = failure.sys_errno;
   tls_error.page_no = failure.page_no;
-  tls_error.line = failure.at.line();
-  store_path(tls_error.source, failure.at.file_name());
+  tls_error.line = failure.at.line;
+  store_path(tls_error.source, failure.at.file);
   store_path(tls_error.path, failure.path);
   std::vsnprintf(tls_error.message, sizeof tls_error.message, format, args);
   return make_status(failure.status);

@@ -5,7 +5,6 @@
 // details to the caller's ls_error.
 #pragma once
 #include <new>
-#include <source_location>
 
 #include "base/types.hpp"
 #include "leanstore/engine.h"
@@ -19,14 +18,20 @@ constexpr Status make_status(ls_status s) { return Status{static_cast<int>(s)}; 
 constexpr bool ok(Status s) { return s == kOk; }
 constexpr ls_status code(Status s) { return static_cast<ls_status>(s); }
 
+// A line of the code.  clang before version 16 has no std::source_location for gcc's library.
+struct CodePlace {
+  const char *file;
+  u32 line;
+};
+
 // The first argument of fail() and its kin, with the line of the code that it stands on.
 template <typename T>
 struct Located {
   T value;
-  std::source_location at;
+  CodePlace at;
   // NOLINTNEXTLINE(google-explicit-constructor): the caller writes the value alone.
-  constexpr Located(T v, std::source_location here = std::source_location::current())
-      : value(v), at(here) {}
+  constexpr Located(T v, const char *file = __builtin_FILE(), u32 line = __builtin_LINE())
+      : value(v), at{file, line} {}
 };
 
 // Record details for the calling thread and return the status.  printf-like.

@@ -38,7 +38,7 @@ class IndexBuild {
   };
 
   IndexBuild(Worker &w, FileSlot &index, u32 fill_percent)
-      : w_(w), index_(index), tree_(w.ctx, index), limit_(kNodeSpace * fill_percent / 100) {}
+      : tree_(w.ctx, index), limit_(kNodeSpace * fill_percent / 100) {}
   Bytes key_of(const Waiting &e) const { return Bytes(bytes_.data() + e.offset, e.key_bytes); }
   Bytes payload_of(const Waiting &e) const {
     return Bytes(bytes_.data() + e.offset + e.key_bytes, e.payload_bytes);
@@ -51,8 +51,6 @@ class IndexBuild {
   Status close_leaf_before(Bytes next);
   Status write_leaf(size_t count, Bytes separator, bool last);
 
-  Worker &w_;
-  FileSlot &index_;
   BTree tree_;
   const u32 limit_;              // bytes of a page that are to be used
   std::vector<u8> bytes_;
