@@ -142,7 +142,7 @@ bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   if (code == kTreeFormat) {
     FormatOperands format;
     if (page_no != kMetaPageNo || !take(operands, &format) ||
-        !is_stored_swip(Swip::evicted(format.root), kInvalidPageNo))
+        !is_stored_swip(Swip::evicted(format.root), kMostPages + kPagesForUndo))
       return false;
     format_meta(meta, format);
     meta->header.page_no = page_no;
@@ -150,7 +150,7 @@ bool redo_meta(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   }
   RootOperands root;
   if (meta->header.kind != PageKind::kMeta || !take(operands, &root)) return false;
-  if (!is_stored_swip(Swip::evicted(root.root), kInvalidPageNo) || root.height == 0 ||
+  if (!is_stored_swip(Swip::evicted(root.root), meta->page_count) || root.height == 0 ||
       root.height > kMaxTreeHeight)
     return false;
   meta->root = Swip::evicted(root.root).raw;

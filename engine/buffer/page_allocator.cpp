@@ -317,6 +317,11 @@ Status misfit(PageNo page_no, const char *what) {
   return fail(LS_CORRUPT, "log does not fit page %u: %s", page_no, what);
 }
 
+// Can so many pages be in the list, and be free in all (meta_fault)?
+bool may_be_free(const MetaPage &meta, u32 free_count, u32 free_total) {
+  return free_count <= free_total && free_total < meta.page_count;
+}
+
 Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
   PageNo page_no;
   if (operands.size() != sizeof page_no) return misfit(at, "operand of a free space operation");
@@ -338,6 +343,8 @@ Status redo_single(u8 code, Bytes operands, MetaPage *meta, PageNo at) {
       if (meta->free_count >= kListMax) return misfit(at, "list of free pages is full");
       if (!are_pages_of(&page_no, 1, meta->page_count))
         return misfit(at, "page given back is not one of the file");
+      if (!may_be_free(*meta, meta->free_count + 1, meta->free_total + 1))
+        return misfit(at, "more free pages than the file has");
       put(meta, page_no);
       return kOk;
   }
@@ -353,12 +360,11 @@ Status redo_cut(Bytes operands, MetaPage *meta, PageNo at) {
   const bool fits = operands.size() % sizeof(PageNo) == 0 && count <= kListMax &&
                     to.page_count > kMetaPageNo && to.page_count <= meta->page_count &&
                     to.trunk < to.page_count && to.free_total >= count &&
-                    to.free_total < to.page_count;
+                    to.free_total < to.page_count &&
+                    page_of(Swip{meta->root}) < to.page_count;
   if (!fits) return misfit(at, "a cut to another number of pages");
   if (count > 0) std::memcpy(pages, operands.data(), operands.size());
-  for (u32 i = 0; i < count; i++) {
-    if (pages[i] >= to.page_count) return misfit(at, "a free page has been cut off");
-  }
+  if (!are_pages_of(pages, count, to.page_count)) return misfit(at, "a free page has been cut off");
   cut(meta, to, pages, count, disk_swip(to.trunk));
   return kOk;
 }
@@ -384,6 +390,8 @@ Status page_allocator_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
     if (list.count > meta->free_count) return misfit(page_no, "list of free pages is too short");
     if (!are_pages_of(&list.trunk, 1, meta->page_count))
       return misfit(page_no, "list of free pages is not in the file");
+    if (!may_be_free(*meta, meta->free_count - list.count, meta->free_total + 1))
+      return misfit(page_no, "more free pages than the file has");
     spill(meta, list.count, disk_swip(list.trunk));
     return kOk;
   }
@@ -403,6 +411,8 @@ Status page_allocator_redo(u8 code, Bytes operands, u8 *page, PageNo page_no) {
   }
   if (meta->free_count + list.count + 1 > kListMax)
     return misfit(page_no, "list of free pages is full");
+  if (!may_be_free(*meta, meta->free_count + list.count + 1, meta->free_total))
+    return misfit(page_no, "more free pages than the file has");
   refill(meta, disk_swip(list.next), list.trunk, pages, list.count);
   return kOk;
 }

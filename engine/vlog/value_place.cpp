@@ -40,13 +40,14 @@ bool load_place(Bytes bytes, ValuePlace *place) {
   const u32 tail_bytes = static_cast<u32>(in.number(LS_VALUE_IN_ROW_BYTES));
   // One more may come of them: a run is divided where old pages end (vanished_values.cpp).
   const u32 runs = static_cast<u32>(in.number(PageRuns::kMost - 1));
-  u64 before = 0;
+  u64 before = 0, all_pages = 0;
   for (u32 i = 0; i < runs && in.good(); i++) {
     const u64 first = before + unzigzag(in.number());
     const u64 pages = in.number(~u32{0});
     if (first > ~u32{0} || pages == 0 || first + pages > ~u32{0}) return false;
     place->runs.add({static_cast<PageNo>(first), static_cast<u32>(pages)});
     before = first + pages;
+    all_pages += pages;
   }
   const u8 has = in.byte();
   if ((has & ~(kHasHash | kHasWriter)) != 0) return false;
@@ -60,7 +61,7 @@ bool load_place(Bytes bytes, ValuePlace *place) {
     if (place->writer == 0) return false;
   }
   const ValueLayout layout(place->bytes);
-  if (!in.good() || layout.tail_bytes != tail_bytes || layout.pages() != place->runs.pages() ||
+  if (!in.good() || layout.tail_bytes != tail_bytes || layout.pages() != all_pages ||
       place->runs.count() != runs)
     return false;
   if (layout.note_pages == 0) place->notes = in.take(u64{layout.chunks} * kChunkNoteBytes);

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "btree/stored_page.hpp"
+#include "buffer/page_allocator.hpp"
 #include "unit/btree/tree_helpers.hpp"
 #include "unit/engine_fixture.hpp"
 
@@ -312,6 +313,21 @@ TEST(TreeRedo, operations_that_do_not_fit_the_page_are_refused) {
   }
   EXPECT_EQ(code(BTree::redo(kTreeImage, test::as_bytes(std::string(5000, 'x')), page.bytes, 5)),
             LS_CORRUPT);
+}
+
+// Found by test/fuzz/redo_fuzz.cpp.
+TEST(TreeRedo, a_root_that_the_file_cannot_have_is_refused) {
+  Page page;
+  const auto redo = [&](u8 op, const auto &operands) {
+    return code(BTree::redo(op, operand(operands), page.bytes, kMetaPageNo));
+  };
+  FormatOperands format{LS_REL_TABLE, kMostPages + kPagesForUndo, {1, 2}};
+  EXPECT_EQ(redo(kTreeFormat, format), LS_CORRUPT);
+  format.root = 3;
+  EXPECT_EQ(redo(kTreeFormat, format), LS_OK);
+  EXPECT_EQ(redo(kTreeRoot, RootOperands{4, 1}), LS_CORRUPT) << "behind the end";
+  EXPECT_EQ(redo(kTreeRoot, RootOperands{2, 1}), LS_OK);
+  EXPECT_EQ(meta_fault(*reinterpret_cast<MetaPage *>(page.bytes)), nullptr);
 }
 
 }  // namespace

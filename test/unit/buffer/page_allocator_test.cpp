@@ -258,5 +258,28 @@ TEST(PageAllocatorRedoDamageTest, what_does_not_fit_the_page_is_corruption) {
   EXPECT_TRUE(redo(kOpSpace + 9, 4));
 }
 
+// Found by test/fuzz/redo_fuzz.cpp: what was done had left meta pages that no reader takes.
+TEST(PageAllocatorRedoDamageTest, a_meta_page_stays_sound) {
+  alignas(8) u8 page[kPageSize] = {};
+  auto *meta = reinterpret_cast<MetaPage *>(page);
+  meta->magic = kMetaMagic;
+  meta->page_count = 7;
+  meta->height = 1;
+  meta->root = Swip::evicted(5).raw;
+  const auto redo = [&](u8 op, const std::vector<u32> &operands) {
+    return code(page_allocator_redo(
+        op, {reinterpret_cast<const u8 *>(operands.data()), operands.size() * sizeof(u32)}, page,
+        kMetaPageNo));
+  };
+  const u8 put = kOpSpace + 3, refill = kOpSpace + 6, cut = kOpSpace + 7;
+  EXPECT_EQ(redo(cut, {6, 0, 1, kMetaPageNo}), LS_CORRUPT) << "the meta page is not free";
+  EXPECT_EQ(redo(cut, {5, 0, 0}), LS_CORRUPT) << "the root has been cut off";
+  EXPECT_EQ(redo(refill, {3, 0, 1, 4}), LS_CORRUPT) << "no page is free";
+  EXPECT_EQ(redo(cut, {6, 0, 1, 2}), LS_OK);
+  for (u32 i = 0; i < 4; i++) EXPECT_EQ(redo(put, {3}), LS_OK);
+  EXPECT_EQ(redo(put, {3}), LS_CORRUPT) << "all pages are free";
+  EXPECT_EQ(meta_fault(*meta), nullptr);
+}
+
 }  // namespace
 }  // namespace ls::buffer_test

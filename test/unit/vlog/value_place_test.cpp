@@ -111,5 +111,20 @@ TEST(ValuePlaceTest, damaged_bytes_are_refused_or_make_sense) {
   EXPECT_GT(refused, 10'000u);
 }
 
+// Its pages would be freed with it.
+TEST(ValuePlaceTest, runs_with_2_to_the_32_pages_too_many_are_refused) {
+  const std::vector<u8> notes(kChunkNoteBytes);
+  ValuePlace place;
+  place.bytes = kPageSize;
+  place.notes = notes;
+  for (const PageRun run : {PageRun{1, 1u << 31}, PageRun{0, 1u << 31}, PageRun{7, 1}})
+    place.runs.add(run);
+  ASSERT_EQ(place.runs.pages(), ValueLayout(kPageSize).pages());
+  std::vector<u8> bytes(kMostPlaceBytes);
+  bytes.resize(store_place(place, bytes.data()));
+  ValuePlace back;
+  EXPECT_FALSE(load_place(bytes, &back));
+}
+
 }  // namespace
 }  // namespace ls
