@@ -112,6 +112,39 @@ $$($(1)_$(2)_objects): PRECOMPILED = -include build/$(1)/$(2).hpp -Winvalid-pch 
 $$($(1)_$(2)_objects): build/$(1)/$(2).hpp.gch
 endef
 $(foreach v,asan tsan,$(foreach k,engine test,$(eval $(call precompiled,$(v),$(k)))))
+
+# --- Fuzzers: test/fuzz/README.md ------------------------------------------
+# clang's, with the folders of the engine that take bytes apart.  Of undefined behaviour that is
+# left out which the address sanitizer sees, too: it is half of the compiler's time.
+
+FUZZ_CXX ?= clang++
+fuzz_FLAGS = -O1 -g1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 -fno-sanitize-recover=all \
+	-fsanitize=address,undefined -fno-sanitize=null,object-size,vptr,function
+fuzz_engine_objects := $(patsubst %.cpp,build/fuzz/%.o,$(filter-out engine/store/% engine/capi/%,\
+	$(engine_sources)))
+FUZZERS := $(patsubst test/fuzz/%_fuzz.cpp,%,$(sort $(wildcard test/fuzz/*_fuzz.cpp)))
+fuzz_programs := $(FUZZERS:%=build/fuzz/%)
+
+build/fuzz/engine.hpp.pch: test/precompiled/engine.hpp Makefile
+	@mkdir -p $(@D)
+	$(FUZZ_CXX) $(ENGINE_FLAGS) $(fuzz_FLAGS) -fsanitize=fuzzer-no-link -Xclang -fno-pch-timestamp \
+		-x c++-header $< -o $@
+
+build/fuzz/%.o: %.cpp Makefile build/fuzz/engine.hpp.pch
+	@mkdir -p $(@D)
+	$(CCACHE) $(FUZZ_CXX) $(ENGINE_FLAGS) $(fuzz_FLAGS) -fsanitize=fuzzer-no-link -Itest \
+		-Xclang -fno-pch-timestamp -include-pch build/fuzz/engine.hpp.pch -c $< -o $@
+
+build/fuzz/libleanstore.a: $(fuzz_engine_objects)
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(fuzz_programs): build/fuzz/%: build/fuzz/test/fuzz/%_fuzz.o build/fuzz/test/fuzz/fuzz_main.o \
+		build/fuzz/libleanstore.a
+	$(FUZZ_CXX) $(fuzz_FLAGS) -fsanitize=fuzzer $^ -o $@ -luring -llz4 -lpthread
+
+-include $(fuzz_engine_objects:.o=.d) $(FUZZERS:%=build/fuzz/test/fuzz/%_fuzz.d)
+
 export CCACHE_SLOPPINESS = pch_defines,time_macros
 export CCACHE_PCH_EXTSUM = true
 # What was compiled in another clone of this tree is found, too.
@@ -186,7 +219,7 @@ deb:
 
 T ?=
 REPEAT ?= 1
-export T REPEAT
+export T REPEAT FUZZ_CXX
 
 gtest_flags = --gtest_brief=$(or $(BRIEF),0) $(if $(T),--gtest_filter='*$(T)*') \
 	$(if $(filter-out 1,$(REPEAT)),--gtest_repeat=$(REPEAT) --gtest_break_on_failure)
@@ -222,6 +255,17 @@ test-tsan: build/tsan/engine_tests
 	$(run_tsan)
 test-release: build/release/engine_tests
 	$(run_release)
+
+# Each fuzzer for so many seconds; T: only those.
+SECONDS = 60
+chosen_fuzzers = $(if $(T),$(foreach f,$(FUZZERS),$(if $(findstring $(T),$(f)),$(f))),$(FUZZERS))
+.PHONY: fuzz fuzz-build
+fuzz: fuzz-build
+	@test/fuzz/run $(SECONDS) $(chosen_fuzzers)
+# A machine without clang's fuzzer runs none.
+fuzz-build:
+	+@! test/fuzz/has_fuzzer $(FUZZ_CXX) || \
+		$(MAKE) --no-print-directory $(chosen_fuzzers:%=build/fuzz/%)
 
 test-regress test-isolation test-tap: test-build-server
 	@.ci/run_server $(@:test-%=%) $(TEST_PG_CONFIG) $(call pg_dir,$(TEST_PG_CONFIG))/stage
@@ -285,6 +329,7 @@ help:
 	@echo 'make test-isolation     interleavings: test/isolation/specs/*.spec'
 	@echo 'make test-tap           crash, restart, backup: test/tap/*.pl'
 	@echo 'make test-install       what make install needs and puts where; packaging/'
+	@echo 'make fuzz               each fuzzer of test/fuzz for a minute; T=name, SECONDS=n'
 	@echo "make conformance        PostgreSQL's own suites on heap and on leanstore; test/conformance/README.md"
 	@echo '       T=name           only tests whose name contains it'
 	@echo '       REPEAT=n         the same again n times, stops at the first failure'
