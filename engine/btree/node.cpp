@@ -404,7 +404,7 @@ u16 Node::insert(Bytes key, Bytes value_a, Bytes value_b) {
 }
 
 void Node::insert_at(u32 pos, Bytes key, Bytes value_a, Bytes value_b) {
-  LS_ASSERT(covers(key) && pos == position_of(key));
+  LS_ASSERT(covers(key) && pos == position_of(key) && (pos == count || !key_is(pos, key)));
   u32 value_bytes = static_cast<u32>(value_a.size() + value_b.size());
   LS_CHECK(fits(key, value_bytes), "node entry does not fit");
   Bytes rest = key.subspan(prefix_bytes);

@@ -86,7 +86,7 @@ class Insertion {
 
   void insert() {
     Node *leaf = reinterpret_cast<Node *>(leaf_.page());
-    leaf->insert(key_, payload_);
+    leaf->insert_at(pos_, key_, payload_);
     w_.appended_leaves.note(at_.index, pos_ + 1 == leaf->count ? leaf_.frame() : nullptr);
     const Gsn gsn = log_entry_insert(w_, at_.index, leaf->header.page_no, key_, payload_);
     w_.pool->mark_changed(w_.ctx.log, leaf_.frame(), gsn);

@@ -36,10 +36,10 @@ Status redo_insert(Node *node, u8 code, Bytes operands) {
   if (!in.good() || entry.size() < kEntryRowIdBytes) return bad(code, "bad key");
   if (!node->covers(entry)) return bad(code, "the entry does not belong on the page");
   bool found;
-  node->lower_bound(entry, &found);
+  const u16 pos = node->lower_bound(entry, &found);
   if (found) return bad(code, "the page has the entry already");
   if (!node->fits(entry, static_cast<u32>(payload.size()))) return bad(code, "no room on the page");
-  node->insert(entry, payload);
+  node->insert_at(pos, entry, payload);
   return kOk;
 }
 

@@ -61,7 +61,8 @@ bool RowLeaf::insert(Bytes key, const RowHeader &header, Bytes payload) {
   LS_ASSERT(!found_);
   const u32 bytes = static_cast<u32>(sizeof header + payload.size());
   if (!node()->fits(key, bytes)) return false;
-  pos_ = node()->insert(key, Bytes(reinterpret_cast<const u8 *>(&header), sizeof header), payload);
+  node()->insert_at(pos_, key, Bytes(reinterpret_cast<const u8 *>(&header), sizeof header),
+                    payload);
   found_ = true;
   return true;
 }
@@ -95,9 +96,9 @@ u32 insert_rows(Node *node, u64 row_id, const RowHeader &header, std::span<const
     if (behind_all) {
       node->append_compacting(key, head, payload);
     } else {
-      node->lower_bound(key, &found);
+      const u16 pos = node->lower_bound(key, &found);
       if (found) break;
-      node->insert(key, head, payload);
+      node->insert_at(pos, key, head, payload);
     }
     n++;
   }

@@ -79,11 +79,11 @@ Status redo_insert(Node *node, u8 code, u64 row_id, const RowHeader &header, Byt
   const RowKey key(row_id);
   if (!node->covers(key)) return bad(code, "the row does not belong on the page");
   bool found;
-  node->lower_bound(key, &found);
+  const u16 pos = node->lower_bound(key, &found);
   if (found) return bad(code, "the page has the row already");
   if (!node->fits(key, static_cast<u32>(sizeof header + payload.size())))
     return bad(code, "no room on the page");
-  node->insert(key, Bytes(reinterpret_cast<const u8 *>(&header), sizeof header), payload);
+  node->insert_at(pos, key, Bytes(reinterpret_cast<const u8 *>(&header), sizeof header), payload);
   return kOk;
 }
 

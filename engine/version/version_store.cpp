@@ -84,7 +84,7 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
     if (found) node->remove(pos);
     const bool fits = node->fits(key, bytes);
     if (fits) {
-      node->insert(key, head, payload);
+      node->insert_at(pos, key, head, payload);
       leaves_.note(at.tn, at.seq, tree_.ctx().pool->index_of(leaf.frame()));
     }
     if (found || fits) tree_.ctx().pool->mark_dirty(leaf.frame(), 0);
