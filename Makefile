@@ -44,10 +44,10 @@ endif
 
 # --- Engine variants -------------------------------------------------------
 # release and debug go into the extension (for servers without and with
-# assertions), asan and tsan are for tests only.  The engine never sees the
-# server's include path.
+# assertions), asan and tsan are for tests only, arm64 is compiled for another
+# processor.  The engine never sees the server's include path.
 
-ENGINE_VARIANTS = release debug asan tsan
+ENGINE_VARIANTS = release debug asan tsan arm64
 
 ENGINE_FLAGS = -std=c++20 -g -fPIC -fvisibility=hidden \
 	-Wall -Wextra -Wno-missing-field-initializers \
@@ -60,6 +60,10 @@ asan_FLAGS    = -O1 -g1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
 tsan_FLAGS    = -O2 -g1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
 	-fsanitize=thread -Wno-tsan
+arm64_FLAGS   = $(debug_FLAGS) -isystem $(ARM64)/include -L$(ARM64)/lib/$(ARM64_TARGET)
+ARM64         = $(LEANSTORE_CACHE)/arm64/usr
+ARM64_TARGET  = aarch64-linux-gnu
+arm64_CXX     = $(ARM64_TARGET)-g++
 # What takes the time of the tests is their compilation.  Undefined behaviour is looked for in the
 # engine's own files.
 asan_TEST_FLAGS = -Og -fno-sanitize=undefined
@@ -70,12 +74,14 @@ test_sources := $(sort $(shell find test/unit test/model test/sim -name '*_test.
 
 # $(call engine_variant,NAME)
 define engine_variant
+$(1)_compiler = $$(or $$($(1)_CXX),$$(CXX))
 $(1)_engine_objects := $$(engine_sources:%.cpp=build/$(1)/%.o)
 $(1)_test_objects := $$(test_sources:%.cpp=build/$(1)/%.o)
 
 build/$(1)/%.o: %.cpp Makefile
 	@mkdir -p $$(@D)
-	$$(CCACHE) $$(CXX) $$(ENGINE_FLAGS) $$($(1)_FLAGS) $$(TEST_FLAGS) $$(PRECOMPILED) -c $$< -o $$@
+	$$(CCACHE) $$($(1)_compiler) $$(ENGINE_FLAGS) $$($(1)_FLAGS) $$(TEST_FLAGS) $$(PRECOMPILED) \
+		-c $$< -o $$@
 
 $$($(1)_test_objects): TEST_FLAGS = -Itest $$($(1)_TEST_FLAGS)
 
@@ -86,7 +92,8 @@ build/$(1)/libleanstore.a: $$($(1)_engine_objects) build/$(1)/engine.list
 # The tests link the objects, not the archive: a file that only registers
 # something must not be dropped.
 build/$(1)/engine_tests: $$($(1)_engine_objects) $$($(1)_test_objects) build/$(1)/engine.list
-	$$(CXX) $$($(1)_FLAGS) $$(filter %.o,$$^) -o $$@ -lgtest -lgtest_main -luring -llz4 -lpthread
+	$$($(1)_compiler) $$($(1)_FLAGS) $$(filter %.o,$$^) -o $$@ -lgtest -lgtest_main -luring -llz4 \
+		-lpthread
 
 # Changes when a source file comes or goes, so that archives are made anew.
 build/$(1)/engine.list: FORCE
@@ -234,8 +241,14 @@ run_tsan = TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 \
 	$(if $(wildcard test/tsan.supp),suppressions=$(CURDIR)/test/tsan.supp)" \
 	.ci/run_shards $(no_aslr) build/tsan/engine_tests $(gtest_flags)
 run_release = build/release/engine_tests $(gtest_flags)
+# The emulator has no io_uring, without which nothing is read ahead, and no huge pages, and dies in
+# its own way of an abort().
+ARM64_WITHOUT = ReadAhead*:*read_ahead*:HugePages*:*DeathTest*
+run_arm64 = .ci/run_shards qemu-aarch64-static -L /usr/$(ARM64_TARGET) \
+	-E LD_LIBRARY_PATH=$(ARM64)/lib/$(ARM64_TARGET) build/arm64/engine_tests \
+	$(gtest_flags) --gtest_filter='*$(T)*-$(ARM64_WITHOUT)'
 
-.PHONY: test test-build test-build-server test-engine test-asan test-tsan test-release
+.PHONY: test test-build test-build-server test-engine test-asan test-tsan test-release test-arm64
 .PHONY: test-regress test-isolation test-tap test-install
 .PHONY: conformance bench run format lint stage-path
 
@@ -255,6 +268,12 @@ test-tsan: build/tsan/engine_tests
 	$(run_tsan)
 test-release: build/release/engine_tests
 	$(run_release)
+test-arm64: build/arm64/engine_tests
+	$(run_arm64)
+build/arm64/engine_tests $(engine_sources:%.cpp=build/arm64/%.o): | arm64-libraries
+.PHONY: arm64-libraries
+arm64-libraries:
+	@.ci/arm64_libraries
 
 # Each fuzzer for so many seconds; T: only those.
 SECONDS = 60
@@ -324,7 +343,7 @@ help:
 	@echo 'make deb                a package for Debian, in build/deb; packaging/README.md'
 	@echo 'make test               every suite, as CI runs it; ends with the counts'
 	@echo 'make test-engine        engine tests under ASan+UBSan and under TSan'
-	@echo 'make test-asan          ... only the first; also test-tsan, test-release'
+	@echo 'make test-asan          ... only the first; also test-tsan, test-release, test-arm64'
 	@echo 'make test-regress       SQL tests: sql/*.sql against expected/*.out'
 	@echo 'make test-isolation     interleavings: test/isolation/specs/*.spec'
 	@echo 'make test-tap           crash, restart, backup: test/tap/*.pl'
