@@ -53,21 +53,22 @@ sub flip
 
 # --- A page ---------------------------------------------------------------------
 $node->stop('fast');
-my $COUNT = 26;    # where a node says how many entries it has
+my $LEAF = 24;     # where a node says whether it is a leaf,
+my $COUNT = 26;    # and how many entries it has
 my @DAMAGES = map { [ $_, 'flip' ], [ $_, 'overwrite' ] } 't', 't_pkey';
 foreach my $damage (@DAMAGES)
 {
 	my ($name, $way) = @$damage;
 	my $path = $node->data_dir . "/$file{$name}";
 	my $pages = (-s $path) / $PAGE;
-	# A page in use that is neither the meta page nor one behind what was written.
+	# A leaf that is not the first: the others can be read beside it.
 	my $damaged;
 	open(my $in, '<:raw', $path) or die "cannot open $path: $!";
 	foreach my $page (2 .. $pages - 1)
 	{
 		sysseek $in, $page * $PAGE, 0;
 		sysread($in, my $bytes, $PAGE);
-		$damaged = $page if $bytes =~ /[^\0]/;
+		$damaged = $page if substr($bytes, $LEAF, 1) eq "\1";
 		last if defined $damaged && $page > $pages / 2;
 	}
 	close $in;
