@@ -9,7 +9,7 @@ namespace ls {
 // By the C library, in pieces that it copies with vector registers.  Of a copy that has a known
 // length GCC makes `rep movs`, and so does the library of more than 2 KiB: the first reads of what
 // was copied wait behind that as if they went to memory.  A scan of a million rows of 60 bytes
-// takes 27.0 ms, 29.8 with one call for the page (medians of 45).
+// takes 27.0 ms, 29.8 with one call for the page (medians).
 inline void copy_page(void *to, const void *from) {
   constexpr size_t kPiece = 1024;
   size_t bytes = kPiece;

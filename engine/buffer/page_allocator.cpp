@@ -44,9 +44,9 @@ static_assert(2 * (kMaxOpHeadBytes + sizeof(TrunkList)) + kTrunkMove * sizeof(Pa
 
 // A file grows by the pages wanted and a part of itself: a large one by a thirty-second, never with
 // more than 2 MiB to spare; one below 8 MiB by a quarter of what it has behind its first 64 KiB, up
-// to 256 KiB.  Each step is an extent of the file and a call that takes 70 us on ext4.  To free an
-// extent takes 100 us where the file system discards what is free.  Even, because the host counts
-// in blocks of two pages.
+// to 256 KiB.  Each step is an extent of the file and a call that takes 70 us on ext4.  To free one
+// takes time, too, where the file system discards what is free.  Even, because the host counts in
+// blocks of two pages.
 constexpr u32 kStepPart = 32, kMaxStep = 512;
 constexpr u32 kSmallFile = 16, kSmallPart = 4, kSmallStep = 64;
 static_assert(u64{kMostPages} + kPagesForUndo + kMaxStep + 1 < kInvalidPageNo);

@@ -81,17 +81,13 @@ void write_seeds(const SeedWriter &write) {
   }
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  Input input(data, bytes);
+void test_one(Input &input) {
   const std::string path = directory() + "/doublewrite";
   put_relation();
   put_file(path, make_area(input));
   const Status status = doublewrite_recover(path.c_str());
   expect_refusal_or(status);
   FUZZ_CHECK(get_file(directory() + "/" + kRelation).size() >= 3 * kPageSize);
-  return 0;
 }
+
+}  // namespace ls::fuzz

@@ -127,19 +127,14 @@ void write_seeds(const SeedWriter &write) {
     write(std::to_string(which).c_str(), Output().number(which).bytes(sample(which)));
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  Input input(data, bytes);
+void test_one(Input &input) {
   const u8 which = input.byte() % kFiles;
   const Bytes rest = input.rest();
   Buffer file(rest.begin(), rest.end());
   seal(which, &file);
   if (which == kState) {
     read_state(file);
-    return 0;
+    return;
   }
   const char *names[] = {"control", "tn_eras", "host_sync_point"};
   put_file(path_of(names[which]), file);
@@ -148,5 +143,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     case kEras: read_eras(); break;
     default: read_note(); break;
   }
-  return 0;
 }
+
+}  // namespace ls::fuzz

@@ -1,6 +1,6 @@
 // fuzz.hpp - what the fuzzers have in common.  Each *_fuzz.cpp is a program of its own, made with
-// fuzz_main.cpp: libFuzzer's LLVMFuzzerTestOneInput(), which gives bytes to a decoder of the
-// engine, and write_seeds(), which makes the bytes it begins with by the engine's own encoders.
+// fuzz_main.cpp: test_one(), which gives an input to a decoder of the engine, and write_seeds(),
+// which makes the inputs it begins with by the engine's own encoders.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,10 @@ namespace ls::fuzz {
 using Bytes = std::span<const u8>;
 using Buffer = std::vector<u8>;
 
-// Each target's own: gives inputs to begin with.
+class Input;
+
+// Each fuzzer's own.
+void test_one(Input &input);
 using SeedWriter = std::function<void(const char *name, Bytes seed)>;
 void write_seeds(const SeedWriter &write);
 
@@ -47,6 +50,7 @@ class Input {
  public:
   Input(const u8 *data, size_t bytes) : left_(data, bytes) {}
   bool empty() const { return left_.empty(); }
+  size_t bytes() const { return left_.size(); }
   u8 byte() { return number<u8>(); }
   template <typename T>
   T number() {

@@ -66,3 +66,9 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   });
   std::exit(0);
 }
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+  ls::fuzz::Input input(data, bytes);
+  ls::fuzz::test_one(input);
+  return 0;
+}

@@ -104,12 +104,7 @@ void write_seeds(const SeedWriter &write) {
   write("all", all);
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  Input input(data, bytes);
+void test_one(Input &input) {
   Reader reader;
   RoundHeader header{};
   for (u32 n = 0; n < kMostRounds && !input.empty(); n++) {
@@ -117,8 +112,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     header.run += input.byte() % 4;
     header.complete_gsn += input.byte();
     const Bytes chunks = input.take(chunk_bytes);
-    if (!reader.add(make_round(&header, chunks))) return 0;
+    if (!reader.add(make_round(&header, chunks))) return;
   }
   reader.finish();
-  return 0;
 }
+
+}  // namespace ls::fuzz

@@ -165,13 +165,8 @@ void write_seeds(const SeedWriter &write) {
   }
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  if (bytes < kPageSize) return 0;
-  Input input(data, bytes);
+void test_one(Input &input) {
+  if (input.bytes() < kPageSize) return;
   const PagePtr page = make_page();
   std::memcpy(page->bytes, input.take(kPageSize).data(), kPageSize);
   Node &node = *page->node();
@@ -184,5 +179,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   (void)unshuffle_leaf({page->bytes, kPageSize}, make_page()->bytes);
   if (is_node(node)) mend(node);
   if (stored_page_fault(page->bytes, kPageCount) == nullptr && is_node(node)) use(node, input);
-  return 0;
 }
+
+}  // namespace ls::fuzz

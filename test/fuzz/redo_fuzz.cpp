@@ -45,13 +45,8 @@ void write_seeds(const SeedWriter &write) {
   }
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
+void test_one(Input &input) {
   static const TreeOps ops = redo_tree_ops();
-  Input input(data, bytes);
   const PagePtr page = copy_page_of(pages()[input.byte() % pages().size()].second->bytes);
   const PageNo page_no = page->node()->header.page_no;
   for (u32 n = 0; n < kMostOps && !input.empty(); n++) {
@@ -63,8 +58,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     ask(ops, op);
     const Status status = ops.redo(op, page->bytes, page_no);
     expect_refusal_or(status);
-    if (!ok(status)) return 0;
+    if (!ok(status)) return;
     FUZZ_CHECK(stored_page_fault(page->bytes, kInvalidPageNo) == nullptr);
   }
-  return 0;
 }
+
+}  // namespace ls::fuzz

@@ -114,17 +114,13 @@ void write_seeds(const SeedWriter &write) {
   }
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  Input input(data, bytes);
+void test_one(Input &input) {
   const u8 flags = input.byte();
   Replay replay(flags, input.number<u16>());
   for (u32 n = 0; n < kMostSteps && !input.empty(); n++) {
-    if (!replay.step(input)) return 0;
+    if (!replay.step(input)) return;
   }
   replay.finish();
-  return 0;
 }
+
+}  // namespace ls::fuzz

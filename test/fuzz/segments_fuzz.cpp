@@ -94,14 +94,10 @@ void write_seeds(const SeedWriter &write) {
   write("all", all);
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  Input input(data, bytes);
+void test_one(Input &input) {
   const Lsn known_end = Lsn{input.byte()} * 8;
   put_segments(make_stream(input));
   read_log(known_end);
-  return 0;
 }
+
+}  // namespace ls::fuzz

@@ -158,12 +158,7 @@ void write_seeds(const SeedWriter &write) {
   write("list", Output().number(kList).bytes(list_seed()));
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  Input input(data, bytes);
+void test_one(Input &input) {
   const u8 which = input.byte() % 3;
   const Bytes rest = input.rest();
   Buffer file(rest.begin(), rest.end());
@@ -174,5 +169,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     case kPrepared: read_prepared(); break;
     default: read_list(); break;
   }
-  return 0;
 }
+
+}  // namespace ls::fuzz

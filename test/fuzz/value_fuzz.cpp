@@ -36,14 +36,11 @@ void write_seeds(const SeedWriter &write) {
   write("wrapped", out);
 }
 
-}  // namespace ls::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-  using namespace ls;
-  using namespace ls::fuzz;
-  const Buffer own(data, data + bytes);
+void test_one(Input &input) {
+  const Bytes rest = input.rest();
+  const Buffer own(rest.begin(), rest.end());
   ValuePlace place;
-  if (!load_place(own, &place)) return 0;
+  if (!load_place(own, &place)) return;
   const ValueLayout layout(place.bytes);
   u64 pages = 0;
   for (const PageRun &run : place.runs.all()) {
@@ -60,5 +57,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
   stored.resize(store_place(place, stored.data()));
   ValuePlace again;
   FUZZ_CHECK(load_place(stored, &again) && again.runs.count() == place.runs.count());
-  return 0;
 }
+
+}  // namespace ls::fuzz
