@@ -381,8 +381,10 @@ leap_call_all(LeapCall *calls, int n)
 	LeapCall   *list = palloc0(sizeof(LeapCall) * (n + 1));
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
 	int			left = n;
+	/* unsigned: gcc 14 warns of the copies that a negative number would make */
+	Size		size = sizeof(LeapCall) * (unsigned int) n;
 
-	memcpy(list, calls, sizeof(LeapCall) * n);
+	memcpy(list, calls, size);
 	callback->func = clear_results;
 	callback->arg = list;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
@@ -396,7 +398,7 @@ leap_call_all(LeapCall *calls, int n)
 				refuse(list[i].peer, "no answer within leap.timeout");
 		left -= wait_for_any(list, n, timeout);
 	}
-	memcpy(calls, list, sizeof(LeapCall) * n);
+	memcpy(calls, list, size);
 	for (int i = 0; i < n; i++)
 		if (PQresultStatus(calls[i].result) != PGRES_TUPLES_OK &&
 			PQresultStatus(calls[i].result) != PGRES_COMMAND_OK)

@@ -31,9 +31,11 @@ void era_path(const char *data_dir, char *path) {
   std::snprintf(path, kPathBytes, "%s/tn_eras", data_dir);
 }
 
-u32 crc_of(std::vector<u8> bytes) {
-  std::memset(bytes.data() + offsetof(EraFileHeader, crc), 0, sizeof(u32));
-  return crc32c(0, bytes.data(), bytes.size());
+// Of a file's bytes, which begin with this header.
+u32 crc_of(EraFileHeader header, const std::vector<u8> &bytes) {
+  header.crc = 0;
+  return crc32c(crc32c(0, &header, sizeof header), bytes.data() + sizeof header,
+                bytes.size() - sizeof header);
 }
 
 }  // namespace
@@ -100,7 +102,7 @@ Status TnEras::read(const char *data_dir, bool *exists) {
                      "this engine reads version %u", header.version, kVersion);
   const size_t expected = sizeof header + header.count * sizeof(TnEra);
   if (header.magic != kMagic || header.count > kMaxTnEras || got != expected ||
-      header.crc != crc_of(bytes))
+      header.crc != crc_of(header, bytes))
     return fail_page(path, UINT32_MAX, "file of transaction numbers is damaged; "
                      "restore it from a backup of the whole cluster");
   for (u32 i = 0; i < header.count; i++) {
@@ -122,7 +124,7 @@ Status TnEras::write(const char *data_dir) const {
     const TnEra written = era(i);
     std::memcpy(bytes.data() + sizeof header + i * sizeof written, &written, sizeof written);
   }
-  header.crc = crc_of(bytes);
+  header.crc = crc_of(header, bytes);
   std::memcpy(bytes.data(), &header, sizeof header);
   return file_write_atomically(path, bytes);
 }
