@@ -53,7 +53,8 @@ ENGINE_FLAGS = -std=c++20 -g -fPIC -fvisibility=hidden \
 	-Wall -Wextra -Wno-missing-field-initializers \
 	-Iengine -Iengine/include -MMD -MP $(ENGINE_CXXFLAGS)
 
-release_FLAGS = -O2 -DNDEBUG $(LTO)
+# clang's objects of that kind are no code, and gcc, which links the modules, cannot read them.
+release_FLAGS = -O2 -DNDEBUG $(if $(findstring clang,$(CXX)),,$(LTO))
 debug_FLAGS   = -O1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1
 # Of debug information the sanitizers need lines only; the rest is a third of the compiler's time.
 asan_FLAGS    = -O1 -g1 -fno-omit-frame-pointer -DLS_DEBUG_CHECKS=1 \
@@ -176,12 +177,17 @@ ENGINE_VARIANT := $(if $(PG_CONFIG),$(call engine_for,$(PG_CONFIG)))
 
 MODULES = leanstore_am leanstore_accel leanstore_leap
 
+# CC is the server's compiler, unless the command line or the environment has another.  No bitcode
+# is made for servers that have LLVM: it would need a clang of their version, and serves functions
+# that expressions call, of which these modules have none that would gain.
+module_cc = $(if $(filter default undefined,$(origin CC)),$(shell $(PG_CONFIG) --cc),$(CC))
+
 # $(call pgxs,MODULE) VERB
 pgxs = $(MAKE) --no-print-directory -C $(PG_DIR) -f $(CURDIR)/Makefile LS_PGXS=$(1) \
 	PG_CONFIG=$(PG_CONFIG) LS_TOP=$(CURDIR) \
 	ENGINE_LIB=$(CURDIR)/build/$(ENGINE_VARIANT)/libleanstore.a \
 	LS_DEBUG=$(if $(filter debug,$(ENGINE_VARIANT)),1) \
-	CC="$(CCACHE) $(shell $(PG_CONFIG) --cc)" with_llvm=no
+	CC="$(CCACHE) $(module_cc)" with_llvm=no
 
 .PHONY: all install uninstall clean help server
 all: server build/$(ENGINE_VARIANT)/libleanstore.a
@@ -382,10 +388,14 @@ endif
 # leap/ includes nothing of the other folders, and speaks libpq.
 PG_CPPFLAGS = $(if $(filter leanstore_leap,$(LS_PGXS)),-I$(libpq_srcdir),\
 	-I$(LS_TOP)/engine/include -I$(LS_TOP)/src) $(if $(LS_DEBUG),-DLS_DEBUG_CHECKS=1)
+# Of the server's flags and headers, which are gcc's.
+LS_QUIET_CLANG = -Wno-unknown-warning-option -Wno-ignored-attributes \
+	-Wno-ignored-optimization-argument
 # The engine's objects are gcc's.  With all files before it, it takes what a failed call leaves unset for used.
 LS_LTO := $(if $(LS_DEBUG)$(findstring clang,$(CC)),,$(LTO))
 PG_CFLAGS = $(LS_LTO) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
-	-Wno-missing-field-initializers -Wno-clobbered -Werror=implicit-function-declaration \
+	-Wno-missing-field-initializers -Werror=implicit-function-declaration \
+	$(if $(findstring clang,$(CC)),$(LS_QUIET_CLANG),-Wno-clobbered) \
 	-ffile-prefix-map=$(LS_TOP)/= -MMD -MP
 SHLIB_LINK = $(LS_LIBRARIES) $(if $(filter leanstore_leap,$(LS_PGXS)),$(libpq)) \
 	$(if $(LS_LTO),$(LS_LTO) -O2 -Wno-maybe-uninitialized)

@@ -24,7 +24,8 @@ u64 load_swip(const Swip *location) { return __atomic_load_n(&location->raw, __A
 void store_swip(Swip *location, Swip swip) {
   __atomic_store_n(&location->raw, swip.raw, __ATOMIC_RELAXED);
 }
-bool is_evicted(const Swip *location, PageNo page_no) {
+// For LS_ASSERT, so clang takes it for unused in release builds.
+[[maybe_unused]] bool is_evicted(const Swip *location, PageNo page_no) {
   const Swip swip{load_swip(location)};
   return swip.is_evicted() && swip.page_no() == page_no;
 }
