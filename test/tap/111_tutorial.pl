@@ -1,5 +1,6 @@
 # The commands of docs/tutorial.md, as they stand there.  Packages and `make install` are not tried
-# here: the server finds the extension in the image of the installed files.
+# here: the server finds the extension in the image of the installed files.  With
+# LEANSTORE_INSTALLED=1 it finds what has been installed into it, as packaging/first_hour wants.
 use strict;
 use warnings FATAL => 'all';
 
@@ -21,7 +22,8 @@ my %names = (
 $node->init(allows_streaming => 1);
 $node->set_config(
 	extension_control_path => "$stage/share:\$system",
-	dynamic_library_path => "$stage/lib:\$libdir",
+	dynamic_library_path => "$stage/lib:\$libdir") unless $ENV{LEANSTORE_INSTALLED};
+$node->set_config(
 	autovacuum => 'off',
 	fsync => 'on',
 	listen_addresses => '');
