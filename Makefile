@@ -153,6 +153,34 @@ $(fuzz_programs): build/fuzz/%: build/fuzz/test/fuzz/%_fuzz.o build/fuzz/test/fu
 
 -include $(fuzz_engine_objects:.o=.d) $(FUZZERS:%=build/fuzz/test/fuzz/%_fuzz.d)
 
+# Those of src/ run in a backend: test/fuzz/server.  The sanitizer is a library there, loaded first,
+# and has functions of libFuzzer's names, too.
+FUZZ_CC ?= clang
+fuzz_server_sources := test/fuzz/server/ls_fuzz.c src/row/ls_row.c src/row/ls_row_padding.c \
+	$(filter-out src/key/ls_key_sql.c,$(sort $(wildcard src/key/*.c)))
+fuzz_server_objects := $(fuzz_server_sources:%.c=build/fuzz/server/%.o)
+fuzz_server_flags = $(fuzz_FLAGS) -fno-sanitize=alignment -fno-strict-aliasing -fwrapv -fPIC \
+	-fvisibility=hidden -Wall -Wno-ignored-attributes -Wno-missing-braces -MMD -MP \
+	-I$(shell $(TEST_PG_CONFIG) --includedir-server) -Isrc -Iengine/include
+fuzz_library = $(shell $(FUZZ_CC) -print-file-name=libclang_rt.$(1)-$(shell uname -m).$(2))
+SERVER_FUZZERS := $(patsubst test/fuzz/server/%.sql,%,$(sort $(wildcard test/fuzz/server/*.sql)))
+FUZZERS += $(SERVER_FUZZERS)
+
+build/fuzz/server/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CCACHE) $(FUZZ_CC) $(fuzz_server_flags) -fsanitize=fuzzer-no-link -c $< -o $@
+
+build/fuzz/server/ls_fuzz.so: $(fuzz_server_objects)
+	$(FUZZ_CXX) $(fuzz_FLAGS) -shared -shared-libasan -Wl,-Bsymbolic $^ -o $@ \
+		$(call fuzz_library,fuzzer_no_main,a)
+
+$(SERVER_FUZZERS:%=build/fuzz/%): build/fuzz/server/ls_fuzz.so Makefile
+	@printf '#!/bin/sh\nexec test/fuzz/server/launch %s %s %s "$$@"\n' $(@F) $(TEST_PG_CONFIG) \
+		$(call fuzz_library,asan,so) >$@
+	@chmod +x $@
+
+-include $(fuzz_server_objects:.o=.d)
+
 export CCACHE_SLOPPINESS = pch_defines,time_macros
 export CCACHE_PCH_EXTSUM = true
 # What was compiled in another clone of this tree is found, too.

@@ -1,6 +1,7 @@
 // The log, for inspection.
 #include <algorithm>
 
+#include "buffer/pool_shared.hpp"
 #include "capi/api_call.hpp"
 #include "recovery/log_inspect.hpp"
 #include "store/store_process.hpp"
@@ -10,6 +11,15 @@ using namespace ls;
 namespace {
 
 LogInspector &inspector(ls_log_scan *scan) { return *reinterpret_cast<LogInspector *>(scan); }
+
+LogInspector::Files open_files(const BufferPool &pool) {
+  LogInspector::Files files;
+  for (u32 i = 0; i < pool.shared()->max_files; i++) {
+    const FileSlot &file = pool.file(i);
+    if (has_pages(file)) files[file.file_no.load(std::memory_order_relaxed)] = file.key;
+  }
+  return files;
+}
 
 }  // namespace
 
@@ -23,9 +33,9 @@ ls_status ls_log_scan_open(ls_store *store, uint64_t from, uint64_t to, ls_log_s
     StoreProcess &process = store_process(*store);
     const LogConfig config = log_config(store->config);
     LS_TRY(process.log.complete_relay());
-    *scan = reinterpret_cast<ls_log_scan *>(new LogInspector(process.pool, config.dir,
-                                                             config.segment_bytes, from,
-                                                             std::min<Lsn>(to, process.log.end())));
+    *scan = reinterpret_cast<ls_log_scan *>(
+        new LogInspector(open_files(process.pool), config.dir, config.segment_bytes, from,
+                         std::min<Lsn>(to, process.log.end())));
     return kOk;
   });
 }

@@ -2,6 +2,7 @@
 #include "recovery/log_inspect.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "btree/tree_redo.hpp"
 #include "buffer/page_image.hpp"
@@ -59,14 +60,8 @@ const char *operation_name(u8 code) {
 
 }  // namespace
 
-LogInspector::LogInspector(const BufferPool &pool, const char *dir, u64 segment_bytes, Lsn from,
-                           Lsn to)
-    : stream_(dir, segment_bytes), position_(from), to_(to) {
-  for (u32 i = 0; i < pool.shared()->max_files; i++) {
-    const FileSlot &file = pool.file(i);
-    if (has_pages(file)) files_[file.file_no.load(std::memory_order_relaxed)] = file.key;
-  }
-}
+LogInspector::LogInspector(Files files, const char *dir, u64 segment_bytes, Lsn from, Lsn to)
+    : stream_(dir, segment_bytes), position_(from), to_(to), files_(std::move(files)) {}
 
 Status LogInspector::next(ls_log_item *item) {
   for (;;) {

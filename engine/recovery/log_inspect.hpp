@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "buffer/pool.hpp"
 #include "recovery/log_analysis.hpp"
 #include "wal/log_flushes.hpp"
 
@@ -16,9 +15,9 @@ namespace ls {
 
 class LogInspector {
  public:
-  // Rounds that begin in [from, to); `from` must be where one does.  `pool` knows the files that
-  // are open.
-  LogInspector(const BufferPool &pool, const char *dir, u64 segment_bytes, Lsn from, Lsn to);
+  using Files = std::unordered_map<FileNo, ls_rel_key>;
+  // Rounds that begin in [from, to); `from` must be where one does.  files: those that are open.
+  LogInspector(Files files, const char *dir, u64 segment_bytes, Lsn from, Lsn to);
   // LS_END behind the last one.
   Status next(ls_log_item *item);
 
@@ -39,7 +38,7 @@ class LogInspector {
   ls_log_item record_{};         // what its items have in common
   std::optional<LogOpReader> ops_;
   std::unordered_map<u32, Tn> running_;            // by slot, as far as its kFirstRow was met
-  std::unordered_map<FileNo, ls_rel_key> files_;
+  Files files_;
 };
 
 }  // namespace ls

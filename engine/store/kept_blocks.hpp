@@ -8,9 +8,8 @@
 //           number at once, as one that was closed (btree/closed_files.hpp), and has it when it is
 //           opened.
 //
-// Layout: KeptHeader | files of ClosedFile, with the numbers of that run | cells of
-// RowBlocks::Known.  It is not synced: a start takes all of it or, if the checksum is wrong,
-// nothing.  Bound: the cells in shared memory, 0.3 % of the pool, and a file each at most.
+// Its bytes: recovery/kept_file.hpp.  Bound: the cells in shared memory, 0.3 % of the pool, and a
+// file each at most.
 #pragma once
 #include "store/store_process.hpp"
 

@@ -172,6 +172,8 @@ class RowBlocks {
     u64 facts[RowCell::kBlocks / RowCell::kPerWord];
     u16 rows[RowCell::kBlocks];
   };
+  static constexpr u64 kKept = RowCell::all(BlockFact::kClean) | RowCell::all(BlockFact::kFull) |
+                               RowCell::all(BlockFact::kVouched);
   // Of every cell in which something is known: each(known), as long as that is kOk.  No worker is
   // there any more.
   template <typename Each>
@@ -229,8 +231,6 @@ class RowBlocks {
 
 template <typename Each>
 Status RowBlocks::each_known(Each &&each) const {
-  constexpr u64 kKept = RowCell::all(BlockFact::kClean) | RowCell::all(BlockFact::kFull) |
-                        RowCell::all(BlockFact::kVouched);
   for (u64 i = 0; i <= mask_; i++) {
     for (u32 way = 0; way < kWays; way++) {
       const Tag &tag = buckets_[i].tags[way];

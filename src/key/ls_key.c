@@ -231,13 +231,18 @@ ls_key_read_int(LsKeyReader *reader)
 	bool		negative = first < INT_NEGATIVE;
 	int			n = negative ? INT_NEGATIVE - first : first - INT_POSITIVE;
 	uint64		v = negative ? PG_UINT64_MAX : 0;
+	uint64		magnitude;
 
 	if (first >= INT_NEGATIVE && first <= INT_POSITIVE)
 		return first - INT_BASE;
 	if (n > 8)
 		ls_key_damaged();
-	while (n-- > 0)
+	for (int i = 0; i < n; i++)
 		v = v << 8 | *ls_key_read(reader, 1);
+	/* not in fewer bytes, and of its sign */
+	magnitude = negative ? ~v : v;
+	if (magnitude < INT_SMALL || magnitude >> (8 * (n - 1)) == 0 || magnitude > PG_INT64_MAX)
+		ls_key_damaged();
 	return (int64) v;
 }
 

@@ -48,6 +48,7 @@ decode_inet(const LsKeyColumn *column, const uint8 *bytes, Size len)
 {
 	LsKeyReader reader = {bytes, len};
 	inet	   *address = palloc0(sizeof(inet));
+	const uint8 *network;
 	int			size;
 	int			bits;
 
@@ -55,11 +56,15 @@ decode_inet(const LsKeyColumn *column, const uint8 *bytes, Size len)
 	if (ip_family(address) != PGSQL_AF_INET && ip_family(address) != PGSQL_AF_INET6)
 		ls_key_damaged();
 	size = ip_addrsize(address);
-	memcpy(ip_addr(address), ls_key_read(&reader, size), size);
+	network = ls_key_read(&reader, size);
+	memcpy(ip_addr(address), network, size);
 	bits = ip_bits(address) = *ls_key_read(&reader, 1);
 	if (bits > ip_maxbits(address) || reader.left != size - bits / 8)
 		ls_key_damaged();
 	memcpy(ip_addr(address) + bits / 8, reader.bytes, reader.left);
+	for (int i = 0; i < size; i++)
+		if (network[i] != (ip_addr(address)[i] & network_mask(i, bits)))
+			ls_key_damaged();
 	SET_INET_VARSIZE(address);
 	return InetPGetDatum(address);
 }

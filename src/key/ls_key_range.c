@@ -69,7 +69,23 @@ read_range(const RangeState *state, LsKeyReader *reader)
 
 	if (range_cmp_bounds(state->range, &lower, &upper) > 0)
 		ls_key_damaged();
-	return range_serialize(state->range, &lower, &upper, false, NULL);
+	return make_range(state->range, &lower, &upper, false, NULL);
+}
+
+/*
+ * Bounds that no value of the type has, or ranges that touch, would have become others: these are
+ * no key.
+ */
+static void
+check_written_so(const LsKeyColumn *column, Datum value, const uint8 *bytes, Size len)
+{
+	StringInfoData again;
+
+	initStringInfo(&again);
+	column->encoding->encode(column, value, &again);
+	if ((Size) again.len != len || memcmp(again.data, bytes, len) != 0)
+		ls_key_damaged();
+	pfree(again.data);
 }
 
 static bool
@@ -115,15 +131,16 @@ decode_range(const LsKeyColumn *column, const uint8 *bytes, Size len)
 {
 	const RangeState *state = column->state;
 	LsKeyReader reader = {bytes, len};
-	RangeType  *range;
+	Datum		range;
 
 	check_stack_depth();
 	if (len == 0)
 		return RangeTypePGetDatum(make_empty_range(state->range));
-	range = read_range(state, &reader);
+	range = RangeTypePGetDatum(read_range(state, &reader));
 	if (reader.left != 0)
 		ls_key_damaged();
-	return RangeTypePGetDatum(range);
+	check_written_so(column, range, bytes, len);
+	return range;
 }
 
 static const LsKeyEncoding range_of_lossy = {.encode = encode_range};
@@ -174,6 +191,7 @@ decode_multirange(const LsKeyColumn *column, const uint8 *bytes, Size len)
 	LsKeyReader reader = {bytes, len};
 	int			room = 16;
 	RangeType **ranges = palloc_array(RangeType *, room);
+	Datum		multirange;
 	int			n = 0;
 
 	check_stack_depth();
@@ -187,7 +205,9 @@ decode_multirange(const LsKeyColumn *column, const uint8 *bytes, Size len)
 		}
 		ranges[n++] = read_range(state, &reader);
 	}
-	return MultirangeTypePGetDatum(make_multirange(column->type, state->range, n, ranges));
+	multirange = MultirangeTypePGetDatum(make_multirange(column->type, state->range, n, ranges));
+	check_written_so(column, multirange, bytes, len);
+	return multirange;
 }
 
 static const LsKeyEncoding multirange_of_lossy = {.encode = encode_multirange};

@@ -427,7 +427,7 @@ read_token(const LsKeySortKeys *keys, LsKeyReader *reader)
 		default:
 			if (IS_GAP(code))
 				return SEPARATED_TOKEN(read_written_unit(reader));
-			if (RANK(code) >= keys->last.n)
+			if (RANK(code) < 0 || RANK(code) >= keys->last.n)
 				ls_key_damaged();
 			return SEPARATED_TOKEN(keys->last.units[RANK(code)]);
 	}

@@ -106,7 +106,7 @@ decode_name(const LsKeyColumn *column, const uint8 *bytes, Size len)
 {
 	Name		name = palloc0(sizeof(NameData));
 
-	if (len >= NAMEDATALEN)
+	if (len >= NAMEDATALEN || memchr(bytes, 0, len) != NULL)
 		ls_key_damaged();
 	memcpy(NameStr(*name), bytes, len);
 	return NameGetDatum(name);

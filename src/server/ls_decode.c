@@ -46,6 +46,12 @@ peek(const Images *images, XLogRecordBuffer *buf)
 	return image;
 }
 
+static uint32
+bitmap_bytes(const LsWalImage *image)
+{
+	return image->infomask & HEAP_HASNULL ? BITMAPLEN(image->infomask2 & HEAP_NATTS_MASK) : 0;
+}
+
 /* The next image as a tuple; NULL if that is none of an old, or of a new, row. */
 static HeapTuple
 take(ReorderBuffer *reorder, Images *images, bool old, XLogRecordBuffer *buf)
@@ -59,7 +65,8 @@ take(ReorderBuffer *reorder, Images *images, bool old, XLogRecordBuffer *buf)
 	image = peek(images, buf);
 	if (image.is_old != old)
 		return NULL;
-	if (image.hoff < SizeofHeapTupleHeader || image.hoff - SizeofHeapTupleHeader > image.bytes)
+	if (image.hoff < SizeofHeapTupleHeader + bitmap_bytes(&image) ||
+		image.hoff - SizeofHeapTupleHeader > image.bytes)
 		raise_damaged(buf);
 
 	tuple = ReorderBufferAllocTupleBuf(reorder, image.bytes);

@@ -1,12 +1,15 @@
 // segments_fuzz.cpp - files of the log: rounds at any place of a segment, torn or whole, and the
 // search for one that proves that something is missing before it.
 //
+// What they have is shown to people, too.
+//
 //   input   where the control file says that the log was on disk, 1 | for each piece: what, 1 |
 //           bytes, 2 | bytes: of a round's chunks, or any
 #include <unistd.h>
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/records.hpp"
+#include "recovery/log_inspect.hpp"
 #include "wal/log_reader.hpp"
 #include "wal/log_segments.hpp"
 
@@ -77,6 +80,20 @@ void read_log(Lsn known_end) {
   if (ok(status)) FUZZ_CHECK(log.extent().end >= known_end);
 }
 
+// From the first round on, and from another place.
+void inspect_log(Lsn from) {
+  LogInspector inspector({}, directory().c_str(), kSegmentBytes, from, kMostBytes);
+  for (u32 items = 0;; items++) {
+    ls_log_item item;
+    const Status status = inspector.next(&item);
+    if (code(status) == LS_END) return;
+    expect_refusal_or(status);
+    if (!ok(status)) return;
+    FUZZ_CHECK(items < kMostBytes && item.kind != nullptr && item.position < kMostBytes);
+    if (item.operation != nullptr) (void)touch(bytes_of(std::string(item.operation)));
+  }
+}
+
 }  // namespace
 
 void write_seeds(const SeedWriter &write) {
@@ -98,6 +115,8 @@ void test_one(Input &input) {
   const Lsn known_end = Lsn{input.byte()} * 8;
   put_segments(make_stream(input));
   read_log(known_end);
+  inspect_log(0);
+  inspect_log(known_end);
 }
 
 }  // namespace ls::fuzz
