@@ -219,6 +219,15 @@ SEMANTIC_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-
 META_TEXTS = ("name", "version", "abstract", "license", "maintainer")
 
 
+def versions_from(tree, name, script):
+    """those of an extension to which its script, and the scripts for updates, lead"""
+    versions = set(re.findall(rf"{name}--([^-/]+)\.sql$", script))
+    updates = re.findall(rf"/{name}--([^-/]+)--([^-/]+)\.sql$", "\n".join(tree.text), re.MULTILINE)
+    for _ in updates:
+        versions |= {new for old, new in updates if old in versions}
+    return versions
+
+
 def rule_meta(tree):
     """META.json is what PGXN's specification 1.0.0 asks for, and agrees with the control files"""
     try:
@@ -234,8 +243,9 @@ def rule_meta(tree):
         provided = meta.get("provides", {}).get(name, {})
         if provided.get("version") != version + ".0" * (2 - version.count(".")):
             yield f"META.json: {name} has another version than {path}, {version}, or none"
-        if not provided.get("file", "").endswith(f"{name}--{version}.sql"):
-            yield f"META.json: {name} is not provided by the script of {path}"
+        script = provided.get("file", "")
+        if version not in versions_from(tree, name, script):
+            yield f"META.json: no scripts lead from {script} to {version}, which {path} names"
     if not meta:
         return
     for key in META_TEXTS:

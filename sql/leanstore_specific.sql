@@ -25,7 +25,7 @@ FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid =
 	AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid
 WHERE extname = 'leanstore_am' AND has_function_privilege('public', p.oid, 'EXECUTE')
 	AND prorettype NOT IN ('table_am_handler'::regtype, 'index_am_handler'::regtype)
-	AND proname <> 'leanstore_as_btree'
+	AND proname NOT IN ('leanstore_as_btree', 'leanstore_version')
 ORDER BY 1;
 CREATE ROLE regress_ls_nobody;
 CREATE TABLE t (id int PRIMARY KEY, v int, k int, pad text);

@@ -131,6 +131,11 @@ uint64_t ls_undo_failures(const ls_store *store, ls_error *last) noexcept {
   return store->undo_failures.get(last);
 }
 
+uint32_t ls_file_version(uint32_t *oldest) noexcept {
+  *oldest = kOldControlVersion;
+  return kControlVersion;
+}
+
 void ls_watch_host(void (*watch)(void)) noexcept { set_host_watch(watch); }
 
 void ls_store_stats(const ls_store *store, ls_stats *stats) noexcept {

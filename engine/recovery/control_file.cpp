@@ -63,10 +63,13 @@ Status control_read(const char *data_dir, ControlFile *control, bool *exists) {
   // The version comes before everything that a version may change, size included.
   const bool known = control->version == kControlVersion || control->version == kOldControlVersion;
   if (got >= offsetof(ControlFile, crc) && !known)
-    return fail_page(
-        path, UINT32_MAX,
-        "control file has version %u, this engine reads version %u; use the engine that wrote it",
-        control->version, kControlVersion);
+    return fail_page(path, UINT32_MAX,
+                     control->version > kControlVersion
+                         ? "control file has version %u, this engine reads %u and %u: a later "
+                           "version of the engine has used the store, use that one"
+                         : "control file has version %u, this engine reads %u and %u: start and "
+                           "stop the store with a version of the engine that is between the two",
+                     control->version, kOldControlVersion, kControlVersion);
   if (got != sizeof *control || size != sizeof *control || control->crc != control_crc(*control))
     return fail_page(
         path, UINT32_MAX,

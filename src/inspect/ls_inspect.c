@@ -22,6 +22,7 @@ PG_FUNCTION_INFO_V1(leanstore_relation_info);
 PG_FUNCTION_INFO_V1(leanstore_value_info);
 PG_FUNCTION_INFO_V1(leanstore_checkpoint);
 PG_FUNCTION_INFO_V1(leanstore_wal_inspect);
+PG_FUNCTION_INFO_V1(leanstore_version);
 
 static void
 require_store(void)
@@ -32,6 +33,22 @@ require_store(void)
 				 errmsg("leanstore_am is not loaded"),
 				 errhint("Add leanstore_am to \"shared_preload_libraries\" and "
 						 "restart the server.")));
+}
+
+Datum
+leanstore_version(PG_FUNCTION_ARGS)
+{
+	TupleDesc	desc;
+	uint32		oldest;
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = CStringGetTextDatum(LS_VERSION);
+	values[1] = UInt32GetDatum(ls_file_version(&oldest));
+	values[2] = UInt32GetDatum(oldest);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 
 /* One row of every counter of the engine; the views leanstore_stat_* cut it up. */

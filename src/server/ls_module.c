@@ -21,7 +21,7 @@
 
 PG_MODULE_MAGIC_EXT(
 					.name = "leanstore_am",
-					.version = "1.0"
+					.version = LS_VERSION
 );
 
 void		_PG_init(void);

@@ -155,6 +155,9 @@ extern uint32 ls_wait_event_commit;
 /* Top-level TN of this transaction, 0 if it has no XID (right in parallel workers too). */
 extern uint64 ls_own_tn(void);
 
+/* Of the library, and of the extension that goes with it. */
+#define LS_VERSION "1.1"
+
 /* As heap would show it, also where every snapshot has seen it long since. */
 static inline TransactionId
 ls_tn_to_xid(uint64 tn)

@@ -1071,6 +1071,8 @@ typedef struct ls_stats {
   uint64_t index_entries_removed; /* dead ones */
 } ls_stats;
 void ls_store_stats(const ls_store *store, ls_stats *stats) LS_NOEXCEPT;
+/* Version of the files that are written; *oldest: of those that a clean store may have. */
+uint32_t ls_file_version(uint32_t *oldest) LS_NOEXCEPT;
 /* ls_stats.undo_failures, and why the last one failed. */
 uint64_t ls_undo_failures(const ls_store *store, ls_error *last) LS_NOEXCEPT;
 

@@ -1,4 +1,4 @@
--- keys.sql - keys of all types that have an operator class of btree, and of some that contain others.
+-- keys.sql - keys of all types that have an operator class of btree, and of some containers.
 CREATE FUNCTION ls_fuzz_keys(text[], oid[], oid[], oid[]) RETURNS void
 	AS ':module' LANGUAGE C STRICT;
 
