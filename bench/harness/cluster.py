@@ -38,7 +38,8 @@ class Cluster:
 
     def create(self):
         self.home.mkdir(mode=0o700)
-        shutil.copytree(self.stage, self.home / 'stage')
+        if self.stage:
+            shutil.copytree(self.stage, self.home / 'stage')
         if os.geteuid() == 0:
             subprocess.run(['chown', '-R', 'postgres', self.home], check=True)
         self.execute('initdb', '-N', '-D', self.data, '-A', 'trust', '-U', 'postgres',
@@ -51,7 +52,7 @@ class Cluster:
         """Creates a database; its tables are of the side's access method."""
         self.sql(f'CREATE DATABASE {name}', database='postgres')
         if self.side.libraries:
-            self.sql('CREATE EXTENSION leanstore_am', database=name)
+            self.sql(f'CREATE EXTENSION {self.side.extension}', database=name)
         self.sql(f"ALTER DATABASE {name} SET default_table_access_method = "
                  f"'{self.side.access_method}'", database=name)
 
@@ -61,10 +62,13 @@ class Cluster:
         lines.update({
             'listen_addresses': '',
             'unix_socket_directories': str(self.home),
-            'extension_control_path': f'{self.home}/stage/share:$system',
-            'dynamic_library_path': f'{self.home}/stage/lib:$libdir',
             'shared_preload_libraries': self.side.libraries,
         })
+        if self.stage:
+            lines.update({
+                'extension_control_path': f'{self.home}/stage/share:$system',
+                'dynamic_library_path': f'{self.home}/stage/lib:$libdir',
+            })
         with open(self.data / 'postgresql.conf', 'a', encoding='utf-8') as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in lines.items())
 
@@ -223,14 +227,14 @@ class Cluster:
 
     def checkpoint(self):
         self.sql('CHECKPOINT')
-        if self.side.libraries:
+        if self.is_leanstore:
             self.sql('SELECT leanstore_checkpoint()')
 
     def wal_bytes(self):
         return int(self.sql("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"))
 
     def log_bytes(self):
-        if not self.side.libraries:
+        if not self.is_leanstore:
             return 0
         return int(self.sql('SELECT sum(log_bytes)::bigint FROM leanstore_stat_wal'))
 

@@ -55,6 +55,14 @@ def go_tpc(text):
     }
 
 
+def hammerdb(text):
+    """New orders, and commits and rollbacks of the server, a minute."""
+    return {
+        'nopm': find(r'System achieved (\d+) NOPM', text, 'HammerDB'),
+        'tpm': find(r'NOPM from (\d+) PostgreSQL TPM', text, 'HammerDB'),
+    }
+
+
 def turns(text):
     """[(workload, threads, name, [rate, ...])] of programs in bench/engine and bench/range_lock."""
     result = []

@@ -12,8 +12,9 @@ a machine that is not quiet it says more than the other figures. `leanstore` is 
 leanstore_accel. Below each table stand the machine, the conditions and the settings.
 
 Made by `bench/report` of the newest run of each case in [bench/results](../bench/results). To make
-it anew on a machine of your own: `bench/run WORKLOAD...`, as below or with more rounds, then
-`bench/report`. [bench/README.md](../bench/README.md) says how it is measured.
+it anew on a machine of your own, in about an hour: `bench/everything`; or `bench/run WORKLOAD...`,
+as below or with more rounds, then `bench/report`. [bench/README.md](../bench/README.md) says how it
+is measured.
 """
 NOT_QUIET = """
 **The machine was not quiet**: others took up to {} % of it. Ratios by the clock depend on
@@ -75,6 +76,17 @@ def main_bars(rows, workloads):
 def ratios_of(sides):
     ratios = {side: summary.case_ratio(sides, side) for side in sides if side != summary.BASELINE}
     return {side: value for side, value in ratios.items() if value}
+
+
+def main_ranges(rows, workloads):
+    """{(name, side): (least, greatest)} ratio of a round, of the main cases."""
+    ranges = {}
+    for (name, case), sides in summary.group(main_rows(rows, workloads)).items():
+        for side in sides:
+            found = summary.ratio_range(sides, side)
+            if found and side != summary.BASELINE:
+                ranges[f'{name}: {case}', side] = found
+    return ranges
 
 
 def mean_ratios(rows):

@@ -35,16 +35,20 @@ def save(figure, path):
     print(path)
 
 
-def ratios(plt, bars, path):
-    """A bar for each case and side; 1 is heap."""
+def ratios(plt, bars, ranges, path):
+    """A bar for each case and side, and from which round to which its ratio was; 1 is heap."""
     sides = list(dict.fromkeys(side for _, values in bars for side in values))
     height = 0.8 / len(sides)
     figure, axes = plt.subplots(figsize=(8, 0.8 + 0.4 * len(bars)))
     for i, side in enumerate(sides):
-        places = [(row + (i - (len(sides) - 1) / 2) * height, values[side])
-                  for row, (_, values) in enumerate(bars) if side in values]
-        drawn = axes.barh([y for y, _ in places], [value for _, value in places], height,
-                          color=COLORS[i], label=side)
+        places = [(row + (i - (len(sides) - 1) / 2) * height, values[side],
+                   ranges.get((name, side), (values[side], values[side])))
+                  for row, (name, values) in enumerate(bars) if side in values]
+        errors = [[max(0, value - least) for _, value, (least, _) in places],
+                  [max(0, most - value) for _, value, (_, most) in places]]
+        drawn = axes.barh([y for y, _, _ in places], [value for _, value, _ in places], height,
+                          color=COLORS[i], label=side, xerr=errors,
+                          error_kw={'elinewidth': 1, 'capsize': 2})
         axes.bar_label(drawn, fmt='%.2f', padding=2, fontsize=8)
     axes.axvline(1, color='#3a3a3a', linewidth=1)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars])
@@ -105,7 +109,7 @@ def draw(all_rows, workloads, folder):
     plt = pyplot()
     bars = performance.main_bars(rows, workloads)
     if bars:
-        ratios(plt, bars, folder / 'performance.svg')
+        ratios(plt, bars, performance.main_ranges(rows, workloads), folder / 'performance.svg')
     for name, part in performance.by_workload(rows).items():
         if performance.is_series(part):
             lines(plt, part, folder / f'{name}.svg')

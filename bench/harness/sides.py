@@ -23,6 +23,18 @@ class Side:
     access_method: str
     libraries: str
     settings: dict = field(default_factory=dict)
+    extension: str = 'leanstore_am'
+    server: str = ''
+    pool: str = ''
+
+    @property
+    def is_here(self):
+        return not self.server or bool(os.environ.get(self.server))
+
+    def fit(self, settings):
+        """The settings of a workload as this side calls them."""
+        pool = settings.get('leanstore.buffer_pool_size')
+        return {**self.settings, **settings, **({self.pool: pool} if self.pool and pool else {})}
 
 
 def read():
@@ -35,7 +47,19 @@ def read():
     return {name: Side(name, **side) for name, side in content.items()}
 
 
-class Install:
+class Server:
+    """Of a side that brings its own, with all that it needs."""
+
+    stage = None
+
+    def __init__(self, pg_config):
+        self.bindir, self.pkglibdir = map(
+            Path,
+            subprocess.run([pg_config, '--bindir', '--pkglibdir'], check=True, text=True,
+                           capture_output=True).stdout.split())
+
+
+class Install(Server):
     """The server that is measured and the extension that is built for it."""
 
     def __init__(self, pg_config):
@@ -44,10 +68,7 @@ class Install:
                  shutil.which('pg_config'))
         if pg_config is None:
             raise BenchError('no PostgreSQL 18: run .ci/setup, or name its pg_config')
-        self.bindir, self.pkglibdir = map(
-            Path,
-            subprocess.run([pg_config, '--bindir', '--pkglibdir'], check=True, text=True,
-                           capture_output=True).stdout.split())
+        super().__init__(pg_config)
         make = ['make', '--no-print-directory', '-s', '-C', TOP, f'PG_CONFIG={pg_config}']
         environment = {
             name: value
@@ -72,7 +93,8 @@ class Field:
         self.clusters = []
         for side in sides:
             home = self.work / side.name
-            self.clusters.append(Cluster(install, side, home, {**side.settings, **settings}))
+            server = Server(os.environ[side.server]) if side.server else install
+            self.clusters.append(Cluster(server, side, home, side.fit(settings)))
 
     def __enter__(self):
         try:

@@ -84,3 +84,16 @@ def case_ratio(sides, side, name=None, baseline=BASELINE):
     row = sides[side][0]
     name = name or row['measure']
     return ratio(figure(sides[side], name), figure(sides[baseline], name), row['better'])
+
+
+def ratio_range(sides, side, baseline=BASELINE):
+    """The least and the greatest ratio of a round; None if fewer than two rounds have one."""
+    of_baseline = {row['round']: row for row in sides.get(baseline, [])}
+    found = []
+    for row in sides.get(side, []):
+        other = of_baseline.get(row['round'], {})
+        values = [one.get(row['measure']) for one in (row, other)]
+        if all(value not in (None, '') for value in values):
+            found.append(ratio(*map(float, values), row['better']))
+    found = [value for value in found if value]
+    return (min(found), max(found)) if len(found) > 1 else None

@@ -1,5 +1,6 @@
 """The ways to measure that a workload can name."""
 from .engine import Engine
+from .hammerdb import Hammerdb
 from .load import Load
 from .long_snapshot import LongSnapshot
 from .plans import Plans
@@ -17,6 +18,7 @@ from .values import Values
 
 DRIVERS = {
     'engine': Engine,
+    'hammerdb': Hammerdb,
     'load': Load,
     'long_snapshot': LongSnapshot,
     'plans': Plans,

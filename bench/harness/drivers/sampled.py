@@ -61,7 +61,7 @@ class Sampled(Load):
         }
         if cluster.is_leanstore:
             result['versions_mib'] = cluster.version_bytes() / MIB
-        return result
+        return {**result, 'total_mib': sum(result.values())}
 
     @staticmethod
     def times(case, observer):
