@@ -36,7 +36,8 @@ u32 store_place(const ValuePlace &place, u8 *out) {
 bool load_place(Bytes bytes, ValuePlace *place) {
   LogUnpacker in(bytes);
   *place = {};
-  place->bytes = static_cast<u32>(in.number(~u32{0}));
+  // ValueLayout would come round behind it.
+  place->bytes = static_cast<u32>(in.number(LS_MAX_VALUE_BYTES));
   const u32 tail_bytes = static_cast<u32>(in.number(LS_VALUE_IN_ROW_BYTES));
   // One more may come of them: a run is divided where old pages end (vanished_values.cpp).
   const u32 runs = static_cast<u32>(in.number(PageRuns::kMost - 1));

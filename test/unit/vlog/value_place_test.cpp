@@ -126,5 +126,19 @@ TEST(ValuePlaceTest, runs_with_2_to_the_32_pages_too_many_are_refused) {
   EXPECT_FALSE(load_place(bytes, &back));
 }
 
+TEST(ValuePlaceTest, a_value_that_is_too_large_for_numbers_of_pages_is_refused) {
+  ValuePlace place, back;
+  for (const u32 value_bytes : {0u - 120, LS_MAX_VALUE_BYTES + 1}) {
+    place.bytes = value_bytes;
+    place.runs = {};
+    if (const u32 pages = ValueLayout(value_bytes).pages()) place.runs.add({1, pages});
+    const std::vector<u8> zeros(ValueLayout(value_bytes).tail_bytes);
+    place.tail = zeros;
+    std::vector<u8> bytes(kMostPlaceBytes);
+    bytes.resize(store_place(place, bytes.data()));
+    EXPECT_FALSE(load_place(bytes, &back)) << value_bytes;
+  }
+}
+
 }  // namespace
 }  // namespace ls
