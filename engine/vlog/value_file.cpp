@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/crc32c.hpp"
 #include "base/interrupt.hpp"
 
 namespace ls {
@@ -14,11 +13,6 @@ namespace {
 u64 offset_of(PageNo page) { return u64{page} * kPageSize; }
 
 bool hides(PageNo page) { return page % 2 == 0; }   // VPLACE-1
-
-u32 note_page_checksum(u64 value_id, u32 number, const u8 *page) {
-  const u64 name[] = {~value_id, number};
-  return crc32c(crc32c(0, name, sizeof name), page + kNotePageHead, kPageSize - kNotePageHead);
-}
 
 // ---- writing
 

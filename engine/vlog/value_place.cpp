@@ -75,4 +75,9 @@ u32 chunk_checksum(u64 value_id, u32 chunk, Bytes data) {
   return crc32c(crc32c(0, name, sizeof name), data.data(), data.size());
 }
 
+u32 note_page_checksum(u64 value_id, u32 number, const u8 *page) {
+  const u64 name[] = {~value_id, number};
+  return crc32c(crc32c(0, name, sizeof name), page + kNotePageHead, kPageSize - kNotePageHead);
+}
+
 }  // namespace ls

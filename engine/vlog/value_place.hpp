@@ -78,5 +78,7 @@ bool load_place(Bytes bytes, ValuePlace *place);
 
 // VPLACE-2
 u32 chunk_checksum(u64 value_id, u32 chunk, Bytes data);
+// Of a page of notes, which begins with it.
+u32 note_page_checksum(u64 value_id, u32 number, const u8 *page);
 
 }  // namespace ls

@@ -5,7 +5,6 @@
 //           The checksums of pages with notes are made right.
 #include <unistd.h>
 
-#include "base/crc32c.hpp"
 #include "fuzz/fuzz.hpp"
 #include "fuzz/pages.hpp"
 #include "vlog/value_file.hpp"
@@ -23,23 +22,17 @@ FileRef relation() {
 }
 std::string file_path() { return std::string(relation().path) + "_fsm"; }
 
-// As value_file.cpp does it.
-void seal_note_page(u32 number, u8 *page) {
-  const u64 name[] = {~kValueId, number};
-  const u32 checksum =
-      crc32c(crc32c(0, name, sizeof name), page + kNotePageHead, kPageSize - kNotePageHead);
-  std::memcpy(page, &checksum, sizeof checksum);
-}
-
 void seal(const ValuePlace &place, Buffer *file) {
   const ValueLayout layout(place.bytes);
   for (u32 i = 0; i < layout.note_pages; i++) {
     const u64 at = u64{place.runs.from(i, 1).first} * kPageSize;
-    if (at + kPageSize <= file->size()) seal_note_page(i, file->data() + at);
+    if (at + kPageSize > file->size()) continue;
+    const u32 checksum = note_page_checksum(kValueId, i, file->data() + at);
+    std::memcpy(file->data() + at, &checksum, sizeof checksum);
   }
 }
 
-// A value of so many bytes in a file from page 3 on, its chunks with right checksums.
+// A value of so many bytes in a file from page 4 on, its chunks with right checksums.
 void write_sample(u32 bytes, const SeedWriter &write) {
   const ValueLayout layout(bytes);
   const u32 first = 4;

@@ -27,10 +27,8 @@ sub file_version
 
 	return $old if !defined $new;
 	substr($content, $VERSION_AT, 4) = pack 'V', $new;
-	substr($content, $CHECKSUM_AT, 4) = "\0" x 4;
-	substr($content, $CHECKSUM_AT, 4) = pack 'V', SealedPage::crc32c($content);
 	open my $file, '>:raw', $path or die "cannot open $path: $!";
-	print {$file} $content;
+	print {$file} SealedPage::seal($content, $CHECKSUM_AT);
 	close $file or die "cannot write $path: $!";
 	return $old;
 }

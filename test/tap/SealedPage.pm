@@ -26,6 +26,16 @@ sub crc32c
 	return $crc ^ 0xFFFFFFFF;
 }
 
+# Bytes of which the checksum at an offset is right.
+sub seal
+{
+	my ($content, $at) = @_;
+
+	substr($content, $at, $CHECKSUM_BYTES) = "\0" x $CHECKSUM_BYTES;
+	substr($content, $at, $CHECKSUM_BYTES) = pack 'V', crc32c($content);
+	return $content;
+}
+
 # What was there.
 sub overwrite
 {
@@ -35,8 +45,7 @@ sub overwrite
 	sysseek $file, $page * $BYTES, 0;
 	(sysread($file, my $content, $BYTES) // 0) == $BYTES or die "cannot read $path: $!";
 	my $before = substr($content, $offset, length $bytes, $bytes);
-	substr($content, $CHECKSUM, $CHECKSUM_BYTES) = "\0" x $CHECKSUM_BYTES;
-	substr($content, $CHECKSUM, $CHECKSUM_BYTES) = pack 'V', crc32c($content);
+	$content = seal($content, $CHECKSUM);
 	sysseek $file, $page * $BYTES, 0;
 	(syswrite($file, $content) // 0) == $BYTES or die "cannot write $path: $!";
 	close $file or die "cannot close $path: $!";
