@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "base/crc32c.hpp"
 
@@ -18,13 +17,6 @@ constexpr u32 kKeptVersion = 1;
 constexpr size_t kPieceBytes = 256 << 10;
 
 using Known = RowBlocks::Known;
-
-static_assert(std::is_trivially_copyable_v<ClosedFile> && std::is_trivially_copyable_v<Known>);
-
-template <typename T>
-Bytes bytes_of(const T &value) {
-  return {reinterpret_cast<const u8 *>(&value), sizeof value};
-}
 
 // body: the checksum of the files and cells.  The header's bytes come last, for the writer knows
 // only then how many cells there are.

@@ -6,16 +6,14 @@
 // nothing.
 #pragma once
 #include <functional>
-#include <span>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "buffer/closed_file.hpp"
 #include "os/file.hpp"
 #include "txn/row_blocks.hpp"
 
 namespace ls {
-
-using Bytes = std::span<const u8>;
 
 struct KeptHeader {
   u64 magic;

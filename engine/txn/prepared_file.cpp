@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "os/file.hpp"
 #include "wal/host_post.hpp"
@@ -18,11 +19,6 @@ namespace {
 constexpr size_t kPieceBytes = 1 << 20;
 constexpr size_t kEndBytes = 2;   // of the last item
 constexpr u32 kLogPieceBytes = 8 << 10;
-
-template <typename T>
-Bytes bytes_of(const T &value) {
-  return Bytes(reinterpret_cast<const u8 *>(&value), sizeof value);
-}
 
 template <typename T>
 bool take_from(Bytes *from, T *out) {

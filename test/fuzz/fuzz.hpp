@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/status.hpp"
 #include "base/types.hpp"
 
 namespace ls::fuzz {
 
-using Bytes = std::span<const u8>;
 using Buffer = std::vector<u8>;
 
 class Input;
@@ -89,10 +89,7 @@ class Output {
   Buffer bytes_;
 };
 
-template <typename T>
-Bytes bytes_of(const T &value) {
-  return {reinterpret_cast<const u8 *>(&value), sizeof value};
-}
+using ls::bytes_of;
 inline Bytes bytes_of(const std::string &s) {
   return {reinterpret_cast<const u8 *>(s.data()), s.size()};
 }
