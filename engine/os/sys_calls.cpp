@@ -29,7 +29,7 @@ std::optional<int> faulted(FaultOp op, const char *path) {
 // Makes the call, the observer looking on.  The call's result is negative when it fails.
 template <class Call>
 auto observed(const FileCall &what, Call call) {
-  FileObserver *observer = file_observer.load(std::memory_order_relaxed);
+  FileObserver *observer = file_observer.load(std::memory_order_acquire);
   if (!observer) return call();
   u64 token = observer->before(what);
   auto result = call();

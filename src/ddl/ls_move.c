@@ -18,6 +18,7 @@
 #include "ls_move.h"
 #include "relation/ls_relation.h"
 #include "index/ls_index.h"
+#include "pg/ls_pg.h"
 
 #include "access/genam.h"
 #include "access/heapam.h"
@@ -396,7 +397,7 @@ do_change(Move *move, const LsRowChange *change)
 static void
 catch_up(Move *move)
 {
-	const XLogRecPtr end = GetXLogInsertRecPtr();
+	const XLogRecPtr end = ls_pg_wal_end();
 	MemoryContext before;
 	LsRowChange change;
 

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "ls_move.h"
+#include "pg/ls_pg.h"
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
@@ -292,7 +293,7 @@ ls_changes_next(LsChanges *changes, LsRowChange *change)
 uint64
 ls_changes_behind(const LsChanges *changes)
 {
-	const XLogRecPtr end = GetXLogInsertRecPtr();
+	const XLogRecPtr end = ls_pg_wal_end();
 
 	return end > changes->decoded ? end - changes->decoded : 0;
 }

@@ -151,6 +151,6 @@ ls_log_switch_finish(void)
 		return;
 	visit_numbers("base", log_files_of, DEFAULTTABLESPACE_OID);
 	visit_numbers(PG_TBLSPC_DIR, visit_tablespace, InvalidOid);
-	XLogFlush(GetXLogInsertRecPtr());
+	XLogFlush(XactLastRecEnd);	/* of this process: what was logged above, if anything */
 	durable_unlink(SWITCHED_FILE, ERROR);
 }

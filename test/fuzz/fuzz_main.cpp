@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   register_tree_ops(redo_tree_ops());
   const char *to = std::getenv("LS_FUZZ_SEEDS");
   if (to == nullptr) return 0;
-  fuzz::write_seeds([to](const char *name, fuzz::Bytes seed) {
+  fuzz::write_seeds([to](const char *name, Bytes seed) {
     fuzz::put_file(std::string(to) + "/" + name, seed);
   });
   std::exit(0);

@@ -51,7 +51,7 @@ class PowerLossDisk {
     nothing.op = FaultOp::kUnlink;
     nothing.path_part = "/no such directory/";
     fault_add(nothing);
-    file_observer.store(new Watcher(*this), std::memory_order_relaxed);
+    file_observer.store(new Watcher(*this), std::memory_order_release);
   }
 
   // In the parent, between two lives.  Returns how many sectors and names were put back.

@@ -55,13 +55,13 @@ class DiskRecorder : public FileObserver {
     nothing.op = FaultOp::kUnlink;
     nothing.path_part = "/no such directory/";
     fault_add(nothing);
-    file_observer.store(this, std::memory_order_relaxed);
+    file_observer.store(this, std::memory_order_release);
   }
   // The crash.  Threads may still be in a call: this has to outlive them.
   void stop() {
     std::lock_guard lock(mutex_);
     stopped_ = true;
-    file_observer.store(nullptr, std::memory_order_relaxed);
+    file_observer.store(nullptr, std::memory_order_release);
   }
 
   using Files = std::vector<std::pair<std::string, std::vector<u8>>>;

@@ -263,6 +263,26 @@ $node->safe_psql('postgres', q{
 	BEGIN; UPDATE moved SET n = -1 WHERE id = 1; PREPARE TRANSACTION 'p'});
 my $waiting = $node->background_psql('postgres');
 $waiting->query_until(qr/begun/, "\\echo begun\nCALL leanstore_move('moved');\n");
+# It catches up again and again, also while WAL ends where a page does.
+cmp_ok($node->safe_psql('postgres', q{
+	CREATE FUNCTION pg_temp.left_of_page() RETURNS int LANGUAGE sql AS
+		$$SELECT 8192 - mod(pg_current_wal_insert_lsn() - '0/0', 8192)::int$$;
+	CREATE FUNCTION pg_temp.end_pages() RETURNS int LANGUAGE plpgsql AS $$
+	DECLARE
+		bytes int;
+		ended int := 0;
+	BEGIN
+		FOR i IN 1 .. 20 LOOP
+			bytes := pg_temp.left_of_page();
+			-- a message of 1 byte takes 56, one of more than 230 three more than a short one
+			PERFORM pg_logical_emit_message(false, '',
+				repeat('-', bytes - CASE WHEN bytes > 281 THEN 54 ELSE 51 END)) WHERE bytes >= 56;
+			ended := ended + (pg_temp.left_of_page() >= 8192 - 40)::int;
+			PERFORM pg_sleep(0.04);
+		END LOOP;
+		RETURN ended;
+	END$$;
+	SELECT pg_temp.end_pages()}), '>', 5, 'WAL ends with a page');
 ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity
 	WHERE query LIKE 'CALL leanstore_move%' AND wait_event_type = 'Lock')}), 'it waits');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'p'});
