@@ -31,6 +31,7 @@ class Cluster:
         self.home = Path(directory)
         self.data = self.home / 'data'
         self.settings = settings
+        self.version = {}
         self.cgroup = None
         self.sessions = []
 
@@ -47,6 +48,14 @@ class Cluster:
         self.configure(self.settings)
         self.start()
         self.make_database(DATABASE)
+        if self.side.server:
+            self.version = {'server_version': self.sql('SHOW server_version'),
+                            f'{self.side.extension}_version': self.sql(self.side.version)}
+
+    @property
+    def described(self):
+        """Settings, and the versions of a server that is none of those that all sides have."""
+        return {**self.settings, **self.version}
 
     def make_database(self, name):
         """Creates a database; its tables are of the side's access method."""
@@ -241,12 +250,14 @@ class Cluster:
     def table_bytes(self, where='true'):
         """Tables of the schema public with all that belongs to them."""
         return int(
-            self.sql(f"""SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+            self.sql(f"""SELECT coalesce(sum(CASE amname WHEN '{self.side.access_method}'
+                THEN {self.side.size}(c.oid) ELSE pg_total_relation_size(c.oid) END), 0)::bigint
+            FROM pg_class c JOIN pg_am a ON a.oid = relam
             WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'm') AND {where}"""))
 
     def version_bytes(self):
         """Files of old row versions."""
-        path = self.data / 'leanstore' / 'versions'
+        path = self.data / self.side.versions
         return sum(file.stat().st_size for file in path.rglob('*') if file.is_file())
 
     def verify(self):

@@ -40,13 +40,13 @@ class MemoryLimit:
             self.megabytes = round(self.heap_bytes(field) * self.share / MIB)
         for cluster in field.turns():
             cluster.stop()
-            heap = not cluster.is_leanstore
-            cluster.settings = {
+            heap = cluster.side.name == summary.BASELINE
+            cluster.settings = cluster.side.fit({
                 **cluster.settings,
                 'shared_buffers': f'{self.part(self.shared_buffers) if heap else SMALL_MIB}MB',
                 'leanstore.buffer_pool_size': f'{SMALL_MIB if heap else self.part(self.pool)}MB',
                 'memory_limit': f'{self.megabytes}MB',
-            }
+            })
             cluster.configure({
                 name: value
                 for name, value in cluster.settings.items() if name != 'memory_limit'

@@ -26,6 +26,9 @@ class Side:
     extension: str = 'leanstore_am'
     server: str = ''
     pool: str = ''
+    version: str = ''
+    size: str = 'pg_total_relation_size'
+    versions: str = ''
 
     @property
     def is_here(self):
@@ -120,6 +123,11 @@ class Field:
         shutil.rmtree(self.work, ignore_errors=True)
         if failed:
             raise BenchError('\n'.join(failed))
+
+    def leave_out(self, cluster):
+        self.clusters.remove(cluster)
+        cluster.thaw()
+        cluster.stop()
 
     def turn(self, cluster):
         for other in self.clusters:

@@ -1,4 +1,6 @@
 """What every driver that measures servers has in common: rounds in turns."""
+from contextlib import contextmanager
+
 from ..errors import BenchError
 from ..sides import Field
 
@@ -45,20 +47,38 @@ class Driver:
             for round_number in range(1 - self.workload.warm_rounds, self.workload.rounds + 1):
                 for case in self.workload.cases:
                     for cluster in field.turns(round_number):
-                        for name, figures in self.measure(cluster, case):
-                            if round_number > 0:
-                                record(case, name, cluster.side.name, cluster.settings,
-                                       round_number, figures)
+                        with self.as_far_as_it_can(cluster, case['name']):
+                            for name, figures in self.measure(cluster, case):
+                                if round_number > 0:
+                                    record(case, name, cluster.side.name, cluster.described,
+                                           round_number, figures)
             for cluster in field.turns():
-                for case, figures in self.finish(cluster):
-                    record(case, case['name'], cluster.side.name, cluster.settings, 1, figures)
-                self.check(cluster)
+                with self.as_far_as_it_can(cluster, 'the end'):
+                    for case, figures in self.finish(cluster):
+                        record(case, case['name'], cluster.side.name, cluster.described, 1, figures)
+                    self.check(cluster)
 
     def settle_data(self, field, record):
         for cluster in field.turns():
-            for case, figures in self.setup(cluster):
-                record(case, case['name'], cluster.side.name, cluster.settings, 1, figures)
+            done = False
+            with self.as_far_as_it_can(cluster, 'all'):
+                for case, figures in self.setup(cluster):
+                    record(case, case['name'], cluster.side.name, cluster.described, 1, figures)
+                done = True
+            if not done:
+                field.leave_out(cluster)
         self.prepare(field)
+
+    @contextmanager
+    def as_far_as_it_can(self, cluster, what):
+        """Another engine may refuse what is done here: it is left out then, with its error."""
+        try:
+            yield
+        except BenchError as error:
+            if not cluster.side.server:
+                raise
+            words = [line for line in str(error).splitlines() if 'ERROR' in line or 'pq:' in line]
+            print(f'  left out: {cluster.side.name}: {what}: {(words or [str(error)])[-1][-160:]}')
 
     def sql(self, cluster, text):
         return cluster.sql(text.replace('{work}', str(cluster.home)))

@@ -56,10 +56,11 @@ class Sampled(Load):
     @staticmethod
     def sizes(cluster, case):
         result = {
-            figure: float(cluster.sql(query)) / MIB
+            figure: float(cluster.sql(query.replace('pg_total_relation_size', cluster.side.size)))
+            / MIB
             for figure, query in case['sizes'].items()
         }
-        if cluster.is_leanstore:
+        if cluster.side.versions:
             result['versions_mib'] = cluster.version_bytes() / MIB
         return {**result, 'total_mib': sum(result.values())}
 
