@@ -204,6 +204,20 @@ class Cluster:
                            LC_ALL='C', PGOPTIONS=options)
         return environment
 
+    def client(self, command, signs=(), settings=None, **options):
+        """What a program that connects prints and what it says.  signs: words (in lower case) by
+        which it tells that it failed, where its exit status does not; options: of
+        subprocess.run()."""
+        command = [str(word) for word in command]
+        options.setdefault('env', self.client_environment(settings))
+        run = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                             **options)
+        output = run.stdout + run.stderr
+        if run.returncode != 0 or any(sign in output.lower() for sign in signs):
+            raise BenchError(f'{self.side.name}: {Path(command[0]).name} fails\n{output[-3000:]}\n'
+                             f'{self.log_end()}')
+        return run.stdout, run.stderr
+
     def psql_command(self, database=DATABASE):
         return [
             str(self.bindir / 'psql'), '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d',

@@ -8,11 +8,9 @@ protocol, options (settings of the sessions), clients, rate, max_tries, warm (se
 checkpoint (true: one at the begin and one at the end, within what is counted).
 """
 import os
-import subprocess
 import time
 
 from .. import machine, parse, summary
-from ..errors import BenchError
 from ..limit import MemoryLimit
 from .base import Driver
 
@@ -82,13 +80,7 @@ class Load(Driver):
 
     def client(self, cluster, arguments, settings):
         """What pgbench prints."""
-        command = [str(word) for word in [cluster.bindir / 'pgbench', *arguments]]
-        run = subprocess.run(command, env=cluster.client_environment(settings), text=True,
-                             stdin=subprocess.DEVNULL, capture_output=True)
-        if run.returncode != 0 or 'aborted' in run.stderr:
-            raise BenchError(f'{cluster.side.name}: pgbench fails\n{run.stderr[-3000:]}\n'
-                             f'{cluster.log_end()}')
-        return run.stdout, run.stderr
+        return cluster.client([cluster.bindir / 'pgbench', *arguments], ['aborted'], settings)
 
     def arguments(self, cluster, case, seconds):
         clients = case.get('clients', self.parameters['clients'])

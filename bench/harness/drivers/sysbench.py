@@ -1,9 +1,8 @@
 """sysbench's OLTP tests, where it is installed.  Of a case: test."""
 import shutil
-import subprocess
 
 from .. import machine, parse
-from ..errors import BenchError, Missing
+from ..errors import Missing
 from .base import Driver
 
 
@@ -23,12 +22,7 @@ class Sysbench(Driver):
             f"--table-size={parameters['rows']}", f"--threads={parameters['clients']}",
             f"--time={parameters['seconds']}", action
         ]
-        run = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                             env=cluster.client_environment())
-        if run.returncode != 0:
-            raise BenchError(f'{cluster.side.name}: sysbench {test} {action} fails\n'
-                             f'{(run.stdout + run.stderr)[-3000:]}\n{cluster.log_end()}')
-        return run.stdout
+        return cluster.client(command)[0]
 
     def setup(self, cluster):
         self.client(cluster, 'oltp_read_write', 'prepare')
