@@ -1,8 +1,8 @@
 """A memory cgroup for each server, the operating system's cache included.  Version 1 or 2; as root.
 
 memory_limit of a workload: megabytes, or 0 for a `share` of what the data takes in heap tables; and
-the percentages of it that are shared_buffers on heap (the rest is the system's cache) and
-leanstore's pool (which reads past that cache).
+the percentages of it that are shared_buffers on heap (the rest is the system's cache; another
+engine's pool is as large) and leanstore's pool (which reads past that cache).
 """
 import os
 import time
@@ -41,10 +41,12 @@ class MemoryLimit:
         for cluster in field.turns():
             cluster.stop()
             heap = cluster.side.name == summary.BASELINE
+            pool = SMALL_MIB if heap else self.part(
+                self.pool if cluster.is_leanstore else self.shared_buffers)
             cluster.settings = cluster.side.fit({
                 **cluster.settings,
                 'shared_buffers': f'{self.part(self.shared_buffers) if heap else SMALL_MIB}MB',
-                'leanstore.buffer_pool_size': f'{SMALL_MIB if heap else self.part(self.pool)}MB',
+                'leanstore.buffer_pool_size': f'{pool}MB',
                 'memory_limit': f'{self.megabytes}MB',
             })
             cluster.configure({

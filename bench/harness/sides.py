@@ -119,15 +119,15 @@ class Field:
             try:
                 cluster.stop()
             except BenchError as error:
-                failed.append(str(error))
+                if not cluster.side.server:
+                    failed.append(str(error))
         shutil.rmtree(self.work, ignore_errors=True)
         if failed:
             raise BenchError('\n'.join(failed))
 
     def leave_out(self, cluster):
         self.clusters.remove(cluster)
-        cluster.thaw()
-        cluster.stop()
+        cluster.kill()
 
     def turn(self, cluster):
         for other in self.clusters:
