@@ -217,6 +217,7 @@ static bool
 stop_store(void)
 {
 	static StoreEnd end;
+	static TimestampTz told = 0;
 	bool		postmaster_is_alive = PostmasterIsAlive();
 	bool		follows = ls_store_follows(ls_shared->store);
 
@@ -233,7 +234,10 @@ stop_store(void)
 		return true;
 	end = (StoreEnd) {.abandon = !postmaster_is_alive || follows};
 	if (ls_aside(end_store, &end, follows ? ls_follow_tend : NULL, &end.error) != LS_OK)
+	{
+		ls_log_failed_again(&told, "stop its store", &end.error);
 		return false;
+	}
 	if (end.status == LS_OK)
 		return true;
 	if (!ls_store_ready(ls_shared->store))

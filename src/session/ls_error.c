@@ -10,6 +10,9 @@
 #include "storage/block.h"
 #include "storage/procsignal.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#define TELL_AGAIN_MS 30000
 
 static int
 sqlstate_of(const ls_error *error)
@@ -151,4 +154,19 @@ ls_raise(const ls_error *error, Relation rel)
 		errfinish(MemoryContextStrdup(ErrorContext, error->source), (int) error->line, NULL);
 	}
 	pg_unreachable();
+}
+
+void
+ls_log_failed_again(TimestampTz *told, const char *what, const ls_error *error)
+{
+	const TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(*told, now, TELL_AGAIN_MS))
+		return;
+	*told = now;
+	ereport(LOG,
+			(errcode(sqlstate_of(error)),
+			 errmsg("leanstore could not %s: %s", what, ls_error_text(error)),
+			 error->path[0] ? errdetail("File \"%s\".", error->path) : 0,
+			 errhint("It is tried again until it succeeds.")));
 }

@@ -14,6 +14,7 @@
 
 #include "access/transam.h"
 #include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -125,6 +126,12 @@ extern LsShared *ls_shared;
 /* ---- ls_error.c: the only file that knows ls_status and SQLSTATE both */
 pg_noreturn extern void ls_raise(const ls_error *error, Relation rel);
 extern const char *ls_error_text(const ls_error *error);
+
+/*
+ * What has failed will be tried again, and again: tells the server's log the first time, and then
+ * each half minute.  *told: when that was, 0 at first.
+ */
+extern void ls_log_failed_again(TimestampTz *told, const char *what, const ls_error *error);
 
 #define ls_check(call, error, rel) \
 	do { if (unlikely((call) != LS_OK)) ls_raise(&(error), (rel)); } while (0)

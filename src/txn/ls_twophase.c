@@ -125,7 +125,9 @@ void
 ls_twophase_sweep(void)
 {
 	static PreparedEnd end;
+	static TimestampTz told = 0;
 	ls_worker  *worker = NULL;
+	ls_status	status = LS_OK;
 	ls_error	error = {0};
 	size_t		n;
 	const uint64 *tns = prepared_tns(&n);
@@ -136,14 +138,16 @@ ls_twophase_sweep(void)
 
 		if (!has_ended(tns[i], &committed))
 			continue;
-		if (worker == NULL &&
-			ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error) != LS_OK)
-			return;
+		if (worker == NULL)
+			status = ls_worker_attach(ls_shared->store, MyProcNumber, &worker, &error);
 		end = (PreparedEnd) {.worker = worker, .tn = tns[i], .committed = committed};
-		if (ls_aside(end_prepared, &end, NULL, &end.error) == LS_OK && end.status != LS_OK)
-			ereport(LOG,
-					(errmsg("leanstore could not finish prepared transaction %u: %s",
-							ls_tn_to_xid(tns[i]), end.error.message)));
+		if (status == LS_OK)
+			status = ls_aside(end_prepared, &end, NULL, &error);
+		if (status != LS_OK || end.status != LS_OK)
+			ls_log_failed_again(&told, "finish a prepared transaction",
+								status != LS_OK ? &error : &end.error);
+		if (status != LS_OK)
+			break;
 	}
 	if (worker != NULL)
 		ls_worker_detach(worker);
