@@ -30,7 +30,7 @@
 
 #define FORM_SHIFT 2
 
-StaticAssertDecl(FORM_SHIFT + LS_KEY_FORM_BITS < 16, "a form fits beside the server's bits");
+StaticAssertDecl(FORM_SHIFT + LS_KEY_FORM_BITS <= 16, "a form fits beside the server's bits");
 StaticAssertDecl((LS_INDEX_ORDER_OPTIONS >> FORM_SHIFT) == 0, "no bit is the server's");
 
 static int2vector *

@@ -130,11 +130,14 @@ ls_key_choose_form(Oid cmp, Oid type, Oid collation)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "leanstore key form",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
+	static const LsKeyStrings tried[] = {
+		LS_KEY_NO_STRINGS, LS_KEY_CODE_POINTS, LS_KEY_SORT_KEYS, LS_KEY_PLAIN_KEYS
+	};
 	uint16		recorded = LS_KEY_NO_STRINGS;
 
-	for (int strings = LS_KEY_NO_STRINGS; strings <= LS_KEY_TABLE_KEYS; strings++)
+	for (int i = 0; i < lengthof(tried); i++)
 	{
-		LsKeyColumn column = {.form = {.strings = strings, .thorough = true}};
+		LsKeyColumn column = {.form = {.strings = tried[i], .thorough = true}};
 
 		if (ls_key_column_init(&column, cmp, type, collation, false, false))
 		{

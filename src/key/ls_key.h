@@ -52,7 +52,8 @@ typedef enum LsKeyStrings
 	LS_KEY_NO_STRINGS,			/* not at all: a column that has some gets labels */
 	LS_KEY_CODE_POINTS,			/* their bytes, in the order of code points */
 	LS_KEY_SORT_KEYS,			/* what strxfrm() makes of them, shortened */
-	LS_KEY_TABLE_KEYS			/* the same of what strcoll() goes by */
+	LS_KEY_TABLE_KEYS,			/* of what strcoll() goes by: of indexes from before version 1.1 */
+	LS_KEY_PLAIN_KEYS			/* the same, shorter where there are no accents */
 } LsKeyStrings;
 
 typedef struct LsKeyForm
@@ -63,19 +64,23 @@ typedef struct LsKeyForm
 } LsKeyForm;
 
 /* A form as a number, to be recorded; it has so many bits. */
-#define LS_KEY_FORM_BITS 13
-#define LS_KEY_FINGERPRINT_BITS (LS_KEY_FORM_BITS - 2)
+#define LS_KEY_FORM_BITS 14
+#define LS_KEY_FINGERPRINT_BITS (LS_KEY_FORM_BITS - 3)
 
+/* Two bits of how strings are encoded, the fingerprint, the third bit. */
 static inline uint16
 ls_key_record_form(const LsKeyForm *form)
 {
-	return (uint16) (form->strings | form->fingerprint << 2);
+	return (uint16) ((form->strings & 3) | form->fingerprint << 2 |
+					 (form->strings >> 2) << (LS_KEY_FORM_BITS - 1));
 }
 
 static inline LsKeyForm
 ls_key_recorded_form(uint16 recorded)
 {
-	return (LsKeyForm) {.strings = (LsKeyStrings) (recorded & 3)};
+	return (LsKeyForm) {
+		.strings = (LsKeyStrings) ((recorded & 3) | (recorded >> (LS_KEY_FORM_BITS - 1)) << 2)
+	};
 }
 
 /*

@@ -31,6 +31,11 @@
 
 #define MAX_LEVELS 8
 #define SEPARATOR 0x01
+#define ACCENTS_LEVEL 1
+
+/* An element: its section, and where its weights are. */
+#define SECTION_SHIFT 24
+#define WEIGHTS_MASK 0xFFFFFF
 
 /* Of a section and level. */
 #define TAKEN_BACKWARD 2
@@ -52,7 +57,10 @@ typedef struct Element
 {
 	const uint8 *weights;		/* of the level at hand: their number, and they */
 	uint8		section;
+	uint8		backward;		/* a bit for each level: it is taken so */
 } Element;
+
+StaticAssertDecl(MAX_LEVELS <= 8, "a bit for each level");
 
 LsKeyGlibc *
 ls_key_glibc_open(pg_locale_t locale)
@@ -156,9 +164,20 @@ read_element(const LsKeyGlibc *g, const uint8 **at)
 /* ---- levels ---------------------------------------------------------------- */
 
 static inline int
-rule_of(const LsKeyGlibc *g, const Element *element, int level)
+rule_of(const LsKeyGlibc *g, int section, int level)
 {
-	return g->rules[element->section * g->n_levels + level];
+	return g->rules[section * g->n_levels + level];
+}
+
+static uint8
+backward_levels(const LsKeyGlibc *g, int section)
+{
+	uint8		levels = 0;
+
+	for (int level = 0; level < g->n_levels; level++)
+		if (rule_of(g, section, level) & TAKEN_BACKWARD)
+			levels |= 1 << level;
+	return levels;
 }
 
 /* A position: few are above 1. */
@@ -206,6 +225,7 @@ static int
 next_element(const LsKeyGlibc *g, int level, Walk *walk)
 {
 	const Element *elements = (const Element *) g->elements.data;
+	const uint8 backward = 1 << level;
 	int			start = walk->at;
 
 	if (walk->in_run && walk->left > 0)
@@ -216,7 +236,7 @@ next_element(const LsKeyGlibc *g, int level, Walk *walk)
 		return walk->forward < walk->n ? walk->forward : -1;
 	}
 
-	while (walk->at < walk->n && (rule_of(g, &elements[walk->at], level) & TAKEN_BACKWARD))
+	while (walk->at < walk->n && (elements[walk->at].backward & backward))
 		walk->at++;
 	if (walk->at == start)
 		return start < walk->n ? walk->at++ : -1;
@@ -237,7 +257,7 @@ put_level(const LsKeyGlibc *g, int level, StringInfo out)
 	Element    *elements = (Element *) g->elements.data;
 	int			n = g->elements.len / (int) sizeof(Element);
 	uint32		count = 1;
-	uint32	   *position = rule_of(g, &elements[0], level) & WITH_POSITIONS ? &count : NULL;
+	uint32	   *position = rule_of(g, elements[0].section, level) & WITH_POSITIONS ? &count : NULL;
 	Walk		walk = {.n = n};
 
 	for (int next = next_element(g, level, &walk); next >= 0; next = next_element(g, level, &walk))
@@ -247,13 +267,12 @@ put_level(const LsKeyGlibc *g, int level, StringInfo out)
 		elements[i].weights += 1 + *elements[i].weights;
 }
 
-void
-ls_key_glibc_put(LsKeyGlibc *g, const char *bytes, Size len, StringInfo out)
+/* Of a string that is not empty. */
+static void
+read_elements(LsKeyGlibc *g, const char *bytes, Size len)
 {
 	const uint8 *at;
 
-	if (len == 0)
-		return;					/* before all others, whatever these are */
 	resetStringInfo(&g->string);
 	resetStringInfo(&g->elements);
 	ls_key_put(&g->string, bytes, len);
@@ -262,19 +281,67 @@ ls_key_glibc_put(LsKeyGlibc *g, const char *bytes, Size len, StringInfo out)
 	while (*at != 0)
 	{
 		int32		element = read_element(g, &at);
+		uint8		section = (uint8) ((uint32) element >> SECTION_SHIFT);
 
 		*(Element *) ls_key_extend(&g->elements, sizeof(Element)) = (Element)
 		{
-			.weights = g->weights + (element & 0xFFFFFF),
-			.section = (uint8) ((uint32) element >> 24)
+			.weights = g->weights + (element & WEIGHTS_MASK), .section = section,
+			.backward = backward_levels(g, section)
 		};
 	}
+}
+
+void
+ls_key_glibc_put(LsKeyGlibc *g, const char *bytes, Size len, StringInfo out)
+{
+	if (len == 0)
+		return;					/* before all others, whatever these are */
+	read_elements(g, bytes, len);
 	for (int level = 0; level < g->n_levels; level++)
 	{
 		if (level > 0)
 			ls_key_put8(out, SEPARATOR);
 		put_level(g, level, out);
 	}
+}
+
+int
+ls_key_glibc_accents(LsKeyGlibc *g, const char *bytes, Size len)
+{
+	Element    *elements;
+	Walk		walk;
+	int			n = 0;
+
+	if (len == 0)
+		return 0;
+	read_elements(g, bytes, len);
+	elements = (Element *) g->elements.data;
+	walk = (Walk) {.n = g->elements.len / (int) sizeof(Element)};
+	for (int i = 0; i < walk.n; i++)
+		elements[i].weights += 1 + *elements[i].weights;
+	for (int next = next_element(g, ACCENTS_LEVEL, &walk); next >= 0;
+		 next = next_element(g, ACCENTS_LEVEL, &walk))
+		if (*elements[next].weights > 0)
+		{
+			n += *elements[next].weights;
+			walk.seen = walk.at;
+		}
+	return n;
+}
+
+bool
+ls_key_glibc_is_alone(const LsKeyGlibc *g, uint8 byte, bool *backward)
+{
+	int32		element = g->first[byte];
+	int			section = (int) ((uint32) element >> SECTION_SHIFT);
+
+	if (element < 0 || g->n_levels != LS_KEY_GLIBC_LEVELS)
+		return false;
+	*backward = (backward_levels(g, section) & 1 << ACCENTS_LEVEL) != 0;
+	for (int level = 0; level < g->n_levels; level++)
+		if (((rule_of(g, section, level) & WITH_POSITIONS) != 0) != (level == g->n_levels - 1))
+			return false;
+	return (backward_levels(g, section) & ~(1 << ACCENTS_LEVEL)) == 0;
 }
 
 #else							/* no glibc */
@@ -287,6 +354,18 @@ ls_key_glibc_open(pg_locale_t locale)
 
 void
 ls_key_glibc_put(LsKeyGlibc *g, const char *bytes, Size len, StringInfo out)
+{
+	pg_unreachable();
+}
+
+int
+ls_key_glibc_accents(LsKeyGlibc *g, const char *bytes, Size len)
+{
+	pg_unreachable();
+}
+
+bool
+ls_key_glibc_is_alone(const LsKeyGlibc *g, uint8 byte, bool *backward)
 {
 	pg_unreachable();
 }

@@ -236,15 +236,18 @@ typedef enum LsKeySource
 {
 	LS_KEY_STRXFRM,				/* strxfrm() */
 	LS_KEY_GLIBC,				/* the tables of glibc (ls_key_glibc.c) */
+	LS_KEY_GLIBC_PLAIN,			/* the same, and other guesses */
 	LS_KEY_SOURCES
 } LsKeySource;
 
 extern LsKeySortKeys *ls_key_sort_keys_learn(pg_locale_t locale, LsKeySource source);
 extern void ls_key_sort_keys_free(LsKeySortKeys *keys);
 
-/* NULL: they do not agree.  Sets the form's fingerprint: of what the source says. */
-extern LsKeySortKeys *ls_key_libc_sort_keys(Oid collation, pg_locale_t locale, LsKeySource source,
-											LsKeyForm *form);
+/*
+ * Of the form's kind.  NULL: they do not agree.  Sets the form's fingerprint: of what the source
+ * says.
+ */
+extern LsKeySortKeys *ls_key_libc_sort_keys(Oid collation, pg_locale_t locale, LsKeyForm *form);
 
 /* Do so many pairs of strings more agree, too?  For tests. */
 extern bool ls_key_libc_try(Oid collation, LsKeyStrings strings, int64 pairs, uint64 seed);
@@ -260,6 +263,16 @@ typedef struct LsKeyGlibc LsKeyGlibc;
 
 extern LsKeyGlibc *ls_key_glibc_open(pg_locale_t locale);
 extern void ls_key_glibc_put(LsKeyGlibc *g, const char *bytes, Size len, StringInfo out);
+
+/* Bytes of the level of accents. */
+extern int	ls_key_glibc_accents(LsKeyGlibc *g, const char *bytes, Size len);
+
+/*
+ * Is the byte an element, whatever follows, in a collation with the usual levels, of which only
+ * that of accents may take it backward and the last one alone has positions?
+ */
+#define LS_KEY_GLIBC_LEVELS 4
+extern bool ls_key_glibc_is_alone(const LsKeyGlibc *g, uint8 byte, bool *backward);
 
 /* The string again; calls ls_key_damaged(). */
 extern void ls_key_sort_keys_read(LsKeySortKeys *keys, const uint8 *bytes, Size len,

@@ -404,9 +404,17 @@ fingerprint_of(LsKeySortKeys *keys)
 	return (uint16) (hash & ((1 << LS_KEY_FINGERPRINT_BITS) - 1));
 }
 
-LsKeySortKeys *
-ls_key_libc_sort_keys(Oid collation, pg_locale_t locale, LsKeySource source, LsKeyForm *form)
+static LsKeySource
+source_of(LsKeyStrings strings)
 {
+	return strings == LS_KEY_SORT_KEYS ? LS_KEY_STRXFRM
+		: strings == LS_KEY_TABLE_KEYS ? LS_KEY_GLIBC : LS_KEY_GLIBC_PLAIN;
+}
+
+LsKeySortKeys *
+ls_key_libc_sort_keys(Oid collation, pg_locale_t locale, LsKeyForm *form)
+{
+	const LsKeySource source = source_of(form->strings);
 	struct Source *from = &libc_of(locale)->sources[source];
 	bool		utf8;
 
@@ -433,9 +441,7 @@ ls_key_libc_try(Oid collation, LsKeyStrings strings, int64 pairs, uint64 seed)
 	{
 		LsKeyForm	form = {.strings = strings};
 
-		t.keys = ls_key_libc_sort_keys(collation, pg_newlocale_from_collation(collation),
-									   strings == LS_KEY_SORT_KEYS ? LS_KEY_STRXFRM : LS_KEY_GLIBC,
-									   &form);
+		t.keys = ls_key_libc_sort_keys(collation, pg_newlocale_from_collation(collation), &form);
 		if (t.keys == NULL)
 			return false;
 	}

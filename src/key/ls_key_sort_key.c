@@ -26,134 +26,18 @@
  * Whatever the guesses are: the order is right as long as they depend on nothing but what stands
  * before.
  *
+ * Strings of ASCII characters are mostly written and read without all that (ls_key_plain.c).
+ *
  * Which characters are learned, and what their weights are, is part of the encoding: it may not
  * change while an index exists (the fingerprint of ls_key_libc.c).
  */
 #include "postgres.h"
 
-#include "ls_key_internal.h"
+#include "ls_key_sort_key.h"
 
 #include "mb/pg_wchar.h"
 
-/* Between levels, in a sort key, and what is written for it and for the end of the sort key. */
-#define SEPARATOR 0x01
-#define END 0x01
-#define NEXT_LEVEL 0x02
-
-/* Codes of the first and of the last level: CODE(i) is the i-th learned unit, GAP(i) before it. */
-#define MAX_LEARNED 124
-#define GAP(i) (0x03 + 2 * (i))
-#define CODE(i) (0x04 + 2 * (i))
-#define IS_GAP(code) (((code) & 1) != 0)
-#define RANK(code) (((code) - 0x04) / 2)
-
-/* Of the last level: an 0x01 with nothing behind it; a unit with no 0x01 before. */
-#define CODE_SEPARATOR 0x02
-#define CODE_UNIT 0xFE
-
-/*
- * Of the last level with a guess: so many units are as guessed, then comes one that is less, or
- * greater.  Or all are as guessed to the end, and here is how the bytes compare with theirs.
- */
-#define MAX_RIGHT 120
-#define RIGHT_LESS(n) (0x02 + (n))
-#define LONG_RIGHT_LESS 0x7A
-#define ALL_RIGHT(order) (0x7C + (order))
-#define LONG_RIGHT_GREATER 0x80
-#define RIGHT_GREATER(n) (0xFE - (n))
-
-/* Runs: their length with the end behind them, the next level, or a greater unit. */
-#define COMMON_UNIT 0x02
-#define MAX_RUN 60
-#define RUN_END(n) (0x03 + 2 * (n))
-#define RUN_NEXT(n) (0x04 + 2 * (n))
-#define LONG_RUN_LESS 0x7D
-#define LONG_RUN_GREATER 0xB9
-#define RUN_GREATER(n) (0xF7 - (n))
-
-/* How the bytes compare with what they were taken for: -1, 0, 1. */
-#define ORDER(order) (0x02 + (order))
-
-#define MAX_CHARACTER_UNITS 3	/* of a learned character, on the levels of accents and case */
-#define MAX_CHARACTERS 512
-
-/* Strings of more letters, or units, are not guessed. */
-#define MAX_GUESSED_LETTERS 255
-#define MAX_GUESSED_UNITS 512
-
 #define KEPT_BUFFER_BYTES 16384
-
-/* Units of one byte and of two, numbered. */
-#define SHORT_UNITS (0x80 + 0x20 * 0x40)
-#define IS_SHORT(unit) ((unit) < 0x10000)
-#define SHORT_NUMBER(unit) \
-	((unit) < 0x80 ? (unit) : 0x80 + (((unit) >> 8 & 0x1F) << 6 | ((unit) & 0x3F)))
-
-typedef uint32 Unit;			/* its bytes, the first one highest; 0: none */
-
-/* What the last level consists of; in their order as numbers. */
-typedef uint64 Token;
-#define END_TOKEN UINT64CONST(0)
-#define SEPARATOR_TOKEN (UINT64CONST(1) << 32)
-#define SEPARATED_TOKEN(unit) (UINT64CONST(2) << 32 | (unit))
-#define UNIT_TOKEN(unit) (UINT64CONST(3) << 32 | (unit))
-
-/* Accents and case of a character, or of a string. */
-enum
-{
-	ACCENTS, CASE, RUN_LEVELS
-};
-
-typedef struct Character
-{
-	uint8		len;
-	char		bytes[MAX_MULTIBYTE_CHAR_LEN];
-	Unit		letter;			/* 0: none, or too many */
-	Unit		last;			/* as above */
-	int			n[RUN_LEVELS];
-	Unit		units[RUN_LEVELS][MAX_CHARACTER_UNITS];
-	int			next;			/* with the same letter; -1: none */
-} Character;
-
-/* Units that are learned, in their order, and of each the first character that has it. */
-typedef struct Learned
-{
-	int			n;
-	Unit		units[MAX_LEARNED];
-	int			first[MAX_LEARNED];
-} Learned;
-
-/* What a string's first levels are, to guess it. */
-typedef struct Weights
-{
-	int			n_letters;
-	uint8		letters[MAX_GUESSED_LETTERS];	/* their ranks */
-	int			n[RUN_LEVELS];
-	Unit		units[RUN_LEVELS][MAX_GUESSED_UNITS];
-	bool		unknown;		/* there is a letter that is not learned, or too much */
-} Weights;
-
-struct LsKeySortKeys
-{
-	pg_locale_t locale;
-	LsKeyGlibc *glibc;			/* NULL: strxfrm() is asked */
-	MemoryContext context;		/* of this */
-	int			n_characters;
-	Character	characters[MAX_CHARACTERS];
-	Learned		letters;
-	Learned		last;
-	const Character *plain[MAX_LEARNED];	/* of a letter: with COMMON_UNITs only, one each */
-	uint8		letter_codes[SHORT_UNITS];	/* of units of one byte and of two */
-
-	/* Of the string at hand: what the C library says, what its first levels are, ... */
-	StringInfoData raw;
-	Weights		weights;
-
-	/* ... what they are taken for, and what the bytes are taken for after the last level. */
-	int			n_guessed;
-	const Character *guess[MAX_GUESSED_LETTERS];
-	StringInfoData taken_for;
-};
 
 /* ---- units ----------------------------------------------------------------- */
 
@@ -182,28 +66,16 @@ read_unit(const uint8 **at, const uint8 *end)
 	return unit;
 }
 
-/* Into 4 bytes; how many there are. */
-static int
-unit_bytes(Unit unit, uint8 *to)
-{
-	int			n = unit < 1 << 8 ? 1 : unit < 1 << 16 ? 2 : unit < 1 << 24 ? 3 : 4;
-
-	for (int i = 0; i < n; i++)
-		to[i] = (uint8) (unit >> 8 * (n - 1 - i));
-	return n;
-}
-
 static void
 put_unit(StringInfo out, Unit unit)
 {
 	uint8		bytes[4];
 
-	ls_key_put(out, bytes, unit_bytes(unit, bytes));
+	ls_key_put(out, bytes, ls_key_unit_bytes(unit, bytes));
 }
 
-/* Units compare as their bytes do: what is longer begins with a greater byte. */
-static int
-place_of(const Learned *learned, Unit unit, bool *found)
+int
+ls_key_place_of(const Learned *learned, Unit unit, bool *found)
 {
 	int			low = 0;
 	int			high = learned->n;
@@ -225,7 +97,7 @@ static void
 put_learned(const Learned *learned, Unit unit, StringInfo out)
 {
 	bool		found;
-	int			place = place_of(learned, unit, &found);
+	int			place = ls_key_place_of(learned, unit, &found);
 
 	ls_key_put8(out, (uint8) (found ? CODE(place) : GAP(place)));
 	if (!found)
@@ -397,6 +269,7 @@ read_runs(LsKeyReader *reader, Weights *weights, int level, bool *more)
 			add_units(weights, level, COMMON_UNIT, MAX_RUN);
 		else if (code > RUN_GREATER(MAX_RUN) && code <= RUN_GREATER(0))
 		{
+			weights->accented |= level == ACCENTS;
 			add_units(weights, level, COMMON_UNIT, RUN_GREATER(0) - code);
 			add_units(weights, level, read_written_unit(reader), 1);
 		}
@@ -490,6 +363,53 @@ best_character(const LsKeySortKeys *keys, int letter, const int *at)
 	return best;
 }
 
+const Character *
+ls_key_unaccented(const LsKeySortKeys *keys, int letter, const Unit *units, int n)
+{
+	const Character *best = NULL;
+
+	if (letter >= keys->letters.n)
+		ls_key_damaged();
+	if (n > 0 && units[0] == COMMON_UNIT && keys->plain[letter] != NULL)
+		return keys->plain[letter];
+	for (int i = keys->letters.first[letter]; i >= 0; i = keys->characters[i].next)
+	{
+		const Character *c = &keys->characters[i];
+		bool		fits = c->n[CASE] <= n;
+
+		for (int k = 0; k < c->n[ACCENTS]; k++)
+			fits &= c->units[ACCENTS][k] == COMMON_UNIT;
+		for (int k = 0; fits && k < c->n[CASE]; k++)
+			fits = c->units[CASE][k] == units[k];
+		if (fits && (best == NULL || c->n[CASE] > best->n[CASE]))
+			best = c;
+	}
+	return best;
+}
+
+/*
+ * How many accents there are depends on signs, too, where some are taken backward: without accents
+ * case alone tells the characters.
+ */
+static bool
+guess_unaccented(LsKeySortKeys *keys)
+{
+	const Weights *weights = &keys->weights;
+	int			at = 0;
+
+	for (int i = 0; i < weights->n_letters; i++)
+	{
+		const Character *c = ls_key_unaccented(keys, weights->letters[i],
+											   &weights->units[CASE][at], weights->n[CASE] - at);
+
+		if (c == NULL)
+			return false;
+		at += c->n[CASE];
+		keys->guess[i] = c;
+	}
+	return at == weights->n[CASE];
+}
+
 /* Read the first three levels, and guess the last one; false: there is no guess. */
 static bool
 guess_last(LsKeySortKeys *keys, LsKeyReader *reader)
@@ -499,7 +419,7 @@ guess_last(LsKeySortKeys *keys, LsKeyReader *reader)
 	bool		more;
 
 	weights->n_letters = weights->n[ACCENTS] = weights->n[CASE] = 0;
-	weights->unknown = false;
+	weights->accented = weights->unknown = false;
 	read_letters(reader, weights, &more);
 	for (int level = 0; level < RUN_LEVELS && more; level++)
 		read_runs(reader, weights, level, &more);
@@ -507,6 +427,8 @@ guess_last(LsKeySortKeys *keys, LsKeyReader *reader)
 		return false;
 
 	keys->n_guessed = weights->n_letters;
+	if (keys->source == LS_KEY_GLIBC_PLAIN && !weights->accented)
+		return guess_unaccented(keys);
 	for (int i = 0; i < weights->n_letters; i++)
 	{
 		const Character *c = best_character(keys, weights->letters[i], at);
@@ -615,7 +537,7 @@ static int *
 learn_unit(Learned *learned, Unit unit, int character)
 {
 	bool		found;
-	int			place = place_of(learned, unit, &found);
+	int			place = ls_key_place_of(learned, unit, &found);
 
 	if (found)
 		return &learned->first[place];
@@ -679,7 +601,7 @@ learn(LsKeySortKeys *keys)
 		Unit		unit = number < 0x80 ? number
 			: (0xC0 | rest >> 6) << 8 | 0x80 | (rest & 0x3F);
 		bool		found;
-		int			place = place_of(&keys->letters, unit, &found);
+		int			place = ls_key_place_of(&keys->letters, unit, &found);
 
 		keys->letter_codes[number] = (uint8) (found ? CODE(place) : GAP(place));
 	}
@@ -694,18 +616,21 @@ ls_key_sort_keys_learn(pg_locale_t locale, LsKeySource source)
 	LsKeySortKeys *keys = palloc0_object(LsKeySortKeys);
 
 	keys->locale = locale;
+	keys->source = source;
 	keys->context = context;
 	initStringInfo(&keys->raw);
 	initStringInfo(&keys->taken_for);
-	if (source == LS_KEY_GLIBC)
+	if (source != LS_KEY_STRXFRM)
 		keys->glibc = ls_key_glibc_open(locale);
 	MemoryContextSwitchTo(caller);
-	if (source == LS_KEY_GLIBC && keys->glibc == NULL)
+	if (source != LS_KEY_STRXFRM && keys->glibc == NULL)
 	{
 		ls_key_sort_keys_free(keys);
 		return NULL;
 	}
 	learn(keys);
+	if (source == LS_KEY_GLIBC_PLAIN)
+		ls_key_plain_learn(keys);
 	return keys;
 }
 
@@ -727,7 +652,7 @@ take_token(LsKeySortKeys *keys, Token token)
 	if (token == END_TOKEN)
 		return true;
 	if (token >= SEPARATED_TOKEN(0) && token < UNIT_TOKEN(0))
-		place = place_of(&keys->last, (Unit) token, &known);
+		place = ls_key_place_of(&keys->last, (Unit) token, &known);
 	if (known)
 	{
 		const Character *c = &keys->characters[keys->last.first[place]];
@@ -821,8 +746,8 @@ order_of(const LsKeySortKeys *keys, const char *bytes, Size len)
 	return (order > 0) - (order < 0);
 }
 
-bool
-ls_key_sort_keys_put(LsKeySortKeys *keys, const char *bytes, Size len, StringInfo out)
+static bool
+put(LsKeySortKeys *keys, const char *bytes, Size len, StringInfo out)
 {
 	int			start = out->len;
 	bool		known = true;
@@ -853,6 +778,33 @@ ls_key_sort_keys_put(LsKeySortKeys *keys, const char *bytes, Size len, StringInf
 		ls_key_put8(out, (uint8) ORDER(order));
 	if (order != 0 || !known)
 		ls_key_put(out, bytes, len);
+	return true;
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* What was written the short way from `start` on is what the long one writes. */
+static bool
+is_same(LsKeySortKeys *keys, const char *bytes, Size len, const StringInfoData *out, int start)
+{
+	StringInfoData other;
+	bool		same;
+
+	initStringInfo(&other);
+	same = put(keys, bytes, len, &other) && other.len == out->len - start &&
+		memcmp(other.data, out->data + start, other.len) == 0;
+	pfree(other.data);
+	return same;
+}
+#endif
+
+bool
+ls_key_sort_keys_put(LsKeySortKeys *keys, const char *bytes, Size len, StringInfo out)
+{
+	int			start PG_USED_FOR_ASSERTS_ONLY = out->len;
+
+	if (!ls_key_plain_put(keys, bytes, len, out))
+		return put(keys, bytes, len, out);
+	Assert(is_same(keys, bytes, len, out, start));
 	return true;
 }
 
@@ -912,7 +864,10 @@ ls_key_sort_keys_read(LsKeySortKeys *keys, const uint8 *bytes, Size len, StringI
 	bool		known;
 	bool		all_right = false;
 	int			order = 0;
+	int			start = out->len;
 
+	if (ls_key_plain_read(keys, bytes, len, out))
+		return;
 	reset(&keys->taken_for, keys->context);
 	if (guess_last(keys, &reader))
 		known = read_guessed_last(keys, &reader, &all_right, &order);
@@ -926,4 +881,8 @@ ls_key_sort_keys_read(LsKeySortKeys *keys, const uint8 *bytes, Size len, StringI
 		ls_key_put(out, keys->taken_for.data, keys->taken_for.len);
 	else
 		ls_key_put(out, reader.bytes, reader.left);
+	if (keys->source == LS_KEY_GLIBC_PLAIN && !keys->weights.accented && !keys->weights.unknown &&
+		ls_key_glibc_accents(keys->glibc, out->data + start, out->len - start) !=
+		keys->weights.n[ACCENTS])
+		ls_key_damaged();
 }

@@ -193,13 +193,12 @@ static Datum
 decode_text_libc(const LsKeyColumn *column, const uint8 *bytes, Size len)
 {
 	StringInfoData string;
-	text	   *result;
 
-	initStringInfoExt(&string, 64);
+	initStringInfoExt(&string, (int) (VARHDRSZ + len + 1));
+	string.len = VARHDRSZ;
 	ls_key_sort_keys_read(column->state, bytes, len, &string);
-	result = cstring_to_text_with_len(string.data, string.len);
-	pfree(string.data);
-	return PointerGetDatum(result);
+	SET_VARSIZE(string.data, string.len);
+	return PointerGetDatum(string.data);
 }
 
 static const LsKeyEncoding text_libc = {.encode = encode_text_libc, .decode = decode_text_libc};
@@ -221,13 +220,12 @@ choose_libc(LsKeyColumn *column, pg_locale_t locale, const LsKeyEncoding *sort_k
 			return ls_key_libc_code_points(column->collation, locale, column->form.thorough);
 		case LS_KEY_SORT_KEYS:
 		case LS_KEY_TABLE_KEYS:
+		case LS_KEY_PLAIN_KEYS:
 			if (sort_key == NULL)
 				return false;
 			column->encoding = sort_key;
 			column->state =
-				ls_key_libc_sort_keys(column->collation, locale,
-									  column->form.strings == LS_KEY_SORT_KEYS ? LS_KEY_STRXFRM
-									  : LS_KEY_GLIBC, &column->form);
+				ls_key_libc_sort_keys(column->collation, locale, &column->form);
 			return column->state != NULL;
 		default:
 			return false;

@@ -14,7 +14,8 @@ my $pairs = $ENV{LS_PAIRS} // 20000;
 my $seed = $ENV{LS_SEED} // 1;
 my @locales = ('C.utf8', 'en_US.UTF-8', 'de_DE.UTF-8', 'cs_CZ.UTF-8', 'sv_SE.UTF-8', 'hu_HU.UTF-8',
 	'ja_JP.UTF-8');
-my @strings = ('labels', 'code points', 'sort keys of strxfrm', 'sort keys of tables');
+my @strings = ('labels', 'code points', 'sort keys of strxfrm', 'sort keys of tables',
+	'the same, and plain bytes');
 
 # The server finds locales here, and then where they always are.
 my $made = PostgreSQL::Test::Utils::tempdir();
@@ -111,6 +112,8 @@ foreach my $locale (@locales)
 		is($node->safe_psql('postgres',
 				"SELECT agree('a' COLLATE libc, $form, $pairs, $seed)"), 't',
 			"keys of $pairs pairs order as the strings do") if $form > 0;
+		is($node->safe_psql('postgres', "SELECT agree('a' COLLATE libc, 3, $pairs, $seed)"), 't',
+			'and those of older indexes') if $form == 4;
 		is($node->safe_psql('postgres', q{
 			SELECT count(*) FROM (SELECT s, lag(s) OVER (ORDER BY id) AS o FROM source) AS t
 			WHERE sign(bttextcmp(s COLLATE libc, o)) <> CASE
