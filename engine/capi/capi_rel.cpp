@@ -25,6 +25,10 @@ bool ls_rel_is_open(const ls_rel *rel) noexcept {
   return relation_is_open({static_cast<FileSlot *>(rel->slot), rel->number});
 }
 
+bool ls_rel_is_known(ls_store *store, const ls_rel_key *key) noexcept {
+  return api::call_sure([&] { return store_process(*store).pool.find_file(*key) != nullptr; });
+}
+
 void ls_rel_forget(ls_store *store, const ls_rel_key *key) noexcept {
   api::call_sure([&] { store_process(*store).pool.forget_file(*key); });
 }

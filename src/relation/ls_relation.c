@@ -74,18 +74,6 @@ object_access_hook_type ls_relation_below_access = NULL;
 LsStaged	ls_relation_staged = {0};
 LsSettle	ls_relation_settle = NULL;
 
-static ls_rel_key
-key_of(const RelFileLocator *locator, ProcNumber backend)
-{
-	return (ls_rel_key)
-	{
-		.tablespace = locator->spcOid,
-			.database = locator->dbOid,
-			.relation = locator->relNumber,
-			.owner = backend
-	};
-}
-
 /* Member by member: of what has just been written in pieces, a wider load has to wait. */
 static inline bool
 same_key(const ls_rel_key *a, const ls_rel_key *b)
@@ -250,7 +238,7 @@ open_file(Relation rel, const ls_rel_key *key)
 ls_rel *
 ls_open(Relation rel)
 {
-	ls_rel_key	key = key_of(&rel->rd_locator, rel->rd_backend);
+	ls_rel_key	key = ls_relation_key(&rel->rd_locator, rel->rd_backend);
 	LsRelCache *cached = rel->rd_amcache;
 
 	if (likely(cached != NULL && cached->handle.slot != NULL &&
@@ -305,7 +293,7 @@ forget_unlinked(bool commit)
 
 	for (int i = 0; i < n; i++)
 	{
-		ls_rel_key	key = key_of(&locators[i], INVALID_PROC_NUMBER);
+		ls_rel_key	key = ls_relation_key(&locators[i], INVALID_PROC_NUMBER);
 
 		ls_rel_forget(ls_shared->store, &key);
 	}
@@ -316,7 +304,7 @@ forget_unlinked(bool commit)
 static void
 forget_temporary(const PendingForget *entry)
 {
-	ls_rel_key	key = key_of(&entry->locator, entry->backend);
+	ls_rel_key	key = ls_relation_key(&entry->locator, entry->backend);
 
 	if (entry->backend != INVALID_PROC_NUMBER && !entry->stays)
 		ls_rel_forget(ls_shared->store, &key);
@@ -364,7 +352,8 @@ ls_relation_ending(size_t *n)
 	{
 		for (int i = 0; i < count[commit]; i++)
 			files[(*n)++] = (ls_ending_file) {
-				.key = key_of(&locators[commit][i], INVALID_PROC_NUMBER), .at_commit = commit
+				.key = ls_relation_key(&locators[commit][i], INVALID_PROC_NUMBER),
+				.at_commit = commit
 			};
 	}
 	return files;

@@ -23,6 +23,20 @@ typedef struct LsRelCache
 	const struct LsIndexShape *shape;	/* of an index; NULL: not asked for yet */
 } LsRelCache;
 
+/* backend: of a temporary relation, else INVALID_PROC_NUMBER. */
+static inline ls_rel_key
+ls_relation_key(const RelFileLocator *locator, ProcNumber backend)
+{
+	ls_rel_key	key = {
+		.tablespace = locator->spcOid,
+		.database = locator->dbOid,
+		.relation = locator->relNumber,
+		.owner = backend
+	};
+
+	return key;
+}
+
 extern LsRelCache *ls_relation_cache(Relation rel);
 
 extern ls_rel *ls_open(Relation rel);

@@ -18,12 +18,7 @@
 void
 ls_relation_empty(Relation rel)
 {
-	const ls_rel_key key = {
-		.tablespace = rel->rd_locator.spcOid,
-		.database = rel->rd_locator.dbOid,
-		.relation = rel->rd_locator.relNumber,
-		.owner = rel->rd_backend
-	};
+	const ls_rel_key key = ls_relation_key(&rel->rd_locator, rel->rd_backend);
 	SMgrRelation reln;
 
 	/* first: no page of the old tree may be written to the emptied file */

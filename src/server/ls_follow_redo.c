@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "ls_server_internal.h"
+#include "relation/ls_relation.h"
 #include "session/ls_session.h"
 
 #include "access/transam.h"
@@ -120,12 +121,7 @@ forget_files(int n, const RelFileLocator *locators)
 		return;
 	for (int i = 0; i < n; i++)
 	{
-		const ls_rel_key key = {
-			.tablespace = locators[i].spcOid,
-			.database = locators[i].dbOid,
-			.relation = locators[i].relNumber,
-			.owner = INVALID_PROC_NUMBER
-		};
+		const ls_rel_key key = ls_relation_key(&locators[i], INVALID_PROC_NUMBER);
 
 		ls_rel_forget(ls_shared->store, &key);
 	}

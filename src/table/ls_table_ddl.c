@@ -62,12 +62,7 @@ create_files(const RelFileLocator *locator, char persistence)
 static ls_rel
 open_file(Relation rel, const RelFileLocator *locator, char persistence)
 {
-	ls_rel_key	key = {
-		.tablespace = locator->spcOid,
-		.database = locator->dbOid,
-		.relation = locator->relNumber,
-		.owner = rel->rd_backend
-	};
+	const ls_rel_key key = ls_relation_key(locator, rel->rd_backend);
 	RelPathStr	path = relpathbackend(*locator, rel->rd_backend, MAIN_FORKNUM);
 	ls_rel		tree;
 	ls_error	error;
@@ -108,12 +103,7 @@ ls_status
 ls_try_open(Relation rel, ls_rel *tree, ls_error *error)
 {
 	RelPathStr	path = relpathbackend(rel->rd_locator, rel->rd_backend, MAIN_FORKNUM);
-	ls_rel_key	key = {
-		.tablespace = rel->rd_locator.spcOid,
-		.database = rel->rd_locator.dbOid,
-		.relation = rel->rd_locator.relNumber,
-		.owner = rel->rd_backend
-	};
+	const ls_rel_key key = ls_relation_key(&rel->rd_locator, rel->rd_backend);
 	ls_status	status;
 
 	LS_CALL(status,
@@ -125,16 +115,23 @@ ls_try_open(Relation rel, ls_rel *tree, ls_error *error)
 /*
  * A TOAST table that is emptied keeps its name, and this transaction may have a pointer to one of
  * its values still, in a variable: that must not lead to another one.  So in the new file numbers
- * go on.  0: the old one is not to be read, for it is another store's, or damaged.
+ * go on.  0: the old one never had a page, and opened it would get its first, which this
+ * transaction's commit would wait for; or it is not to be read, for it is another store's, or
+ * damaged.
  */
 static uint64
 place_of_values(Relation rel)
 {
+	const ls_rel_key key = ls_relation_key(&rel->rd_locator, rel->rd_backend);
 	ls_rel		tree;
 	ls_rel_info info;
 	ls_error	error;
-	ls_status	status = ls_try_open(rel, &tree, &error);
+	ls_status	status;
 
+	if (smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) == 0 &&
+		!ls_rel_is_known(ls_shared->store, &key))
+		return 0;
+	status = ls_try_open(rel, &tree, &error);
 	if (status == LS_FOREIGN || status == LS_CORRUPT)
 		return 0;
 	ls_check(status, error, rel);

@@ -63,6 +63,17 @@ my ($first) = split /\n/, ($node->psql('postgres', 'SELECT * FROM leanstore_wal_
 like($first, qr/ERROR: .*no sound log round begins at position 1/,
 	'a position where no round begins');
 
+# A table that never had a row is emptied without a page for its values, which a commit would have
+# to wait for.
+$node->safe_psql('postgres', 'CREATE TABLE empty (id int PRIMARY KEY, t text) USING leanstore');
+my $values = $node->safe_psql('postgres',
+	q{SELECT pg_relation_filenode(reltoastrelid) FROM pg_class WHERE relname = 'empty'});
+my $behind = $node->safe_psql('postgres', 'SELECT log_position FROM leanstore_stat_wal');
+$node->safe_psql('postgres', 'TRUNCATE empty');
+is($node->safe_psql('postgres', qq{
+	SELECT count(*) FROM leanstore_wal_inspect($behind) WHERE relfilenode = $values}), 0,
+	'TRUNCATE of an empty table leaves no file with pages behind');
+
 # The view.
 is($node->safe_psql('postgres', qq{
 	SELECT log_commits - $commits >= 1, log_flushes > $rounds, log_position >= log_redo_position,

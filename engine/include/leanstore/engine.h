@@ -552,6 +552,8 @@ LS_NODISCARD ls_status ls_rel_open(ls_worker *worker, const ls_rel_key *key, con
                                    ls_error *err) LS_NOEXCEPT;
 /* The file is open where the handle says (cheap). */
 bool ls_rel_is_open(const ls_rel *rel) LS_NOEXCEPT;
+/* A file of that key is open.  Else one without pages on disk never had any. */
+bool ls_rel_is_known(ls_store *store, const ls_rel_key *key) LS_NOEXCEPT;
 /* Drop all pages without writing them: the file is about to be unlinked or truncated.
  * Idempotent. */
 void ls_rel_forget(ls_store *store, const ls_rel_key *key) LS_NOEXCEPT;
