@@ -32,4 +32,11 @@ SELECT pg_prewarm('h'), length(first_page('h'));
 SELECT count(*) FROM pg_visibility_map('h');
 SELECT get_raw_page('nothing', 0);
 SELECT get_raw_page(NULL, 0);
+-- One that was another function before.
+CREATE FUNCTION replaced(regclass, text, text, bigint, bigint) RETURNS bigint LANGUAGE plpgsql
+AS 'BEGIN RETURN 0; END';
+SELECT replaced('l', 'buffer', 'main', NULL, NULL);
+CREATE OR REPLACE FUNCTION replaced(regclass, text, text, bigint, bigint) RETURNS bigint LANGUAGE c
+AS '$libdir/pg_prewarm', 'pg_prewarm';
+SELECT replaced('l', 'buffer', 'main', NULL, NULL);
 DROP SCHEMA page_tools CASCADE;

@@ -21,6 +21,7 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -66,21 +67,21 @@ relation_argument(Oid function)
 	Form_pg_proc proc;
 	Oid			type = InvalidOid;
 
-	/* the server's own: asked for most often */
-	if (function < FirstNormalObjectId)
-		return InvalidOid;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	if (proc->prolang == ClanguageId && proc->pronargs > 0)
+		type = proc->proargtypes.values[0];
+	if (type != REGCLASSOID && type != OIDOID && type != TEXTOID)
+		type = InvalidOid;
+	/* last: it is behind all other columns, and the handlers of access methods come by often */
+	if (OidIsValid(type))
 	{
 		bool		isnull;
 		Datum		probin = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_probin, &isnull);
 
-		type = proc->proargtypes.values[0];
-		if (isnull || (type != REGCLASSOID && type != OIDOID && type != TEXTOID) ||
-			!is_tool_library(TextDatumGetCString(probin)))
+		if (isnull || !is_tool_library(TextDatumGetCString(probin)))
 			type = InvalidOid;
 	}
 	ReleaseSysCache(tuple);
@@ -128,11 +129,40 @@ checked(PG_FUNCTION_ARGS)
 	return tool->address(fcinfo);
 }
 
+/*
+ * The last function that was none.  The planner asks for our index handler several times for each
+ * condition of equality, whatever the access method of its table.
+ */
+static Oid	no_tool = InvalidOid;
+
+static void
+forget_no_tool(Datum arg, int cache_id, uint32 hash_value)
+{
+	no_tool = InvalidOid;
+}
+
+static bool
+is_tool(Oid function)
+{
+	static bool told = false;	/* of changes of pg_proc */
+
+	/* the server's own are asked for most often */
+	if (function < FirstNormalObjectId || function == no_tool)
+		return false;
+	if (OidIsValid(relation_argument(function)))
+		return true;
+	if (!told)
+		CacheRegisterSyscacheCallback(PROCOID, forget_no_tool, (Datum) 0);
+	told = true;
+	no_tool = function;
+	return false;
+}
+
 bool
 ls_page_tools_needs_fmgr(Oid function)
 {
 	return (ls_page_tools_below_needs != NULL && ls_page_tools_below_needs(function)) ||
-		OidIsValid(relation_argument(function));
+		is_tool(function);
 }
 
 static void
