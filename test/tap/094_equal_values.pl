@@ -124,4 +124,18 @@ space_ok('docs', 'at the end');
 $node->safe_psql('postgres', 'DELETE FROM docs');
 space_ok('docs', 'nothing');
 
+# leanstore_check tells what it could not compare.
+$node->safe_psql('postgres', insert(10_000, 12_999, 0));
+my $run = $node->start_pgbench('postgres', '-n', '-c', 3, '-T', 600, '-f', $script);
+my ($told, $tries) = ('', 0);
+until ($told =~ /were not compared/ || $tries++ == 1000)
+{
+	(undef, undef, $told) = $node->psql('postgres', q{SELECT leanstore_check('docs')});
+}
+like($told, qr/NOTICE:  pages of large values of table "docs" were not compared.*at rest/s,
+	'a check beside writers');
+kill 'TERM', $run->{run}{KIDS}[0]{PID};
+$node->finish_pgbench($run);
+$node->leanstore_check_ok('at rest');
+
 done_testing();
