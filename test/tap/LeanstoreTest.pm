@@ -137,7 +137,7 @@ sub installation
 		system('ln', '-s', $_, $place->($directory)) == 0 or croak "cannot link $_"
 		  foreach grep { -f } glob "$directory/*";
 	}
-	system('ln', '-s', $_, $place->($path{pkglibdir})) == 0 or croak "cannot link $_"
+	system('ln', '-sf', $_, $place->($path{pkglibdir})) == 0 or croak "cannot link $_"
 	  foreach glob "$stage/lib/*.so";
 	return $copy;
 }
