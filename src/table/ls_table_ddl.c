@@ -128,6 +128,8 @@ place_of_values(Relation rel)
 	ls_error	error;
 	ls_status	status;
 
+	/* first: redo may still have to give the file its pages */
+	(void) ls_reader();
 	if (smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) == 0 &&
 		!ls_rel_is_known(ls_shared->store, &key))
 		return 0;
