@@ -170,7 +170,7 @@ check_pages(const ValueCheck *check)
 		return;
 	LS_CALL(status, ls_value_get_stats(ls_reader(), ls_open(check->toast), &stats, &error));
 	ls_check(status, error, check->toast);
-	/* until then nothing is noted */
+	/* nothing is noted of a file before its rows are counted */
 	if (stats.counted)
 		ereport(NOTICE,
 				(errmsg("pages of large values of table \"%s\" were not compared",

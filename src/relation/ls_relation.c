@@ -292,11 +292,7 @@ forget_unlinked(bool commit)
 	int			n = ls_shared == NULL ? 0 : smgrGetPendingDeletes(commit, &locators);
 
 	for (int i = 0; i < n; i++)
-	{
-		ls_rel_key	key = ls_relation_key(&locators[i], INVALID_PROC_NUMBER);
-
-		ls_rel_forget(ls_shared->store, &key);
-	}
+		ls_relation_forget(&locators[i], INVALID_PROC_NUMBER);
 	if (n > 0)
 		pfree(locators);
 }
@@ -304,10 +300,8 @@ forget_unlinked(bool commit)
 static void
 forget_temporary(const PendingForget *entry)
 {
-	ls_rel_key	key = ls_relation_key(&entry->locator, entry->backend);
-
 	if (entry->backend != INVALID_PROC_NUMBER && !entry->stays)
-		ls_rel_forget(ls_shared->store, &key);
+		ls_relation_forget(&entry->locator, entry->backend);
 }
 
 /* The transaction, or a subtransaction that is rolled back, ends: newest notes first. */

@@ -37,6 +37,15 @@ ls_relation_key(const RelFileLocator *locator, ProcNumber backend)
 	return key;
 }
 
+/* Before the server unlinks or empties the file. */
+static inline void
+ls_relation_forget(const RelFileLocator *locator, ProcNumber backend)
+{
+	const ls_rel_key key = ls_relation_key(locator, backend);
+
+	ls_rel_forget(ls_shared->store, &key);
+}
+
 extern LsRelCache *ls_relation_cache(Relation rel);
 
 extern ls_rel *ls_open(Relation rel);

@@ -18,12 +18,11 @@
 void
 ls_relation_empty(Relation rel)
 {
-	const ls_rel_key key = ls_relation_key(&rel->rd_locator, rel->rd_backend);
 	SMgrRelation reln;
 
 	/* first: no page of the old tree may be written to the emptied file */
 	(void) ls_reader();
-	ls_rel_forget(ls_shared->store, &key);
+	ls_relation_forget(&rel->rd_locator, rel->rd_backend);
 	/* with wal_level = minimal the server must not copy pages of ours to its WAL */
 	RelationPreTruncate(rel);
 	reln = RelationGetSmgr(rel);

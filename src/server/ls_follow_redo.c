@@ -120,11 +120,7 @@ forget_files(int n, const RelFileLocator *locators)
 	if (n == 0 || !engine_has_files())
 		return;
 	for (int i = 0; i < n; i++)
-	{
-		const ls_rel_key key = ls_relation_key(&locators[i], INVALID_PROC_NUMBER);
-
-		ls_rel_forget(ls_shared->store, &key);
-	}
+		ls_relation_forget(&locators[i], INVALID_PROC_NUMBER);
 }
 
 static void (*redo_xact_below) (XLogReaderState *record) = NULL;

@@ -336,8 +336,7 @@ sub end_load
 {
 	my ($load) = @_;
 
-	kill 'TERM', $load->{run}{KIDS}[0]{PID};
-	my $output = $publisher->finish_pgbench($load);
+	my $output = $publisher->stop_pgbench($load);
 	die "the load fails: $output" if $output =~ /error/i;
 	$publisher->poll_query_until('postgres', q{SELECT NOT EXISTS (
 		SELECT FROM pg_stat_activity WHERE application_name = 'pgbench')})

@@ -124,8 +124,7 @@ foreach my $round (1 .. $kills)
 	# A transaction's changes of two accounts cancel each other out.
 	is($subscriber->safe_psql('postgres', $sum), '500|0', "round $round: whole transactions only");
 }
-kill 'TERM', $load->{run}{KIDS}[0]{PID};
-$publisher->finish_pgbench($load);
+$publisher->stop_pgbench($load);
 
 $publisher->wait_for_catchup('s');
 foreach my $table (qw(seen account))

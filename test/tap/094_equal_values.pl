@@ -134,8 +134,7 @@ until ($told =~ /were not compared/ || $tries++ == 1000)
 }
 like($told, qr/NOTICE:  pages of large values of table "docs" were not compared.*at rest/s,
 	'a check beside writers');
-kill 'TERM', $run->{run}{KIDS}[0]{PID};
-$node->finish_pgbench($run);
+$node->stop_pgbench($run);
 $node->leanstore_check_ok('at rest');
 
 done_testing();

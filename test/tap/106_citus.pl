@@ -188,8 +188,7 @@ my ($distributed, undef, $why) = $coordinator->psql('postgres',
 is($distributed, 0, 'a table was distributed while clients wrote') or diag($why);
 foreach my $handle ($load, $others)
 {
-	kill 'TERM', $handle->{run}{KIDS}[0]{PID};
-	unlike($coordinator->finish_pgbench($handle), qr/ERROR/, 'no client had an error');
+	unlike($coordinator->stop_pgbench($handle), qr/ERROR/, 'no client had an error');
 }
 is($coordinator->safe_psql('postgres', q{SELECT count(*) FROM s.account WHERE id <= 4000}), '4000',
 	'no row is missing');

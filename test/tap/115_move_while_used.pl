@@ -125,8 +125,7 @@ my $writers = $node->start_pgbench('postgres', qw(-c 2 -T 60 -f), $changes);
 $node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM root WHERE t <> 'a')});
 $node->safe_psql('postgres', q{CALL leanstore_move('leaf')});
 usleep(200_000);
-kill 'TERM', $writers->{run}{KIDS}[0]{PID};
-unlike($node->finish_pgbench($writers), qr/ERROR/, 'clients of a partition had no error');
+unlike($node->stop_pgbench($writers), qr/ERROR/, 'clients of a partition had no error');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM root
 	WHERE id <= 2000 AND (v <> id + length(t) - 1 OR t !~ '^ab*$')}), '0', 'a partition is moved');
 is($node->safe_psql('postgres', q{SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam
@@ -227,8 +226,7 @@ foreach my $round (1 .. $moves)
 	}
 	$mover->finish;
 	usleep(300_000);
-	kill 'TERM', $load->{run}{KIDS}[0]{PID};
-	my $output = $node->finish_pgbench($load);
+	my $output = $node->stop_pgbench($load);
 	$node->start if $how eq 'kill';
 	unlike($output, qr/ERROR/, "$how, round $round: no client had an error") if $how ne 'kill';
 	is($node->safe_psql('postgres', $same), 't',

@@ -283,6 +283,15 @@ sub finish_pgbench
 	return ${ $handle->{output} };
 }
 
+# Ends one before its time; else as finish_pgbench.
+sub stop_pgbench
+{
+	my ($self, $handle) = @_;
+
+	kill 'TERM', $handle->{run}{KIDS}[0]{PID};
+	return $self->finish_pgbench($handle);
+}
+
 # Tests that the four balances of pgbench agree, that is, that each
 # transaction was kept or lost as a whole.  Only for databases where nothing
 # but pgbench's default script (tpcb-like) has run.
