@@ -210,8 +210,12 @@ class Cluster:
         subprocess.run()."""
         command = [str(word) for word in command]
         options.setdefault('env', self.client_environment(settings))
-        run = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                             **options)
+        try:
+            run = subprocess.run(command, text=True, stdin=subprocess.DEVNULL,
+                                 capture_output=True, **options)
+        except subprocess.TimeoutExpired as error:
+            raise BenchError(f'{self.side.name}: {Path(command[0]).name} does not end within '
+                             f'{error.timeout} s') from error
         output = run.stdout + run.stderr
         if run.returncode != 0 or any(sign in output.lower() for sign in signs):
             raise BenchError(f'{self.side.name}: {Path(command[0]).name} fails\n{output[-3000:]}\n'

@@ -30,6 +30,8 @@ vucreate
 vurun
 vudestroy
 """
+# One was filled in less than a minute; threads that have failed leave others waiting.
+SECONDS_FOR_WAREHOUSE = 300
 FAILED = ('finished failed', 'error in virtual user')
 
 
@@ -53,8 +55,9 @@ class Hammerdb(Driver):
         }
         path.write_text((SETTINGS + script).format(**words), encoding='utf-8')
         environment = {**cluster.client_environment(), 'TMP': str(cluster.home)}
+        seconds = 60 * words['minutes'] + SECONDS_FOR_WAREHOUSE * words['warehouses']
         return ''.join(cluster.client(['./hammerdbcli', 'auto', path], FAILED, cwd=self.folder(),
-                                      env=environment))
+                                      env=environment, timeout=seconds))
 
     def setup(self, cluster):
         self.client(cluster, BUILD)
