@@ -261,6 +261,20 @@ sub comparison
 	return "SELECT compare_twins('$name', " . ($TABLES{$name}{sizes} ? 2 : 0) . ");\n";
 }
 
+# SQL that fails where what decides how values are stored is not the same.
+sub same_shapes
+{
+	my ($name) = @_;
+	my ($heap, $leanstore) = map { "(SELECT string_agg(concat_ws(' ', c.relname, c.reloptions,
+			a.attname, a.attstorage, a.attcompression), ',' ORDER BY c.relname, a.attnum)
+		FROM (SELECT oid, replace(relname, '_$_', '') AS relname, reloptions FROM pg_class
+			WHERE relname ~ '^${name}_$_(_\\d)?\$') c
+		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)" }
+	  qw(h l);
+
+	return "SELECT same('shapes of $name', $heap, $leanstore);\n";
+}
+
 # The same for all tables and in any snapshot: only their values, for the twins change shape one
 # after the other.
 sub comparisons_of_values
@@ -276,7 +290,8 @@ sub compare
 
 	foreach my $name (@PERMANENT)
 	{
-		my ($status, undef, $error) = $self->{node}->psql('postgres', comparison($name)
+		my ($status, undef, $error) = $self->{node}->psql('postgres', same_shapes($name)
+			. comparison($name)
 			. 'SET enable_seqscan = off; SET enable_bitmapscan = off;' . comparison($name)
 			. "SELECT same('count by key of $name', (SELECT count(*)::text FROM ${name}_h
 				WHERE id > 0), (SELECT count(*)::text FROM ${name}_l WHERE id > 0))",
