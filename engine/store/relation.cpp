@@ -90,6 +90,10 @@ class RowChecker {
       if (fits && (entry->row_id == row.row_id || header.has(LS_ROW_COPIED))) return kOk;
     } else if (code(status) != LS_NOT_FOUND) {
       return status;
+    } else if (header.has(LS_ROW_COPIED)) {
+      // The row that it was copied from may be gone, and has taken them along: no snapshot needs
+      // them.
+      return kOk;
     }
     bool same = false;
     LS_TRY(row_still(w_, file_, row.row_id, header, &same));

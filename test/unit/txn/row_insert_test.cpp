@@ -1,4 +1,5 @@
 // Insertions, their undo by ranges, and speculative ones.
+#include "store/relation.hpp"
 #include "unit/txn/txn_fixture.hpp"
 
 namespace ls::txn_test {
@@ -238,6 +239,10 @@ TEST_F(RowCopy, a_ghost_that_nobody_needed_when_its_original_went_is_none) {
   TXN_ASSERT_OK(clean_round(engine.own(), &removed));
   EXPECT_EQ(engine.verify(table), 0u);
   EXPECT_EQ(engine.verify(other), 1u);
+  ls_check_result result{};
+  TXN_EXPECT_OK(row_ids_skip(a.worker(), other, 12));
+  TXN_EXPECT_OK(relation_check(engine.own(), other, &result));
+  EXPECT_EQ(result.ghosts, 1u);
   EXPECT_EQ(b.read_with(other, 11, old->s), "-");
   EXPECT_TRUE(b.scan(other, old->s).empty());
   b.release(old);
