@@ -604,6 +604,11 @@ COMMENT ON FUNCTION run IS 'a function and its keys: either moves to the other';
 CREATE FUNCTION peer_rows("table" text, as_role text) RETURNS text[]
 AS 'MODULE_PATHNAME', 'leap_peer_rows' LANGUAGE C STRICT VOLATILE;
 
+-- The same one by one, some columns of those that meet conditions: for leap.scans = all.
+CREATE FUNCTION peer_scan("table" text, as_role text, columns text[], conditions text)
+RETURNS SETOF text
+AS 'MODULE_PATHNAME', 'leap_peer_scan' LANGUAGE C STRICT VOLATILE;
+
 CREATE FUNCTION rows_of(node int, "table" regclass) RETURNS text[]
 AS 'MODULE_PATHNAME', 'leap_rows_of' LANGUAGE C STRICT VOLATILE;
 
@@ -954,7 +959,7 @@ END $$;
 GRANT EXECUTE ON FUNCTION peer_take(int, bigint, int, text[], bigint[]),
     peer_inform(int, int, text[], bigint[]), peer_epochs(int, text[]),
     peer_come(int, text[], bigint[]),
-    peer_owners(int, text[]), peer_rows(text, text),
+    peer_owners(int, text[]), peer_rows(text, text), peer_scan(text, text, text[], text),
     peer_run(text, text[], int, text[], text), own_for_call(int, text[])
     TO leap_node;
 GRANT SELECT ON owners, handovers, waiting TO pg_monitor;

@@ -14,6 +14,7 @@
 #include "executor/execdesc.h"
 #include "executor/spi.h"
 #include "nodes/pg_list.h"
+#include "nodes/plannodes.h"
 #include "storage/lock.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
@@ -85,6 +86,16 @@ typedef struct LeapCall
 	void	   *peer;			/* connection while it runs */
 	bool		done;
 } LeapCall;
+
+/* Rows of a statement on another node, as they come; all zero but for the node before it starts. */
+typedef struct LeapStream
+{
+	int			node;
+	void	   *peer;			/* connection; NULL: not open, or all rows have come */
+	struct pg_result *result;	/* rows that have come last, one column each */
+	int			row;			/* of them, that is read next */
+	uint64		rows;			/* read so far */
+} LeapStream;
 
 /* Internal statements run as the bootstrap superuser, with pg_catalog alone as search path. */
 typedef struct LeapInside
@@ -185,6 +196,7 @@ extern char *leap_canonical_key(LeapMember *member, const char *text);
 extern void leap_table_install(void);
 extern void leap_table_at_end(void);
 extern uint32 leap_families_version(void);
+extern int	leap_other_nodes(int **nodes);
 
 /* ls_leap_cache.c */
 extern bool leap_cache_has(LeapWanted *wanted);
@@ -201,6 +213,10 @@ extern void leap_put_rows(LeapWanted *wanted);
 extern void leap_call_all(LeapCall *calls, int n);
 extern void leap_drop_busy_peers(void);
 extern const char *leap_node_name(int node);
+extern void leap_streams_open(LeapStream *streams, int n, const char *sql, int params,
+							  const char *const *param);
+extern LeapStream *leap_streams_next(LeapStream *streams, int n);
+extern void leap_streams_close(LeapStream *streams, int n);
 
 /* ls_leap_own.c */
 extern void leap_own(LeapWanted *wanted, int n, Snapshot snapshot);
@@ -221,11 +237,18 @@ extern bool leap_has_given;
 typedef enum LeapScans
 {
 	LEAP_SCANS_REFUSE,
-	LEAP_SCANS_LOCAL
+	LEAP_SCANS_LOCAL,
+	LEAP_SCANS_ALL
 } LeapScans;
 
 extern int	leap_scans;
 extern LeapWanted *leap_keys_of_query(QueryDesc *query, int *n);
+extern bool leap_names_keys(LeapMember *member, Index relid, List *clauses);
+
+/* ls_leap_scan.c */
+extern void leap_scan_install(void);
+extern void leap_scan_set(int scans);
+extern bool leap_is_scan(Plan *plan);
 
 /* ls_leap_worker.c */
 extern void leap_worker_install(void);

@@ -42,6 +42,7 @@ int			leap_chaos = 0;
 static const struct config_enum_entry scans_options[] = {
 	{"refuse", LEAP_SCANS_REFUSE, false},
 	{"local", LEAP_SCANS_LOCAL, false},
+	{"all", LEAP_SCANS_ALL, false},
 	{NULL, 0, false}
 };
 
@@ -193,11 +194,13 @@ check_permissions(List *tables, List *permissions, bool is_error)
 		RTEPermissionInfo *info = lfirst(cell);
 
 		if (is_starting == 0 && info->requiredPerms == ACL_SELECT &&
-			leap_scans == LEAP_SCANS_REFUSE && leap_member_of(info->relid))
+			leap_scans != LEAP_SCANS_LOCAL && leap_member_of(info->relid))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("COPY TO of leap table \"%s\" would leave out rows that other"
 							" nodes own", get_rel_name(info->relid)),
+					 leap_scans == LEAP_SCANS_ALL ?
+					 errhint("COPY (SELECT * FROM ...) TO takes the rows of all nodes.") :
 					 errhint("Set leap.scans to local for the rows that this node owns.")));
 	}
 	return below_check == NULL || below_check(tables, permissions, is_error);
@@ -285,13 +288,20 @@ at_subend(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void
 /* --- Loading --- */
 
 static void
+assign_scans(int scans, void *extra)
+{
+	leap_scan_set(scans);
+}
+
+static void
 define_settings(void)
 {
 	DefineCustomEnumVariable("leap.scans",
 							 "What a scan of a leap table that names no keys does.",
-							 "refuse: it is an error. local: it sees the rows that this node owns.",
+							 "refuse: it is an error. local: it sees the rows that this node owns."
+							 " all: it reads the rows of all nodes.",
 							 &leap_scans, LEAP_SCANS_REFUSE, scans_options,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
+							 PGC_USERSET, 0, NULL, assign_scans, NULL);
 	DefineCustomEnumVariable("leap.delegation",
 							 "Whether leap.run() moves keys to the call, or the call to the keys.",
 							 "auto: by how often keys were used here each time they came.",
@@ -333,6 +343,7 @@ _PG_init(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("leanstore_leap has to be named in shared_preload_libraries")));
 	define_settings();
+	leap_scan_install();
 	leap_shared_install();
 	leap_worker_install();
 	leap_table_install();

@@ -7,6 +7,11 @@
  * node does with the call is its own affair, and each call may be done late, or twice (LEAP-4).
  *
  * An answer counts when the other node's transaction has ended: libpq gives NULL after it.
+ *
+ * Rows of scans (ls_leap_scan.c) come on connections of their own: while they come, the same
+ * statement may fetch keys, or scan again.  One that has given all of its rows is kept for the next
+ * scan, one for a node; one that has not is closed, which ends the statement there: at once if it
+ * sends, within a second if it waits (client_connection_check_interval).
  */
 #include "ls_leap.h"
 
@@ -29,10 +34,15 @@ typedef struct Peer
 	bool		connecting;
 	PostgresPollingStatusType polling;
 	bool		busy;			/* an answer is outstanding */
+	bool		is_for_rows;	/* of scans */
 	char		name[NAMEDATALEN];
 } Peer;
 
+/* Rows that a stream takes at a time. */
+#define CHUNK 256
+
 static Peer **peers = NULL;		/* by node, up to LEAP_MAX_NODES */
+static Peer *idle[LEAP_MAX_NODES + 1];	/* by node: for rows of scans, not in use */
 static uint32 wait_event = 0;
 
 static void
@@ -110,11 +120,14 @@ start_connecting(Peer *peer, const char *conninfo)
 {
 	char	   *options = psprintf("-c synchronous_commit=on"
 								   " -c default_transaction_isolation=read\\ committed"
-								   " -c default_transaction_read_only=off"
+								   " -c default_transaction_read_only=%s"
 								   " -c datestyle=iso -c intervalstyle=postgres"
 								   " -c extra_float_digits=1 -c bytea_output=hex"
 								   " -c client_connection_check_interval=1s"
-								   " -c statement_timeout=%d", leap_timeout_ms);
+								   " -c statement_timeout=%d%s",
+								   peer->is_for_rows ? "on" : "off",
+								   peer->is_for_rows ? 0 : leap_timeout_ms,
+								   peer->is_for_rows ? " -c leap.scans=local" : "");
 	const char *keywords[] = {"dbname", "options", "application_name", "client_encoding", NULL};
 	const char *values[] = {conninfo, options, "leanstore_leap", GetDatabaseEncodingName(), NULL};
 
@@ -134,6 +147,28 @@ start_connecting(Peer *peer, const char *conninfo)
 		refuse(peer, PQerrorMessage(peer->connection));
 }
 
+static void
+connect_to(Peer *peer)
+{
+	char	   *conninfo;
+	char	   *name = read_node(peer->node, &conninfo);
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no leap node %d", peer->node)));
+	strlcpy(peer->name, name, NAMEDATALEN);
+	start_connecting(peer, conninfo);
+}
+
+/* One that the other side has closed meanwhile is noticed before it is used. */
+static void
+drop_if_closed(Peer *peer)
+{
+	if (!PQconsumeInput(peer->connection) || PQstatus(peer->connection) == CONNECTION_BAD)
+		disconnect(peer);
+}
+
 /* The connection to a node; it may still be on its way. */
 static Peer *
 find_peer(int node)
@@ -151,26 +186,12 @@ find_peer(int node)
 		peers[node]->node = node;
 	}
 	peer = peers[node];
-	/* One that the other side has closed meanwhile is noticed before it is used. */
 	if (peer->connection && !peer->busy)
-	{
-		if (!PQconsumeInput(peer->connection) || PQstatus(peer->connection) == CONNECTION_BAD)
-			disconnect(peer);
-	}
+		drop_if_closed(peer);
 	if (peer->busy)
 		disconnect(peer);
 	if (peer->connection == NULL)
-	{
-		char	   *conninfo;
-		char	   *name = read_node(node, &conninfo);
-
-		if (name == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("there is no leap node %d", node)));
-		strlcpy(peer->name, name, NAMEDATALEN);
-		start_connecting(peer, conninfo);
-	}
+		connect_to(peer);
 	return peer;
 }
 
@@ -230,6 +251,21 @@ send_call(LeapCall *call)
 	leap_count(LEAP_MESSAGES, 1);
 }
 
+/* One step towards a connection; true when there is one. */
+static bool
+go_on_connecting(Peer *peer)
+{
+	peer->polling = PQconnectPoll(peer->connection);
+	if (peer->polling == PGRES_POLLING_FAILED)
+		refuse(peer, PQerrorMessage(peer->connection));
+	if (peer->polling != PGRES_POLLING_OK)
+		return false;
+	peer->connecting = false;
+	if (PQsetnonblocking(peer->connection, 1) != 0)
+		refuse(peer, PQerrorMessage(peer->connection));
+	return true;
+}
+
 /* Takes what has come for a call; true when all of it has. */
 static bool
 advance(LeapCall *call)
@@ -238,14 +274,8 @@ advance(LeapCall *call)
 
 	if (peer->connecting)
 	{
-		peer->polling = PQconnectPoll(peer->connection);
-		if (peer->polling == PGRES_POLLING_FAILED)
-			refuse(peer, PQerrorMessage(peer->connection));
-		if (peer->polling != PGRES_POLLING_OK)
+		if (!go_on_connecting(peer))
 			return false;
-		peer->connecting = false;
-		if (PQsetnonblocking(peer->connection, 1) != 0)
-			refuse(peer, PQerrorMessage(peer->connection));
 		send_call(call);
 	}
 	if (PQflush(peer->connection) < 0 || !PQconsumeInput(peer->connection))
@@ -281,42 +311,57 @@ wanted_events(Peer *peer)
 		WL_SOCKET_READABLE;
 }
 
-/* Waits for any of the calls, at most so many milliseconds, and takes what has come. */
+/*
+ * Waits for any of the peers, at most so many milliseconds, -1: without end.  A NULL is none.  Of
+ * those that have something their places are told; returns how many.
+ */
 static int
-wait_for_any(LeapCall *calls, int n, long timeout)
+wait_for_peers(Peer **list, int n, long timeout, int *ready)
 {
 	WaitEventSet *set = CreateWaitEventSet(CurrentResourceOwner, n + 2);
 	WaitEvent  *event = palloc(sizeof(WaitEvent) * (n + 2));
 	int			count;
-	int			done = 0;
+	int			found = 0;
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("LeapAnswer");
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	for (int i = 0; i < n; i++)
-		if (!calls[i].done)
-		{
-			Peer	   *peer = calls[i].peer;
-
-			AddWaitEventToSet(set, wanted_events(peer), PQsocket(peer->connection), NULL,
-							  &calls[i]);
-		}
+		if (list[i])
+			AddWaitEventToSet(set, wanted_events(list[i]), PQsocket(list[i]->connection), NULL,
+							  &list[i]);
 	count = WaitEventSetWait(set, timeout, event, n + 2, wait_event);
 	FreeWaitEventSet(set);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 	for (int i = 0; i < count; i++)
-	{
-		LeapCall   *call = event[i].user_data;
+		if (event[i].user_data)
+			ready[found++] = (int) ((Peer **) event[i].user_data - list);
+	pfree(event);
+	return found;
+}
 
-		if (call && advance(call))
+/* Waits for any of the calls, and takes what has come; returns how many have all of it. */
+static int
+wait_for_any(LeapCall *calls, int n, long timeout)
+{
+	Peer	  **list = palloc(sizeof(Peer *) * n);
+	int		   *ready = palloc(sizeof(int) * n);
+	int			count;
+	int			done = 0;
+
+	for (int i = 0; i < n; i++)
+		list[i] = calls[i].done ? NULL : calls[i].peer;
+	count = wait_for_peers(list, n, timeout, ready);
+	for (int i = 0; i < count; i++)
+		if (advance(&calls[ready[i]]))
 		{
-			call->done = true;
+			calls[ready[i]].done = true;
 			done++;
 		}
-	}
-	pfree(event);
+	pfree(list);
+	pfree(ready);
 	return done;
 }
 
@@ -334,16 +379,17 @@ clear_results(void *argument)
 
 /* An error of the other node becomes one of this. */
 static void
-raise_error(LeapCall *call)
+raise_error(Peer *peer, PGresult *result)
 {
-	Peer	   *peer = call->peer;
-	char	   *state = PQresultErrorField(call->result, PG_DIAG_SQLSTATE);
-	char	   *message = PQresultErrorField(call->result, PG_DIAG_MESSAGE_PRIMARY);
-	char	   *detail = PQresultErrorField(call->result, PG_DIAG_MESSAGE_DETAIL);
-	char	   *hint = PQresultErrorField(call->result, PG_DIAG_MESSAGE_HINT);
+	char	   *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	char	   *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	char	   *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	char	   *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
 
-	if (state == NULL || PQstatus(peer->connection) == CONNECTION_BAD)
-		refuse(peer, PQresultErrorMessage(call->result));
+	/* 57P01 to 57P05: the other server, or its process there, ends. */
+	if (state == NULL || PQstatus(peer->connection) == CONNECTION_BAD ||
+		(peer->is_for_rows && strncmp(state, "57P", 3) == 0))
+		refuse(peer, PQresultErrorMessage(result));
 	if (strcmp(state, "40001") == 0)
 		leap_keep_timestamp();
 	ereport(ERROR,
@@ -402,7 +448,174 @@ leap_call_all(LeapCall *calls, int n)
 	for (int i = 0; i < n; i++)
 		if (PQresultStatus(calls[i].result) != PGRES_TUPLES_OK &&
 			PQresultStatus(calls[i].result) != PGRES_COMMAND_OK)
-			raise_error(&calls[i]);
+			raise_error(calls[i].peer, calls[i].result);
+}
+
+/* --- Rows of scans --- */
+
+/* A connection for a stream, which may still be on its way. */
+static void
+open_stream(LeapStream *stream)
+{
+	int			node = stream->node;
+	Peer	   *peer = idle[node];
+
+	idle[node] = NULL;
+	if (peer == NULL)
+	{
+		peer = MemoryContextAllocZero(TopMemoryContext, sizeof(Peer));
+		peer->node = node;
+		peer->is_for_rows = true;
+	}
+	stream->peer = peer;
+	if (peer->connection)
+		drop_if_closed(peer);
+	if (peer->connection == NULL)
+		connect_to(peer);
+#ifdef LS_DEBUG_CHECKS
+	if (leap_is_cut_off(node))
+		refuse(peer, "cut off, for a test");
+#endif
+}
+
+static void
+close_stream(LeapStream *stream)
+{
+	Peer	   *peer = stream->peer;
+
+	PQclear(stream->result);
+	stream->result = NULL;
+	stream->peer = NULL;
+	if (peer == NULL)
+		return;
+	if (peer->connection && !peer->busy && idle[peer->node] == NULL)
+	{
+		idle[peer->node] = peer;
+		return;
+	}
+	disconnect(peer);
+	pfree(peer);
+}
+
+/* What is not at its end is cut off.  Raises no error. */
+void
+leap_streams_close(LeapStream *streams, int n)
+{
+	for (int i = 0; i < n; i++)
+		close_stream(&streams[i]);
+}
+
+/* Waits for any stream, or only for those of which the connection is on its way. */
+static void
+wait_for_streams(LeapStream *streams, int n, long timeout, bool only_connecting)
+{
+	Peer	  **list = palloc(sizeof(Peer *) * n);
+	int		   *ready = palloc(sizeof(int) * n);
+	int			count;
+
+	for (int i = 0; i < n; i++)
+	{
+		list[i] = streams[i].peer;
+		if (only_connecting && !list[i]->connecting)
+			list[i] = NULL;
+	}
+	count = wait_for_peers(list, n, timeout, ready);
+	for (int i = 0; i < count; i++)
+	{
+		Peer	   *peer = list[ready[i]];
+
+		if (peer->connecting)
+			(void) go_on_connecting(peer);
+		else if (PQflush(peer->connection) < 0 || !PQconsumeInput(peer->connection))
+			refuse(peer, PQerrorMessage(peer->connection));
+	}
+	pfree(list);
+	pfree(ready);
+}
+
+/*
+ * All nodes are asked at once, by one statement.  A node is away if it cannot be connected to
+ * within leap.timeout; for rows there is no such limit.  Close the streams, after an error, too.
+ */
+void
+leap_streams_open(LeapStream *streams, int n, const char *sql, int params,
+				  const char *const *param)
+{
+	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), leap_timeout_ms);
+
+	for (int i = 0; i < n; i++)
+		open_stream(&streams[i]);
+	for (;;)
+	{
+		long		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+		Peer	   *late = NULL;
+
+		for (int i = 0; i < n; i++)
+			if (((Peer *) streams[i].peer)->connecting)
+				late = streams[i].peer;
+		if (late == NULL)
+			break;
+		if (timeout <= 0)
+			refuse(late, "no connection within leap.timeout");
+		wait_for_streams(streams, n, timeout, true);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		Peer	   *peer = streams[i].peer;
+
+		if (!PQsendQueryParams(peer->connection, sql, params, NULL, param, NULL, NULL, 0) ||
+			!PQsetChunkedRowsMode(peer->connection, CHUNK) || PQflush(peer->connection) < 0)
+			refuse(peer, PQerrorMessage(peer->connection));
+		peer->busy = true;
+		leap_count(LEAP_MESSAGES, 1);
+	}
+}
+
+/* Takes the next rows of a stream if they have come.  One that is at its end is closed. */
+static bool
+take_rows(LeapStream *stream)
+{
+	Peer	   *peer = stream->peer;
+
+	while (peer && !PQisBusy(peer->connection))
+	{
+		PQclear(stream->result);
+		stream->result = PQgetResult(peer->connection);
+		stream->row = 0;
+		if (stream->result == NULL)
+		{
+			peer->busy = false;
+			leap_count(LEAP_MESSAGES, 1);
+			close_stream(stream);
+			return false;
+		}
+		if (PQresultStatus(stream->result) != PGRES_TUPLES_CHUNK &&
+			PQresultStatus(stream->result) != PGRES_TUPLES_OK)
+			raise_error(peer, stream->result);
+		if (PQntuples(stream->result) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* A stream with rows that have not been read, or NULL: all are at their end. */
+LeapStream *
+leap_streams_next(LeapStream *streams, int n)
+{
+	for (;;)
+	{
+		bool		is_open = false;
+
+		for (int i = 0; i < n; i++)
+		{
+			if (streams[i].row < PQntuples(streams[i].result) || take_rows(&streams[i]))
+				return &streams[i];
+			is_open |= streams[i].peer != NULL;
+		}
+		if (!is_open)
+			return NULL;
+		wait_for_streams(streams, n, -1, false);
+	}
 }
 
 /* --- SQL --- */

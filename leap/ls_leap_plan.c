@@ -5,7 +5,8 @@
  * "=" or IN with constants, parameters, and what can be computed of them before the statement runs;
  * OR of such.  An INSERT names those of its VALUES; keys that come from elsewhere are met by the
  * trigger, row by row.  A scan that names no keys would take a row that is elsewhere for absent, so
- * it is refused (LEAP-6), unless leap.scans says that the rows that are here are meant.
+ * it is refused (LEAP-6), unless leap.scans says that the rows that are here are meant, or that
+ * those of all nodes are read: ls_leap_scan.c.
  */
 #include "ls_leap.h"
 
@@ -38,7 +39,7 @@ typedef struct Search
 /* What conditions say of one scan. */
 typedef struct Named
 {
-	Search	   *search;
+	Search	   *search;			/* NULL: only whether keys are named is asked */
 	LeapMember *member;
 	Index		relid;
 	List	   *index_columns;	/* of an index-only scan: what its INDEX_VARs stand for */
@@ -198,10 +199,12 @@ read_operator(Named *scan, OpExpr *clause, List **values, bool *bound)
 	if (column < 0 || bound[column] || !is_computable((Expr *) right) ||
 		!is_equality(scan, column, clause->opno, clause->inputcollid))
 		return false;
+	bound[column] = true;
+	if (scan->search == NULL)
+		return true;
 	value = compute(scan->search, (Expr *) right, &null);
 	if (!null)
 		values[column] = lappend(values[column], as_text(value, exprType(right)));
-	bound[column] = true;
 	return true;
 }
 
@@ -217,8 +220,10 @@ read_array(Named *scan, ScalarArrayOpExpr *clause, List **values, bool *bound)
 	if (!clause->useOr || column < 0 || bound[column] || !is_computable((Expr *) right) ||
 		!is_equality(scan, column, clause->opno, clause->inputcollid))
 		return false;
-	value = compute(scan->search, (Expr *) right, &null);
 	bound[column] = true;
+	if (scan->search == NULL)
+		return true;
+	value = compute(scan->search, (Expr *) right, &null);
 	if (!null)
 	{
 		ArrayType  *array = DatumGetArrayTypeP(value);
@@ -265,7 +270,7 @@ static bool read_conditions(Named *scan, List *clauses);
 static bool
 read_or(Named *scan, BoolExpr *clause)
 {
-	int			before = scan->search->n;
+	int			before = scan->search ? scan->search->n : 0;
 	ListCell   *cell;
 
 	foreach(cell, clause->args)
@@ -275,7 +280,8 @@ read_or(Named *scan, BoolExpr *clause)
 
 		if (!read_conditions(scan, parts))
 		{
-			scan->search->n = before;
+			if (scan->search)
+				scan->search->n = before;
 			return false;
 		}
 	}
@@ -302,13 +308,23 @@ read_conditions(Named *scan, List *clauses)
 	}
 	if (count == scan->member->columns)
 	{
-		add_combinations(scan, values);
+		if (scan->search)
+			add_combinations(scan, values);
 		return true;
 	}
 	foreach(cell, clauses)
 		if (is_orclause(lfirst(cell)) && read_or(scan, (BoolExpr *) lfirst(cell)))
 			return true;
 	return false;
+}
+
+/* Do conditions on a table, which the planner has not yet made a plan of, name its keys? */
+bool
+leap_names_keys(LeapMember *member, Index relid, List *clauses)
+{
+	Named		scan = {.member = member,.relid = relid};
+
+	return read_conditions(&scan, clauses);
 }
 
 /* --- Plans --- */
@@ -322,7 +338,56 @@ refuse_scan(Oid relation)
 					get_rel_name(relation)),
 			 errdetail("Rows that other nodes own would seem to be absent."),
 			 errhint("Compare all columns of the key by = or IN with values, or set leap.scans to"
-					 " local for the rows that this node owns.")));
+					 " local for the rows that this node owns, or to 'all' to read those of all"
+					 " nodes.")));
+}
+
+static bool
+is_locked(PlannedStmt *statement, Index relid)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->rowMarks)
+	{
+		PlanRowMark *mark = lfirst(cell);
+
+		if (mark->rti == relid && RowMarkRequiresRowShareLock(mark->markType))
+			return true;
+	}
+	return false;
+}
+
+/* leap.scans is all, and ls_leap_scan.c has not taken the scan. */
+static void
+refuse_scan_of_all(PlannedStmt *statement, Index relid, Oid relation)
+{
+	bool		is_target = list_member_int(statement->resultRelations, relid);
+
+	if (is_target || is_locked(statement, relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the statement does not name the keys of leap table \"%s\" that it %s",
+						get_rel_name(relation), is_target ? "changes" : "locks"),
+				 errdetail("With leap.scans = all rows of other nodes are read only."),
+				 errhint("Compare all columns of the key by = or IN with values, or set leap.scans"
+						 " to local for the rows that this node owns.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("leap table \"%s\" cannot be read on all nodes here", get_rel_name(relation)),
+			 errdetail("Rows of other nodes are not read beside a table that the statement changes"
+					   " or locks, by TABLESAMPLE, or through a parent table."),
+			 errhint("Read the rows in WITH ... AS MATERIALIZED (SELECT ...).")));
+}
+
+/* A plan with a scan of all nodes, which was made when leap.scans said so. */
+static void
+check_scan_of_all(void)
+{
+	if (leap_scans != LEAP_SCANS_ALL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the statement was planned with leap.scans = all, which it is no longer"),
+				 errhint("Prepare the statement again.")));
 }
 
 static void
@@ -346,8 +411,11 @@ visit_scan(Search *search, Plan *plan, Index relid)
 		clauses = list_concat_copy(clauses, ((IndexOnlyScan *) plan)->recheckqual);
 		scan.index_columns = ((IndexOnlyScan *) plan)->indextlist;
 	}
-	if (!read_conditions(&scan, clauses) && leap_scans == LEAP_SCANS_REFUSE)
-		refuse_scan(entry->relid);
+	if (read_conditions(&scan, clauses) || leap_scans == LEAP_SCANS_LOCAL)
+		return;
+	if (leap_scans == LEAP_SCANS_ALL)
+		refuse_scan_of_all(search->query->plannedstmt, relid, entry->relid);
+	refuse_scan(entry->relid);
 }
 
 /* The expression that an INSERT's plan has for a column; row: of VALUES. */
@@ -467,6 +535,11 @@ visit(Search *search, Plan *plan)
 			return;
 		case T_ForeignScan:
 		case T_CustomScan:
+			if (leap_is_scan(plan))
+			{
+				check_scan_of_all();
+				return;
+			}
 			if (((CustomScan *) plan)->scan.scanrelid > 0)
 				visit_scan(search, plan, ((CustomScan *) plan)->scan.scanrelid);
 			if (IsA(plan, CustomScan))

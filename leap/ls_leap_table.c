@@ -39,6 +39,8 @@ static List *retired = NIL;		/* contexts of stale ones: a transaction may still 
 static bool stale = true;
 static Oid	watched = InvalidOid;	/* leap.member: its invalidation stands for all */
 static int	self = 0;
+static int	other_nodes = -1;	/* how many there are; -1: not read */
+static int *other_node = NULL;
 static uint32 version = 0;		/* counts how often they were read anew */
 
 static void
@@ -71,6 +73,7 @@ begin_anew(void)
 	members = hash_create("leap tables", 64, &control, HASH_ELEM | HASH_BLOBS);
 	watched = get_relname_relid("member", get_namespace_oid("leap", false));
 	self = 0;
+	other_nodes = -1;
 	stale = false;
 	version++;
 	MemoryContextSwitchTo(before);
@@ -134,6 +137,32 @@ leap_self(void)
 				 errmsg("this database is no node of a leap cluster"),
 				 errhint("Call leap.init() here, or leap.add_node() on a node of the cluster.")));
 	return self;
+}
+
+/* The other nodes, and how many they are; the array lasts as long as the transaction. */
+int
+leap_other_nodes(int **nodes)
+{
+	LeapInside	inside;
+
+	if (stale && !leap_is_inside())
+		begin_anew();
+	if (other_nodes < 0)
+	{
+		int			me = leap_self();
+		int			n;
+
+		leap_enter(&inside);
+		select_own("SELECT id FROM leap.node WHERE id <> $1 ORDER BY id", me);
+		n = (int) SPI_processed;
+		other_node = MemoryContextAlloc(context, sizeof(int) * Max(n, 1));
+		for (int i = 0; i < n; i++)
+			other_node[i] = int_at(i, 1);
+		leap_leave(&inside);
+		other_nodes = n;
+	}
+	*nodes = other_node;
+	return other_nodes;
 }
 
 /* --- Families --- */

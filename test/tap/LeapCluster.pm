@@ -13,10 +13,12 @@ use Carp;
 use LeanstoreTest;
 use Test::More ();
 
-# new(COUNT, SETTING => VALUE ...): nodes a, b, c, ... in one cluster.
+# new(COUNT, SETTING => VALUE ...): nodes a, b, c, ... in one cluster.  The pseudo-setting `names`
+# is an array of other names.
 sub new
 {
 	my ($class, $count, %settings) = @_;
+	my $names = delete $settings{names} // [ 'a' .. 'z' ];
 	my @nodes = map {
 		my $node = LeanstoreTest->prepare_node($_,
 			shared_preload_libraries => 'leanstore_am, leanstore_leap',
@@ -28,10 +30,11 @@ sub new
 		$node->safe_psql('postgres', 'CREATE EXTENSION leanstore_am;
 			CREATE EXTENSION leanstore_leap');
 		$node;
-	} ('a' .. 'z')[ 0 .. $count - 1 ];
+	} @{$names}[ 0 .. $count - 1 ];
 	my $self = bless { nodes => \@nodes }, $class;
 
-	$nodes[0]->safe_psql('postgres', "SELECT leap.init('a', '" . conninfo($nodes[0]) . "')");
+	$nodes[0]->safe_psql('postgres', sprintf(q{SELECT leap.init('%s', '%s')},
+		$nodes[0]->name, conninfo($nodes[0])));
 	foreach my $node (@nodes[ 1 .. $#nodes ])
 	{
 		$nodes[0]->safe_psql('postgres', sprintf(q{SELECT leap.add_node('%s', '%s')},
