@@ -24,7 +24,7 @@ import tempfile
 LAYERS = ("base os sync range wal buffer btree version vlog txn index "
           "recovery store capi").split()
 STRANGERS = {("version", "vlog"), ("vlog", "version")}
-C_API = ("leanstore/engine.h", "leanstore/standby.h")
+C_API = ("leanstore/engine.h", "leanstore/standby.h", "leanstore/values.h")
 MODULE = os.path.join("src", "server", "ls_module.h")
 # Folders of src/, from the ground up; those on one floor do not include each other.
 FLOORS = ["key pg session", "relation", "txn", "row", "index", "planner table", "ddl inspect",

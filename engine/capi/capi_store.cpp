@@ -1,5 +1,6 @@
 // The store: arena, start, recovery, stop, statistics.
 #include "capi/api_call.hpp"
+#include "leanstore/values.h"
 #include "os/host_watch.hpp"
 #include "store/store_process.hpp"
 
@@ -23,6 +24,14 @@ ls_status ls_recovery_redo(ls_store *store, uint64_t next_full_xid, ls_in_doubt 
 ls_status ls_recovery_finish(ls_store *store, const ls_in_doubt *doubts, size_t n_doubts,
                              ls_error *err) noexcept {
   return api::call(err, [&] { return store_recovery_finish(*store, doubts, n_doubts); });
+}
+
+void ls_set_value_moves(ls_store *store, const ls_value_moves *moves) noexcept {
+  store->value_keeping.set(*moves);
+}
+
+void ls_value_get_progress(const ls_store *store, ls_value_progress *progress) noexcept {
+  *progress = store->value_keeping.progress();
 }
 
 void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) noexcept {

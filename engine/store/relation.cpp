@@ -66,8 +66,7 @@ class RowChecker {
     RowParts parts;
     if (const char *fault = row_fault(value, &parts)) return damaged(page_no, fault);
     const RowHeader &header = parts.header;
-    if (row_id >= next_row_id_) LS_TRY(row_ids_next(w_, file_, &next_row_id_));  // it grows
-    next_row_id_ = row_ids_below(next_row_id_);
+    if (row_id >= next_row_id_) next_row_id_ = row_ids_below(row_ids_next(file_));  // it grows
     if (row_id >= next_row_id_) return damaged(page_no, "a row id was never handed out");
     (header.has(LS_ROW_GHOST) ? result_.ghosts : result_.rows)++;
     if (header.has(LS_ROW_HAS_PREV) && header.tn() >= txn_horizon(*w_.txns))
@@ -185,7 +184,7 @@ Status relation_info(Worker &w, FileSlot &file, ls_rel_info *info) {
   info->height = head.height;
   info->next_row_id = info->next_place = 0;
   if (!has_rows(file.kind)) return kOk;
-  LS_TRY(row_ids_next(w, file, &info->next_place));
+  info->next_place = row_ids_next(file);
   info->next_row_id = row_ids_below(info->next_place);
   return kOk;
 }

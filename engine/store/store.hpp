@@ -12,6 +12,7 @@
 #include "base/failure.hpp"
 #include "recovery/control_file.hpp"
 #include "recovery/undo_failures.hpp"
+#include "txn/value_keeping.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
@@ -41,6 +42,7 @@ struct ls_store {
   ls_config config;
   std::atomic<ls::u32> state{0};       // ls::StoreState; futex
   ls::Failure failure;
+  ls::ValueKeeping value_keeping;
   ls::u64 run = 0;                     // run number of this start
   size_t bytes = 0;                    // of the arena
   void *log_arena = nullptr;

@@ -31,9 +31,7 @@ constexpr i64 kCleanerMinUs = 10'000, kCleanerMaxUs = 1'000'000;
 constexpr i64 kRefusedRetryUs = 1'000'000;
 constexpr i64 kCloserRetryUs = 10'000;
 constexpr u32 kMostClosed = 256;   // at a time
-// Values are looked after so often, and moved at this rate at most.
 constexpr i64 kValuesPollUs = 200'000;
-constexpr u64 kMovedBytesPerSecond = 64 << 20;
 
 }  // namespace
 
@@ -246,11 +244,11 @@ Status StoreThreads::run_value_keeper() {
   Worker w(&process_.pool, process_.log, store.txns, store.config.worker_slots + kSlotValues);
   w.ctx.interrupt = &interrupt_;
   const auto stops = [this] { return stop_keepers_.load(std::memory_order_acquire) != 0; };
-  const auto pace = [&](u64 bytes) {
-    futex_wait(&stop_keepers_, 0, static_cast<i64>(bytes * 1'000'000 / kMovedBytesPerSecond));
+  const auto sleep = [&](i64 us) {
+    futex_wait(&stop_keepers_, 0, us);
     return !stops();
   };
-  ValueKeeper keeper{w, stops, pace};
+  ValueKeeper keeper{w, stops, sleep, store.value_keeping};
   while (!stops()) {
     bool did = false;
     // As of the cleaner: what it cannot do is no reason to stop the store.

@@ -63,9 +63,8 @@ void row_ids_return(FileSlot &file, u64 first, u64 end);
 Status value_ids(Worker &w, FileSlot &file, u32 count, ls_value_range *values);
 // None below is drawn from now on; for values a place.
 Status row_ids_skip(Worker &w, FileSlot &file, u64 to);
-// Row ids, of values places, below were drawn or may have been (LS_OK also before the first draw in
-// this run).
-Status row_ids_next(Worker &w, FileSlot &file, u64 *next);
+// Row ids, of values places, below were drawn or may have been.
+u64 row_ids_next(const FileSlot &file);
 // Clean shutdown, no other worker: store the exact next row id in the meta page.  Also for unlogged
 // tables.
 Status row_ids_seal(Worker &w, FileSlot &file);

@@ -165,14 +165,12 @@ void row_ids_return(FileSlot &file, u64 first, u64 end) {
   file.next_row_id.compare_exchange_strong(end, first, std::memory_order_relaxed);
 }
 
-Status row_ids_next(Worker &w, FileSlot &file, u64 *next) {
-  (void)w;
+u64 row_ids_next(const FileSlot &file) {
   // Before the first draw the words are as opening the file has left them: next_row_id is the meta
   // page's row_id_high.
   const bool begun = file.row_id_reserved_gsn.load(std::memory_order_acquire) != 0;
   const u64 word = file.next_row_id.load(std::memory_order_relaxed);
-  *next = begun ? word : row_id_start(word, id_space(file.kind));
-  return kOk;
+  return begun ? word : row_id_start(word, id_space(file.kind));
 }
 
 Status row_ids_seal(Worker &w, FileSlot &file) {

@@ -2,8 +2,10 @@
 #include <cstring>
 #include <mutex>
 
-#include "txn/row_purge.hpp"
 #include "base/copy_page.hpp"
+#include "txn/row.hpp"
+#include "txn/row_ids.hpp"
+#include "txn/row_purge.hpp"
 #include "txn/value_keeper.hpp"
 #include "txn/value_row.hpp"
 #include "txn/value_share.hpp"
@@ -15,8 +17,8 @@ namespace ls {
 
 namespace {
 
-// Before something is tried again it waits as if it had moved so much.
-constexpr u64 kRetryBytes = 8 << 20;
+// Before something is tried again.
+constexpr i64 kRetryUs = 125'000;
 
 class Counter {
  public:
@@ -30,8 +32,12 @@ class Counter {
   // A leaf, a row or a gap at which it fails is tried again: to begin anew would take pages for
   // free that have been handed out since.
   Status run() {
+    ValueProgress progress(keeper_.keeping, {.phase = LS_VALUES_COUNTING,
+                                             .key = file_.key,
+                                             .end_row_id = row_ids_below(row_ids_next(file_))});
     for (u64 row_id = 0; row_id <= LS_MAX_ROW_ID;) {
       if (keeper_.stops()) return kOk;
+      progress.at_row(row_id);
       const u64 first = row_id;
       LS_TRY(insist([&] { return copy_leaf(first, &row_id); }));
       LS_TRY(count_leaf(first));
@@ -109,7 +115,7 @@ class Counter {
       const Status status = step();
       const ls_status lacks = code(status);
       if (lacks != LS_NO_FRAMES && lacks != LS_NO_MEMORY && lacks != LS_IO_ERROR) return status;
-      if (!keeper_.pace(kRetryBytes)) return status;
+      if (!keeper_.sleep(kRetryUs)) return status;
     }
   }
 

@@ -16,7 +16,7 @@ constexpr u64 kVainShare = 16;
 
 Status move(ValueKeeper &keeper, FileSlot &file, bool *did) {
   const u64 began = now_us();
-  if (began < keeper.move_after_us || !is_move_due(file)) return kOk;
+  if (began < keeper.move_after_us || !is_move_due(keeper.keeping, file)) return kOk;
   u64 moved = 0;
   const Status status = move_values(keeper, file, &moved);
   const u64 ended = now_us();

@@ -9,6 +9,7 @@
 #pragma once
 #include <functional>
 
+#include "txn/value_keeping.hpp"
 #include "txn/worker.hpp"
 
 namespace ls {
@@ -17,8 +18,9 @@ struct ValueKeeper {
   Worker &w;
   // The store is to stop.
   std::function<bool()> stops;
-  // Sleeps as long as moving so many bytes may take; false: the store is to stop.
-  std::function<bool(u64 bytes)> pace;
+  // False: the store is to stop.
+  std::function<bool(i64 us)> sleep;
+  ValueKeeping &keeping;
   u32 cursor = 0;          // in the file table
   u64 swept = 0;           // in the tree of what is known (vlog/value_tree.hpp)
   u64 move_after_us = 0;   // a pass that has moved nothing is not made again at once
@@ -31,8 +33,8 @@ Status keep_values(ValueKeeper &keeper, bool *did);
 Status count_values(ValueKeeper &keeper, FileSlot &file);
 
 // ---- value_move.cpp
-// Is so much free that it is worth it?
-bool is_move_due(FileSlot &file);
+// Is so much free that it is worth it, and is it wanted?
+bool is_move_due(const ValueKeeping &keeping, FileSlot &file);
 // *moved: pages.
 Status move_values(ValueKeeper &keeper, FileSlot &file, u64 *moved);
 

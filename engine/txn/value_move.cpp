@@ -3,10 +3,13 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "txn/row.hpp"
+#include "txn/row_ids.hpp"
 #include "txn/row_log.hpp"
 #include "txn/row_purge.hpp"
 #include "txn/value_copy.hpp"
 #include "txn/value_keeper.hpp"
+#include "txn/value_pace.hpp"
 #include "txn/value_share.hpp"
 #include "vlog/value_pages.hpp"
 
@@ -14,14 +17,13 @@ namespace ls {
 
 namespace {
 
-// A fifth of what is in use, and so much, has to be free.
-constexpr u32 kFreeShare = 5;
+// So much has to be free at least.
 constexpr u64 kLeastFree = 256;
 // What stays free besides: a twentieth.
 constexpr u32 kSpareShare = 20;
-// Values are moved together, so many or so many pages.
 constexpr u32 kSmallPages = 4;
-constexpr u32 kMostMoves = 256, kMostMovedPages = 4096;
+// Values are moved together, so many or the pages of ValuePace.
+constexpr u32 kMostMoves = 256;
 
 struct Move {
   u64 row_id = 0;
@@ -33,7 +35,16 @@ struct Move {
 class Mover {
  public:
   Mover(ValueKeeper &keeper, FileSlot &file, PageNo target)
-      : keeper_(keeper), w_(keeper.w), file_(file), further_(file), target_(target) {}
+      : keeper_(keeper),
+        w_(keeper.w),
+        file_(file),
+        further_(file),
+        target_(target),
+        pace_(keeper, file),
+        progress_(keeper.keeping, {.phase = LS_VALUES_MOVING,
+                                   .key = file.key,
+                                   .end_row_id = row_ids_below(row_ids_next(file)),
+                                   .target_bytes = u64{target} * kPageSize}) {}
   ~Mover() {
     for (const Move &move : moves_) free_value_pages(w_.ctx, file_, {move.to, move.hash});
   }
@@ -44,6 +55,7 @@ class Mover {
     LS_TRY(fence.begin(target_));
     for (u64 row_id = 0; row_id <= LS_MAX_ROW_ID && !full_;) {
       if (keeper_.stops()) return kOk;
+      progress_.at_row(row_id);
       LS_TRY(look_at_leaf(row_id, &row_id));
     }
     return apply();
@@ -69,7 +81,7 @@ class Mover {
                        [&](const PageRun &run) { return run.end() > target_; }))
         continue;
       LS_TRY(copy_one(decode_row_key(key), row, place));
-      if (moves_.size() >= kMostMoves || moved_pages_ >= kMostMovedPages) LS_TRY(apply());
+      if (moves_.size() >= kMostMoves || moved_pages_ >= pace_.pages_at_a_time()) LS_TRY(apply());
     }
     return kOk;
   }
@@ -130,7 +142,8 @@ class Mover {
     const u64 pages = std::exchange(moved_pages_, 0);
     file_.values.moved_pages.fetch_add(pages, std::memory_order_relaxed);
     moved_ += std::max<u64>(pages, changed_rows.size());
-    full_ = full_ || !keeper_.pace(pages * kPageSize);
+    progress_.moved(pages * kPageSize);
+    full_ = full_ || !pace_.after(pages * kPageSize);
     return status;
   }
 
@@ -172,6 +185,8 @@ class Mover {
   const PageNo target_;
   std::vector<Move> moves_;   // their pages are written
   u32 moved_pages_ = 0;   // of them
+  ValuePace pace_;
+  ValueProgress progress_;
   u64 moved_ = 0;   // pages, or rows, that were looked at to the end
   bool full_ = false;   // no page before the target is free
 };
@@ -189,10 +204,11 @@ PageNo end_of(FileSlot &file) {
 
 }  // namespace
 
-bool is_move_due(FileSlot &file) {
+bool is_move_due(const ValueKeeping &keeping, FileSlot &file) {
+  if (keeping.bytes_per_second() == 0) return false;
   const u64 end = end_of(file);
   const u64 free = file.values.free_pages.load(std::memory_order_relaxed);
-  return free >= kLeastFree && free >= (end - std::min(end, free)) / kFreeShare;
+  return free >= kLeastFree && free * 100 >= (end - std::min(end, free)) * keeping.free_percent();
 }
 
 Status move_values(ValueKeeper &keeper, FileSlot &file, u64 *moved) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "buffer/pool.hpp"
+#include "leanstore/values.h"
 #include "vlog/value_claims.hpp"
 
 namespace ls {

@@ -22,6 +22,8 @@
 #include "miscadmin.h"
 #include "utils/snapmgr.h"
 
+#include "leanstore/values.h"
+
 typedef struct ValueCheck
 {
 	Relation	table;

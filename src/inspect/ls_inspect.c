@@ -17,9 +17,12 @@
 #include "utils/builtins.h"
 #include "utils/relfilenumbermap.h"
 
+#include "leanstore/values.h"
+
 PG_FUNCTION_INFO_V1(leanstore_stat);
 PG_FUNCTION_INFO_V1(leanstore_relation_info);
 PG_FUNCTION_INFO_V1(leanstore_value_info);
+PG_FUNCTION_INFO_V1(leanstore_progress_values);
 PG_FUNCTION_INFO_V1(leanstore_checkpoint);
 PG_FUNCTION_INFO_V1(leanstore_wal_inspect);
 PG_FUNCTION_INFO_V1(leanstore_version);
@@ -196,6 +199,42 @@ leanstore_value_info(PG_FUNCTION_ARGS)
 	values[6] = Int64GetDatum((int64) stats.shared_values);
 	values[7] = Int64GetDatum((int64) stats.shared_pages);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+/* What the engine does to which file of values now: a row, or none. */
+Datum
+leanstore_progress_values(PG_FUNCTION_ARGS)
+{
+	static const char *const phases[] = {
+		[LS_VALUES_COUNTING] = "counting rows",
+		[LS_VALUES_MOVING] = "moving values"
+	};
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ls_value_progress now;
+	Datum		values[6];
+	bool		nulls[6] = {0};
+	Oid			relid = InvalidOid;
+
+	require_store();
+	InitMaterializedSRF(fcinfo, 0);
+	ls_value_get_progress(ls_shared->store, &now);
+	if (now.phase == LS_VALUES_IDLE)
+		return (Datum) 0;
+	/* other databases' relations have no names here, and temporary ones none in the map */
+	if (now.key.database == MyDatabaseId && now.key.owner == -1)
+		relid = RelidByRelfilenumber(now.key.tablespace, now.key.relation);
+	values[0] = ObjectIdGetDatum(now.key.database);
+	values[1] = ObjectIdGetDatum(relid);
+	nulls[1] = !OidIsValid(relid);
+	values[2] = CStringGetTextDatum(phases[now.phase]);
+	/* rows are added while it goes on */
+	values[3] = Float8GetDatum(now.end_row_id == 0 ? 0 :
+							   Min(100.0, 100.0 * now.row_id / now.end_row_id));
+	values[4] = Int64GetDatum((int64) now.moved_bytes);
+	values[5] = Int64GetDatum((int64) now.target_bytes);
+	nulls[4] = nulls[5] = now.phase != LS_VALUES_MOVING;
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	return (Datum) 0;
 }
 
 Datum

@@ -43,6 +43,7 @@
 #include "utils/wait_event.h"
 
 #include "leanstore/standby.h"
+#include "leanstore/values.h"
 
 #define HORIZON_INTERVAL_MS 10	/* while a process uses the engine */
 #define IDLE_INTERVAL_MS 200
@@ -115,6 +116,19 @@ report_undo_failures(void)
 					ls_error_text(&error)),
 			 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
 			 errhint("The engine's log is kept until that succeeds or these transactions end.")));
+}
+
+/* After each reload; the engine looks at them before its next piece of work. */
+static void
+pass_on_settings(void)
+{
+	ls_value_moves moves = {
+		.bytes_per_second = (uint64) ls_value_move_rate_kb * 1024,
+		.write_percent = ls_value_move_percent,
+		.free_percent = ls_value_free_percent
+	};
+
+	ls_set_value_moves(ls_shared->store, &moves);
 }
 
 /* The main loop has ended because it was to. */
@@ -316,6 +330,7 @@ ls_engine_worker_main(Datum arg)
 		bool		leaving = ls_engine_worker_leaves();
 
 		ls_process_look_at_signals();
+		pass_on_settings();
 		if (ready)
 		{
 			ls_engine_worker_panic_if_failed();

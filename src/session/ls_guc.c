@@ -32,6 +32,9 @@ int			ls_sequence_log_values = 10000;
 char	   *ls_trace_values = "";
 int			ls_trace_values_size_kb = 1024 * 1024;
 bool		ls_share_values = true;
+int			ls_value_move_rate_kb = 64 * 1024;
+int			ls_value_move_percent = 50;
+int			ls_value_free_percent = 20;
 
 static const struct config_enum_entry default_index_options[] = {
 	{"leanstore", LS_DEFAULT_INDEX_LEANSTORE, false},
@@ -209,6 +212,27 @@ define_values(void)
 							 "Values that are stored while it is off are not found by later ones.",
 							 &ls_share_values, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.value_move_rate",
+							"Bytes of large values that are moved in a second to make files "
+							"shorter.",
+							"0: none are moved, and files stay as long as they were.",
+							&ls_value_move_rate_kb, 64 * 1024, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.value_move_percent",
+							"Percentage of all that is written that moved values may be, while "
+							"sessions write.",
+							"100: only leanstore.value_move_rate counts.",
+							&ls_value_move_percent, 50, 1, 100,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("leanstore.value_free_percent",
+							"Free space that makes a file of large values due to become shorter, "
+							"as a percentage of what is in use.",
+							NULL,
+							&ls_value_free_percent, 20, 10, 10000,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
 
 	DefineCustomStringVariable("leanstore.trace_values",
 							   "Name of the trace of values that are stored out of line "

@@ -67,6 +67,9 @@ extern bool ls_count_remote_waits;
 extern int	ls_sequence_log_values;
 extern char *ls_trace_values;	/* the trace's name; empty: none */
 extern int	ls_trace_values_size_kb;
+extern int	ls_value_move_rate_kb;
+extern int	ls_value_move_percent;
+extern int	ls_value_free_percent;
 extern bool ls_share_values;
 extern void ls_define_settings(void);
 

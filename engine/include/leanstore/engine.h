@@ -702,7 +702,8 @@ LS_NODISCARD ls_status ls_row_locker(ls_worker *worker, ls_rel *rel, uint64_t ro
  * behind it with the place of the bytes, which are in pages of a further file of the relation,
  * "path" followed by "_fsm".  The row begins with LS_VALUE_HEAD_BYTES of the host's.  It is
  * inserted and deleted in the transaction that changes the row with the pointer, and undone with
- * it.  Values with the same bytes may have the same pages.
+ * it.  Values with the same bytes may have the same pages.  How these files are kept short:
+ * leanstore/values.h.
  *
  * A pointer is followed without a snapshot, also where the row that had it is deleted: as long as
  * any snapshot does not see the deletion, the value is there.
@@ -748,16 +749,6 @@ LS_NODISCARD ls_status ls_value_delete(ls_worker *worker, ls_rel *rel, const ls_
  * deleted, and they are gone. */
 LS_NODISCARD ls_status ls_value_insert_copied(ls_worker *worker, ls_rel *rel, ls_rel *from,
                                               const ls_row *row, ls_error *err) LS_NOEXCEPT;
-/* The further file with the pages of values, since the file was opened. */
-typedef struct ls_value_stats {
-  uint64_t pages, free_pages; /* of 4 KiB; what is free is known when all rows are counted */
-  uint64_t lost_pages;        /* free ones that are found again at the next start */
-  uint64_t written_pages, moved_pages; /* by workers; from the end of the file to free ones */
-  uint64_t shared_values, shared_pages; /* now, beside the first with the same bytes, of each */
-  bool counted;
-} ls_value_stats;
-LS_NODISCARD ls_status ls_value_get_stats(ls_worker *worker, ls_rel *rel, ls_value_stats *stats,
-                                          ls_error *err) LS_NOEXCEPT;
 /* Reads a value with its row as a scan has met it: LS_CORRUPT unless all of it is there.
  * *value_bytes: its size. */
 LS_NODISCARD ls_status ls_value_check(ls_worker *worker, ls_rel *rel, const ls_row *row,

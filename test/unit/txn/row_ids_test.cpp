@@ -25,13 +25,13 @@ class RowIds : public TxnTest {
 
 TEST_F(RowIds, start_at_one_and_follow_each_other) {
   u64 first = 0, next = 0;
-  TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
+  next = row_ids_next(table);
   EXPECT_EQ(next, 1u);
   TXN_ASSERT_OK(row_ids(a.worker(), table, 10, &first));
   EXPECT_EQ(first, 1u) << "0 stands for no row";
   TXN_ASSERT_OK(row_ids(a.worker(), table, 5, &first));
   EXPECT_EQ(first, 11u);
-  TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
+  next = row_ids_next(table);
   EXPECT_EQ(next, 16u);
   EXPECT_EQ(high(), 1 + kRowIdStep);
   EXPECT_GE(engine.log().hardened(), table.row_id_reserved_gsn.load())
@@ -78,14 +78,14 @@ TEST_F(RowIds, continue_a_step_later_after_a_crash_and_exactly_after_a_shutdown)
   TXN_ASSERT_OK(row_ids(a.worker(), table, 100, &first));
   const u64 crashed = high();
   reopen(crashed);
-  TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
+  next = row_ids_next(table);
   EXPECT_EQ(next, crashed + kRowIdStep);
   TXN_ASSERT_OK(row_ids(a.worker(), table, 1, &first));
   EXPECT_EQ(first, crashed + kRowIdStep);
   TXN_ASSERT_OK(row_ids_seal(a.worker(), table));
   EXPECT_EQ(high(), (first + 1) | kRowIdExact);
   reopen(high());
-  TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
+  next = row_ids_next(table);
   EXPECT_EQ(next, first + 1);
   TXN_ASSERT_OK(row_ids_seal(a.worker(), table));
   EXPECT_EQ(high(), next | kRowIdExact) << "nothing was drawn";
@@ -124,7 +124,7 @@ TEST_F(RowIds, running_out_is_an_error) {
     reopen(high());
     EXPECT_EQ(code(row_ids(a.worker(), table, 1, &first)), LS_NO_ROW_IDS);
     u64 next = 0;
-    TXN_EXPECT_OK(row_ids_next(a.worker(), table, &next));
+    next = row_ids_next(table);
     ASSERT_EQ(next, LS_ROW_IDS_END) << "blocks of row ids are counted up to here";
   }
   EXPECT_LE(high(), LS_ROW_IDS_END + kRowIdStep);

@@ -14,6 +14,7 @@ class Values : public TxnTest {
   Session a{engine, host, 0}, b{engine, host, 1};
   FileSlot &values{*engine.open("values", LS_REL_VALUES)};
   bool share = false;   // values that are inserted
+  ValueKeeping keeping;
 
   u64 draw(u32 count, bool *used) {
     ls_value_range drawn{};

@@ -69,7 +69,7 @@ class SharedValues : public Values {
     return place.runs;
   }
   void count() {
-    ValueKeeper keeper{engine.own(), [] { return false; }, [](u64) { return true; }};
+    ValueKeeper keeper{engine.own(), [] { return false; }, [](i64) { return true; }, keeping};
     TXN_ASSERT_OK(count_values(keeper, values));
     EXPECT_TRUE(stats().counted);
   }
@@ -81,7 +81,7 @@ class SharedValues : public Values {
   }
 
   void keep() {
-    ValueKeeper keeper{engine.own(), [] { return false; }, [](u64) { return true; }};
+    ValueKeeper keeper{engine.own(), [] { return false; }, [](i64) { return true; }, keeping};
     bool did;
     TXN_ASSERT_OK(keep_values(keeper, &did));
   }
@@ -289,7 +289,7 @@ TEST_F(SharedValues, counted_when_the_file_is_opened) {
       clean();
     }
     return false;
-  }, [](u64) { return true; }};
+  }, [](i64) { return true; }, keeping};
   TXN_ASSERT_OK(count_values(keeper, values));
   EXPECT_GT(steps, 10u);
   // Those that came meanwhile have pages of their own beside equal old ones.
@@ -320,7 +320,7 @@ TEST_F(SharedValues, rows_of_leaves_that_merge_are_counted_once) {
       clean();
     }
     return false;
-  }, [](u64) { return true; }};
+  }, [](i64) { return true; }, keeping};
   TXN_ASSERT_OK(count_values(keeper, values));
   EXPECT_LE(held.size(), 100u);
   while (!held.empty()) drop_committed(held.begin()->first);
@@ -358,14 +358,14 @@ TEST_F(SharedValues, a_file_with_shared_values_at_its_end_becomes_shorter) {
     a.commit();
   }
   clean();
-  ASSERT_TRUE(is_move_due(values));
+  ASSERT_TRUE(is_move_due(keeping, values));
   const u64 moved_before = stats().moved_pages;
   keep();
   expect_whole();
   EXPECT_LE(stats().pages, used() * 13 / 10 + 64);
   EXPECT_LE(stats().moved_pages - moved_before, used()) << "each content once";
   EXPECT_EQ(std::filesystem::file_size(engine.path() + "/values_fsm"), stats().pages * kPageSize);
-  EXPECT_FALSE(is_move_due(values));
+  EXPECT_FALSE(is_move_due(keeping, values));
   // Copies are found, too.
   put_committed(5000, 3, 9000);
   expect_whole();
@@ -545,7 +545,7 @@ TEST_F(SharedValues, by_threads_at_once) {
     });
   }
   std::thread cleaner([&] {
-    ValueKeeper keeper{engine.own(), [] { return false; }, [](u64) { return true; }};
+    ValueKeeper keeper{engine.own(), [] { return false; }, [](i64) { return true; }, keeping};
     while (!stop.load()) {
       clean();
       bool did;

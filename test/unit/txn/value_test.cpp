@@ -4,6 +4,7 @@
 #include "txn/row_read.hpp"
 #include "txn/row_undo.hpp"
 #include "txn/value_keeper.hpp"
+#include "txn/value_pace.hpp"
 #include "unit/txn/value_fixture.hpp"
 
 namespace ls::txn_test {
@@ -34,8 +35,7 @@ TEST_F(Values, ids_come_round_and_say_so) {
     EXPECT_EQ(draw(2, &used), 1u);
     EXPECT_TRUE(used);
   }
-  u64 place;
-  TXN_ASSERT_OK(row_ids_next(a.worker(), values, &place));
+  const u64 place = row_ids_next(values);
   EXPECT_EQ(place, 3 * LS_ROW_IDS_END + row_of(3));
   EXPECT_EQ(row_ids_below(place), LS_ROW_IDS_END);
 }
@@ -242,7 +242,7 @@ TEST_F(Values, old_pages_are_counted_while_values_come_and_go) {
       clean();
     }
     return false;
-  }, [](u64) { return true; }};
+  }, [](i64) { return true; }, keeping};
   TXN_ASSERT_OK(count_values(keeper, values));
   EXPECT_GT(steps, 20u);
   EXPECT_TRUE(stats().counted);
@@ -279,6 +279,41 @@ TEST_F(Values, a_ghost_of_an_earlier_start_frees_no_page) {   // VPAGES-3
   for (const u64 value : {8, 11, 12}) EXPECT_EQ(read(a, value, kBytes), text(value, kBytes));
 }
 
+TEST_F(Values, moves_keep_to_their_rate_and_their_share_of_what_is_written) {
+  constexpr u64 kMiB = 1 << 20;
+  i64 slept_us = 0;
+  u64 pages_in_slice = 0;   // that others write while the keeper sleeps
+  bool goes_on = true;
+  ValueKeeper keeper{engine.own(), [] { return false; }, [&](i64 us) {
+    slept_us += us;
+    values.values.written_pages += pages_in_slice;
+    return goes_on;
+  }, keeping};
+  ValuePace pace(keeper, values);
+  const auto sleep_after = [&](u64 bytes) {
+    slept_us = 0;
+    EXPECT_TRUE(pace.after(bytes));
+    return slept_us;
+  };
+  keeping.set({.bytes_per_second = kMiB, .write_percent = 50, .free_percent = 20});
+  EXPECT_EQ(pace.pages_at_a_time(), 64u);
+  EXPECT_EQ(sleep_after(4 * kMiB), 4'000'000) << "its rate, where nothing is written";
+  pages_in_slice = 32;   // 1.25 MiB in a second
+  EXPECT_EQ(sleep_after(4 * kMiB), 4'000'000) << "others have written more";
+  keeping.set({.bytes_per_second = kMiB, .write_percent = 20, .free_percent = 20});
+  EXPECT_EQ(sleep_after(4 * kMiB), 12'800'000) << "until they have written four times as much";
+  keeping.set({.bytes_per_second = kMiB, .write_percent = 100, .free_percent = 20});
+  EXPECT_EQ(sleep_after(4 * kMiB), 4'000'000);
+  keeping.set({.bytes_per_second = kMiB, .write_percent = 1, .free_percent = 20});
+  pages_in_slice = 15;
+  EXPECT_EQ(sleep_after(4 * kMiB), 4'000'000) << "so little does not count";
+  goes_on = false;
+  EXPECT_FALSE(pace.after(kMiB)) << "the store stops";
+  goes_on = true;
+  keeping.set({.bytes_per_second = 0, .write_percent = 50, .free_percent = 20});
+  EXPECT_FALSE(pace.after(1)) << "nothing is to be moved any more";
+}
+
 TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
   a.begin();
   for (u64 value = 1; value <= 1000; value++)
@@ -290,8 +325,13 @@ TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
     if (value % 4 != 0) TXN_ASSERT_OK(remove(a, value, static_cast<u32>(9000 + value % 7000)));
   a.commit(true);
   clean();
-  EXPECT_TRUE(is_move_due(values));
-  ValueKeeper keeper{engine.own(), [] { return false; }, [](u64) { return true; }};
+  keeping.set({.bytes_per_second = 1 << 20, .write_percent = 50, .free_percent = 400});
+  EXPECT_FALSE(is_move_due(keeping, values)) << "three quarters are free";
+  keeping.set({.bytes_per_second = 0, .write_percent = 50, .free_percent = 20});
+  EXPECT_FALSE(is_move_due(keeping, values));
+  keeping.set(LS_DEFAULT_VALUE_MOVES);
+  EXPECT_TRUE(is_move_due(keeping, values));
+  ValueKeeper keeper{engine.own(), [] { return false; }, [](i64) { return true; }, keeping};
   bool did;
   TXN_ASSERT_OK(keep_values(keeper, &did));
   EXPECT_TRUE(did);
@@ -304,7 +344,7 @@ TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
     ASSERT_EQ(read(a, value, bytes), text(value, bytes)) << "value " << value;
   }
   EXPECT_EQ(read(a, 1001, 700'000), text(1001, 700'000));
-  EXPECT_FALSE(is_move_due(values));
+  EXPECT_FALSE(is_move_due(keeping, values));
 }
 
 TEST_F(Values, a_long_write_ends_when_it_is_interrupted) {
