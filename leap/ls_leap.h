@@ -242,6 +242,9 @@ typedef enum LeapScans
 } LeapScans;
 
 extern int	leap_scans;
+
+/* While a scan of another node starts here, its table: no key of it is fetched for the scan. */
+extern Oid	leap_read_for_peer;
 extern LeapWanted *leap_keys_of_query(QueryDesc *query, int *n);
 extern bool leap_names_keys(LeapMember *member, Index relid, List *clauses);
 

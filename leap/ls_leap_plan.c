@@ -26,6 +26,7 @@
 #define MAX_KEYS 100000
 
 int			leap_scans = LEAP_SCANS_REFUSE;
+Oid			leap_read_for_peer = InvalidOid;
 
 typedef struct Search
 {
@@ -240,6 +241,37 @@ read_array(Named *scan, ScalarArrayOpExpr *clause, List **values, bool *bound)
 	return true;
 }
 
+/* column = value OR column = value ...: as column = ANY (array). */
+static bool
+read_or_of_column(Named *scan, BoolExpr *clause, List **values, bool *bound)
+{
+	List	   *found = NIL;
+	int			column = -1;
+	ListCell   *cell;
+
+	foreach(cell, clause->args)
+	{
+		Node	   *arm = lfirst(cell);
+		List	   *arm_values[LEAP_MAX_COLUMNS] = {NIL};
+		bool		arm_bound[LEAP_MAX_COLUMNS] = {false};
+		int			i = 0;
+
+		if (!(IsA(arm, OpExpr) && read_operator(scan, (OpExpr *) arm, arm_values, arm_bound)) &&
+			!(IsA(arm, ScalarArrayOpExpr) &&
+			  read_array(scan, (ScalarArrayOpExpr *) arm, arm_values, arm_bound)))
+			return false;
+		while (!arm_bound[i])
+			i++;
+		if (bound[i] || (column >= 0 && column != i))
+			return false;
+		column = i;
+		found = list_concat(found, arm_values[i]);
+	}
+	values[column] = found;
+	bound[column] = true;
+	return true;
+}
+
 /* All combinations of the columns' values. */
 static void
 add_combinations(Named *scan, List **values)
@@ -305,6 +337,8 @@ read_conditions(Named *scan, List *clauses)
 			count += read_operator(scan, (OpExpr *) clause, values, bound);
 		else if (IsA(clause, ScalarArrayOpExpr))
 			count += read_array(scan, (ScalarArrayOpExpr *) clause, values, bound);
+		else if (is_orclause(clause))
+			count += read_or_of_column(scan, (BoolExpr *) clause, values, bound);
 	}
 	if (count == scan->member->columns)
 	{
@@ -397,7 +431,7 @@ visit_scan(Search *search, Plan *plan, Index relid)
 	Named		scan = {.search = search,.relid = relid};
 	List	   *clauses = plan->qual;
 
-	if (entry->rtekind != RTE_RELATION)
+	if (entry->rtekind != RTE_RELATION || entry->relid == leap_read_for_peer)
 		return;
 	scan.member = leap_member_of(entry->relid);
 	if (scan.member == NULL)

@@ -787,6 +787,29 @@ make_select(Oid relation, ArrayType *columns, const char *conditions)
 	return sql.data;
 }
 
+/* The rows that are here are meant, even if conditions or a policy name keys. */
+static Portal
+open_cursor(Oid relation, const char *sql)
+{
+	SPIPlanPtr	plan = SPI_prepare(sql, 0, NULL);
+	Portal		portal;
+
+	if (plan == NULL)
+		elog(ERROR, "leap: no plan: %s", SPI_result_code_string(SPI_result));
+	PG_TRY();
+	{
+		leap_read_for_peer = relation;
+		portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
+	}
+	PG_FINALLY();
+	{
+		leap_read_for_peer = InvalidOid;
+	}
+	PG_END_TRY();
+	PinPortal(portal);
+	return portal;
+}
+
 static PeerScan *
 begin_peer_scan(FunctionCallInfo fcinfo)
 {
@@ -794,7 +817,6 @@ begin_peer_scan(FunctionCallInfo fcinfo)
 										CStringGetDatum(text_to_cstring(PG_GETARG_TEXT_PP(0)))));
 	PeerScan   *scan = palloc0(sizeof(PeerScan));
 	AsRole		before;
-	SPIPlanPtr	plan;
 
 	scan->role = get_role_oid(text_to_cstring(PG_GETARG_TEXT_PP(1)), false);
 	check_can_set_role(GetUserId(), scan->role);
@@ -805,12 +827,8 @@ begin_peer_scan(FunctionCallInfo fcinfo)
 	scan->context = AllocSetContextCreate(CurrentMemoryContext, "leap rows",
 										  ALLOCSET_DEFAULT_SIZES);
 	enter_role(&before, scan->role);
-	plan = SPI_prepare(make_select(relation, PG_GETARG_ARRAYTYPE_P(2),
-								   text_to_cstring(PG_GETARG_TEXT_PP(3))), 0, NULL);
-	if (plan == NULL)
-		elog(ERROR, "leap: no plan: %s", SPI_result_code_string(SPI_result));
-	scan->portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
-	PinPortal(scan->portal);
+	scan->portal = open_cursor(relation, make_select(relation, PG_GETARG_ARRAYTYPE_P(2),
+													 text_to_cstring(PG_GETARG_TEXT_PP(3))));
 	leave_role(&before);
 	return scan;
 }

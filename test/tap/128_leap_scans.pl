@@ -137,6 +137,25 @@ foreach my $how (sort keys %planned)
 }
 is(sql($one, "SELECT leap.own('account', '{5,105,205}')"), '3', 'what names keys has fetched them');
 is(LeapCluster::here($two, 'account') =~ /^105\|/m ? 1 : 0, 0, 'and they are owned');
+# Columns of a key bound by OR: by each for itself, in pairs, and beside another condition.
+foreach my $condition (q{(a, b) IN ((25, 'b1'), (26, 'b2'))}, q{(a, b) IN ((25, 'b1'), (28, 'b1'))},
+	q{(a = 25 OR a IN (28, 29)) AND (b = 'b1' OR b = 'b2')})
+{
+	my $statement = "SELECT a, b FROM other WHERE $condition ORDER BY a";
+
+	unlike(sql($one, "${all}SET enable_indexscan = off; SET enable_bitmapscan = off;
+		SET enable_indexonlyscan = off; EXPLAIN $statement"), qr/Leap Scan/, "named: $condition");
+	is(sql($one, "SET enable_indexscan = off; SET enable_bitmapscan = off;
+		SET enable_indexonlyscan = off; $statement"),
+		sql($one, $statement =~ s/other/c_other/r), 'by a sequential scan');
+}
+foreach my $condition (q{a = 26 AND (b = 'b1' AND w > 3 OR b = 'b2' AND w > 4)},
+	q{a IN (5, 25, 26) AND b <> 'b3'}, q{(a = 30 OR b = 'b1') AND a IN (30, 31)})
+{
+	my $statement = "SELECT a, b, w FROM other WHERE $condition ORDER BY a";
+
+	is(sql($one, $all . $statement), sql($one, $statement =~ s/other/c_other/r), $condition);
+}
 like(sql($one, "$all$planned{'with workers'} EXPLAIN (COSTS OFF) $statements[-1]"),
 	qr/Workers Planned.*Leap Scan|Leap Scan.*Workers Planned/s, 'workers read beside it');
 is(sql($one, $all . 'SELECT count(*) FROM leap.everywhere(NULL::account)'), '300', 'everywhere()');
@@ -283,6 +302,9 @@ is(sql($one, $reader . 'SELECT count(*), max(v) FROM account'), '150|4', 'row se
 sql($two, q{ALTER POLICY p ON account USING (id < 150)});
 is(sql($one, $reader . 'SELECT count(*) FROM account WHERE id BETWEEN 101 AND 200'), '24',
 	'that of both nodes');
+sql($two, q{ALTER POLICY p ON account USING (id IN (150, 250))});
+is(sql($one, $reader . 'SELECT count(*) FROM account WHERE id BETWEEN 101 AND 200'), '1',
+	'one that names keys fetches none');
 sql($two, q{CREATE FUNCTION escape(int) RETURNS boolean LANGUAGE plpgsql AS
 	$$BEGIN PERFORM set_config('role', 'none', false); RETURN true; END$$;
 	ALTER POLICY p ON account USING (public.escape(id))});
