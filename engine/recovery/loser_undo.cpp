@@ -62,7 +62,13 @@ class Undoer {
   }
 
  private:
+  static Status go_on(const Worker &w) {
+    return interrupt_pending(w.ctx.interrupt) ? fail(LS_INTERRUPTED, "recovery was cancelled")
+                                              : kOk;
+  }
+
   Status add(Tn tn, RowUndo change) {
+    LS_TRY(go_on(w_));
     stats_.records++;
     const FileHandle *file;
     LS_TRY(files_.find(change.file, &file));
@@ -95,9 +101,7 @@ class Undoer {
       const size_t task = taken_.fetch_add(1, std::memory_order_relaxed);
       if (task >= portion_.tasks() || crew.failed()) return kOk;
       LS_TRY(portion_.undo(task, [&](const UndoOp &op, const UndoPortion::Rest &rest) -> Status {
-        if (interrupt_pending(worker.ctx.interrupt)) {
-          return fail(LS_INTERRUPTED, "recovery was interrupted");
-        }
+        LS_TRY(go_on(worker));
         FileHandle file = *op.file;   // others have it, too
         if (!use) LS_TRY(use.begin(worker.ctx, &file));
         const u64 pages_read = worker.ctx.pages.read;

@@ -66,7 +66,8 @@ struct ls_store {
   ls::RecoveryReport report{};
   std::atomic<ls::u64> redone_bytes{0};   // of log_bytes, so far
   std::atomic<ls::u64> log_bytes{0};      // to be replayed
-  volatile int recovery_cancelled = 0;    // carries no data, see base/interrupt.hpp
+  // By the host, or as a thread has failed; carries no data, see base/interrupt.hpp.
+  volatile int recovery_cancelled = 0;
   // On a standby (store/standby_follow.hpp): of the host's replay, and of redo.
   ls::FutexMutex<ls::LockRank::kLongAction> follow_mutex;
   std::atomic<ls::Lsn> replayed_to{0};     // the relay log has all before; 0: not known

@@ -285,7 +285,7 @@ class Finisher {
     LS_TRY(number_transactions());
     LS_TRY(announce_numbers());
     if (!followed_) process_.threads = std::make_unique<StoreThreads>(process_);
-    w_.ctx.interrupt = process_.threads->interrupt();
+    w_.ctx.interrupt = &store_.recovery_cancelled;
     LS_TRY(followed_ ? process_.threads->start_committer() : process_.threads->start_writers());
     if (store_.config.host_log) LS_TRY(log_era());
     // Readers have opened files under numbers that no log has yet.
@@ -545,6 +545,7 @@ Status store_recovery_finish(ls_store &store, const ls_in_doubt *doubts, size_t 
     (void)store_failed(store, &error);
     process.threads.reset();
     set_last_error(error);
+    if (error.status == LS_INTERRUPTED) give_up(store, process);
     return make_status(error.status);
   }
   store.state.store(static_cast<u32>(StoreState::kReady), std::memory_order_release);

@@ -48,6 +48,7 @@ Status StoreThreads::start(const char *name, std::vector<std::unique_ptr<Thread>
       store_fail(process_.store, status);
       // carries no data, see base/interrupt.hpp
       __atomic_store_n(&interrupt_, 1, __ATOMIC_RELAXED);
+      __atomic_store_n(&process_.store.recovery_cancelled, 1, __ATOMIC_RELAXED);
       process_.log.stop();
     }
   });

@@ -195,6 +195,8 @@ ls_recover(void)
 	step.finish = true;
 	run_step();
 	free(step.doubts);
+	if (step.status == LS_INTERRUPTED)
+		return false;
 	if (step.status != LS_OK)
 	{
 		ls_report_recovery_failure(&step.error);

@@ -79,6 +79,29 @@ cmp_ok($volume, '>', 0.02, "$volume GB");
 is($rolled_back, 1, 'one transaction was rolled back');
 $node->leanstore_check_ok('after an interrupted recovery');
 
+# --- A stop while a large transaction is undone -----------------------------------------
+$open = $node->background_psql('postgres', on_error_stop => 0);
+$open_pid = $open->query_safe('SELECT pg_backend_pid()');
+$open->query_safe('BEGIN; ' . 'UPDATE t SET v = reverse(v); ' x 3);
+$node->safe_psql('postgres', q{INSERT INTO t VALUES (0, 'hardens what came before')});
+$want = $node->safe_psql('postgres', $state);
+kill 'STOP', $open_pid;
+CrashDriver::kill_server($node, 'all');
+eval { $open->quit };
+$log_start = -s $node->logfile;
+system_or_bail('pg_ctl', '-W', '-D', $node->data_dir, '-l', $node->logfile,
+	'-o', '--cluster-name=recovery', 'start');
+# All is redone.
+$node->wait_for_log(qr/leanstore recovery in progress: (\d+\.\d+) of \1 GB of log/, $log_start);
+system_or_bail('pg_ctl', '-w', '-m', 'fast', '-D', $node->data_dir, 'stop');
+$node->{_pid} = undef;
+ok(!$node->log_contains($REPLAYED, $log_start), 'a stop does not wait for the end of undo');
+$log_start = -s $node->logfile;
+$node->start;
+is($node->safe_psql('postgres', $state), $want, 'the next start undoes everything');
+like(slurp_file($node->logfile, $log_start), qr/rolled back 1 transactions/, 'once more');
+$node->leanstore_check_ok('after an interrupted undo');
+
 # --- synchronous_commit = off --------------------------------------------------------
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query_safe('SET synchronous_commit = off');

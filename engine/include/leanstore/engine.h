@@ -165,8 +165,8 @@ typedef struct ls_recovery_progress {
   uint64_t put_off;        /* changes that redo has left until their pages are read */
 } ls_recovery_progress;
 void ls_recovery_get_progress(const ls_store *store, ls_recovery_progress *progress) LS_NOEXCEPT;
-/* By another thread of the same process: step 1 ends with LS_INTERRUPTED as soon as it can, and the
- * store counts as stopped. */
+/* By another thread of the same process: step 1, or 2, ends with LS_INTERRUPTED as soon as it can,
+ * and the store counts as stopped. */
 void ls_recovery_cancel(ls_store *store) LS_NOEXCEPT;
 bool ls_store_ready(const ls_store *store) LS_NOEXCEPT;
 /* Recovery has begun: no other process can start it, ever. */

@@ -215,6 +215,55 @@ TEST_F(RecoveryTest, redo_can_be_cancelled_and_begins_again) {
   EXPECT_GT(progress.records, 20u);
 }
 
+#if LS_FAILPOINTS
+// Before undo, in the middle of it, and when all is undone and nothing hardened.
+TEST_F(RecoveryTest, undo_can_be_cancelled_and_begins_again) {
+  constexpr int kChanges = 400;
+  ASSERT_TRUE(crash_after(10, [&](StoreLife &store, Host &host) {
+    Session a(store.store(), &host, 0), b(store.store(), &host, 1);
+    std::vector<u64> ids;
+    EXPECT_EQ(b.begin(), LS_OK);
+    for (int i = 0; i < 20; i++)
+      ids.push_back(insert_row(b, b.open(kTable), "row " + std::to_string(i)));
+    b.commit();
+    ASSERT_EQ(a.begin(), LS_OK);
+    ls_rel *rel = a.open(kTable);
+    for (size_t i = 0; i < kChanges; i++) {
+      EXPECT_EQ(a.update(rel, ids[i % 20], [](const std::string &) { return "running"; }), LS_OK)
+          << a.err.message;
+    }
+    commit_row(b, b.open(kOther), "hardens what came before");
+    die_at_once();
+  }));
+  u64 next_xid = 100;
+  for (const int after : {0, 1, 20, kChanges}) {
+    StoreLife store(config_);
+    ls_in_doubt *doubts = nullptr;
+    size_t n = 0;
+    LS_ASSERT_OK(ls_recovery_redo(store.store(), next_xid += 100, &doubts, &n, &err));
+    if (after == 0) ls_recovery_cancel(store.store());
+    std::atomic<int> records{0};
+    const auto cancel = [&] { ls_recovery_cancel(store.store()); };
+    {
+      ArmedFailpoint logged(Failpoint::log_before_publish, [&] {
+        if (after < kChanges && ++records == after) cancel();
+      });
+      ArmedFailpoint undone(Failpoint::recovery_before_fate, [&] {
+        if (after == kChanges) cancel();
+      });
+      EXPECT_EQ(ls_recovery_finish(store.store(), nullptr, 0, &err), LS_INTERRUPTED) << after;
+    }
+    EXPECT_TRUE(ls_store_stopped(store.store())) << after;
+  }
+  StoreLife store(config_);
+  LS_ASSERT_OK(store.recover(1000));
+  const std::set<std::string> rows = texts(contents(store, kTable, 1000));
+  EXPECT_EQ(rows.size(), 20u);
+  EXPECT_FALSE(rows.contains("running"));
+  EXPECT_EQ(contents(store, kOther, 1100).size(), 1u);
+}
+#endif
+
 // ---- what the host did not decide
 
 TEST_F(RecoveryTest, undecided_doubt_is_refused) {
