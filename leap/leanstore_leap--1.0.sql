@@ -222,6 +222,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no leap node "%"', of_name USING ERRCODE = 'undefined_object';
     END IF;
+    PERFORM leap.changed();
     SELECT json_agg(n)::text INTO nodes FROM leap.node n;
     FOR other IN SELECT id FROM leap.node WHERE id <> me ORDER BY id LOOP
         PERFORM leap.call(other, 'SELECT leap.peer_join($1::int, $2::json)',

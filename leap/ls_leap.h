@@ -196,6 +196,7 @@ extern char *leap_canonical_key(LeapMember *member, const char *text);
 extern void leap_table_install(void);
 extern void leap_table_at_end(void);
 extern uint32 leap_families_version(void);
+extern uint32 leap_changes(void);
 extern int	leap_other_nodes(int **nodes);
 
 /* ls_leap_cache.c */

@@ -36,6 +36,8 @@ typedef struct Peer
 	bool		busy;			/* an answer is outstanding */
 	bool		is_for_rows;	/* of scans */
 	char		name[NAMEDATALEN];
+	char	   *conninfo;		/* what it was connected by */
+	uint32		version;		/* leap_changes() when that was looked at */
 } Peer;
 
 /* Rows that a stream takes at a time. */
@@ -158,7 +160,29 @@ connect_to(Peer *peer)
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("there is no leap node %d", peer->node)));
 	strlcpy(peer->name, name, NAMEDATALEN);
+	if (peer->conninfo)
+		pfree(peer->conninfo);
+	peer->conninfo = MemoryContextStrdup(TopMemoryContext, conninfo);
+	peer->version = leap_changes();
 	start_connecting(peer, conninfo);
+}
+
+/*
+ * leap.set_node() has given the node another address: a server that still answers at the one before
+ * is not the node any more.
+ */
+static void
+drop_if_moved(Peer *peer)
+{
+	uint32		version = leap_changes();
+	char	   *conninfo;
+
+	if (peer->version == version)
+		return;
+	(void) read_node(peer->node, &conninfo);
+	if (conninfo == NULL || strcmp(conninfo, peer->conninfo) != 0)
+		disconnect(peer);
+	peer->version = version;
 }
 
 /* One that the other side has closed meanwhile is noticed before it is used. */
@@ -188,6 +212,8 @@ find_peer(int node)
 	peer = peers[node];
 	if (peer->connection && !peer->busy)
 		drop_if_closed(peer);
+	if (peer->connection && !peer->busy)
+		drop_if_moved(peer);
 	if (peer->busy)
 		disconnect(peer);
 	if (peer->connection == NULL)
@@ -470,6 +496,8 @@ open_stream(LeapStream *stream)
 	stream->peer = peer;
 	if (peer->connection)
 		drop_if_closed(peer);
+	if (peer->connection)
+		drop_if_moved(peer);
 	if (peer->connection == NULL)
 		connect_to(peer);
 #ifdef LS_DEBUG_CHECKS
@@ -494,6 +522,7 @@ close_stream(LeapStream *stream)
 		return;
 	}
 	disconnect(peer);
+	pfree(peer->conninfo);
 	pfree(peer);
 }
 

@@ -42,13 +42,23 @@ static int	self = 0;
 static int	other_nodes = -1;	/* how many there are; -1: not read */
 static int *other_node = NULL;
 static uint32 version = 0;		/* counts how often they were read anew */
+static uint32 changes = 0;		/* counts what may be reasons for that */
 
 static void
 invalidate(Datum arg, Oid relation)
 {
-	if (relation == InvalidOid || relation == watched ||
-		(members != NULL && hash_search(members, &relation, HASH_FIND, NULL) != NULL))
-		stale = true;
+	if (relation != InvalidOid && watched != InvalidOid && relation != watched &&
+		(members == NULL || hash_search(members, &relation, HASH_FIND, NULL) == NULL))
+		return;
+	stale = true;
+	changes++;
+}
+
+/* Another value than before: the module's own tables may have changed. */
+uint32
+leap_changes(void)
+{
+	return changes;
 }
 
 void

@@ -58,6 +58,25 @@ sql($one, 'CALL leap.spread()');
 is(sql($three, 'SELECT count(DISTINCT node) FROM leap.bucket'), '3', 'and is a home again');
 is(sql($two, 'SELECT sum(v) FROM account WHERE id IN (' . join(',', 1 .. 300) . ')'), 45150 + 5000,
 	'with all rows');
+
+# --- A node has another address: sessions that are connected to the one before leave it.
+
+{
+	my $session = $one->background_psql('postgres');
+	my $id = sql($one, q{SELECT id FROM leap.node WHERE name = 'b'});
+	my $where = "SELECT (leap.call($id, 'SELECT pg_backend_pid()'))[1]";
+	my $all = q{SET leap.scans = 'all'; SELECT count(*) FROM account};
+	my $rows = $session->query_safe($all);
+	my $first = $session->query_safe($where);
+	is($session->query_safe($where), $first, 'a session keeps its connection to a node');
+	sql($three, sprintf(q{SELECT leap.set_node('b', '%s connect_timeout=9')},
+		LeapCluster::conninfo($two)));
+	isnt($session->query_safe($where), $first, 'but not when the node has another address');
+	is($session->query_safe($all), $rows, 'nor that for rows');
+	is(sql($two, q{SELECT count(*) FROM pg_stat_activity WHERE pid = } . $first), '0',
+		'it is closed');
+	$session->quit;
+}
 $_->leanstore_check_ok($_->name) foreach $cluster->nodes;
 $_->stop foreach $cluster->nodes;
 done_testing();
