@@ -183,7 +183,10 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 		PopActiveSnapshot();
 }
 
-/* COPY table TO has no plan; its privileges are checked outside of the executor. */
+/*
+ * COPY table TO has no plan; its privileges are checked outside of the executor.  So are those of a
+ * foreign key that is made, which asks without an error, and then runs a query.
+ */
 static bool
 check_permissions(List *tables, List *permissions, bool is_error)
 {
@@ -193,7 +196,7 @@ check_permissions(List *tables, List *permissions, bool is_error)
 	{
 		RTEPermissionInfo *info = lfirst(cell);
 
-		if (is_starting == 0 && info->requiredPerms == ACL_SELECT &&
+		if (is_error && is_starting == 0 && info->requiredPerms == ACL_SELECT &&
 			leap_scans != LEAP_SCANS_LOCAL && leap_member_of(info->relid))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -65,6 +65,9 @@ fails($one, "UPDATE account SET v = 0 WHERE id > 1", qr/does not name the keys/,
 fails($one, "SELECT * FROM account a JOIN generate_series(1, 3) g ON a.id = g",
 	qr/does not name the keys/, 'a join');
 fails($one, 'COPY account TO stdout', qr/COPY TO/, 'COPY TO');
+fails($one, 'BEGIN; CREATE TABLE refers (id int); INSERT INTO refers VALUES (1);
+	ALTER TABLE refers ADD FOREIGN KEY (id) REFERENCES account', qr/does not name the keys of/,
+	'a foreign key that is checked for all rows');
 fails($one, 'TRUNCATE account', qr/cannot be truncated/, 'TRUNCATE');
 fails($one, "UPDATE account SET id = 77 WHERE id = $k1", qr/cannot be changed/, 'a change of key');
 fails($one, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;
