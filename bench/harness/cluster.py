@@ -21,6 +21,17 @@ def server_user():
     return ['runuser', '-u', 'postgres', '--'] if os.geteuid() == 0 else []
 
 
+def locale_of_database(locale):
+    """What CREATE DATABASE says of a locale: of the C library, or PROVIDER:NAME; none: nothing."""
+    if not locale:
+        return ''
+    provider, _, name = locale.rpartition(':')
+    if not provider:
+        return f" TEMPLATE template0 LOCALE_PROVIDER libc LOCALE '{name}'"
+    return (f" TEMPLATE template0 LOCALE_PROVIDER {provider} {provider}_LOCALE '{name}'"
+            " LOCALE 'C'")
+
+
 class Cluster:
 
     def __init__(self, install, side, directory, settings):
@@ -57,9 +68,9 @@ class Cluster:
         """Settings, and the versions of a server that is none of those that all sides have."""
         return {**self.settings, **self.version}
 
-    def make_database(self, name):
+    def make_database(self, name, locale=''):
         """Creates a database; its tables are of the side's access method."""
-        self.sql(f'CREATE DATABASE {name}', database='postgres')
+        self.sql(f'CREATE DATABASE {name}{locale_of_database(locale)}', database='postgres')
         if self.side.libraries:
             self.sql(f'CREATE EXTENSION {self.side.extension}', database=name)
         self.sql(f"ALTER DATABASE {name} SET default_table_access_method = "

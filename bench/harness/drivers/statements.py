@@ -1,15 +1,17 @@
 """Statements one by one, timed by psql in one session for each side.
 
 The cases are those of the workload's .sql file (parse.statements); setup is SQL, with VACUUM
-ANALYZE behind it; session is SQL that every session begins with; requires is a query that must say
-true, or the workload is left out for the reason `otherwise`.
+ANALYZE behind it; session is SQL that every session begins with; locale is the database's, as
+cluster.locale_of_database() knows it; requires is a query that must say true, or the workload is
+left out for the reason `otherwise`.
 """
+from ..cluster import DATABASE
 from ..errors import Missing
 from .base import Driver
 
 
 class Statements(Driver):
-    KEYS = {'session', 'requires', 'otherwise'}
+    KEYS = {'session', 'locale', 'requires', 'otherwise'}
     CASE_KEYS = {'timed', 'reset', 'with'}
     MEASURE = {'figure': 'ms', 'unit': 'ms', 'better': 'lower'}
 
@@ -21,6 +23,10 @@ class Statements(Driver):
         requires = self.workload.content.get('requires')
         if requires and cluster.sql(requires) != 't':
             raise Missing(self.workload.content['otherwise'])
+        locale = self.workload.content.get('locale')
+        if locale:
+            cluster.sql(f'DROP DATABASE {DATABASE}', database='postgres')
+            cluster.make_database(DATABASE, locale)
         self.sql(cluster, self.workload.setup)
         cluster.sql('VACUUM ANALYZE')
         cluster.checkpoint()
