@@ -259,7 +259,7 @@ Gsn log_two_phase_end(LogAppender &log, Tn tn, u64 full_xid, bool committed) {
 }
 
 Status txn_prepare(Worker &w, u64 full_xid, std::span<const ls_ending_file> ending) {
-  if (w.tn == 0 || w.two_phase != nullptr || w.prepared)
+  if (w.tn == 0 || w.two_phase != nullptr || w.prepared_gsn != 0)
     return fail(LS_INVALID, "a transaction is prepared at the wrong moment");
   LS_TRY(close_range(w));
   log_begin(w);

@@ -66,7 +66,7 @@ void txn_leave(Worker &w) {
   w.has_log = w.named = false;
   w.wrote_unlogged = false;
   w.part = 0;
-  w.prepared = false;
+  w.prepared_gsn = 0;
   w.two_phase = nullptr;
   w.two_phase_logged = false;
   w.inserts = InsertRange{};
@@ -161,15 +161,17 @@ Status txn_reserve_commit(Worker &w) {
   return status;
 }
 
+// Once: a wait for what it logs may be interrupted, and go on.
 static Status append_prepared(Worker &w, u64 full_xid, Gsn *gsn) {
   LS_ASSERT(w.tn != 0);
+  *gsn = w.prepared_gsn;
+  if (*gsn != 0) return kOk;
   LS_TRY(w.value_files.sync_first(w.log));
   LS_TRY(w.log.reserve(kEndRecordBytes, w.ctx.interrupt));
   w.log.start(RecordKind::kPrepared);
   w.log.number(w.tn);
   w.log.number(full_xid);
-  *gsn = w.log.finish();
-  w.prepared = true;
+  *gsn = w.prepared_gsn = w.log.finish();
   return kOk;
 }
 

@@ -245,7 +245,7 @@ struct Worker {
   bool named = false;       // one of them has named the transaction
   bool wrote_unlogged = false;
   u32 part = 0;             // of the transaction, which writes now (txn_set_part); 0: none
-  bool prepared = false;
+  Gsn prepared_gsn = 0;     // of the record that says so; 0: it is not prepared
   PreparedSlot *two_phase = nullptr;   // between txn_prepare and its hand-over or abort
   bool two_phase_logged = false;
   Shown shown;

@@ -197,10 +197,12 @@ write_to_wal(void)
 {
 	ls_error	error = {0};
 	uint64		end;
+	ls_status	status;
 
-	if (ls_txn_write_out(ls_attached_worker, begun_tn - ls_store_tn_offset(ls_shared->store), &end,
-						 &error) != LS_OK)
-		ls_raise(&error, NULL);
+	LS_CALL(status, ls_txn_write_out(ls_attached_worker,
+									 begun_tn - ls_store_tn_offset(ls_shared->store), &end,
+									 &error));
+	ls_check(status, error, NULL);
 	if (XactLastRecEnd == InvalidXLogRecPtr)
 		XactLastRecEnd = end;
 }

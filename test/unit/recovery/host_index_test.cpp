@@ -1,5 +1,5 @@
-// An index that was built is in the host's log before the host's record of its transaction, also
-// where that has changed no row.
+// What a transaction has logged, and an index that it has built, also where that has changed no
+// row, is in the host's log before the host's record of it.
 #include "unit/index/index_fixture.hpp"
 #include "unit/store/store_lives.hpp"
 #include "unit/wal/host_pump.hpp"
@@ -9,12 +9,13 @@ namespace {
 
 class IndexInHostLog : public StoreLives {
  protected:
-  static constexpr u32 kIndex = 16430;
+  static constexpr u32 kIndex = 16430, kTable = 16431;
   static constexpr u64 kEntries = 300;
 
   IndexInHostLog() {
     config_.host_log = true;
     directory_.create_file(kIndex);
+    directory_.create_file(kTable);
   }
 
   // A life that ends as a crash of the host does: what it has not flushed is lost.
@@ -75,6 +76,26 @@ TEST_F(IndexInHostLog, a_build_is_written_out_without_changed_rows) {
     u64 n = 0;
     while (scanner.next()) n++;
     EXPECT_EQ(n, kEntries);
+  });
+}
+
+// The wait for room in the log's files can be interrupted, and is begun again where that meant
+// something else.
+TEST_F(IndexInHostLog, a_transaction_that_is_written_out_once_more_logs_nothing_more) {
+  live_with_host([&](Session &s) {
+    ls_rel *table = s.open(kTable);
+    LS_ASSERT_OK(s.begin());
+    u64 id;
+    LS_ASSERT_OK(s.insert(table, "row", &id));
+    pump_.reset();
+    u64 end = 0, again = 0;
+    LS_ASSERT_OK(ls_txn_write_out(s.worker(), s.xid(), &end, &err));
+    EXPECT_GT(end, 0u);
+    const u64 records = host_log_.size();
+    LS_ASSERT_OK(ls_txn_write_out(s.worker(), s.xid(), &again, &err));
+    EXPECT_EQ(again, end);
+    EXPECT_EQ(host_log_.size(), records);
+    s.commit_unhardened();
   });
 }
 
