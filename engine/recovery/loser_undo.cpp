@@ -58,7 +58,8 @@ class Undoer {
       LS_TRY(undo_.backward(tn, [&](const RowUndo &change) { return add(tn, change); }));
       gathered_.push_back(tn);
     }
-    return undo_portion();
+    LS_TRY(undo_portion());
+    return go_on(w_);   // a start that was cancelled goes no further
   }
 
  private:
