@@ -154,15 +154,17 @@ connect_to(Peer *peer)
 {
 	char	   *conninfo;
 	char	   *name = read_node(peer->node, &conninfo);
+	char	   *kept;
 
 	if (name == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("there is no leap node %d", peer->node)));
 	strlcpy(peer->name, name, NAMEDATALEN);
+	kept = MemoryContextStrdup(TopMemoryContext, conninfo);
 	if (peer->conninfo)
 		pfree(peer->conninfo);
-	peer->conninfo = MemoryContextStrdup(TopMemoryContext, conninfo);
+	peer->conninfo = kept;
 	peer->version = leap_changes();
 	start_connecting(peer, conninfo);
 }
@@ -193,12 +195,24 @@ drop_if_closed(Peer *peer)
 		disconnect(peer);
 }
 
+/* One that can be used, or is on its way. */
+static void
+freshen(Peer *peer)
+{
+	if (peer->connection && !peer->busy)
+		drop_if_closed(peer);
+	if (peer->connection && !peer->busy)
+		drop_if_moved(peer);
+	if (peer->busy)
+		disconnect(peer);
+	if (peer->connection == NULL)
+		connect_to(peer);
+}
+
 /* The connection to a node; it may still be on its way. */
 static Peer *
 find_peer(int node)
 {
-	Peer	   *peer;
-
 	if (node < 1 || node > LEAP_MAX_NODES)
 		elog(ERROR, "leap: no node %d", node);
 	if (peers == NULL)
@@ -209,16 +223,8 @@ find_peer(int node)
 		peers[node] = MemoryContextAllocZero(TopMemoryContext, sizeof(Peer));
 		peers[node]->node = node;
 	}
-	peer = peers[node];
-	if (peer->connection && !peer->busy)
-		drop_if_closed(peer);
-	if (peer->connection && !peer->busy)
-		drop_if_moved(peer);
-	if (peer->busy)
-		disconnect(peer);
-	if (peer->connection == NULL)
-		connect_to(peer);
-	return peer;
+	freshen(peers[node]);
+	return peers[node];
 }
 
 #ifdef LS_DEBUG_CHECKS
@@ -494,12 +500,7 @@ open_stream(LeapStream *stream)
 		peer->is_for_rows = true;
 	}
 	stream->peer = peer;
-	if (peer->connection)
-		drop_if_closed(peer);
-	if (peer->connection)
-		drop_if_moved(peer);
-	if (peer->connection == NULL)
-		connect_to(peer);
+	freshen(peer);
 #ifdef LS_DEBUG_CHECKS
 	if (leap_is_cut_off(node))
 		refuse(peer, "cut off, for a test");
@@ -522,7 +523,8 @@ close_stream(LeapStream *stream)
 		return;
 	}
 	disconnect(peer);
-	pfree(peer->conninfo);
+	if (peer->conninfo)
+		pfree(peer->conninfo);
 	pfree(peer);
 }
 

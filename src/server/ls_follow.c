@@ -102,7 +102,7 @@ try_begin(void)
 	{
 		XLogFlush(GetCurrentReplayRecPtr(NULL));
 		ls_follow_cover(ls_shared->store, ls_follow_reached(ls_shared->store));
-		ls_process_look_at_signals();
+		(void) ls_process_look_at_signals();
 		run_beginning(join);
 	}
 	if (beginning.status == LS_LIMIT)
@@ -124,7 +124,7 @@ begin_to_follow(void)
 			return false;
 		if (!RecoveryInProgress())
 			return true;		/* it recovers without having followed */
-		ls_process_look_at_signals();
+		(void) ls_process_look_at_signals();
 		wait_a_moment();
 	}
 	if (beginning.status == LS_OK)
@@ -168,7 +168,7 @@ make_point(void *arg)
 static void
 between_point(void)
 {
-	ls_process_look_at_signals();
+	(void) ls_process_look_at_signals();
 	ls_follow_tend();
 	if (ls_engine_worker_leaves() || !RecoveryInProgress())
 		point.stop = 1;
@@ -246,7 +246,7 @@ ls_follow_until_promoted(void)
 	{
 		if (ls_engine_worker_leaves())
 			return false;
-		ls_process_look_at_signals();
+		(void) ls_process_look_at_signals();
 		ls_follow_tend();
 		restart_point();
 		flush_if_asked();

@@ -109,8 +109,8 @@ extern void ls_process_register(const char *name, const char *function, int flag
 								BgWorkerStartTime start);
 PGDLLEXPORT extern void ls_engine_worker_main(Datum arg);
 
-/* In such a process: interrupts are served, changed settings read. */
-extern void ls_process_look_at_signals(void);
+/* In such a process: interrupts are served, changed settings read.  Were there any? */
+extern bool ls_process_look_at_signals(void);
 
 /* In it: the server restarts if the engine has failed. */
 extern void ls_engine_worker_panic_if_failed(void);

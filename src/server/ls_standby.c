@@ -313,7 +313,7 @@ ls_standby_worker_main(Datum arg)
 			pfree(bytes);
 			continue;
 		}
-		ls_process_look_at_signals();
+		(void) ls_process_look_at_signals();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_INTERVAL_MS, WaitEventExtensionNew("LeanstoreStandbyMain"));
 		ResetLatch(MyLatch);

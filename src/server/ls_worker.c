@@ -65,14 +65,15 @@ ls_process_register(const char *name, const char *function, int flags, BgWorkerS
 	RegisterBackgroundWorker(&worker);
 }
 
-void
+bool
 ls_process_look_at_signals(void)
 {
 	CHECK_FOR_INTERRUPTS();
 	if (!ConfigReloadPending)
-		return;
+		return false;
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	return true;
 }
 
 void
@@ -118,7 +119,10 @@ report_undo_failures(void)
 			 errhint("The engine's log is kept until that succeeds or these transactions end.")));
 }
 
-/* After each reload; the engine looks at them before its next piece of work. */
+/*
+ * Before the engine's threads are there, and after each reload: the engine looks at them before its
+ * next piece of work.
+ */
 static void
 pass_on_settings(void)
 {
@@ -293,6 +297,7 @@ recover(void)
 {
 	if (ls_shared->from_backup)
 		return;
+	pass_on_settings();
 	ls_log_switch_finish();
 	ls_relay_begin();
 	if (ls_recover())
@@ -329,8 +334,8 @@ ls_engine_worker_main(Datum arg)
 		bool		ready = ls_store_ready(ls_shared->store);
 		bool		leaving = ls_engine_worker_leaves();
 
-		ls_process_look_at_signals();
-		pass_on_settings();
+		if (ls_process_look_at_signals())
+			pass_on_settings();
 		if (ready)
 		{
 			ls_engine_worker_panic_if_failed();
