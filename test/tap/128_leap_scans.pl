@@ -411,7 +411,8 @@ sql($one, 'UPDATE account SET v = id % 10 WHERE id IN (' . join(',', 1 .. 40) . 
 
 # --- A node that is gone when it is asked, for the first time in the session.
 
-fails($one, q{SET leap.scans = 'all'; SET session_replication_role = replica; BEGIN; EXPLAIN SELECT count(*) FROM account;
+fails($one, q{SET leap.scans = 'all'; SET session_replication_role = replica; BEGIN;
+	EXPLAIN SELECT count(*) FROM account;
 	DELETE FROM leap.node WHERE name = 'c'; SELECT count(*) FROM account},
 	qr/there is no leap node 3/, 'a node that is gone is named');
 
