@@ -639,11 +639,13 @@ END;
 -- --- Homes, and nodes that go ---
 
 -- A family is frozen while its homes are changed: keys do not move, and are not taken for use.
+-- Until it is asked for unrest, which is after this has committed, all transactions are older than
+-- it: one that begins before the commit does not see it.
 CREATE FUNCTION peer_freeze(of_family int, is_frozen boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE leap.family SET frozen_since = CASE WHEN is_frozen THEN
-        coalesce(frozen_since, clock_timestamp()) END WHERE id = of_family;
+        coalesce(frozen_since, 'infinity') END WHERE id = of_family;
     PERFORM leap.changed();
 END $$;
 
@@ -651,6 +653,8 @@ END $$;
 CREATE FUNCTION peer_unrest(of_family int) RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    UPDATE leap.family SET frozen_since = clock_timestamp()
+        WHERE id = of_family AND frozen_since = 'infinity';
     IF EXISTS (SELECT FROM leap.key
             WHERE family = of_family AND (NOT told OR payload IS NOT NULL)) THEN
         PERFORM leap.settle('0');

@@ -185,6 +185,7 @@ extern void leap_wake_worker(void);
 extern void leap_register_worker_latch(void);
 
 /* ls_leap_table.c */
+extern void leap_select_own(const char *sql, int argument);
 extern int	leap_self(void);
 extern LeapMember *leap_member_of(Oid relation);
 extern LeapFamily *leap_family(int id);

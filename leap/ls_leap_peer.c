@@ -23,6 +23,7 @@
 #include "storage/fd.h"
 #include "storage/latch.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/wait_event.h"
@@ -72,16 +73,14 @@ leap_drop_busy_peers(void)
 static char *
 read_node(int node, char **conninfo)
 {
-	Oid			type = INT4OID;
-	Datum		value = Int32GetDatum(node);
 	MemoryContext into = CurrentMemoryContext;
 	LeapInside	inside;
 	char	   *name = NULL;
 
 	*conninfo = NULL;
 	leap_enter(&inside);
-	if (SPI_execute_with_args("SELECT name, conninfo FROM leap.node WHERE id = $1", 1, &type,
-							  &value, NULL, true, 0) == SPI_OK_SELECT && SPI_processed == 1)
+	leap_select_own("SELECT name, conninfo FROM leap.node WHERE id = $1", node);
+	if (SPI_processed == 1)
 	{
 		HeapTuple	row = SPI_tuptable->vals[0];
 
@@ -152,6 +151,7 @@ start_connecting(Peer *peer, const char *conninfo)
 static void
 connect_to(Peer *peer)
 {
+	uint32		version = leap_changes();
 	char	   *conninfo;
 	char	   *name = read_node(peer->node, &conninfo);
 	char	   *kept;
@@ -165,7 +165,7 @@ connect_to(Peer *peer)
 	if (peer->conninfo)
 		pfree(peer->conninfo);
 	peer->conninfo = kept;
-	peer->version = leap_changes();
+	peer->version = version;	/* of before: a change meanwhile is looked at later */
 	start_connecting(peer, conninfo);
 }
 
@@ -176,9 +176,11 @@ connect_to(Peer *peer)
 static void
 drop_if_moved(Peer *peer)
 {
-	uint32		version = leap_changes();
+	uint32		version;
 	char	   *conninfo;
 
+	AcceptInvalidationMessages();	/* a long transaction has not looked since it began */
+	version = leap_changes();
 	if (peer->version == version)
 		return;
 	(void) read_node(peer->node, &conninfo);

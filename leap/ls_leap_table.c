@@ -107,14 +107,23 @@ leap_families_version(void)
 	return version;
 }
 
-/* Runs a SELECT of the module's own tables; the caller has entered. */
-static void
-select_own(const char *sql, int argument)
+/*
+ * Runs a SELECT of the module's own tables; the caller has entered.  It sees what is committed now,
+ * whatever the transaction's snapshot is: what it finds is kept until the next invalidation, and
+ * that of a change which a snapshot does not show yet may have come already.
+ */
+void
+leap_select_own(const char *sql, int argument)
 {
 	Oid			type = INT4OID;
 	Datum		value = Int32GetDatum(argument);
+	int			result;
 
-	if (SPI_execute_with_args(sql, 1, &type, &value, NULL, false, 0) != SPI_OK_SELECT)
+	CommandCounterIncrement();
+	PushActiveSnapshot(IsInParallelMode() ? GetTransactionSnapshot() : GetLatestSnapshot());
+	result = SPI_execute_with_args(sql, 1, &type, &value, NULL, true, 0);
+	PopActiveSnapshot();
+	if (result != SPI_OK_SELECT)
 		elog(ERROR, "leap: %s failed", sql);
 }
 
@@ -137,7 +146,7 @@ leap_self(void)
 	if (self != 0)
 		return self;
 	leap_enter(&inside);
-	select_own("SELECT id FROM leap.self WHERE $1 = 0", 0);
+	leap_select_own("SELECT id FROM leap.self WHERE $1 = 0", 0);
 	if (SPI_processed == 1)
 		self = int_at(0, 1);
 	leap_leave(&inside);
@@ -163,7 +172,7 @@ leap_other_nodes(int **nodes)
 		int			n;
 
 		leap_enter(&inside);
-		select_own("SELECT id FROM leap.node WHERE id <> $1 ORDER BY id", me);
+		leap_select_own("SELECT id FROM leap.node WHERE id <> $1 ORDER BY id", me);
 		n = (int) SPI_processed;
 		other_node = MemoryContextAlloc(context, sizeof(int) * Max(n, 1));
 		for (int i = 0; i < n; i++)
@@ -208,9 +217,9 @@ read_family(int id)
 	LeapFamily *family = MemoryContextAllocZero(context, sizeof(LeapFamily));
 
 	family->id = id;
-	select_own("SELECT frozen_since IS NOT NULL FROM leap.family WHERE id = $1", id);
+	leap_select_own("SELECT frozen_since IS NOT NULL FROM leap.family WHERE id = $1", id);
 	family->is_frozen = SPI_processed == 1 && int_at(0, 1) != 0;
-	select_own("SELECT node FROM leap.bucket WHERE family = $1 ORDER BY bucket", id);
+	leap_select_own("SELECT node FROM leap.bucket WHERE family = $1 ORDER BY bucket", id);
 	family->buckets = (int) SPI_processed;
 	if (family->buckets == 0)
 		elog(ERROR, "leap: family %d has no buckets", id);
@@ -218,7 +227,7 @@ read_family(int id)
 	for (int i = 0; i < family->buckets; i++)
 		family->home[i] = int_at(i, 1);
 
-	select_own("SELECT relation::oid, columns FROM leap.member WHERE family = $1"
+	leap_select_own("SELECT relation::oid, columns FROM leap.member WHERE family = $1"
 			   " ORDER BY ordinal", id);
 	family->members = (int) SPI_processed;
 	family->member = MemoryContextAllocZero(context, sizeof(LeapMember) * family->members);
@@ -324,7 +333,7 @@ leap_member_of(Oid relation)
 			LeapInside	inside;
 
 			leap_enter(&inside);
-			select_own("SELECT family, (SELECT count(*)::int FROM leap.member o"
+			leap_select_own("SELECT family, (SELECT count(*)::int FROM leap.member o"
 					   " WHERE o.family = m.family AND o.ordinal < m.ordinal)"
 					   " FROM leap.member m WHERE relation = $1::oid", (int) relation);
 			if (SPI_processed == 1)

@@ -32,8 +32,44 @@ sub sql { my ($node, $sql) = @_; return $node->safe_psql('postgres', $sql) }
 		});
 
 	ok(!@complaints, "LEAP_SEED=$seed: $checker->{transactions} transactions, $done changes")
-	  or diag(join "\n", grep { defined } @complaints[ 0 .. 20 ]);
+	  or diag(join "\n", grep { defined } @complaints[ 0 .. 300 ]);
 	ok($done >= 3, 'homes were changed');
+}
+
+# --- A transaction that has begun before a freeze was committed does not see it, and is waited for.
+
+$cluster->create('frozen', 'id int PRIMARY KEY, v int');
+{
+	my $family = sql($one, q{SELECT id FROM leap.family WHERE name LIKE '%frozen'});
+	my ($freezer, $user) = map { $one->background_psql('postgres') } 1 .. 2;
+
+	$freezer->query_safe("BEGIN; SELECT leap.peer_freeze($family, true)");
+	$user->query_safe('BEGIN');
+	$user->query_safe(q{INSERT INTO frozen VALUES (} . $cluster->key_of_home('frozen', 1) . ', 1)');
+	$freezer->query_safe('COMMIT');
+	like(sql($one, "SELECT leap.peer_unrest($family)"), qr/^process \d+ on a uses keys$/,
+		'a transaction that is older than the freeze is waited for');
+	$user->query_safe('COMMIT');
+	is(sql($one, "SELECT leap.peer_unrest($family)"), '', 'until it ends');
+	sql($one, q{SELECT leap.thaw('frozen')});
+	$_->quit foreach $freezer, $user;
+}
+
+# --- What a transaction with an old snapshot learns of homes is not old.
+
+{
+	my $old = $one->background_psql('postgres');
+	my $home = 'SELECT string_agg(DISTINCT leap.home(family, i::text)::text, $$ $$) FROM
+		leap.member, generate_series(1, 99) i WHERE relation = $$frozen$$::regclass';
+
+	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	$old->query_safe('SELECT count(*) FROM pg_class');
+	sql($one, q{CALL leap.spread('{b}')});
+	is($old->query_safe($home), '2', 'homes are those of now');
+	$old->query_safe('COMMIT');
+	is($old->query_safe($home), '2', 'and so are they in the next transaction');
+	$old->quit;
+	sql($one, 'CALL leap.spread()');
 }
 
 # --- A node leaves, and comes back.
@@ -75,6 +111,15 @@ is(sql($two, 'SELECT sum(v) FROM account WHERE id IN (' . join(',', 1 .. 300) . 
 	is($session->query_safe($all), $rows, 'nor that for rows');
 	is(sql($two, q{SELECT count(*) FROM pg_stat_activity WHERE pid = } . $first), '0',
 		'it is closed');
+	# Builds with assertions warn of a snapshot that is not the transaction's own.
+	$session->query_safe('SET client_min_messages = error');
+	$session->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	$first = $session->query_safe($where);
+	sql($three, sprintf(q{SELECT leap.set_node('b', '%s connect_timeout=8')},
+		LeapCluster::conninfo($two)));
+	isnt($session->query_safe($where), $first,
+		'a transaction with an old snapshot leaves it, too');
+	$session->query_safe('COMMIT');
 	$session->quit;
 }
 $_->leanstore_check_ok($_->name) foreach $cluster->nodes;

@@ -227,7 +227,35 @@ sub _settle
 		return () if !@left || @{ $self->{torn} };
 		usleep(100_000);
 	}
-	return ('hand-overs do not settle');
+	return ('hand-overs do not settle', map { $self->_state($_) } @{ $self->{nodes} });
+}
+
+# What a node knows of hand-overs that do not settle, and what its processes do.
+sub _state
+{
+	my ($self, $node) = @_;
+	my %questions = (
+		family => 'SELECT id, name, frozen_since, now() FROM leap.family',
+		homes => q{SELECT family, string_agg(node::text, '' ORDER BY bucket) FROM leap.bucket
+			GROUP BY 1},
+		left => 'SELECT family, key, leap.home(family, key) AS home, owner, epoch, told, since,
+			payload FROM leap.key WHERE NOT told OR payload IS NOT NULL',
+		keys => q{SELECT string_agg(format('%s:%s/%s', key, owner, epoch), ' ' ORDER BY key)
+			FROM leap.key},
+		handovers => q{SELECT string_agg(name || ' ' || value, ', ') FROM leap.handovers},
+		processes => q{SELECT pid, backend_type, application_name, state, wait_event, xact_start,
+			left(query, 200) FROM pg_stat_activity WHERE backend_type ~ 'leap|client'},
+		locks => q{SELECT pid, mode, granted, classid, objid FROM pg_locks
+			WHERE locktype = 'advisory'},
+		waiting => 'SELECT * FROM leap.waiting');
+	my @lines = map {
+		my ($status, $out, $error) = $node->psql('postgres', $questions{$_});
+		my $name = $_;
+		map { $node->name . " $name: $_" } split /\n/, "$out$error";
+	} sort keys %questions;
+	my @log = split /\n/, PostgreSQL::Test::Utils::slurp_file($node->logfile);
+
+	return (@lines, map { $node->name . " log: $_" } @log[ ($#log > 40 ? -40 : 0) .. -1 ]);
 }
 
 sub _rows
