@@ -22,6 +22,7 @@ COMMENT ON TABLE node IS 'all nodes; the same on each';
 CREATE TABLE family (
     id int PRIMARY KEY,
     name text NOT NULL UNIQUE,
+    home_columns int,
     frozen_since timestamptz);
 COMMENT ON TABLE family IS 'sets of tables that share a key; the same on each node';
 
@@ -294,6 +295,7 @@ RETURN (SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s ADD CONSTR
 CREATE FUNCTION definition(of_family int) RETURNS json
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN (SELECT pg_catalog.json_build_object('id', f.id, 'name', f.name,
+            'home_columns', f.home_columns,
             'buckets', (SELECT pg_catalog.json_agg(node ORDER BY bucket) FROM leap.bucket b
                 WHERE b.family = f.id),
             'columns', (SELECT pg_catalog.to_json(columns) FROM leap.member m
@@ -316,7 +318,8 @@ DECLARE
     relation regclass;
     place int := 0;
 BEGIN
-    INSERT INTO leap.family (id, name) VALUES (new_id, definition ->> 'name');
+    INSERT INTO leap.family (id, name, home_columns)
+        VALUES (new_id, definition ->> 'name', (definition ->> 'home_columns')::int);
     INSERT INTO leap.bucket SELECT new_id, ordinality - 1, value::int
         FROM json_array_elements_text(definition -> 'buckets') WITH ORDINALITY;
     FOR entry IN SELECT * FROM json_array_elements(definition -> 'tables') LOOP
@@ -437,8 +440,11 @@ BEGIN
 END $$;
 
 -- Tables that share the key columns, parents first: their rows with one key move together.
+-- home_columns: keys of which so many columns agree have one home; of families with as many of
+-- them, too.
 CREATE FUNCTION create_family(new_name text, tables regclass[], columns text[],
-    nodes text[] DEFAULT NULL, buckets int DEFAULT 64) RETURNS void
+    nodes text[] DEFAULT NULL, buckets int DEFAULT 64, home_columns int DEFAULT NULL)
+RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me int := leap.this_node();
@@ -453,6 +459,10 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
         PERFORM leap.check_table(relation, columns);
     END LOOP;
+    IF home_columns NOT BETWEEN 1 AND cardinality(columns) THEN
+        RAISE EXCEPTION 'a key of % columns cannot have its home by %', cardinality(columns),
+            home_columns USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     SELECT coalesce(max(id), 0) + 1 INTO new_id FROM leap.family;
     SELECT array_agg(id ORDER BY id) INTO homes FROM leap.node
         WHERE nodes IS NULL OR name = ANY (nodes);
@@ -461,6 +471,7 @@ BEGIN
             USING ERRCODE = 'undefined_object';
     END IF;
     definition := json_build_object('id', new_id, 'name', new_name, 'columns', columns,
+        'home_columns', home_columns,
         'buckets', (SELECT json_agg(homes[1 + b % cardinality(homes)])
             FROM generate_series(0, buckets - 1) b),
         'tables', (SELECT json_agg(json_build_object('name', leap.full_name(t)) ORDER BY place)
@@ -479,7 +490,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION create_family IS 'makes leap tables of tables that share a key, on all nodes';
 
-CREATE FUNCTION "create"("table" regclass, nodes text[] DEFAULT NULL) RETURNS void
+CREATE FUNCTION "create"("table" regclass, nodes text[] DEFAULT NULL,
+    home_columns int DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     columns text[];
@@ -492,7 +504,8 @@ BEGIN
         RAISE EXCEPTION '% has no primary key', "table"
             USING ERRCODE = 'invalid_table_definition';
     END IF;
-    PERFORM leap.create_family(leap.full_name("table"), ARRAY["table"], columns, nodes);
+    PERFORM leap.create_family(leap.full_name("table"), ARRAY["table"], columns, nodes,
+        home_columns => home_columns);
 END $$;
 COMMENT ON FUNCTION "create" IS 'makes a table a leap table, on all nodes';
 

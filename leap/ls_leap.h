@@ -41,6 +41,7 @@ typedef struct LeapFamily
 {
 	int			id;
 	bool		is_frozen;		/* its homes are being changed: no key moves, or is taken for use */
+	int			home_columns;	/* by so many columns of the key it has its home; 0: by all */
 	int			buckets;
 	int		   *home;			/* node of each bucket */
 	int			members;
@@ -109,6 +110,8 @@ typedef struct LeapInside
 typedef enum LeapCounter
 {
 	LEAP_MESSAGES,				/* sent to other nodes, and answers received */
+	LEAP_SETTLING,				/* of them those of the worker, which no transaction waits for */
+	LEAP_ROUNDS,				/* of requests: a message and its answer, to each node at once */
 	LEAP_TAKEN,					/* units that came here */
 	LEAP_GIVEN,					/* units that left */
 	LEAP_RESENT,				/* gifts that were asked for again */
@@ -168,6 +171,7 @@ extern void leap_forget_inside(int level);
 
 /* ls_leap_shared.c */
 extern void leap_shared_install(void);
+extern void leap_count_message(void);
 extern void leap_count(LeapCounter counter, int n);
 extern void leap_set_timestamp(uint64 timestamp);
 extern uint64 leap_timestamp(void);
@@ -190,7 +194,7 @@ extern int	leap_self(void);
 extern LeapMember *leap_member_of(Oid relation);
 extern LeapFamily *leap_family(int id);
 extern bool leap_refresh_families(LeapWanted *wanted, int n);
-extern int	leap_home(LeapFamily *family, uint64 hash);
+extern int	leap_home(LeapFamily *family, const char *key);
 extern uint64 leap_hash(LeapFamily *family, const char *key);
 extern char *leap_key_text(LeapMember *member, char **parts);
 extern char *leap_canonical_key(LeapMember *member, const char *text);
@@ -212,6 +216,8 @@ extern char *leap_take_rows(LeapWanted *wanted);
 extern void leap_put_rows(LeapWanted *wanted);
 
 /* ls_leap_peer.c */
+#define LEAP_SQL_TAKE "SELECT * FROM leap.peer_take($1::int, $2::bigint, $3::int, $4::text[]," \
+	" $5::bigint[])"
 extern void leap_call_all(LeapCall *calls, int n);
 extern void leap_drop_busy_peers(void);
 extern const char *leap_node_name(int node);

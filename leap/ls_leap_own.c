@@ -132,7 +132,7 @@ leap_own_at_subend(bool committed, int level)
 static void
 aim(LeapWanted *wanted)
 {
-	int			home = leap_home(wanted->family, wanted->hash);
+	int			home = leap_home(wanted->family, wanted->key);
 
 	wanted->floor = LEAP_IS_PLANTED(IGNORE_EPOCHS) ? -1 : wanted->state.epoch;
 	if (!(LEAP_IS_PLANTED(IGNORE_EPOCHS) && home != leap_self()) && wanted->state.owner != 0 &&
@@ -178,8 +178,7 @@ make_request(LeapCall *call, LeapWanted *wanted, int n, int first)
 		}
 	memset(call, 0, sizeof(LeapCall));
 	call->node = wanted[first].target;
-	call->sql = "SELECT * FROM leap.peer_take($1::int, $2::bigint, $3::int, $4::text[],"
-		" $5::bigint[])";
+	call->sql = LEAP_SQL_TAKE;
 	call->params = 5;
 	call->param[0] = psprintf("%d", leap_self());
 	call->param[1] = psprintf("%lld", (long long) leap_timestamp());
@@ -192,7 +191,7 @@ make_request(LeapCall *call, LeapWanted *wanted, int n, int first)
 static void
 go_home(LeapWanted *wanted)
 {
-	int			home = leap_home(wanted->family, wanted->hash);
+	int			home = leap_home(wanted->family, wanted->key);
 
 	if (home == leap_self() || wanted->target == home)
 		ereport(ERROR,
@@ -286,6 +285,8 @@ fetch_round(LeapWanted *wanted, int n)
 	}
 	if (count == 0)
 		return 0;
+	if (!is_settling)
+		leap_count(LEAP_ROUNDS, 1);
 	leap_call_all(calls, count);
 	LEAP_STEP("own_answered");
 	for (int c = 0; c < count; c++)
@@ -345,7 +346,7 @@ tell_early(LeapWanted *missing, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		LeapCall	call = {.node = leap_home(missing[i].family, missing[i].hash),
+		LeapCall	call = {.node = leap_home(missing[i].family, missing[i].key),
 			.sql = "SELECT leap.peer_inform($1::int, $2::int, ARRAY[$3], ARRAY[$4::bigint])",
 			.params = 4,.param = {psprintf("%d", leap_self()),
 				psprintf("%d", missing[i].family->id), missing[i].key,

@@ -34,12 +34,17 @@ typedef struct Peer
 	PGconn	   *connection;
 	bool		connecting;
 	PostgresPollingStatusType polling;
+	bool		preparing;		/* the statement that follows the connection is on its way */
+	bool		prepared;		/* LEAP_SQL_TAKE is prepared there */
 	bool		busy;			/* an answer is outstanding */
 	bool		is_for_rows;	/* of scans */
 	char		name[NAMEDATALEN];
 	char	   *conninfo;		/* what it was connected by */
 	uint32		version;		/* leap_changes() when that was looked at */
 } Peer;
+
+/* Requests are many: a connection for calls has their statement prepared. */
+#define PREPARED_TAKE "leap_take"
 
 /* Rows that a stream takes at a time. */
 #define CHUNK 256
@@ -57,7 +62,7 @@ disconnect(Peer *peer)
 		ReleaseExternalFD();
 	}
 	peer->connection = NULL;
-	peer->busy = peer->connecting = false;
+	peer->busy = peer->connecting = peer->preparing = peer->prepared = false;
 }
 
 /* After an error: no later answer is taken for that of a later call. */
@@ -278,26 +283,58 @@ send_call(LeapCall *call)
 {
 	Peer	   *peer = call->peer;
 
-	if (!PQsendQueryParams(peer->connection, call->sql, call->params, NULL, call->param, NULL,
-						   NULL, 0))
+	if (!(peer->prepared && strcmp(call->sql, LEAP_SQL_TAKE) == 0 ?
+		  PQsendQueryPrepared(peer->connection, PREPARED_TAKE, call->params, call->param, NULL,
+							  NULL, 0) :
+		  PQsendQueryParams(peer->connection, call->sql, call->params, NULL, call->param, NULL,
+							NULL, 0)))
 		refuse(peer, PQerrorMessage(peer->connection));
 	peer->busy = true;
-	leap_count(LEAP_MESSAGES, 1);
+	leap_count_message();
+}
+
+/* A server that does not know the function says so when it is called. */
+static bool
+go_on_preparing(Peer *peer)
+{
+	PGresult   *result;
+
+	if (PQflush(peer->connection) < 0 || !PQconsumeInput(peer->connection))
+		refuse(peer, PQerrorMessage(peer->connection));
+	while (!PQisBusy(peer->connection))
+	{
+		result = PQgetResult(peer->connection);
+		if (result == NULL)
+		{
+			peer->preparing = peer->connecting = false;
+			return true;
+		}
+		peer->prepared = PQresultStatus(result) == PGRES_COMMAND_OK;
+		PQclear(result);
+	}
+	return false;
 }
 
 /* One step towards a connection; true when there is one. */
 static bool
 go_on_connecting(Peer *peer)
 {
+	if (peer->preparing)
+		return go_on_preparing(peer);
 	peer->polling = PQconnectPoll(peer->connection);
 	if (peer->polling == PGRES_POLLING_FAILED)
 		refuse(peer, PQerrorMessage(peer->connection));
 	if (peer->polling != PGRES_POLLING_OK)
 		return false;
-	peer->connecting = false;
 	if (PQsetnonblocking(peer->connection, 1) != 0)
 		refuse(peer, PQerrorMessage(peer->connection));
-	return true;
+	peer->connecting = !peer->is_for_rows;
+	if (!peer->connecting)
+		return true;
+	peer->preparing = true;
+	if (!PQsendPrepare(peer->connection, PREPARED_TAKE, LEAP_SQL_TAKE, 0, NULL))
+		refuse(peer, PQerrorMessage(peer->connection));
+	return false;
 }
 
 /* Takes what has come for a call; true when all of it has. */
@@ -321,7 +358,7 @@ advance(LeapCall *call)
 		if (result == NULL)
 		{
 			peer->busy = false;
-			leap_count(LEAP_MESSAGES, 1);
+			leap_count_message();
 			return true;
 		}
 		/* An error of the commit comes behind the rows. */
@@ -339,7 +376,7 @@ advance(LeapCall *call)
 static uint32
 wanted_events(Peer *peer)
 {
-	if (peer->connecting)
+	if (peer->connecting && !peer->preparing)
 		return peer->polling == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
 	return PQflush(peer->connection) > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE :
 		WL_SOCKET_READABLE;
@@ -600,7 +637,7 @@ leap_streams_open(LeapStream *streams, int n, const char *sql, int params,
 			!PQsetChunkedRowsMode(peer->connection, CHUNK) || PQflush(peer->connection) < 0)
 			refuse(peer, PQerrorMessage(peer->connection));
 		peer->busy = true;
-		leap_count(LEAP_MESSAGES, 1);
+		leap_count_message();
 	}
 }
 
@@ -618,7 +655,7 @@ take_rows(LeapStream *stream)
 		if (stream->result == NULL)
 		{
 			peer->busy = false;
-			leap_count(LEAP_MESSAGES, 1);
+			leap_count_message();
 			close_stream(stream);
 			return false;
 		}

@@ -125,6 +125,15 @@ leap_count(LeapCounter counter, int n)
 	pg_atomic_fetch_add_u64(&shared->counter[counter], n);
 }
 
+/* One that is sent to another node, or has come from it. */
+void
+leap_count_message(void)
+{
+	leap_count(LEAP_MESSAGES, 1);
+	if (AmBackgroundWorkerProcess())
+		leap_count(LEAP_SETTLING, 1);
+}
+
 static Slot *
 my_slot(void)
 {
@@ -307,7 +316,8 @@ Datum
 leap_counters(PG_FUNCTION_ARGS)
 {
 	static const char *const names[LEAP_COUNTERS] = {
-		"messages", "taken", "given", "resent", "redirected", "waited", "died", "called"
+		"messages", "settling", "rounds", "taken", "given", "resent", "redirected", "waited",
+		"died", "called"
 	};
 	ReturnSetInfo *set = (ReturnSetInfo *) fcinfo->resultinfo;
 

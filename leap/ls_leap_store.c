@@ -133,7 +133,7 @@ read_with(LeapWanted *wanted, int n, bool payload, Snapshot snapshot)
 			begin = end;
 		}
 	for (int i = 0; i < n; i++)
-		if (!wanted[i].state.known && leap_home(wanted[i].family, wanted[i].hash) == leap_self())
+		if (!wanted[i].state.known && leap_home(wanted[i].family, wanted[i].key) == leap_self())
 			wanted[i].state.owner = leap_self();
 }
 
@@ -188,7 +188,7 @@ leap_write(LeapWanted *wanted, int owner, int64 epoch, const char *payload)
 	static const char *const unchecked = NULL;
 #endif
 	Oid			types[6] = {INT4OID, TEXTOID, INT4OID, INT8OID, BOOLOID, TEXTOID};
-	bool		told = owner != leap_self() || leap_home(wanted->family, wanted->hash) == owner;
+	bool		told = owner != leap_self() || leap_home(wanted->family, wanted->key) == owner;
 	Datum		values[6] = {Int32GetDatum(wanted->family->id),
 		CStringGetTextDatum(wanted->key), Int32GetDatum(owner), Int64GetDatum(epoch),
 	BoolGetDatum(told), payload ? CStringGetTextDatum(payload) : (Datum) 0};

@@ -217,8 +217,13 @@ read_family(int id)
 	LeapFamily *family = MemoryContextAllocZero(context, sizeof(LeapFamily));
 
 	family->id = id;
-	leap_select_own("SELECT frozen_since IS NOT NULL FROM leap.family WHERE id = $1", id);
-	family->is_frozen = SPI_processed == 1 && int_at(0, 1) != 0;
+	leap_select_own("SELECT (frozen_since IS NOT NULL)::int, home_columns FROM leap.family"
+					" WHERE id = $1", id);
+	if (SPI_processed == 1)
+	{
+		family->is_frozen = int_at(0, 1) != 0;
+		family->home_columns = int_at(0, 2);
+	}
 	leap_select_own("SELECT node FROM leap.bucket WHERE family = $1 ORDER BY bucket", id);
 	family->buckets = (int) SPI_processed;
 	if (family->buckets == 0)
@@ -363,17 +368,46 @@ leap_hash(LeapFamily *family, const char *key)
 	return hash == 0 ? 1 : hash;
 }
 
-static int
-bucket_of(LeapFamily *family, uint64 hash)
+/*
+ * The hash that names a key's home.  By some columns it is the same for all families that have the
+ * same number of those, so that their rows have one home; one column counts as it is, whether or
+ * not there are others behind it.
+ */
+static uint64
+place_of(LeapFamily *family, const char *key)
 {
-	return (int) ((hash >> 7) % family->buckets);
+	StringInfoData part;
+	int			left = family->home_columns;
+
+	if (left == 0)
+		return leap_hash(family, key);
+	initStringInfo(&part);
+	for (const char *at = key; *at; at++)
+	{
+		if (family->member[0].columns > 1 && *at == ',' && --left == 0)
+			break;
+		if (family->member[0].columns > 1 && *at == '\\' && at[1])
+		{
+			if (family->home_columns > 1)
+				appendStringInfoChar(&part, *at);
+			at++;
+		}
+		appendStringInfoChar(&part, *at);
+	}
+	return hash_bytes_extended((const unsigned char *) part.data, part.len, 0);
+}
+
+static int
+bucket_of(LeapFamily *family, const char *key)
+{
+	return (int) ((place_of(family, key) >> 7) % family->buckets);
 }
 
 /* The node that keeps the directory entry of a key, and owns it as long as there is none. */
 int
-leap_home(LeapFamily *family, uint64 hash)
+leap_home(LeapFamily *family, const char *key)
 {
-	return family->home[bucket_of(family, hash)];
+	return family->home[bucket_of(family, key)];
 }
 
 static void
@@ -464,8 +498,7 @@ leap_home_of(PG_FUNCTION_ARGS)
 {
 	LeapFamily *family = leap_family(PG_GETARG_INT32(0));
 
-	PG_RETURN_INT32(leap_home(family, leap_hash(family,
-												text_to_cstring(PG_GETARG_TEXT_PP(1)))));
+	PG_RETURN_INT32(leap_home(family, text_to_cstring(PG_GETARG_TEXT_PP(1))));
 }
 
 Datum
@@ -473,6 +506,5 @@ leap_bucket_of(PG_FUNCTION_ARGS)
 {
 	LeapFamily *family = leap_family(PG_GETARG_INT32(0));
 
-	PG_RETURN_INT32(bucket_of(family, leap_hash(family,
-												text_to_cstring(PG_GETARG_TEXT_PP(1)))));
+	PG_RETURN_INT32(bucket_of(family, text_to_cstring(PG_GETARG_TEXT_PP(1))));
 }

@@ -115,6 +115,54 @@ is(sql($one, q{SET leap.scans = local; SELECT count(*) FROM lines}), '6', 'their
 is(sql($two, q{SELECT leap.drop('lines'); SELECT count(*) FROM orders}), "\n16",
 	'plain tables again');
 
+# --- Homes by some columns of the key: of families with as many of them they are the same.
+
+sql($two, q{CREATE TABLE shop (id text PRIMARY KEY, v int);
+	CREATE TABLE stock (shop text, item int, v int, PRIMARY KEY (shop, item));
+	CREATE TABLE shelf (shop text, item int, v int, PRIMARY KEY (shop, item));
+	SELECT leap.create('shop', home_columns => 1);
+	SELECT leap.create('stock', home_columns => 1);
+	SELECT leap.create('shelf', home_columns => 2)});
+my $homes = q{SELECT string_agg(leap.home(family, %s)::text, '' ORDER BY i)
+	FROM leap.member, generate_series(1, 40) i WHERE relation = '%s'::regclass};
+my $shops = sql($one, sprintf($homes, q{'s,\\' || i}, 'shop'));
+like($shops, qr/^(?=.*1)(?=.*2)(?=.*3)[123]{40}$/, 'all nodes are homes');
+is(sql($two, sprintf($homes, q{'s\\,\\\\' || i || ',' || i * i}, 'stock')), $shops,
+	'stock is at home where its shop is');
+isnt(sql($two, sprintf($homes, q{'s\\,\\\\' || i || ',' || i * i}, 'shelf')), $shops,
+	'but not by all columns');
+is(sql($one, "SELECT sum(leap.home(family, 's,' || i)) % 3 FROM leap.member,
+	generate_series(1, 9) i WHERE relation = 'stock'::regclass"), '0', 'items stay together');
+sql($three, q{INSERT INTO shop VALUES ('s', 0); INSERT INTO stock VALUES ('s', 1, 0)});
+sql($one, q{UPDATE stock SET v = v + 1 WHERE shop = 's' AND item = 1});
+is(sql($two, q{SELECT v FROM stock WHERE shop = 's' AND item = 1}), '1', 'and move as ever');
+fails($two, q{CREATE TABLE none (id int PRIMARY KEY);
+	SELECT leap.create('none', home_columns => 2)},
+	qr/cannot have its home by 2/, 'columns that there are');
+sql($two, qq{SELECT leap.drop('$_')}) foreach qw(shop stock shelf);
+
+# --- What is counted: a key comes in one round, a message and its answer.
+
+{
+	my $count = q{SELECT string_agg(value::text, ' ' ORDER BY name) FROM leap.handovers
+		WHERE name IN ('messages', 'rounds', 'taken')};
+	my $key = $cluster->key_of_home('account', 2, 12);
+
+	sql($two, "SELECT leap.own('account', '{$key}')");
+	$_->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key
+		WHERE NOT told OR payload IS NOT NULL') foreach $cluster->nodes;
+	my ($messages, $rounds, $taken) = split / /, sql($one, $count);
+	my $settling = sql($one, q{SELECT value FROM leap.handovers WHERE name = 'settling'});
+	sql($one, "SELECT leap.own('account', '{$key}')");
+	is(sql($one, $count) =~ s/^\d+ //r, $rounds + 1 . ' ' . ($taken + 1), 'one round, one key');
+	$_->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key
+		WHERE NOT told OR payload IS NOT NULL') foreach $cluster->nodes;
+	my $settled = sql($one, q{SELECT value FROM leap.handovers WHERE name = 'settling'});
+	ok($settled >= $settling + 2, 'the worker tells the home');
+	is((split / /, sql($one, $count))[0] - $settled, $messages - $settling + 2,
+		'a request is two messages');
+}
+
 # --- Wait-Die.
 
 {

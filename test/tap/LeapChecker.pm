@@ -23,6 +23,7 @@ use warnings FATAL => 'all';
 use Carp;
 use CrashDriver;
 use LeapCluster;
+use Test::More ();
 use Time::HiRes qw(time usleep);
 
 my $runs = 0;
@@ -218,8 +219,12 @@ sub _settle
 			ALTER SYSTEM SET leap_debug.planted = 0');
 		$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 	}
-	foreach (1 .. 150)
+	foreach my $wait (1 .. 600)
 	{
+		# The worker waits five seconds, then at most leap.timeout for each node: on a machine that
+		# does much else several of these may pass.
+		Test::More::diag(join "\n", 'hand-overs are slow to settle',
+			map { $self->_state($_) } @{ $self->{nodes} }) if $wait == 200;
 		my @left = grep {
 			$_->safe_psql('postgres', 'SELECT count(*) FROM leap.key
 				WHERE NOT told OR payload IS NOT NULL') > 0
