@@ -120,6 +120,16 @@ def settings_lines(rows):
             yield f"- {', '.join(dict.fromkeys(sides))}: {text}"
 
 
+def report_of(known):
+    """What writes a workload's table: its driver, if it has something of its own."""
+    return getattr(known.driver, 'report', table.text) if known else table.text
+
+
+def picture_of(known):
+    """What draws a picture of its own for a workload's driver, if there is one."""
+    return getattr(known.driver, 'picture', None) if known else None
+
+
 def section(name, rows, workloads):
     known = workloads.get(name)
     lines = [f"## {known.title if known else name}", '']
@@ -130,9 +140,9 @@ def section(name, rows, workloads):
         lines += [
             f"`bench/run {name}`, {part[0]['parameters']}; {count(rounds, 'round')}. "
             f"{machine_line(part)}", '',
-            table.text(part), ''
+            report_of(known)(part), ''
         ]
-        if is_series(part):
+        if is_series(part) or picture_of(known):
             lines += [f'![{name}]({IMAGES}/{name}.svg)', '']
         settings = list(settings_lines(part))
         if settings:

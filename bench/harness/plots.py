@@ -87,6 +87,12 @@ def lines(plt, rows, path):
         axes.set_ylim(bottom=0)
         axes.set_title(title, fontsize=9)
         axes.set_ylabel(units[title], fontsize=7)
+    drawn(plt, (figure, grid), path)
+
+
+def drawn(plt, charts, path):
+    """Saves charts under one legend."""
+    figure, grid = charts
     figure.legend(*unique_labels(grid), loc='upper center', ncols=4, frameon=False,
                   bbox_to_anchor=(0.5, 0))
     figure.tight_layout()
@@ -111,5 +117,8 @@ def draw(all_rows, workloads, folder):
     if bars:
         ratios(plt, bars, performance.main_ranges(rows, workloads), folder / 'performance.svg')
     for name, part in performance.by_workload(rows).items():
-        if performance.is_series(part):
+        own = performance.picture_of(workloads.get(name))
+        if own:
+            drawn(plt, own(plt, part, COLORS), folder / f'{name}.svg')
+        elif performance.is_series(part):
             lines(plt, part, folder / f'{name}.svg')

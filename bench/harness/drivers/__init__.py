@@ -1,6 +1,7 @@
 """The ways to measure that a workload can name."""
 from .engine import Engine
 from .hammerdb import Hammerdb
+from .leap import Leap
 from .load import Load
 from .long_snapshot import LongSnapshot
 from .plans import Plans
@@ -19,6 +20,7 @@ from .values import Values
 DRIVERS = {
     'engine': Engine,
     'hammerdb': Hammerdb,
+    'leap': Leap,
     'load': Load,
     'long_snapshot': LongSnapshot,
     'plans': Plans,

@@ -1,0 +1,1 @@
+"""Leap tables, two-phase commit and Citus over the same kind of nodes: workloads/leap.toml."""
