@@ -36,10 +36,11 @@ bool visit(void *arg, Bytes key, Bytes value) {
     return false;
   }
   if (entry.op != VersionOp::kDelete) return true;
-  round.failure =
-      purge_ghost_of(round.w, entry, &round.purged, [&](FileSlot &file, PurgeResult *result) {
-        return purge_leaf(round.w, file, entry.row_id, round.horizon, result);
-      });
+  const auto purge = [&](FileSlot &file, u64 row_id, PurgeResult *result) {
+    return purge_leaf(round.w, file, row_id, round.horizon, result);
+  };
+  bool ghosts_left;
+  round.failure = purge_ghosts_of(round.w, entry, &round.purged, purge, &ghosts_left);
   return ok(round.failure);
 }
 

@@ -242,6 +242,7 @@ void roll_back(Worker &w, u32 savepoint) {
   LS_CHECK(!walk.range_open, "a rollback has left out a range of insertions");
   if (w.inserts.seq >= savepoint) w.inserts = InsertRange{};
   w.locks = LockBlock{};
+  w.deletes = DeleteRun{};
   w.ctx.interrupt = interrupt;
   w.ctx.must_open = false;
 }

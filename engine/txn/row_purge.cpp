@@ -47,13 +47,15 @@ struct UnseenGhost {
   VersionLocator at;
 };
 
-Status find_unseen(Worker &w, const Node &copy, UnseenGhost *ghosts, u32 *n) {
-  *n = 0;
+// *all: how many ghosts there are.
+Status find_unseen(Worker &w, const Node &copy, UnseenGhost *ghosts, u32 *n, u32 *all) {
+  *n = *all = 0;
   for (u16 pos = 0; pos < copy.count; pos++) {
     const Bytes value = copy.value(pos);
     u8 key[kMaxKeyBytes];
     if (value.size() < sizeof(RowHeader) || copy.copy_key(pos, key) != kRowKeyBytes) continue;
     const RowHeader header = RowHeader::load(value.data());
+    *all += header.has(LS_ROW_GHOST);
     if (!header.has(LS_ROW_GHOST) || header.has(LS_ROW_MOVED)) continue;
     bool final;
     LS_TRY(deletion_final(w, header, &final));
@@ -62,7 +64,8 @@ Status find_unseen(Worker &w, const Node &copy, UnseenGhost *ghosts, u32 *n) {
   return kOk;
 }
 
-// The row is gone, so no reader comes to these entries any more.
+// The row is gone, so no reader comes to these entries any more, but for that of a run, to which
+// other rows lead.
 Status drop_versions(Worker &w, VersionLocator at) {
   alignas(8) u8 bytes[kPageSize];
   while (at) {
@@ -71,6 +74,7 @@ Status drop_versions(Worker &w, VersionLocator at) {
     const Status s = store.get(at, bytes, &entry);
     if (code(s) == LS_NOT_FOUND) return kOk;
     LS_TRY(s);
+    if (entry->run != 0) return kOk;
     LS_TRY(store.remove(at));
     w.txns->versions_removed.fetch_add(1, std::memory_order_relaxed);
     at = entry->older();
@@ -113,15 +117,16 @@ Status purge_leaf(Worker &w, FileSlot &file, u64 row_id, Tn horizon, PurgeResult
 }
 
 Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result) {
-  *result = PurgeResult{};
+  *result = {.first_row = row_id, .end_row = row_id + 1, .ghosts_left = true};
   if (file.kind == LS_REL_VALUES) return kOk;  // GONE-4
   alignas(64) u8 page[kPageSize];
   const Node &copy = *reinterpret_cast<const Node *>(page);
   LS_TRY(BTree(w.ctx, file).leaf_copy(RowKey(row_id), page));
   note_range(copy, result);
   UnseenGhost ghosts[kMaxLeafRows];
-  u32 n;
-  LS_TRY(find_unseen(w, copy, ghosts, &n));
+  u32 n, all;
+  LS_TRY(find_unseen(w, copy, ghosts, &n, &all));
+  result->ghosts_left = all > 0;
   if (n == 0) return kOk;
 
   LS_TRY(w.log.reserve(row_record_room(kMaxLeafRows * kMostRowIdBytes), w.ctx.interrupt));
@@ -144,6 +149,7 @@ Status purge_unseen(Worker &w, FileSlot &file, u64 row_id, PurgeResult *result) 
     versions[result->removed++] = ghosts[i].at;
   }
   if (result->removed == 0) return kOk;
+  result->ghosts_left = all > result->removed;
   close_purged(w, file, leaf, std::span<const u64>(removed, result->removed));
   for (u32 i = 0; i < result->removed; i++) LS_TRY(drop_versions(w, versions[i]));
   return kOk;

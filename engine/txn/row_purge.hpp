@@ -19,6 +19,8 @@ struct PurgeResult {
   // Rows from first_row up to (excluding) end_row were looked at: no ghost below the horizon is
   // left among them.
   u64 first_row = 0, end_row = 0;
+  // purge_unseen: of the ghosts that the leaf had.
+  bool ghosts_left = false;
 };
 
 // The first row behind a leaf.
@@ -37,24 +39,34 @@ struct LastPurged {
   FileNo file_no = 0;
   u64 first_row = 0, end_row = 0;
   u64 removed = 0;   // in all
+  bool ghosts_left = false;
+  bool has(FileNo file, u64 row_id) const {
+    return file_no == file && row_id >= first_row && row_id < end_row;
+  }
 };
 
-// purge(file, result), one of the two above, on the leaf of the ghost that the entry leads to,
-// unless that was the last one.  A file that was dropped has no ghosts; one that was closed is
-// opened again.
+// purge(file, row_id, result), one of the two above, on the leaves of the ghosts that the entry
+// leads to, but for the one that was the last.  A file that was dropped has no ghosts; one that was
+// closed is opened again.  *ghosts_left: in one of these leaves.
 template <typename Purge>
-Status purge_ghost_of(Worker &w, const VersionEntry &entry, LastPurged *last, const Purge &purge) {
+Status purge_ghosts_of(Worker &w, const VersionEntry &entry, LastPurged *last, const Purge &purge,
+                       bool *ghosts_left) {
   LS_ASSERT(entry.op == VersionOp::kDelete);
-  if (entry.file_no == last->file_no && entry.row_id >= last->first_row &&
-      entry.row_id < last->end_row)
-    return kOk;
-  FileUse use;
-  FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
-  PurgeResult result;
-  Status s = use.begin(w.ctx, &handle);
-  if (ok(s)) s = purge(use.file(), &result);
-  if (!ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
-  *last = {entry.file_no, result.first_row, result.end_row, last->removed + result.removed};
+  *ghosts_left = false;
+  for (u64 row_id = entry.row_id; row_id < entry.rows_end(); row_id = last->end_row) {
+    if (!last->has(entry.file_no, row_id)) {
+      FileUse use;
+      FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
+      PurgeResult result;
+      Status s = use.begin(w.ctx, &handle);
+      if (ok(s)) s = purge(use.file(), row_id, &result);
+      if (!ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
+      *last = {entry.file_no, result.first_row, result.end_row, last->removed + result.removed,
+               result.ghosts_left};
+    }
+    *ghosts_left |= last->ghosts_left;
+    LS_ASSERT(last->end_row > row_id);
+  }
   return kOk;
 }
 

@@ -24,28 +24,76 @@ struct Change {
   Bytes data;             // update
   u64 moved_to = 0;       // delete
   bool ghost = false;
-  u32 seq = 0;            // drawn once, whatever is repeated
+  u32 own_seq = 0;        // drawn once, whatever is repeated
+  u32 seq = 0;            // that, or a run's
   VersionLocator older;   // where the chain goes on behind the version replaced
 };
 
-Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
-  if (c.seq == 0) LS_TRY(draw_seq(c.w, &c.seq));
-  LS_ASSERT(previous.tn() != c.w.tn || previous.seq < c.seq);  // TXN-2
-  VersionEntry entry{};
-  entry.op = c.ghost ? VersionOp::kDelete : VersionOp::kUpdate;
-  entry.file_slot = c.file.index;
-  entry.file_no = file_no_of(c.file);
-  entry.row_id = c.request.row_id;
-  entry.previous = previous;
-  entry.set_part(c.w.part);
-  c.older = older_needed(previous, txn_horizon(*c.w.txns));
-  entry.older_tn = c.older.tn;
-  entry.older_seq = c.older.seq;
-  const Bytes before = c.ghost ? Bytes{} : payload;
-  entry.payload_bytes = static_cast<u32>(before.size());
-  LS_TRY(version_store(c.w, c.w.tn).put({c.w.tn, c.seq}, entry, before));
+Status put_undo(Change &c, VersionEntry *entry, Bytes before) {
+  LS_ASSERT(entry->previous.tn() != c.w.tn || entry->previous.seq < c.seq);  // TXN-2
+  entry->op = c.ghost ? VersionOp::kDelete : VersionOp::kUpdate;
+  entry->file_slot = c.file.index;
+  entry->file_no = file_no_of(c.file);
+  entry->row_id = c.request.row_id;
+  entry->set_part(c.w.part);
+  entry->payload_bytes = static_cast<u32>(before.size());
+  LS_TRY(version_store(c.w, c.w.tn).put({c.w.tn, c.seq}, *entry, before));
   c.w.txns->versions_written.fetch_add(1, std::memory_order_relaxed);
   return kOk;
+}
+
+// Does the deletion follow the last one, of a row that the same insertion has written?
+bool follows(const Change &c, const RowHeader &previous, const DeleteRun &run) {
+  constexpr u64 kNear = 8;   // of a run at least every eighth number is used
+  return c.moved_to == 0 && run.file_no == file_no_of(c.file) &&
+         c.request.row_id > run.last && c.request.row_id - run.last <= kNear &&
+         !previous.has(LS_ROW_HAS_PREV) && previous.same(run.previous);
+}
+
+// *entered false: it has an entry of its own.  A row that is met again, as it has changed
+// meanwhile, has one, too.
+Status enter_run(Change &c, const RowHeader &previous, bool *entered) {
+  constexpr u32 kLongStreak = 4;
+  DeleteRun &run = c.w.deletes;
+  *entered = false;
+  if (!c.ghost) return kOk;
+  if (!follows(c, previous, run)) {
+    run = DeleteRun{};
+    if (c.file.kind == LS_REL_TABLE)
+      run = {.file_no = file_no_of(c.file), .previous = previous, .last = c.request.row_id};
+    return kOk;
+  }
+  run.last = c.request.row_id;
+  const bool inside = run.seq != 0 && run.last - run.first < kVersionRun;
+  if (!inside && ++run.streak < kLongStreak) return kOk;
+  if (!inside) {
+    c.seq = draw_run(c.w);
+    if (c.seq == 0) return kOk;
+    VersionEntry entry{};
+    entry.previous = previous;
+    entry.run = kVersionRun;
+    LS_TRY(put_undo(c, &entry, {}));
+    run.first = run.last;
+    run.seq = c.seq;
+  }
+  c.seq = run.seq + static_cast<u32>(run.last - run.first);
+  c.older = {};
+  *entered = true;
+  return kOk;
+}
+
+Status write_undo(Change &c, const RowHeader &previous, Bytes payload) {
+  bool entered;
+  LS_TRY(enter_run(c, previous, &entered));
+  if (entered) return kOk;
+  if (c.own_seq == 0) LS_TRY(draw_seq(c.w, &c.own_seq));
+  c.seq = c.own_seq;
+  c.older = older_needed(previous, txn_horizon(*c.w.txns));
+  VersionEntry entry{};
+  entry.previous = previous;
+  entry.older_tn = c.older.tn;
+  entry.older_seq = c.older.seq;
+  return put_undo(c, &entry, c.ghost ? Bytes{} : payload);
 }
 
 RowHeader new_header(const Change &c, const ChangeBasis &basis) {
@@ -131,9 +179,21 @@ Status decide(const Change &c, ChangeBasis *basis, ls_conflict *conflict, bool *
   return updated ? make_status(LS_UPDATED) : s;
 }
 
+void tell_deleted(const Change &c, const RowParts &row) {
+  *c.request.deleted = {.row_id = c.request.row_id,
+                        .writer_tn = row.header.tn(),
+                        .cid = row.header.cid,
+                        .seq = row.header.seq,
+                        .flags = row.header.flags(),
+                        .moved_to = 0,
+                        .data = row.payload.data(),
+                        .len = static_cast<u32>(row.payload.size())};
+}
+
 Status run(Change &c, ls_conflict *conflict) {
   if (c.w.tn == 0) return fail(LS_INVALID, "a row is changed outside a transaction");
-  alignas(8) u8 copy[kPageSize];
+  alignas(8) u8 space[kPageSize];
+  u8 *copy = c.request.deleted ? c.request.buffer : space;
   u32 pauses = 0;
   for (;;) {
     ChangeBasis basis;
@@ -160,7 +220,10 @@ Status run(Change &c, ls_conflict *conflict) {
     LS_FAILPOINT(txn_before_change);
     bool done;
     LS_TRY(change_leaf(c, basis, parts.payload, &done));
-    if (done) break;
+    if (done) {
+      if (c.request.deleted) tell_deleted(c, parts);
+      break;
+    }
     LS_TRY(restart_decision(c.w, &pauses));
   }
   if (!c.file.logged) c.w.wrote_unlogged = true;
@@ -173,7 +236,8 @@ Status row_update(Worker &w, FileSlot &file, const ls_change &change, Bytes data
                   ls_conflict *conflict) {
   if (data.size() > LS_MAX_ROW_BYTES)
     return fail(LS_TOO_LARGE, "a row of %zu bytes is over the limit", data.size());
-  Change c{w, file, change, data, 0, false, 0, {}};
+  LS_ASSERT(change.deleted == nullptr);
+  Change c{w, file, change, data, 0, false, 0, 0, {}};
   return run(c, conflict);
 }
 
@@ -181,7 +245,7 @@ Status row_delete(Worker &w, FileSlot &file, const ls_change &change, u64 moved_
                   ls_conflict *conflict) {
   if (moved_to == 0 && change.mode != LS_LOCK_UPDATE)
     return fail(LS_INVALID, "a row is deleted in a mode that keeps its key");
-  Change c{w, file, change, {}, moved_to, true, 0, {}};
+  Change c{w, file, change, {}, moved_to, true, 0, 0, {}};
   return run(c, conflict);
 }
 

@@ -71,6 +71,7 @@ void txn_leave(Worker &w) {
   w.two_phase_logged = false;
   w.inserts = InsertRange{};
   w.locks = LockBlock{};
+  w.deletes = DeleteRun{};
   w.value_files.clear();
   if (w.dependencies) w.dependencies->forget();
 }
@@ -117,6 +118,7 @@ u32 txn_savepoint(Worker &w) {
   LS_ASSERT(w.inserts.seq < w.next_seq);
   w.inserts.closed = true;
   w.locks = LockBlock{};
+  w.deletes = DeleteRun{};
   return w.next_seq;
 }
 
@@ -124,6 +126,7 @@ void txn_set_part(Worker &w, u32 part) {
   if (part == w.part) return;
   w.inserts.closed = true;
   w.locks = LockBlock{};
+  w.deletes = DeleteRun{};
   w.part = part;
 }
 
@@ -149,6 +152,15 @@ Status draw_seq(Worker &w, u32 *seq) {
   if (w.next_seq == ~u32{0}) return fail(LS_MANY_CHANGES, "too many changes in one transaction");
   *seq = w.next_seq++;
   return kOk;
+}
+
+u32 draw_run(Worker &w) {
+  constexpr u32 kMost = u32{1} << 31;   // half of all
+  LS_ASSERT(w.tn != 0);
+  if (w.next_seq > kMost) return 0;
+  const u32 first = (w.next_seq + kVersionRun - 1) / kVersionRun * kVersionRun;
+  w.next_seq = first + kVersionRun;
+  return first;
 }
 
 Status txn_reserve_commit(Worker &w) {

@@ -29,7 +29,7 @@ bool is_active(Pass &pass, Tn tn) {
   return pass.active;
 }
 
-// Does the entry go?  That of a ghost goes with its ghost.
+// Does the entry go?  That of a ghost goes with its ghost, that of a run behind the last of them.
 bool visit(void *arg, Bytes key, Bytes value) {
   Pass &pass = *static_cast<Pass *>(arg);
   VersionLocator at;
@@ -52,11 +52,14 @@ bool visit(void *arg, Bytes key, Bytes value) {
   }
   // A snapshot sees the version that was deleted, or may.
   if (version_needed(pass.w.txns->snapshots, entry.previous.tn(), at.tn)) return false;
-  pass.failure =
-      purge_ghost_of(pass.w, entry, &pass.purged, [&](FileSlot &file, PurgeResult *result) {
-        return purge_unseen(pass.w, file, entry.row_id, result);
-      });
-  return false;
+  const auto purge = [&](FileSlot &file, u64 row_id, PurgeResult *result) {
+    return purge_unseen(pass.w, file, row_id, result);
+  };
+  // Its transaction has ended (HOR-3): a leaf that was purged before may have ghosts of it.
+  if (entry.run != 0) pass.purged.file_no = 0;
+  bool ghosts_left;
+  pass.failure = purge_ghosts_of(pass.w, entry, &pass.purged, purge, &ghosts_left);
+  return ok(pass.failure) && entry.run != 0 && !ghosts_left;
 }
 
 // At the beginning of a pass: is it worth one?

@@ -157,6 +157,17 @@ struct LockBlock {
   }
 };
 
+// Deletions of rows near each other, which one insertion has written, share an undo entry (VER-4).
+// This is where the worker's transaction has deleted last.
+struct DeleteRun {
+  FileNo file_no = 0;
+  RowHeader previous{};   // of each of them
+  u64 last = 0;           // row id
+  u32 streak = 0;         // deletions, each a little behind the one before
+  u32 seq = 0;            // of the run's first row; 0: none is open
+  u64 first = 0;          // row id
+};
+
 // The leaves of the rows that a worker has looked up last, by file: rows that an index scan
 // fetches, or that are fetched and then changed, often are neighbours (index scan in the order of
 // the rows: 0.6 of the time without).
@@ -252,6 +263,7 @@ struct Worker {
   std::unique_ptr<Dependencies> dependencies;   // ctx points at it, too; null: not counted
   InsertRange inserts;
   LockBlock locks;
+  DeleteRun deletes;
   BTree::LeafFinger lock_place;   // in the row lock tree, where the worker was last; a guess
   LastLeaves last_leaves;
   AppendedLeaves appended_leaves;
@@ -315,6 +327,9 @@ inline void show(Worker &w, const ls_snapshot &snapshot, Tn tn) {
 // the partition of a transaction; the eyes of a snapshot (take it before reading rows).
 void log_begin(Worker &w);
 Status draw_seq(Worker &w, u32 *seq);
+// The first of the sequence numbers of a run (VER-4), all of which are taken; 0: a transaction with
+// so many changes keeps the rest for them.
+u32 draw_run(Worker &w);
 VersionStore version_store(Worker &w, Tn tn);
 Viewer viewer_of(const Worker &w, const ls_snapshot &snapshot);
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace ls {
 
 namespace {
@@ -11,6 +13,19 @@ constexpr u32 kOneByteSeqs = 0x80;                          // 0xxxxxxx
 // 10xxxxxx xxxxxxxx, counted from kOneByteSeqs on
 constexpr u32 kTwoByteSeqs = kOneByteSeqs + 0x4000;
 constexpr u8 kTwoByteMark = 0x80, kFiveByteMark = 0xc0;     // 11000000 and four bytes
+
+// Does it stand for the `number`-th entry of a run?
+bool is_in_run(const VersionEntry &entry, u32 number) {
+  return entry.op == VersionOp::kDelete && number < entry.run;
+}
+
+// The `number`-th of a run alone.
+VersionEntry member_of(const VersionEntry &entry, u32 number) {
+  LS_ASSERT(number == 0 || is_in_run(entry, number));   // VER-4
+  VersionEntry member = entry;
+  member.row_id = entry.row_id + number;
+  return member;
+}
 
 }  // namespace
 
@@ -62,10 +77,12 @@ bool parse_version(Bytes value, VersionEntry *entry, Bytes *payload) {
   std::memcpy(entry, value.data(), sizeof *entry);
   *payload = value.subspan(sizeof *entry);
   return entry->payload_bytes == payload->size() && entry->op >= VersionOp::kInsert &&
-         entry->op <= VersionOp::kLock;
+         entry->op <= VersionOp::kLock && entry->run <= kVersionRun &&
+         (entry->run == 0 || entry->op == VersionOp::kDelete);
 }
 
 Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes payload) {
+  LS_ASSERT(entry.run == 0 || at.seq % kVersionRun == 0);   // VER-4
   const VersionKey key(at.tn, at.seq);
   const u32 bytes = static_cast<u32>(sizeof entry + payload.size());
   const Bytes head(reinterpret_cast<const u8 *>(&entry), sizeof entry);
@@ -93,10 +110,24 @@ Status VersionStore::put(VersionLocator at, const VersionEntry &entry, Bytes pay
 }
 
 Status VersionStore::get(VersionLocator at, u8 *out, const VersionEntry **entry) {
+  VersionEntry *found = nullptr;
+  *entry = nullptr;
+  Status s = read(at, out, &found);
+  const u32 number = at.seq % kVersionRun;
+  if (code(s) == LS_NOT_FOUND && number != 0 && at.seq > number) {
+    s = read({at.tn, at.seq - number}, out, &found);
+    if (ok(s) && !is_in_run(*found, number)) return make_status(LS_NOT_FOUND);
+    if (ok(s)) *found = member_of(*found, number);
+  }
+  *entry = found;
+  return s;
+}
+
+Status VersionStore::read(VersionLocator at, u8 *out, VersionEntry **entry) {
   u32 bytes = 0;
   BTree::LeafFinger near{{guess(at), BTree::kNoVersion}};
   LS_TRY(tree_.lookup_near(VersionKey(at.tn, at.seq), &near, out, kPageSize, &bytes));
-  const VersionEntry *e = reinterpret_cast<const VersionEntry *>(out);
+  VersionEntry *e = reinterpret_cast<VersionEntry *>(out);
   if (bytes < sizeof(VersionEntry) || e->payload_bytes != bytes - sizeof(VersionEntry)) {
     return fail(LS_CORRUPT, "version entry (%llu, %u) has %u bytes",
                 static_cast<unsigned long long>(at.tn), at.seq, bytes);
@@ -147,6 +178,8 @@ Status VersionStore::take_back(Tn tn, u32 from, u32 before, u8 *leaf, void *arg,
         return fail(LS_CORRUPT, "version entry (%llu, %u) is damaged",
                     static_cast<unsigned long long>(tn), at.seq);
       }
+      for (u32 i = entry.run; i > 1; i--)
+        LS_TRY(each(arg, at.seq + i - 1, member_of(entry, i - 1), payload));
       LS_TRY(each(arg, at.seq, entry, payload));
       smallest = at.seq;
     }
@@ -184,6 +217,8 @@ Status VersionStore::for_each(Tn tn, void *arg,
                     static_cast<unsigned long long>(tn), at.seq);
       }
       LS_TRY(each(arg, at.seq, entry, payload));
+      for (u32 i = 1; i < entry.run; i++)
+        LS_TRY(each(arg, at.seq + i, member_of(entry, i), payload));
     }
     if (!node->has_upper) return kOk;
     const Bytes upper = node->upper_fence();

@@ -8,7 +8,8 @@
 //             still carry (tn, seq)
 //   kUpdate   `previous` header and payload of the row before the change
 //   kDelete   `previous` header; the payload is still in the leaf under the ghost (MOVED: 8 bytes
-//             moved_to appended there)
+//             moved_to appended there).  With `run` it stands for that many entries of deletions
+//             (VER-4)
 //   kLock     row locks were taken.  Of a row that the transaction had locked before: undo gives
 //             the lock tree entry back the weaker mode.  Else row_id is that of a block of rows
 //             (RLOCK-5 in txn/row_lock_table.hpp): undo removes the entries taken under this seq
@@ -22,6 +23,9 @@
 //        change.)
 // VER-3  `older` leads to the version before `previous`; none when no snapshot needs it: one that
 //        does not see `previous` sees no row.
+// VER-4  A run begins at a sequence number that kVersionRun divides.  Its i-th entry, of the i-th
+//        row and sequence number from there on, has the same `previous`.  Its transaction gives
+//        these numbers to nothing else.
 #pragma once
 #include "btree/tree.hpp"
 #include "version/row_header.hpp"
@@ -40,7 +44,7 @@ struct VersionLocator {
 struct VersionEntry {
   VersionOp op;
   u8 had_mode;          // kLock: mode held before + 1, 0: none
-  u8 reserved[2];
+  u16 run;              // kDelete: VER-4; 0: of one row
   u32 count;            // kInsert; for others the part that wrote: part()
   FileNo file_no;       // a forgotten file's entries are skipped
   u64 file_slot : 24;   // FileSlot index: where the file was open
@@ -54,7 +58,9 @@ struct VersionEntry {
   u32 part() const { return op == VersionOp::kInsert ? older_seq : count; }
   void set_part(u32 part) { (op == VersionOp::kInsert ? older_seq : count) = part; }
   VersionLocator older() const { return {older_tn, older_seq}; }
+  u64 rows_end() const { return row_id + (run != 0 ? run : 1u); }
 };
+inline constexpr u32 kVersionRun = 64;   // at most so many entries in a run
 static_assert(sizeof(VersionEntry) == 56 && LS_MAX_ROW_ID < u64{1} << 40);
 
 // tn: 6 bytes, big endian | seq: 1, 2 or 5 bytes in memcmp order, the smallest that do.  So small
@@ -88,8 +94,8 @@ class VersionStore {
 
   // Write or overwrite.  Holds no latch before and after.
   Status put(VersionLocator at, const VersionEntry &entry, Bytes payload);
-  // Copy an entry to `out` (kPageSize bytes, 8-aligned), payload behind the head.  LS_NOT_FOUND:
-  // rolled back or cleaned.
+  // Copy an entry to `out` (kPageSize bytes, 8-aligned), payload behind the head.  That of a run is
+  // given as its row's alone, but for `run`.  LS_NOT_FOUND: rolled back or cleaned.
   Status get(VersionLocator at, u8 *out, const VersionEntry **entry);
   // The same of the entry where a hint says; null when it is not there any more.
   const VersionEntry *at_hint(const LeafHint &hint, u8 *out);
@@ -104,7 +110,7 @@ class VersionStore {
   Status for_each(Tn tn, void *arg,
                   Status (*each)(void *arg, u32 seq, const VersionEntry &entry, Bytes payload));
 
-  // Remove one entry; absent is fine.
+  // Remove one entry, or a whole run by its first number; absent is fine.
   Status remove(VersionLocator at) { return remove_in_leaf(at.tn, at.seq, at.seq + 1); }
 
   // The frame where the entry probably is; null: not known.
@@ -113,6 +119,7 @@ class VersionStore {
   BTree &tree() { return tree_; }
 
  private:
+  Status read(VersionLocator at, u8 *out, VersionEntry **entry);
   Status remove_in_leaf(Tn tn, u32 first, u32 before);
 
   BTree tree_;

@@ -448,8 +448,6 @@ image_deleted(Relation rel, const ls_row *old)
 	HeapTupleData tuple;
 	char	   *space;
 
-	if (old->len == 0)
-		elog(ERROR, "deleted row is missing");
 	space = palloc(ls_row_tuple_len(old, rel));
 	ls_row_decode(old, rel, &tuple, space);
 	ls_image_change(rel, ls_image_of_old(rel, &tuple, true), NULL, LS_WAL_DELETE);
@@ -499,7 +497,9 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 			.row_id = row_id,
 			.snapshot = &seen,
 			.cid = cid,
-			.mode = LS_LOCK_UPDATE
+			.mode = LS_LOCK_UPDATE,
+			.deleted = needs_old ? &old : NULL,
+			.buffer = ls_old_row_buffer()
 		};
 		ls_conflict conflict = {0};
 		ls_error	error;
@@ -510,10 +510,6 @@ ls_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 			checked = *ls_snapshot_convert(crosscheck);
 			change.crosscheck = &checked;
 		}
-
-		/* a deletion that succeeds deletes this version; see ls_fetch_committed */
-		if (needs_old && !ls_fetch_committed(rel, row_id, ls_old_row_buffer(), &old))
-			old.len = 0;
 
 		LS_CALL_ON(rel, status, ls_row_delete(worker, ls_open(rel), &change,
 									  changingPart ? LS_MOVED_PARTITIONS : 0, &conflict, &error));

@@ -25,6 +25,7 @@ struct OwnChange {
   bool key_changed = false;         // or inserted: KEY SHARE must wait
   bool inserted = false;
   u64 moved_to = 0;
+  bool updated = false;     // before it was deleted, if it was
 };
 
 // What a session has done and may roll back to.
@@ -51,7 +52,8 @@ struct ModelSession {
   std::vector<Savepoint> savepoints;
   std::vector<Held> held;
   std::unique_ptr<Snapshot> fixed;   // REPEATABLE READ
-  std::map<u64, Tn> fixed_writers;   // last committed writer of each row at that time
+  // At that time: the last committed writer of each row, and of its last version with data.
+  std::map<u64, Tn> fixed_writers, fixed_versions;
 };
 
 class Model {
@@ -94,7 +96,7 @@ class Model {
       return;
     }
     const u64 row = all_rows_.empty() ? 0 : all_rows_[roll(all_rows_.size())];
-    switch (roll(22)) {
+    switch (roll(23)) {
       case 0: insert(m); break;
       case 1: insert_many(m); break;
       case 2: case 3: case 4: case 5: case 6: update(m, row); break;
@@ -108,6 +110,7 @@ class Model {
       case 17: drop_snapshot(m); break;
       case 18: case 19: check_snapshots(m); break;
       case 20: clean(); break;
+      case 21: remove_stretch(m, row); break;
       default: check_now(m); break;
     }
   }
@@ -117,6 +120,7 @@ class Model {
     if (roll(3) == 0) {
       m.fixed = m.s->snapshot();
       m.fixed_writers = last_writer_;
+      m.fixed_versions = last_version_;
     }
   }
 
@@ -140,7 +144,7 @@ class Model {
     inserted(m, row, data);
   }
   void inserted(ModelSession &m, u64 row, const std::string &data) {
-    m.own.changes[row] = {data, true, true, 0};
+    m.own.changes[row] = {data, true, true, 0, true};
     all_rows_.push_back(row);
     if (all_rows_.size() > kMaxRows) all_rows_.erase(all_rows_.begin());
   }
@@ -148,7 +152,7 @@ class Model {
   void insert_many(ModelSession &m) {
     if (all_rows_.size() >= kMaxRows && roll(4) != 0) return;
     const u64 first = next_row_ + 1 + roll(3);
-    std::vector<std::string> data(1 + roll(12));
+    std::vector<std::string> data(1 + roll(roll(3) == 0 ? 40 : 12));
     std::vector<ls_bytes> rows;
     for (std::string &d : data) {
       d = random_data();
@@ -189,19 +193,19 @@ class Model {
       if (!passes) return {LS_BEING_MODIFIED};
     } else if (!committed_.contains(row)) {
       if (!last_writer_.contains(row)) return {LS_NOT_FOUND};  // rolled back
-      return {moved_.contains(row) ? LS_UPDATED : LS_DELETED, LS_NOT_FOUND};
-    } else if (m.fixed && newer_than_fixed(m, row)) {
+      // Updated, and then deleted: a lock does not tell that apart.
+      const bool updated =
+          !locking && m.fixed && differs(m.fixed_versions, last_version_, row);
+      return {updated || moved_.contains(row) ? LS_UPDATED : LS_DELETED, LS_NOT_FOUND};
+    } else if (m.fixed && differs(m.fixed_writers, last_writer_, row)) {
       return {LS_UPDATED};
     }
     if (lock_conflict(m, row, mode)) return {LS_LOCKED};
     return {LS_OK};
   }
-  static bool newer_than_fixed(const ModelSession &m, u64 row, const std::map<u64, Tn> &now) {
-    const auto then = m.fixed_writers.find(row);
-    return then == m.fixed_writers.end() || then->second != now.at(row);
-  }
-  bool newer_than_fixed(const ModelSession &m, u64 row) const {
-    return newer_than_fixed(m, row, last_writer_);
+  static bool differs(const std::map<u64, Tn> &then, const std::map<u64, Tn> &now, u64 row) {
+    const auto writer = then.find(row);
+    return writer == then.end() || writer->second != now.at(row);
   }
 
   bool check(Status got, const std::vector<ls_status> &want, u64 row, const char *what) {
@@ -238,11 +242,12 @@ class Model {
     if (!check(got, want, row, "update")) return;
     OwnChange &change = m.own.changes[row];
     change.data = data;
+    change.updated = true;
     change.key_changed |= mode == LS_LOCK_UPDATE;
   }
 
-  void remove(ModelSession &m, u64 row) {
-    const u64 moved_to = roll(2) ? row + 100000 : 0;
+  void remove(ModelSession &m, u64 row) { remove(m, row, roll(2) ? row + 100000 : 0); }
+  void remove(ModelSession &m, u64 row, u64 moved_to) {
     const auto want = expected(m, row, LS_LOCK_UPDATE, false);
     std::unique_ptr<Snapshot> fresh;
     const ls_snapshot s = now_of(m, &fresh);
@@ -255,6 +260,15 @@ class Model {
     change.data.reset();
     change.key_changed = true;
     change.moved_to = moved_to;
+  }
+
+  // Rows that one insertion may have written.
+  void remove_stretch(ModelSession &m, u64 row) {
+    const u64 end = row + roll(30), step = 1 + roll(3);
+    for (; row < end && row <= next_row_; row += step) {
+      remove(m, row, 0);
+      if (roll(20) == 0) savepoint(m);
+    }
   }
 
   void lock(ModelSession &m, u64 row) {
@@ -301,6 +315,7 @@ class Model {
       m.s->commit();
       for (const auto &[row, change] : m.own.changes) {
         last_writer_[row] = tn;
+        if (change.updated) last_version_[row] = tn;
         if (change.data) {
           committed_[row] = *change.data;
         } else {
@@ -315,6 +330,7 @@ class Model {
     m.savepoints.clear();
     if (m.fixed) m.s->release(m.fixed);
     m.fixed_writers.clear();
+    m.fixed_versions.clear();
   }
 
   void take_snapshot(ModelSession &m) {
@@ -360,7 +376,7 @@ class Model {
   std::mt19937_64 rng_;
   ModelSession sessions_[kSessions];
   Rows committed_;
-  std::map<u64, Tn> last_writer_;
+  std::map<u64, Tn> last_writer_, last_version_;
   std::set<u64> moved_;
   std::vector<u64> all_rows_;
   u64 next_row_ = 0;

@@ -671,6 +671,9 @@ typedef struct ls_change {
   const ls_snapshot *crosscheck;
   uint32_t cid;
   ls_lock_mode mode; /* update, move: NO_KEY_UPDATE, or UPDATE when keys change; delete: UPDATE */
+  /* Delete: null, or behind LS_OK the version that was deleted, in `buffer`, one for a row. */
+  ls_row *deleted;
+  uint8_t *buffer;
 } ls_change;
 
 /* Replace in place. */

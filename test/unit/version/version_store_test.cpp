@@ -64,6 +64,42 @@ TEST_F(VersionStoreTest, the_leaf_of_an_entry_is_remembered) {
   EXPECT_GT(right, all * 8 / 10);
 }
 
+// VER-4
+TEST_F(VersionStoreTest, a_run_stands_for_its_entries) {
+  constexpr u32 kFirst = 3 * kVersionRun;
+  put(2, kFirst - 1, "before");
+  VersionEntry run{};
+  run.op = VersionOp::kDelete;
+  run.run = 40;
+  run.row_id = kFirst;
+  TXN_ASSERT_OK(store.put({2, kFirst}, run, {}));
+  put(2, kFirst + kVersionRun, "behind");
+  alignas(8) u8 out[kPageSize];
+  const VersionEntry *entry = nullptr;
+  for (u32 i = 0; i < run.run; i++) {
+    TXN_ASSERT_OK(store.get({2, kFirst + i}, out, &entry));
+    EXPECT_EQ(entry->row_id, kFirst + i);
+    EXPECT_EQ(entry->op, VersionOp::kDelete);
+  }
+  for (u32 seq : {kFirst + 40, kFirst + kVersionRun + 1, kFirst - 2})
+    EXPECT_EQ(get(2, seq), "-") << seq;
+  EXPECT_EQ(get(4, kFirst + 1), "-") << "another transaction's";
+  std::vector<u32> all;
+  TXN_ASSERT_OK(store.for_each(2, &all, [](void *arg, u32 seq, const VersionEntry &e, Bytes) {
+    EXPECT_EQ(e.row_id, seq);
+    static_cast<std::vector<u32> *>(arg)->push_back(seq);
+    return kOk;
+  }));
+  ASSERT_EQ(all.size(), 42u);
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  std::vector<u32> back = take_back(2, kFirst, ~u32{0});
+  std::reverse(back.begin(), back.end());
+  all.erase(all.begin());
+  EXPECT_EQ(back, all);
+  EXPECT_EQ(get(2, kFirst + 3), "-");
+  EXPECT_EQ(get(2, kFirst - 1), "before");
+}
+
 TEST_F(VersionStoreTest, keys_sort_by_transaction_and_sequence) {
   std::string last;
   for (Tn tn : {Tn{0}, Tn{255}, Tn{256}, Tn{1} << 40, (Tn{1} << 48) - 1}) {
