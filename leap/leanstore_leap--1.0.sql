@@ -889,6 +889,8 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- First all calls, then this node's changes: no row is locked while another node is waited for.
+-- Rows that others have locked are left for the next round: a hand-over locks many, too, in another
+-- order.
 CREATE FUNCTION settle(patience interval DEFAULT '5 seconds') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -931,13 +933,21 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM unnest(arrived) a
                     WHERE a ->> 'key' = key AND (a ->> 'family')::int = family)
             GROUP BY 1, 2) stranded;
-    UPDATE leap.key k SET told = true FROM unnest(informed) t
-        WHERE k.family = (t ->> 'family')::int AND k.key = t ->> 'key'
-            AND k.epoch = (t ->> 'epoch')::bigint AND NOT k.told;
-    DELETE FROM leap.key k USING unnest(arrived) t
-        WHERE k.family = (t ->> 'family')::int AND k.key = t ->> 'key'
-            AND k.epoch = (t ->> 'epoch')::bigint AND k.owner <> me
-            AND leap.try_lock(k.family, k.key);
+    WITH free AS MATERIALIZED (
+        SELECT k.family, k.key, k.epoch FROM leap.key k JOIN unnest(informed) t
+                ON k.family = (t ->> 'family')::int AND k.key = t ->> 'key'
+                    AND k.epoch = (t ->> 'epoch')::bigint
+            WHERE NOT k.told FOR UPDATE OF k SKIP LOCKED)
+    UPDATE leap.key k SET told = true FROM free
+        WHERE k.family = free.family AND k.key = free.key AND k.epoch = free.epoch;
+    WITH free AS MATERIALIZED (
+        SELECT k.family, k.key, k.epoch FROM leap.key k JOIN unnest(arrived) t
+                ON k.family = (t ->> 'family')::int AND k.key = t ->> 'key'
+                    AND k.epoch = (t ->> 'epoch')::bigint
+            WHERE k.owner <> me FOR UPDATE OF k SKIP LOCKED),
+        unused AS MATERIALIZED (SELECT * FROM free WHERE leap.try_lock(family, key))
+    DELETE FROM leap.key k USING unused
+        WHERE k.family = unused.family AND k.key = unused.key AND k.epoch = unused.epoch;
 END $$;
 COMMENT ON FUNCTION settle IS
     'what the worker does: homes are told, payloads cleared, and brought after so long';

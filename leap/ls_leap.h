@@ -3,7 +3,7 @@
  *
  * A family is a set of tables that share a key; the rows of all its tables with one key are a
  * unit, which has one owner among the nodes.  docs/decisions/0051-leap.md tells the protocol, with
- * the invariants LEAP-1 to LEAP-8.
+ * the invariants LEAP-1 to LEAP-9.
  */
 #ifndef LS_LEAP_H
 #define LS_LEAP_H
@@ -220,6 +220,8 @@ extern void leap_put_rows(LeapWanted *wanted);
 	" $5::bigint[])"
 extern void leap_call_all(LeapCall *calls, int n);
 extern void leap_drop_busy_peers(void);
+extern void leap_await_promises(void);
+extern void leap_forget_promises(void);
 extern const char *leap_node_name(int node);
 extern void leap_streams_open(LeapStream *streams, int n, const char *sql, int params,
 							  const char *const *param);

@@ -13,8 +13,11 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "libpq/libpq.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "tcop/dest.h"
+#include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -258,6 +261,15 @@ at_end(XactEvent event, void *argument)
 {
 	bool		committed = event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE;
 
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	{
+		leap_await_promises();
+		if (leap_has_given && whereToSendOutput == DestRemote)
+		{
+			(void) pq_flush();	/* the answer leaves before the forced write: LEAP-9 */
+			LEAP_STEP("give_promised");
+		}
+	}
 	if (event == XACT_EVENT_PRE_COMMIT && leap_has_accepted())
 		LEAP_STEP("own_before_commit");
 	if (event == XACT_EVENT_COMMIT && leap_has_accepted())
@@ -269,6 +281,7 @@ at_end(XactEvent event, void *argument)
 	inside_level = is_starting = 0;
 	leap_has_given = false;
 	leap_drop_busy_peers();
+	leap_forget_promises();
 	leap_own_at_end(committed);
 	leap_end_timestamp(committed);
 	leap_table_at_end();

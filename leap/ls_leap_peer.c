@@ -6,7 +6,10 @@
  * answer is outstanding when an error leaves is closed at the transaction's end: what the other
  * node does with the call is its own affair, and each call may be done late, or twice (LEAP-4).
  *
- * An answer counts when the other node's transaction has ended: libpq gives NULL after it.
+ * An answer counts when the other node's transaction has ended: libpq gives NULL after it.  That of
+ * a request for keys comes before, while the other node still forces its commit: a promise.  This
+ * transaction goes on with it, and waits for its end before the next call there, and before its own
+ * commit (LEAP-9).
  *
  * Rows of scans (ls_leap_scan.c) come on connections of their own: while they come, the same
  * statement may fetch keys, or scan again.  One that has given all of its rows is kept for the next
@@ -37,6 +40,8 @@ typedef struct Peer
 	bool		preparing;		/* the statement that follows the connection is on its way */
 	bool		prepared;		/* LEAP_SQL_TAKE is prepared there */
 	bool		busy;			/* an answer is outstanding */
+	bool		promised;		/* it has come, the other node's commit has not: LEAP-9 */
+	bool		stale;			/* the rest of a promise that nothing waits for */
 	bool		is_for_rows;	/* of scans */
 	char		name[NAMEDATALEN];
 	char	   *conninfo;		/* what it was connected by */
@@ -63,6 +68,7 @@ disconnect(Peer *peer)
 	}
 	peer->connection = NULL;
 	peer->busy = peer->connecting = peer->preparing = peer->prepared = false;
+	peer->promised = peer->stale = false;
 }
 
 /* After an error: no later answer is taken for that of a later call. */
@@ -202,10 +208,45 @@ drop_if_closed(Peer *peer)
 		disconnect(peer);
 }
 
+/* Takes what is left of a promise; false if more is to come. */
+static bool
+take_rest(Peer *peer, PGresult **failed)
+{
+	while (!PQisBusy(peer->connection))
+	{
+		PGresult   *result = PQgetResult(peer->connection);
+
+		if (result == NULL)
+		{
+			peer->promised = peer->stale = false;
+			return true;
+		}
+		if (failed && *failed == NULL && PQresultStatus(result) == PGRES_FATAL_ERROR)
+			*failed = result;
+		else
+			PQclear(result);
+	}
+	return false;
+}
+
+/* At the end of a transaction: what it was promised is no concern of the next one. */
+void
+leap_forget_promises(void)
+{
+	for (int i = 0; peers && i <= LEAP_MAX_NODES; i++)
+		if (peers[i] && peers[i]->promised)
+		{
+			peers[i]->promised = false;
+			peers[i]->stale = true;
+		}
+}
+
 /* One that can be used, or is on its way. */
 static void
 freshen(Peer *peer)
 {
+	if (peer->stale && (!PQconsumeInput(peer->connection) || !take_rest(peer, NULL)))
+		disconnect(peer);
 	if (peer->connection && !peer->busy)
 		drop_if_closed(peer);
 	if (peer->connection && !peer->busy)
@@ -369,6 +410,14 @@ advance(LeapCall *call)
 		}
 		else
 			PQclear(result);
+		if (strcmp(call->sql, LEAP_SQL_TAKE) == 0 &&
+			PQresultStatus(call->result) == PGRES_TUPLES_OK)
+		{
+			peer->busy = false;
+			peer->promised = true;
+			leap_count_message();
+			return true;
+		}
 	}
 	return false;
 }
@@ -471,11 +520,62 @@ raise_error(Peer *peer, PGresult *result)
 }
 
 static void
+raise_and_clear(Peer *peer, PGresult *result)
+{
+	PG_TRY();
+	{
+		raise_error(peer, result);
+	}
+	PG_FINALLY();
+	{
+		PQclear(result);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * LEAP-9: a transaction makes use of what it was given only if the gift is durable.  So it waits,
+ * before it commits, until the nodes that gave have committed; an error of theirs is one of this.
+ */
+void
+leap_await_promises(void)
+{
+	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), leap_timeout_ms);
+
+	for (int i = 0; peers && i <= LEAP_MAX_NODES; i++)
+	{
+		Peer	   *peer = peers[i];
+
+		while (peer && peer->promised)
+		{
+			long		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+			PGresult   *failed = NULL;
+			int			ready;
+
+			if (!PQconsumeInput(peer->connection))
+				refuse(peer, PQerrorMessage(peer->connection));
+			if (take_rest(peer, &failed) && !failed)
+				break;
+			if (failed)
+				raise_and_clear(peer, failed);
+			if (timeout <= 0)
+				refuse(peer, "no end of its commit within leap.timeout");
+			(void) wait_for_peers(&peer, 1, timeout, &ready);
+		}
+	}
+}
+
+static void
 start_calls(LeapCall *calls, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		Peer	   *peer = find_peer(calls[i].node);
+		Peer	   *peer;
+
+		if (calls[i].node >= 1 && calls[i].node <= LEAP_MAX_NODES && peers &&
+			peers[calls[i].node] && peers[calls[i].node]->promised)
+			leap_await_promises();
+		peer = find_peer(calls[i].node);
 
 		calls[i].peer = peer;
 #ifdef LS_DEBUG_CHECKS

@@ -163,6 +163,24 @@ sql($two, qq{SELECT leap.drop('$_')}) foreach qw(shop stock shelf);
 		'a request is two messages');
 }
 
+# --- The worker waits for no row that a transaction has locked, and settles the others.
+
+{
+	my @keys = map { $cluster->key_of_home('account', 2, $_) } 13, 14;
+	my $holder = $one->background_psql('postgres');
+
+	sql($one, "SELECT leap.own('account', '{$keys[0],$keys[1]}')");
+	$one->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key WHERE NOT told');
+	$holder->query_safe("UPDATE leap.key SET told = false WHERE key IN ('$keys[0]', '$keys[1]')");
+	$holder->query_safe("BEGIN; SELECT FROM leap.key WHERE key = '$keys[0]' FOR UPDATE");
+	ok($one->poll_query_until('postgres', "SELECT told FROM leap.key WHERE key = '$keys[1]'"),
+		'a key beside one that is locked is told of');
+	$holder->query_safe('COMMIT');
+	$holder->quit;
+	ok($one->poll_query_until('postgres', "SELECT told FROM leap.key WHERE key = '$keys[0]'"),
+		'and then the other one');
+}
+
 # --- Wait-Die.
 
 {

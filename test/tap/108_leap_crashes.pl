@@ -12,6 +12,7 @@ use LeapCluster;
 use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 
 my $cluster = LeapCluster->new(3, 'leap.settle_interval' => '100ms');
 my @nodes = $cluster->nodes;
@@ -28,9 +29,9 @@ my %patterns = (
 my %steps = (
 	own_answered => 'requester', own_accepted => 'requester', own_before_commit => 'requester',
 	own_after_commit => 'requester', give_locked => 'owner', give_written => 'owner',
-	give_after_commit => 'owner', settle_called => 'requester', settle_clearing => 'owner');
+	give_promised => 'owner', give_after_commit => 'owner', settle_called => 'requester', settle_clearing => 'owner');
 # What the shorter patterns do differently; the rest is the same code.
-my %other = map { $_ => 1 } qw(give_after_commit own_after_commit);
+my %other = map { $_ => 1 } qw(give_promised give_after_commit own_after_commit);
 # A home that is the requester, or the owner, has nothing to tell, or to clear, there.
 my %impossible = map { $_ => 1 } 'RP-O settle_called', 'R-PO settle_clearing';
 my $used = 0;
@@ -107,6 +108,36 @@ foreach my $pattern (sort keys %patterns)
 			SELECT v FROM account WHERE id = $key"), $last, "$pattern, $step: it goes on");
 		one_row_ok($key, [$last], "$pattern, $step: one row at the end");
 	}
+}
+
+# --- LEAP-9: a transaction goes on while the owner still commits the gift, and waits for its end
+# before its own commit.  That it must: the step give_promised above.
+
+{
+	my $key = $cluster->key_of_home('account', 2, $used++);
+	my $session = $nodes[0]->background_psql('postgres');
+	my $begin;
+
+	persistently($nodes[1], "INSERT INTO account VALUES ($key, 1)");
+	persistently($nodes[0], 'SELECT 1');
+	$session->query_safe("SELECT leap.call(2, 'SELECT 1')");
+	$nodes[1]->safe_psql('postgres', "SELECT leap.set_fault('give_promised', 3000)");
+	$begin = time();
+	$session->query_safe("BEGIN; UPDATE account SET v = v + 1 WHERE id = $key");
+	my $answered = time() - $begin;
+	$session->query_safe('COMMIT');
+	my $committed = time() - $begin;
+	ok($committed - $answered > 0.5,
+		"an answer after $answered s, a commit after $committed s");
+	is(persistently($nodes[2], "SELECT v FROM account WHERE id = $key"), '2', 'it is done');
+
+	# Promises that are not waited for do no harm to the next transaction.
+	$nodes[1]->safe_psql('postgres', "SELECT leap.own('account', '{$key}')");
+	$nodes[1]->safe_psql('postgres', "SELECT leap.set_fault('give_promised', 1000)");
+	$session->query_safe("BEGIN; UPDATE account SET v = v + 1 WHERE id = $key; ROLLBACK");
+	$session->query_safe("UPDATE account SET v = v + 1 WHERE id = $key");
+	$session->quit;
+	one_row_ok($key, [3], 'rolled back, and done again');
 }
 foreach my $node (@nodes)
 {
