@@ -29,7 +29,8 @@ my %patterns = (
 my %steps = (
 	own_answered => 'requester', own_accepted => 'requester', own_before_commit => 'requester',
 	own_after_commit => 'requester', give_locked => 'owner', give_written => 'owner',
-	give_promised => 'owner', give_after_commit => 'owner', settle_called => 'requester', settle_clearing => 'owner');
+	give_promised => 'owner', give_after_commit => 'owner', settle_called => 'requester',
+	settle_clearing => 'owner');
 # What the shorter patterns do differently; the rest is the same code.
 my %other = map { $_ => 1 } qw(give_promised give_after_commit own_after_commit);
 # A home that is the requester, or the owner, has nothing to tell, or to clear, there.
