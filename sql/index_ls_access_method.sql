@@ -263,5 +263,10 @@ DROP TABLE spaced;
 DROP TABLESPACE index_ls_space;
 DROP OWNED BY index_ls_user;
 DROP ROLE index_ls_user;
+-- a name that is too long is told of once
+CREATE TABLE named (id int) USING leanstore;
+CREATE INDEX named_1234567890123456789012345678901234567890123456789012345678901234567890
+	ON named (id);
+DROP TABLE named;
 SET client_min_messages = warning;
 DROP SCHEMA index_ls_access_method CASCADE;

@@ -1,7 +1,7 @@
 /*
- * ls_database_files.c - with leanstore.log = wal a database with leanstore tables cannot be copied
- * file by file.
+ * ls_database_files.c - the files of a database that is copied: are some of them the engine's?
  *
+ * With leanstore.log = wal a database with leanstore tables cannot be copied file by file.
  * PostgreSQL logs such a copy as "copy the directory", and replays it so.  In a base backup that is
  * being restored the files of leanstore tables are still as they were copied then, for the engine
  * recovers behind the end of replay: their copies would stay like that for ever.
@@ -22,10 +22,11 @@
 
 /*
  * Has it been written by the engine?  Its pages have zeros where those of the server have the end
- * of free space, which is never 0 (docs/file-format.md).
+ * of free space, which is never 0 (docs/file-format.md).  A page of zeros is either's: EMPTY says
+ * what it counts as.
  */
 static bool
-is_ours(const char *path)
+is_ours(const char *path, bool empty)
 {
 	PGAlignedBlock block;
 	const int	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
@@ -41,12 +42,14 @@ is_ours(const char *path)
 		ereport(ERROR,
 				(errcode_for_file_access(), errmsg("could not read file \"%s\": %m", path)));
 	CloseTransientFile(fd);
-	return got == LS_PAGE_BYTES && ((PageHeader) block.data)->pd_upper == 0 &&
-		   !pg_memory_is_all_zeros(block.data, LS_PAGE_BYTES);
+	if (got < LS_PAGE_BYTES)
+		return empty && got > 0;
+	return ((PageHeader) block.data)->pd_upper == 0 &&
+		   (empty || !pg_memory_is_all_zeros(block.data, LS_PAGE_BYTES));
 }
 
 static bool
-directory_has_ours(const char *path)
+directory_has_ours(const char *path, bool empty)
 {
 	DIR		   *directory = AllocateDir(path);
 	struct dirent *entry;
@@ -63,7 +66,7 @@ directory_has_ours(const char *path)
 		if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name))
 			continue;
 		snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
-		found = is_ours(file);
+		found = is_ours(file, empty);
 	}
 	FreeDir(directory);
 	return found;
@@ -71,7 +74,7 @@ directory_has_ours(const char *path)
 
 /* Nothing of it is in memory only. */
 static bool
-database_has_ours(Oid database)
+database_has_ours(Oid database, bool empty)
 {
 	Relation	tablespaces = table_open(TableSpaceRelationId, AccessShareLock);
 	TableScanDesc scan = table_beginscan_catalog(tablespaces, 0, NULL);
@@ -86,7 +89,7 @@ database_has_ours(Oid database)
 		if (tablespace == GLOBALTABLESPACE_OID)
 			continue;
 		path = GetDatabasePath(database, tablespace);
-		found = directory_has_ours(path);
+		found = directory_has_ours(path, empty);
 		pfree(path);
 	}
 	table_endscan(scan);
@@ -97,7 +100,7 @@ database_has_ours(Oid database)
 void
 ls_database_check_copy(Oid database, const char *name)
 {
-	if (!ls_log_is_wal() || !database_has_ours(database))
+	if (!ls_log_is_wal() || !database_has_ours(database, false))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -106,4 +109,10 @@ ls_database_check_copy(Oid database, const char *name)
 					name),
 			 errdetail("The copy would not be in WAL, of which base backups are restored."),
 			 errhint("Create the database from template0, and copy the tables with pg_dump.")));
+}
+
+bool
+ls_database_may_have_ours(Oid database)
+{
+	return database_has_ours(database, true);
 }

@@ -120,4 +120,7 @@ extern void ls_upgrade_restore_positions(const AlterEnumStmt *stmt);
 /* A database that is closed is about to be copied: an error if that must not be. */
 extern void ls_database_check_copy(Oid database, const char *name);
 
+/* May files of a database that is closed be the engine's?  False is certain. */
+extern bool ls_database_may_have_ours(Oid database);
+
 #endif							/* LS_DDL_INTERNAL_H */

@@ -10,6 +10,7 @@
 #include "ls_ddl_internal.h"
 
 #include "parser/scanner.h"
+#include "utils/guc.h"
 
 typedef struct Text
 {
@@ -70,16 +71,34 @@ next_create_index(Text *text, bool *names_am)
 	return token != 0;
 }
 
+/*
+ * The server has told of names that are too long when it read the text.  Returned is what
+ * AtEOXact_GUC() wants at the end.
+ */
+static int
+be_silent(void)
+{
+	static const char *const settings[] = {"client_min_messages", "log_min_messages"};
+	const int	level = NewGUCNestLevel();
+
+	for (size_t i = 0; i < lengthof(settings); i++)
+		(void) set_config_option(settings[i], "error", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+								 true, 0, false);
+	return level;
+}
+
 bool
 ls_index_text_names_am(const char *query, int location, int len)
 {
 	Text		text;
 	bool		names_am;
 	bool		found;
+	const int	level = be_silent();
 
 	open_text(&text, query, location, len);
 	found = next_create_index(&text, &names_am);
 	scanner_finish(text.scanner);
+	AtEOXact_GUC(true, level);
 	return !found || names_am;
 }
 
@@ -88,10 +107,12 @@ ls_index_mark_schema_elements(CreateSchemaStmt *schema, const char *query, int l
 {
 	Text		text;
 	bool		names_am;
+	const int	level = be_silent();
 
 	open_text(&text, query, location, len);
 	foreach_ptr(Node, element, schema->schemaElts)
 		if (IsA(element, IndexStmt) && next_create_index(&text, &names_am) && !names_am)
 			((IndexStmt *) element)->accessMethod = LS_IMPLICIT_AM;
 	scanner_finish(text.scanner);
+	AtEOXact_GUC(true, level);
 }

@@ -189,17 +189,19 @@ tablespace_of(Oid relid)
 	return OidIsValid(tablespace) ? tablespace : MyDatabaseTableSpace;
 }
 
-/* ALTER INDEX i SET TABLESPACE t; true when that was it. */
-static bool
+/*
+ * ALTER INDEX i SET TABLESPACE t.  The command stays: the server, and libraries below that may
+ * refuse it, then find the index there.
+ */
+static void
 move_if_index(const AlterTableStmt *stmt, const AlterTableCmd *cmd)
 {
 	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	Oid			tablespace = get_tablespace_oid(cmd->name, true);
 
-	if (!OidIsValid(relid) || !ls_index_is_ours(relid))
-		return false;
-	if (tablespace_of(relid) != get_tablespace_oid(cmd->name, false))
+	if (OidIsValid(relid) && OidIsValid(tablespace) && ls_index_is_ours(relid) &&
+		tablespace_of(relid) != tablespace)
 		move_index(relid, cmd->name);
-	return true;
 }
 
 static void
@@ -310,8 +312,8 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 
 	foreach_node(AlterTableCmd, cmd, stmt->cmds)
 	{
-		if (cmd->subtype == AT_SetTableSpace && move_if_index(stmt, cmd))
-			stmt->cmds = foreach_delete_current(stmt->cmds, cmd);
+		if (cmd->subtype == AT_SetTableSpace)
+			move_if_index(stmt, cmd);
 		else if (cmd->subtype == AT_AddConstraint || cmd->subtype == AT_AlterColumnType ||
 				 cmd->subtype == AT_SetAccessMethod ||
 				 (cmd->subtype == AT_AddColumn && ((ColumnDef *) cmd->def)->constraints != NIL))

@@ -8,8 +8,9 @@
  * connected and none can come, and loses nothing if the command fails later.
  *
  * The block-by-block strategy of CREATE DATABASE reads through shared buffers and
- * would refuse the engine's pages, so file_copy is chosen unless the user asked
- * for something.
+ * would refuse the engine's pages, so file_copy is chosen for a template that has some,
+ * unless the user asked for something.  For others the server chooses: libraries below
+ * may refuse what was not asked for, as Citus does.
  */
 #include "postgres.h"
 
@@ -20,6 +21,7 @@
 #include "index/ls_index.h"
 #include "table/ls_table.h"
 
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
@@ -36,6 +38,7 @@
 #include "storage/procarray.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/injection_point.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
@@ -46,6 +49,9 @@ object_access_hook_type ls_utility_below_access = NULL;
 
 /* The template of the CREATE DATABASE that is running, or "". */
 static char template_name[NAMEDATALEN];
+
+/* Has the DROP DATABASE that is running the option FORCE? */
+static bool drop_by_force;
 
 static void
 close_database(Oid database)
@@ -77,16 +83,44 @@ may_not_be_dropped(Oid database)
 	return is_template || active_slots > 0 || CountDBSubscriptions(database) > 0;
 }
 
-/*
- * Lock a database as DROP and SET TABLESPACE are about to do, and close it.  What
- * they will refuse for another reason is left to them.
- */
 static void
-lock_and_close_database(const char *name, bool drop, bool force)
+refuse_busy_database(Oid database, const char *what, const char *name)
 {
-	Oid			database;
 	int			others;
 	int			prepared;
+
+	if (CountOtherDBBackends(database, &others, &prepared))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("%s \"%s\" is being accessed by other users", what, name),
+				 errdetail("There are %d other sessions and %d prepared transactions using "
+						   "the database.", others, prepared)));
+}
+
+/*
+ * DROP DATABASE has locked the database, and is about to look whether sessions are connected.  What
+ * it will refuse for another reason is left to it.  Libraries below have ended their workers there
+ * by now, as Citus does.
+ */
+static void
+close_dropped_database(Oid database)
+{
+	if (database == MyDatabaseId || may_not_be_dropped(database))
+		return;
+	if (drop_by_force)
+		TerminateOtherDBBackends(database);
+	refuse_busy_database(database, "database", get_database_name(database));
+	close_database(database);
+}
+
+/*
+ * Lock a database as SET TABLESPACE is about to do, and close it.  What that will refuse for
+ * another reason is left to it.
+ */
+static void
+lock_and_close_database(const char *name)
+{
+	Oid			database;
 
 	/* Again if another database has got the name before this backend had the lock. */
 	for (;;)
@@ -100,20 +134,50 @@ lock_and_close_database(const char *name, bool drop, bool force)
 			break;
 		UnlockSharedObject(DatabaseRelationId, database, 0, AccessExclusiveLock);
 	}
-
-	if (drop && may_not_be_dropped(database))
-		return;
-	if (force)
-		TerminateOtherDBBackends(database);
-	if (CountOtherDBBackends(database, &others, &prepared))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("database \"%s\" is being accessed by other users", name),
-				 errdetail("There are %d other sessions and %d prepared transactions using "
-						   "the database.", others, prepared)));
+	refuse_busy_database(database, "database", name);
 	close_database(database);
-	if (!drop)
-		ls_database_check_copy(database, name);
+	ls_database_check_copy(database, name);
+}
+
+/* Any role may copy a template, only its owner another database. */
+static bool
+may_be_copied(Oid database)
+{
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	const bool	is_template = HeapTupleIsValid(tuple) &&
+		((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return is_template || object_ownercheck(DatabaseRelationId, database, GetUserId());
+}
+
+/*
+ * Has the template files of the engine?  It is locked against newcomers, as CREATE DATABASE is
+ * about to do, and closed, so that they are on disk.  What the server will refuse is left to it.
+ */
+static bool
+template_has_ours(const char *name)
+{
+	Oid			template;
+
+	if (!have_createdb_privilege())
+		return true;
+	for (;;)
+	{
+		template = get_database_oid(name, true);
+		if (!OidIsValid(template))
+			return true;
+		LockSharedObject(DatabaseRelationId, template, 0, ShareLock);
+		if (get_database_oid(name, true) == template)
+			break;
+		UnlockSharedObject(DatabaseRelationId, template, 0, ShareLock);
+	}
+	if (!may_be_copied(template))
+		return true;
+	refuse_busy_database(template, "source database", name);
+	close_database(template);
+	return ls_database_may_have_ours(template);
 }
 
 static void
@@ -130,7 +194,7 @@ prepare_createdb(CreatedbStmt *stmt)
 			has_strategy = true;
 	}
 	strlcpy(template_name, template, sizeof(template_name));
-	if (!has_strategy && strcmp(template, "template0") != 0)
+	if (!has_strategy && strcmp(template, "template0") != 0 && template_has_ours(template))
 		stmt->options = lappend(stmt->options,
 								makeDefElem("strategy", (Node *) makeString("file_copy"), -1));
 }
@@ -147,6 +211,9 @@ ls_utility_object_access(ObjectAccessType access, Oid class_id, Oid object_id,
 		ls_index_take_over_key(object_id);
 		ls_index_check_classes(object_id);
 	}
+
+	if (access == OAT_DROP && class_id == DatabaseRelationId)
+		close_dropped_database(object_id);
 
 	/*
 	 * CREATE DATABASE has made the catalog entry and is about to copy.  By now it has
@@ -270,6 +337,29 @@ end_prepared_below(const UtilityCall *call)
 	RESUME_INTERRUPTS();
 }
 
+static bool
+makes_extension_tables(const Node *parsetree)
+{
+	return (IsA(parsetree, CreateExtensionStmt) || IsA(parsetree, AlterExtensionStmt)) &&
+		   strcmp(default_table_access_method, LS_TABLE_AM) == 0;
+}
+
+/*
+ * Tables that an extension makes for itself are heap tables unless its script names us: its library
+ * may read and write them with the heap's functions, as it does with catalogs, and these take our
+ * rows for the heap's.  An error puts the setting back, too.
+ */
+static void
+run_extension_below(const UtilityCall *call)
+{
+	const int	level = NewGUCNestLevel();
+
+	(void) set_config_option("default_table_access_method", "heap", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	call_below(call);
+	AtEOXact_GUC(true, level);
+}
+
 static void
 run_below(const UtilityCall *call)
 {
@@ -277,6 +367,8 @@ run_below(const UtilityCall *call)
 		truncate_below(call);
 	else if (ends_prepared(call->pstmt->utilityStmt))
 		end_prepared_below(call);
+	else if (makes_extension_tables(call->pstmt->utilityStmt))
+		run_extension_below(call);
 	else
 		call_below(call);
 }
@@ -300,19 +392,14 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	switch (nodeTag(parsetree))
 	{
 		case T_CreatedbStmt:
+			PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "CREATE DATABASE");
 			prepare_createdb((CreatedbStmt *) parsetree);
 			break;
 		case T_DropdbStmt:
-			{
-				DropdbStmt *drop = (DropdbStmt *) parsetree;
-				bool		force = false;
-
-				foreach_node(DefElem, option, drop->options)
-					force |= strcmp(option->defname, "force") == 0;
-				PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
-				lock_and_close_database(drop->dbname, true, force);
-				break;
-			}
+			drop_by_force = false;
+			foreach_node(DefElem, option, ((DropdbStmt *) parsetree)->options)
+				drop_by_force |= strcmp(option->defname, "force") == 0;
+			break;
 		case T_AlterDatabaseStmt:
 			foreach_node(DefElem, option, ((AlterDatabaseStmt *) parsetree)->options)
 			{
@@ -320,8 +407,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				{
 					PreventInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL,
 											  "ALTER DATABASE SET TABLESPACE");
-					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname, false,
-											false);
+					lock_and_close_database(((AlterDatabaseStmt *) parsetree)->dbname);
 				}
 			}
 			break;

@@ -75,6 +75,34 @@ is($node->safe_psql('late', $state), $node->safe_psql('original', $state),
 $node->safe_psql('original', q{DELETE FROM t WHERE id = 20000;
 	DELETE FROM un WHERE ctid IN (SELECT ctid FROM un ORDER BY ctid DESC LIMIT 10)});
 
+# A template without leanstore tables is copied as the server does by itself, which has no
+# checkpoint; what has become empty, too, is copied file by file.
+my $checkpoints = 'SELECT num_requested FROM pg_stat_checkpointer';
+$node->safe_psql('postgres', 'CREATE DATABASE plain');
+$node->safe_psql('plain', 'CREATE EXTENSION leanstore_am; CREATE TABLE h (id int) USING heap;
+	INSERT INTO h SELECT generate_series(1, 100)');
+$node->safe_psql('postgres', 'CHECKPOINT');
+my $count = $node->safe_psql('postgres', $checkpoints);
+$node->safe_psql('postgres', 'CREATE DATABASE plain_copy TEMPLATE plain');
+is($node->safe_psql('postgres', $checkpoints), $count, 'the server chose how to copy');
+is($node->safe_psql('plain_copy', 'SELECT count(*) FROM h'), '100', 'a copy without ours');
+$node->safe_psql('plain', 'CREATE TABLE t (id int PRIMARY KEY) USING leanstore;
+	INSERT INTO t VALUES (1); DELETE FROM t');
+$node->safe_psql('postgres', 'CREATE DATABASE plain_copy_2 TEMPLATE plain');
+cmp_ok($node->safe_psql('postgres', $checkpoints), '>', $count, 'copied file by file');
+is($node->safe_psql('plain_copy_2', 'INSERT INTO t VALUES (2); SELECT * FROM t'), '2',
+	'a copy of an empty table');
+isnt($node->psql('postgres', 'BEGIN; CREATE DATABASE within TEMPLATE plain'), 0,
+	'not in a transaction');
+$node->safe_psql('postgres', q{CREATE ROLE looker LOGIN; CREATE ROLE maker LOGIN CREATEDB});
+foreach my $role ('looker', 'maker')
+{
+	my (undef, undef, $error) = $node->psql('postgres', 'CREATE DATABASE theirs TEMPLATE plain',
+		extra_params => [ '-U', $role ]);
+	like($error, qr/permission denied to (copy|create) database/, "$role may not copy");
+}
+$node->safe_psql('postgres', "DROP DATABASE $_") foreach qw(plain plain_copy plain_copy_2);
+
 # A DROP that is refused changes nothing.
 $node->safe_psql('late', q{UPDATE t SET v = v + 1; INSERT INTO un VALUES (0)});
 my $refused = $node->safe_psql('late', $state);

@@ -1,61 +1,20 @@
 # Leanstore shards under Citus: a coordinator and two workers, the same statements on heap and on
 # leanstore, and kills between PREPARE and COMMIT PREPARED.
 #
-# Environment: CITUS_PG, the prefix of a PostgreSQL 18 with Citus 14 in it.  Skipped without.
+# Environment: CITUS_PG, the prefix of a PostgreSQL 18 with Citus in it.  Skipped without.
 use strict;
 use warnings FATAL => 'all';
 
+use CitusCluster;
 use CrashDriver;
-use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $prefix = $ENV{CITUS_PG} // '';
-plan skip_all => 'CITUS_PG names no server with Citus' unless -x "$prefix/bin/postgres";
+plan skip_all => 'CITUS_PG names no server with Citus' unless CitusCluster::available();
 
-# Newer servers want to know which libraries may decode.
-my @decoders = `"$prefix/bin/postgres" --describe-config` =~ /^output_plugin_libraries\t/m
-  ? (output_plugin_libraries => 'pgoutput, citus') : ();
-my @nodes = map {
-	my $node = LeanstoreTest->prepare_node($_,
-		install_path => $prefix,
-		shared_preload_libraries => 'citus,leanstore_am',
-		default_table_access_method => 'leanstore',
-		'leanstore.replace_btree' => 'on',
-		'leanstore.buffer_pool_size' => '32MB',
-		max_prepared_transactions => 50,
-		wal_level => 'logical',
-		max_wal_senders => 20,
-		max_replication_slots => 20,
-		max_worker_processes => 32,
-		max_logical_replication_workers => 16,
-		# its decoder takes the place of pgoutput when a table is distributed while it is written
-		dynamic_library_path =>
-			"$ENV{LEANSTORE_STAGE}/lib:\$libdir/citus_decoders:\$libdir",
-		@decoders,
-		'citus.node_conninfo' => 'sslmode=disable',
-		'citus.shard_count' => 6);
-	$node->set_config('citus.local_hostname' => $node->host);
-	$node->start;
-	# Citus' own tables stay heap's.
-	$node->safe_psql('postgres', q{SET default_table_access_method = heap; CREATE EXTENSION citus;
-		CREATE EXTENSION leanstore_am});
-	$node;
-} 'coordinator', 'worker1', 'worker2';
-my ($coordinator, @workers) = @nodes;
-
-sub place { return sprintf(q{'%s', %d}, $_[0]->host, $_[0]->port) }
-
-$coordinator->safe_psql('postgres',
-	'SELECT citus_set_coordinator_host(' . place($coordinator) . ')');
-$coordinator->safe_psql('postgres', 'SELECT citus_add_node(' . place($_) . ')') foreach @workers;
-
-sub check_all
-{
-	my ($name) = @_;
-	$_->leanstore_check_ok($name . ': ' . $_->name) foreach @nodes;
-	return;
-}
+my $cluster = CitusCluster->new('citus.shard_count' => 6);
+my ($coordinator, @workers) = @{ $cluster->{nodes} };
+my @nodes = @{ $cluster->{nodes} };
 
 # --- The same on heap and leanstore.
 
@@ -126,7 +85,7 @@ foreach my $method ('heap', 'leanstore')
 	my ($status, $out, $error) = $coordinator->psql('postgres', $sql, on_error_stop => 1);
 	is($status, 0, "$method: all statements succeed") or diag($error);
 	($out{$method} = $out) =~ s/$method\|/METHOD|/g;
-	check_all($method);
+	$cluster->check($method);
 	$coordinator->safe_psql('postgres', q{SET client_min_messages = warning;
 		DROP SCHEMA s CASCADE}) if $method eq 'heap';
 }
@@ -145,8 +104,8 @@ my $move = q{SELECT citus_move_shard_placement(shardid, FROM_NODE, TO_NODE, 'blo
 foreach my $way ([ 0, 1 ], [ 1, 0 ])
 {
 	my ($from, $to) = map { $workers[$_] } @$way;
-	(my $sql = $move) =~ s/FROM_NODE/place($from)/e;
-	$sql =~ s/TO_NODE/place($to)/e;
+	(my $sql = $move) =~ s/FROM_NODE/CitusCluster::place($from)/e;
+	$sql =~ s/TO_NODE/CitusCluster::place($to)/e;
 	$sql =~ s/PORT/$from->port/e;
 	$coordinator->safe_psql('postgres', $sql);
 	is($coordinator->safe_psql('postgres', $sums), $want, 'a shard was moved');
@@ -167,8 +126,8 @@ my $load = $coordinator->start_pgbench('postgres', qw(-c 3 -R 150 -T 120 -f), $w
 foreach my $way ([ 0, 1, 'force_logical' ], [ 1, 0, 'auto' ])
 {
 	my ($from, $to) = map { $workers[$_] } @$way[0, 1];
-	(my $sql = $move) =~ s/FROM_NODE/place($from)/e;
-	$sql =~ s/TO_NODE/place($to)/e;
+	(my $sql = $move) =~ s/FROM_NODE/CitusCluster::place($from)/e;
+	$sql =~ s/TO_NODE/CitusCluster::place($to)/e;
 	$sql =~ s/PORT/$from->port/e;
 	$sql =~ s/block_writes/$way->[2]/;
 	my ($status, undef, $error) = $coordinator->psql('postgres', $sql);
@@ -206,7 +165,7 @@ foreach my $method ('heap', 'leanstore')
 		SELECT alter_table_set_access_method('s.account', '$method')});
 	is($coordinator->safe_psql('postgres', $sums), $want, "shards became $method");
 }
-check_all('moved and rewritten');
+$cluster->check('moved and rewritten');
 
 # --- Nodes die in the middle of two-phase commits; Citus ends what is prepared.
 
@@ -248,7 +207,7 @@ foreach my $round (1 .. $ENV{ROUNDS} // 3)
 	is($coordinator->safe_psql('postgres', q{SELECT count(*) FROM (SELECT id FROM s.account
 		WHERE id > 9999 GROUP BY id HAVING count(*) NOT IN (1, 2)) x}), '0',
 		"round $round: rows of whole transactions");
-	check_all("round $round");
+	$cluster->check("round $round");
 }
-$_->stop foreach @nodes;
+$cluster->stop;
 done_testing();
