@@ -21,13 +21,16 @@ struct ValueKeeper {
   // False: the store is to stop.
   std::function<bool(i64 us)> sleep;
   ValueKeeping &keeping;
-  u32 cursor = 0;          // in the file table
+  // in the file table: of keep_values, of count_others
+  u32 cursor = 0, count_cursor = 0;
   u64 swept = 0;           // in the tree of what is known (vlog/value_tree.hpp)
   u64 move_after_us = 0;   // a pass that has moved nothing is not made again at once
 };
 
 // Looks at some files.  *did: there was work, look again soon.
 Status keep_values(ValueKeeper &keeper, bool *did);
+// While values of one file, which is counted, wait for their turn to be moved: counts some others.
+Status count_others(ValueKeeper &keeper);
 
 // ---- value_count.cpp
 Status count_values(ValueKeeper &keeper, FileSlot &file);

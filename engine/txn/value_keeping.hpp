@@ -38,14 +38,14 @@ class ValueKeeping {
   ls_value_progress progress_{};
 };
 
-// Work on one file, for others to see while this lives.
+// Work on one file, for others to see while this lives; then what was to be seen before.
 class ValueProgress {
  public:
   ValueProgress(ValueKeeping &keeping, const ls_value_progress &begun)
-      : keeping_(keeping), now_(begun) {
+      : keeping_(keeping), before_(keeping.progress()), now_(begun) {
     keeping_.show(now_);
   }
-  ~ValueProgress() { keeping_.show({}); }
+  ~ValueProgress() { keeping_.show(before_); }
   ValueProgress(const ValueProgress &) = delete;
   ValueProgress &operator=(const ValueProgress &) = delete;
   void at_row(u64 row_id) {
@@ -59,6 +59,7 @@ class ValueProgress {
 
  private:
   ValueKeeping &keeping_;
+  const ls_value_progress before_;
   ls_value_progress now_;
 };
 

@@ -143,8 +143,11 @@ class Mover {
     file_.values.moved_pages.fetch_add(pages, std::memory_order_relaxed);
     moved_ += std::max<u64>(pages, changed_rows.size());
     progress_.moved(pages * kPageSize);
-    full_ = full_ || !pace_.after(pages * kPageSize);
-    return status;
+    LS_TRY(status);
+    bool goes_on;
+    LS_TRY(pace_.after(pages * kPageSize, &goes_on));
+    full_ = full_ || !goes_on;
+    return kOk;
   }
 
   // One that has failed may have lost what others wrote, of which another one would know nothing.

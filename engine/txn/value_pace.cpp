@@ -16,7 +16,7 @@ constexpr u64 kMostPages = 4096;
 
 }  // namespace
 
-ValuePace::ValuePace(const ValueKeeper &keeper, const FileSlot &file)
+ValuePace::ValuePace(ValueKeeper &keeper, const FileSlot &file)
     : keeper_(keeper), file_(file), written_(written()), second_from_(written_) {}
 
 u64 ValuePace::written() const {
@@ -38,21 +38,24 @@ void ValuePace::note_slept(i64 us) {
   second_us_ = 0;
 }
 
-bool ValuePace::after(u64 bytes) {
+Status ValuePace::after(u64 bytes, bool *goes_on) {
+  *goes_on = false;
   for (i64 slept_us = 0;;) {
     const u64 rate = keeper_.keeping.bytes_per_second();
-    if (rate == 0) return false;
+    if (rate == 0) return kOk;
     const i64 left_us = static_cast<i64>(bytes * 1'000'000 / rate) - slept_us;
     const u64 share = keeper_.keeping.write_percent();
     const bool in_share = bytes * (100 - share) <= (written() - written_) * share;
     if (left_us <= 0 && (idle_ || in_share)) break;
     const i64 slice_us = left_us > 0 ? std::min(left_us, kSliceUs) : kSliceUs;
-    if (!keeper_.sleep(slice_us)) return false;
+    if (!keeper_.sleep(slice_us)) return kOk;
     slept_us += slice_us;
     note_slept(slice_us);
+    LS_TRY(count_others(keeper_));
   }
   written_ = written();
-  return true;
+  *goes_on = true;
+  return kOk;
 }
 
 }  // namespace ls

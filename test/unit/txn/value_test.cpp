@@ -292,8 +292,15 @@ TEST_F(Values, moves_keep_to_their_rate_and_their_share_of_what_is_written) {
   ValuePace pace(keeper, values);
   const auto sleep_after = [&](u64 bytes) {
     slept_us = 0;
-    EXPECT_TRUE(pace.after(bytes));
+    bool went_on = false;
+    TXN_EXPECT_OK(pace.after(bytes, &went_on));
+    EXPECT_TRUE(went_on);
     return slept_us;
+  };
+  const auto goes_on_after = [&](u64 bytes) {
+    bool went_on = true;
+    TXN_EXPECT_OK(pace.after(bytes, &went_on));
+    return went_on;
   };
   keeping.set({.bytes_per_second = kMiB, .write_percent = 50, .free_percent = 20});
   EXPECT_EQ(pace.pages_at_a_time(), 64u);
@@ -308,10 +315,10 @@ TEST_F(Values, moves_keep_to_their_rate_and_their_share_of_what_is_written) {
   pages_in_slice = 15;
   EXPECT_EQ(sleep_after(4 * kMiB), 4'000'000) << "so little does not count";
   goes_on = false;
-  EXPECT_FALSE(pace.after(kMiB)) << "the store stops";
+  EXPECT_FALSE(goes_on_after(kMiB)) << "the store stops";
   goes_on = true;
   keeping.set({.bytes_per_second = 0, .write_percent = 50, .free_percent = 20});
-  EXPECT_FALSE(pace.after(1)) << "nothing is to be moved any more";
+  EXPECT_FALSE(goes_on_after(1)) << "nothing is to be moved any more";
 }
 
 TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
@@ -345,6 +352,48 @@ TEST_F(Values, a_file_with_much_free_space_becomes_shorter) {   // VKEEP-1
   }
   EXPECT_EQ(read(a, 1001, 700'000), text(1001, 700'000));
   EXPECT_FALSE(is_move_due(keeping, values));
+}
+
+TEST_F(Values, others_are_counted_while_values_wait_to_be_moved) {
+  constexpr u32 kBytes = 8192;
+  FileSlot &other = *engine.open("other", LS_REL_VALUES);
+  a.begin();
+  for (u64 value = 1; value <= 1000; value++) {
+    TXN_ASSERT_OK(insert(a, value, text(value, kBytes)));
+    const std::string data = text(value, kBytes);
+    TXN_ASSERT_OK(
+        value_insert(a.worker(), other, {value, bytes_of(data).data(), kBytes, false}, a.cid++));
+  }
+  a.commit(true);
+  a.begin();
+  for (u64 value = 1; value <= 900; value++) TXN_ASSERT_OK(remove(a, value, kBytes));
+  a.commit(true);
+  clean();
+  other.values.reset();   // as when it is opened
+  a.begin();
+  const std::string data = text(1001, kBytes);
+  TXN_ASSERT_OK(
+      value_insert(a.worker(), other, {1001, bytes_of(data).data(), kBytes, false}, a.cid++));
+  a.commit(true);
+  ASSERT_FALSE(other.values.is_counted());
+  keeping.set({.bytes_per_second = 1 << 20, .write_percent = 1, .free_percent = 20});
+  bool counted = false;
+  u32 slept = 0;
+  ls_value_phase phase = LS_VALUES_IDLE;
+  ValueKeeper keeper{engine.own(), [] { return false; }, [&](i64) {
+    values.values.written_pages += 32;   // others write, but not 99 times as much
+    counted = other.values.is_counted();
+    phase = keeping.progress().phase;
+    return ++slept < 30;
+  }, keeping};
+  bool did;
+  TXN_ASSERT_OK(keep_values(keeper, &did));
+  EXPECT_EQ(slept, 30u);
+  EXPECT_TRUE(counted);
+  EXPECT_EQ(phase, LS_VALUES_MOVING) << "is to be seen again";
+  ls_value_stats now{};
+  TXN_ASSERT_OK(value_pages_stats(other, &now));
+  EXPECT_EQ(now.pages - now.free_pages, 2 * 1001u);
 }
 
 TEST_F(Values, a_long_write_ends_when_it_is_interrupted) {
