@@ -106,9 +106,10 @@ set_moves(value_move_rate => '0', value_move_percent => 1);
 sql('DROP TABLE shrink, due');   # one table's values are moved at a time
 make_table('shared', 4 * $VALUES);
 sql('CREATE TABLE load (id int PRIMARY KEY, t text) USING leanstore;
-	INSERT INTO load VALUES (1, NULL)');
+	INSERT INTO load SELECT i, NULL FROM generate_series(1, 50) i');
 my $script = PostgreSQL::Test::Utils::tempdir() . '/load.sql';
-append_to_file($script, "UPDATE load SET t = repeat(md5(random()::text), 50) WHERE id = 1;\n");
+# So much that a slow machine, too, writes more than the 640 kB a second that count.
+append_to_file($script, "UPDATE load SET t = repeat(md5(random()::text), 50);\n");
 my $load = $node->start_pgbench('postgres', '-c', 2, '-T', 600, '-f', $script);
 my $WRITTEN = q{(SELECT log_bytes FROM leanstore_stat_wal) + (SELECT moved_bytes
 	FROM leanstore_stat_values WHERE relid = 'shared'::regclass)};
