@@ -117,6 +117,51 @@ TRUNCATE base;
 SELECT count(*) FROM base;
 SELECT * FROM deeper;
 
+-- Indexes of a partitioned table that were made under another default become those of the first
+-- partition that is attached, where it has such ones.
+SET default_table_access_method = heap;
+CREATE TABLE follows (id int, day int, v int, t text, PRIMARY KEY (id, day))
+	PARTITION BY RANGE (day);
+CREATE INDEX follows_v ON follows (v DESC) INCLUDE (id);
+CREATE INDEX follows_t ON follows (lower(t)) WHERE v > 0;
+CREATE INDEX follows_alone ON follows (t);
+CREATE TABLE follows_1 (t text, dropped int, v int, day int, id int, PRIMARY KEY (id, day))
+	USING leanstore;
+ALTER TABLE follows_1 DROP dropped;
+CREATE INDEX follows_1_v ON follows_1 (v DESC) INCLUDE (id);
+CREATE INDEX follows_1_t ON follows_1 (lower(t)) WHERE v > 0;
+INSERT INTO follows_1 (id, day, v, t) SELECT i, i % 10, i, 'T' || i FROM generate_series(1, 50) i;
+ALTER TABLE follows ATTACH PARTITION follows_1 FOR VALUES FROM (0) TO (10);
+CREATE TABLE follows_2 PARTITION OF follows FOR VALUES FROM (10) TO (20) USING leanstore;
+SELECT c.relname, amname, i.inhparent::regclass FROM pg_class c JOIN pg_am a ON a.oid = relam
+	LEFT JOIN pg_inherits i ON inhrelid = c.oid
+	WHERE c.relname ~ '^follows' AND relkind IN ('i', 'I') ORDER BY 1;
+INSERT INTO follows VALUES (1, 1, 0, '');
+INSERT INTO follows VALUES (1, 1, 0, ''), (100, 15, 0, '')
+	ON CONFLICT (id, day) DO UPDATE SET v = follows.v + 1000;
+SELECT id, v FROM follows WHERE lower(t) = 't1' AND v > 0;
+SELECT pg_get_indexdef('follows_pkey'::regclass), pg_get_indexdef('follows_v'::regclass);
+BEGIN;
+CREATE TABLE at_once (id int, v int) PARTITION BY RANGE (id);
+ALTER TABLE at_once ADD PRIMARY KEY (id);
+CREATE TABLE at_once_1 (id int PRIMARY KEY, v int) USING leanstore;
+ALTER TABLE at_once ATTACH PARTITION at_once_1 FOR VALUES FROM (0) TO (10);
+CREATE TABLE at_once_2 PARTITION OF at_once FOR VALUES FROM (10) TO (20) USING leanstore;
+INSERT INTO at_once VALUES (1, 1), (11, 1);
+COMMIT;
+INSERT INTO at_once VALUES (1, 2), (12, 2) ON CONFLICT (id) DO UPDATE SET v = 3;
+SELECT tableoid::regclass, * FROM at_once ORDER BY id;
+DROP TABLE at_once;
+CREATE TABLE stays (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE stays_1 (id int PRIMARY KEY) USING heap;
+CREATE TABLE stays_2 (id int PRIMARY KEY) USING leanstore;
+ALTER TABLE stays ATTACH PARTITION stays_1 FOR VALUES FROM (0) TO (10);
+ALTER TABLE stays ATTACH PARTITION stays_2 FOR VALUES FROM (10) TO (20);
+SELECT c.relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam
+	WHERE c.relname ~ '^stays' AND relkind IN ('i', 'I') ORDER BY 1;
+DROP TABLE stays, stays_2;
+RESET default_table_access_method;
+
 -- Nothing is damaged.
 DO $$ BEGIN PERFORM leanstore_check(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 WHERE a.amname = 'leanstore' AND c.relkind IN ('r', 'm', 't')

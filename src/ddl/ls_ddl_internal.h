@@ -110,6 +110,12 @@ extern List *ls_index_expect_keys(List *keys);
 /* A new relation. */
 extern void ls_index_take_over_key(Oid relid);
 
+/*
+ * The partitioned table is about to get its first partition: indexes that are leanstore indexes
+ * there become leanstore indexes.
+ */
+extern void ls_index_follow_partition(Relation table, Oid partition_oid);
+
 /* ---- ls_upgrade_notes.c */
 
 /* After ALTER TYPE ... ADD VALUE in pg_upgrade's new cluster: positions as in the old one. */

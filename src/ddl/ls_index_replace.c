@@ -14,6 +14,9 @@
  * ALTER TABLE ... ALTER COLUMN TYPE: the server makes the index of a constraint anew from
  * the constraint's definition, which does not tell of an access method.  What it makes is turned
  * into a leanstore index in the catalogs before it is built.
+ *
+ * ALTER TABLE ... ATTACH PARTITION: an index of a partitioned table, of which there is nothing but
+ * the catalogs, becomes a leanstore index for its first partition.
  */
 #include "postgres.h"
 
@@ -23,6 +26,7 @@
 #include "relation/ls_relation.h"
 #include "index/ls_index.h"
 
+#include "access/attmap.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/reloptions.h"
@@ -412,9 +416,22 @@ set_classes(Oid index, const NewIndex *plan)
 }
 
 /*
- * The server has entered a new index into the catalogs.  Its relcache entry is made anew by the
- * next increment of the command counter.
+ * In the catalogs, of an index without contents.  Its relcache entry, which may be one of this
+ * transaction's own, is made anew by the increment of the command counter.
  */
+static void
+become_ours(Relation index, const NewIndex *plan)
+{
+	const Oid	oid = RelationGetRelid(index);
+
+	set_access_method(oid, ls_index_am_oid());
+	set_classes(oid, plan);
+	depend_on_classes(oid, plan);
+	ls_pg_rebuild_index_entry(index);
+	CommandCounterIncrement();
+}
+
+/* The server has entered a new index into the catalogs. */
 void
 ls_index_take_over_key(Oid relid)
 {
@@ -428,13 +445,59 @@ ls_index_take_over_key(Oid relid)
 	{
 		CommandCounterIncrement();
 		if (plan_index(index, ls_index_am_oid(), &plan))
-		{
-			set_access_method(relid, ls_index_am_oid());
-			set_classes(relid, &plan);
-			depend_on_classes(relid, &plan);
-			ls_pg_rebuild_index_entry(index);
-			CommandCounterIncrement();
-		}
+			become_ours(index, &plan);
 	}
 	relation_close(index, NoLock);
+}
+
+/* ---- the first partition --------------------------------------------------- */
+
+/* Has the partition a leanstore index that would be part of such an index? */
+static bool
+partition_has(Relation partition, const NewIndex *plan, Relation index, const AttrMap *map)
+{
+	Oid			families[INDEX_MAX_KEYS];
+	bool		found = false;
+
+	for (int i = 0; i < plan->info->ii_NumIndexKeyAttrs; i++)
+		families[i] = get_opclass_family(plan->opclasses[i]);
+	foreach_oid(candidate, RelationGetIndexList(partition))
+	{
+		Relation	other = index_open(candidate, AccessShareLock);
+
+		found = found ||
+			(other->rd_rel->relam == ls_index_am_oid() &&
+			 CompareIndexInfo(BuildIndexInfo(other), plan->info, other->rd_indcollation,
+							  index->rd_indcollation, other->rd_opfamily, families, map));
+		index_close(other, AccessShareLock);
+	}
+	return found;
+}
+
+void
+ls_index_follow_partition(Relation table, Oid partition_oid)
+{
+	Relation	partition;
+	AttrMap    *map;
+
+	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE || table->rd_rel->relispartition ||
+		find_inheritance_children(RelationGetRelid(table), NoLock) != NIL)
+		return;
+	partition = relation_open(partition_oid, AccessExclusiveLock);
+	map = build_attrmap_by_name(RelationGetDescr(partition), RelationGetDescr(table), true);
+	foreach_oid(oid, ls_is_table(partition) ? RelationGetIndexList(table) : NIL)
+	{
+		Relation	index = index_open(oid, AccessShareLock);
+		NewIndex	plan = {0};
+
+		if (index->rd_rel->relam == BTREE_AM_OID &&
+			plan_index(index, ls_index_am_oid(), &plan) &&
+			partition_has(partition, &plan, index, map))
+		{
+			LockRelationOid(RelationGetRelid(table), AccessExclusiveLock);
+			become_ours(index, &plan);
+		}
+		index_close(index, AccessShareLock);
+	}
+	relation_close(partition, NoLock);
 }

@@ -302,6 +302,18 @@ prepare_access_method(Relation rel, const AlterTableStmt *stmt, const AlterTable
 		ls_index_replace_btree(RelationGetRelid(rel), false);
 }
 
+/* What the server will refuse is left to it. */
+static void
+prepare_attach(Relation table, const PartitionCmd *command)
+{
+	Oid			partition = RangeVarGetRelid(command->name, AccessExclusiveLock, true);
+
+	if (OidIsValid(partition) &&
+		object_ownercheck(RelationRelationId, partition, GetUserId()) &&
+		get_rel_relkind(partition) == RELKIND_RELATION)
+		ls_index_follow_partition(table, partition);
+}
+
 static void
 prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *after)
 {
@@ -315,7 +327,7 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 		if (cmd->subtype == AT_SetTableSpace)
 			move_if_index(stmt, cmd);
 		else if (cmd->subtype == AT_AddConstraint || cmd->subtype == AT_AlterColumnType ||
-				 cmd->subtype == AT_SetAccessMethod ||
+				 cmd->subtype == AT_SetAccessMethod || cmd->subtype == AT_AttachPartition ||
 				 (cmd->subtype == AT_AddColumn && ((ColumnDef *) cmd->def)->constraints != NIL))
 			concerned = true;
 	}
@@ -328,6 +340,8 @@ prepare_alter_table(AlterTableStmt *stmt, const char *query, LsIndexAfterwards *
 	{
 		if (cmd->subtype == AT_SetAccessMethod)
 			prepare_access_method(rel, stmt, cmd, after);
+		else if (cmd->subtype == AT_AttachPartition)
+			prepare_attach(rel, castNode(PartitionCmd, cmd->def));
 		else if (cmd->subtype == AT_AlterColumnType && keys == NIL)
 			keys = ls_index_note_keys(RelationGetRelid(rel), stmt->relation->inh, lockmode);
 		else if (cmd->subtype == AT_AddConstraint)

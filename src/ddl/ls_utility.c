@@ -162,19 +162,19 @@ template_has_ours(const char *name)
 	Oid			template;
 
 	if (!have_createdb_privilege())
-		return true;
+		return false;
 	for (;;)
 	{
 		template = get_database_oid(name, true);
 		if (!OidIsValid(template))
-			return true;
+			return false;
 		LockSharedObject(DatabaseRelationId, template, 0, ShareLock);
 		if (get_database_oid(name, true) == template)
 			break;
 		UnlockSharedObject(DatabaseRelationId, template, 0, ShareLock);
 	}
 	if (!may_be_copied(template))
-		return true;
+		return false;
 	refuse_busy_database(template, "source database", name);
 	close_database(template);
 	return ls_database_may_have_ours(template);

@@ -162,6 +162,20 @@ partitions => q{
 	SELECT table_name, access_method FROM citus_tables WHERE table_name::text LIKE 'part_%'
 		ORDER BY 1::text;},
 
+session => q{
+	SET default_table_access_method = METHOD_;
+	CREATE TABLE sess (id int, day int, v int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+	CREATE TABLE sess_1 PARTITION OF sess FOR VALUES FROM (0) TO (10);
+	CREATE INDEX sess_v ON sess (v);
+	INSERT INTO sess SELECT i, i % 10, i FROM generate_series(1, 100) i;
+	SELECT create_distributed_table('sess', 'id');
+	CREATE TABLE sess_2 PARTITION OF sess FOR VALUES FROM (10) TO (20);
+	INSERT INTO sess SELECT i, 10 + i % 10, i FROM generate_series(1, 100) i;
+	INSERT INTO sess VALUES (1, 1, 1);
+	SELECT count(*), sum(v) FROM sess;
+	SELECT id FROM sess WHERE v = 77 ORDER BY day;
+	DROP TABLE sess;},
+
 columnar => q{
 	SET client_min_messages = error;
 	CREATE TABLE cold (region int, id int, v int) USING columnar;
@@ -234,6 +248,7 @@ databases => q{
 	SELECT result FROM run_command_on_all_nodes(
 		$$SELECT count(*) FROM pg_database WHERE datname = 'spread'$$);
 	DROP DATABASE spread;
+	CREATE ROLE ROLE_ LOGIN; SET ROLE ROLE_; CREATE DATABASE theirs; RESET ROLE; DROP ROLE ROLE_;
 	SELECT result FROM run_command_on_all_nodes(
 		$$SELECT count(*) FROM pg_database WHERE datname = 'spread'$$);},
 
@@ -314,6 +329,7 @@ sub run_group
 
 	$sql =~ s/USING_/$way->{using}/g;
 	$sql =~ s/METHOD_/$way->{method}/g;
+	$sql =~ s/ROLE_/role_of_$way->{database}/g;
 	my $other = $way->{method} eq 'heap' ? 'leanstore' : 'heap';
 	$sql =~ s/OTHER_/$other/g;
 	$sql =~ s/WORKER1_/$worker1/g;
@@ -327,6 +343,7 @@ sub run_group
 	$all =~ s/psql:<stdin>:\d+: //g;
 	$all =~ s/\b$way->{method}\b/METHOD/g;
 	$all =~ s/\b$other\b/OTHER/g;
+	$all =~ s/role_of_$way->{database}/ROLE/g;
 	return $all;
 }
 
