@@ -88,7 +88,7 @@ class Field:
     """The servers of all sides; those that have no turn stand still, so each does its own vacuuming
     and writing in its own turns."""
 
-    def __init__(self, install, sides, settings, directory=None):
+    def __init__(self, install, sides, settings, directory=None, kind=Cluster):
         self.work = Path(tempfile.mkdtemp(prefix='leanstore_bench.', dir=directory))
         self.work.chmod(0o755)
         if os.geteuid() == 0:
@@ -97,7 +97,7 @@ class Field:
         for side in sides:
             home = self.work / side.name
             server = Server(os.environ[side.server]) if side.server else install
-            self.clusters.append(Cluster(server, side, home, side.fit(settings)))
+            self.clusters.append(kind(server, side, home, side.fit(settings)))
 
     def __enter__(self):
         try:

@@ -1,4 +1,5 @@
 """The ways to measure that a workload can name."""
+from .citus import Citus
 from .engine import Engine
 from .hammerdb import Hammerdb
 from .leap import Leap
@@ -18,6 +19,7 @@ from .upgrade import Upgrade
 from .values import Values
 
 DRIVERS = {
+    'citus': Citus,
     'engine': Engine,
     'hammerdb': Hammerdb,
     'leap': Leap,

@@ -1,6 +1,7 @@
 """What every driver that measures servers has in common: rounds in turns."""
 from contextlib import contextmanager
 
+from ..cluster import Cluster
 from ..errors import BenchError
 from ..sides import Field
 
@@ -9,6 +10,7 @@ class Driver:
     KEYS = set()  # of a workload, beside those that all have
     CASE_KEYS = set()  # of a case
     MEASURE = {}  # where the workload names none
+    CLUSTER = Cluster  # what a side has
 
     def __init__(self, workload, options):
         self.workload = workload
@@ -42,7 +44,8 @@ class Driver:
         self.require()
         sides = self.options.sides_of(self.workload)
         settings = {**self.workload.settings, **self.options.settings}
-        with Field(self.options.install, sides, settings, self.options.directory) as field:
+        with Field(self.options.install, sides, settings, self.options.directory,
+                   self.CLUSTER) as field:
             self.settle_data(field, record)
             for round_number in range(1 - self.workload.warm_rounds, self.workload.rounds + 1):
                 for case in self.workload.cases:
