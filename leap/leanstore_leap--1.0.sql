@@ -118,16 +118,16 @@ BEGIN
     WITH free AS (
         SELECT k.key, u.epoch
             FROM leap.key k JOIN unnest(keys, epochs) u (key, epoch) ON k.key = u.key
-            WHERE k.family = of_family AND (k.epoch < u.epoch
+            WHERE k.family = of_family AND k.key = ANY (keys) AND (k.epoch < u.epoch
                 OR k.epoch = u.epoch AND k.payload IS NOT NULL)
             FOR UPDATE OF k SKIP LOCKED)
     UPDATE leap.key k
         SET owner = requester, epoch = free.epoch, told = true, since = clock_timestamp(),
             payload = NULL
-        FROM free WHERE k.family = of_family AND k.key = free.key;
+        FROM free WHERE k.family = of_family AND k.key = ANY (keys) AND k.key = free.key;
     RETURN QUERY
         SELECT k.key FROM leap.key k JOIN unnest(keys, epochs) u (key, epoch) ON k.key = u.key
-            WHERE k.family = of_family AND (k.epoch > u.epoch
+            WHERE k.family = of_family AND k.key = ANY (keys) AND (k.epoch > u.epoch
                 OR k.epoch = u.epoch AND k.payload IS NULL);
 END $$;
 
@@ -878,6 +878,9 @@ END $$;
 
 -- --- Settling ---
 
+-- A key of which another node knows: what a round of settling notes.
+CREATE TYPE settled AS (family int, key text, epoch bigint);
+
 -- A call of which an error is one node's affair, and not that of the others.
 CREATE FUNCTION try_call(node int, sql text, params text[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -890,7 +893,7 @@ END $$;
 
 -- First all calls, then this node's changes: no row is locked while another node is waited for.
 -- Rows that others have locked are left for the next round: a hand-over locks many, too, in another
--- order.
+-- order.  Keys are looked up by an array of them, since nothing else tells the planner to.
 CREATE FUNCTION settle(patience interval DEFAULT '5 seconds') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -898,8 +901,8 @@ DECLARE
     batch record;
     known text[];
     known_epochs bigint[];
-    informed jsonb[] := '{}';
-    arrived jsonb[] := '{}';
+    informed leap.settled[] := '{}';
+    arrived leap.settled[] := '{}';
 BEGIN
     IF me IS NULL THEN
         RETURN;
@@ -911,8 +914,8 @@ BEGIN
         known := leap.try_call(batch.home,
             'SELECT leap.peer_inform($1::int, $2::int, $3::text[], $4::bigint[])',
             ARRAY[me::text, batch.family::text, batch.keys::text, batch.epochs::text]);
-        informed := informed || ARRAY(SELECT to_jsonb(u) FROM (SELECT batch.family, key, epoch
-            FROM unnest(batch.keys, batch.epochs) x (key, epoch) WHERE key = ANY (known)) u);
+        informed := informed || ARRAY(SELECT ROW(batch.family, key, epoch)::leap.settled
+            FROM unnest(batch.keys, batch.epochs) x (key, epoch) WHERE key = ANY (known));
     END LOOP;
     FOR batch IN SELECT family, leap.home(family, key) AS home, array_agg(key) AS keys,
                 array_agg(epoch) AS epochs
@@ -922,32 +925,40 @@ BEGIN
         known_epochs := leap.try_call(batch.home,
             'SELECT leap.peer_epochs($1::int, $2::text[])',
             ARRAY[batch.family::text, batch.keys::text])::bigint[];
-        arrived := arrived || ARRAY(SELECT to_jsonb(u) FROM (SELECT batch.family, key, epoch
+        arrived := arrived || ARRAY(SELECT ROW(batch.family, key, epoch)::leap.settled
             FROM unnest(batch.keys, batch.epochs, known_epochs) x (key, epoch, at_home)
-            WHERE at_home >= epoch) u);
+            WHERE at_home >= epoch);
     END LOOP;
     PERFORM leap.try_call(owner, 'SELECT leap.peer_come($1::int, $2::text[], $3::bigint[])',
             ARRAY[family::text, keys::text, epochs::text])
         FROM (SELECT owner, family, array_agg(key) AS keys, array_agg(epoch) AS epochs
-            FROM leap.key WHERE payload IS NOT NULL AND since < clock_timestamp() - patience
+            FROM leap.key k WHERE payload IS NOT NULL AND since < clock_timestamp() - patience
                 AND NOT EXISTS (SELECT FROM unnest(arrived) a
-                    WHERE a ->> 'key' = key AND (a ->> 'family')::int = family)
+                    WHERE a.key = k.key AND a.family = k.family)
             GROUP BY 1, 2) stranded;
-    WITH free AS MATERIALIZED (
-        SELECT k.family, k.key, k.epoch FROM leap.key k JOIN unnest(informed) t
-                ON k.family = (t ->> 'family')::int AND k.key = t ->> 'key'
-                    AND k.epoch = (t ->> 'epoch')::bigint
-            WHERE NOT k.told FOR UPDATE OF k SKIP LOCKED)
-    UPDATE leap.key k SET told = true FROM free
-        WHERE k.family = free.family AND k.key = free.key AND k.epoch = free.epoch;
-    WITH free AS MATERIALIZED (
-        SELECT k.family, k.key, k.epoch FROM leap.key k JOIN unnest(arrived) t
-                ON k.family = (t ->> 'family')::int AND k.key = t ->> 'key'
-                    AND k.epoch = (t ->> 'epoch')::bigint
-            WHERE k.owner <> me FOR UPDATE OF k SKIP LOCKED),
-        unused AS MATERIALIZED (SELECT * FROM free WHERE leap.try_lock(family, key))
-    DELETE FROM leap.key k USING unused
-        WHERE k.family = unused.family AND k.key = unused.key AND k.epoch = unused.epoch;
+    FOR batch IN SELECT t.family, array_agg(t.key) AS keys, array_agg(t.epoch) AS epochs
+            FROM unnest(informed) t GROUP BY 1 LOOP
+        WITH free AS MATERIALIZED (
+            SELECT k.key, k.epoch FROM leap.key k
+                    JOIN unnest(batch.keys, batch.epochs) t (key, epoch) USING (key, epoch)
+                WHERE k.family = batch.family AND k.key = ANY (batch.keys) AND NOT k.told
+                FOR UPDATE OF k SKIP LOCKED)
+        UPDATE leap.key k SET told = true FROM free
+            WHERE k.family = batch.family AND k.key = ANY (batch.keys)
+                AND k.key = free.key AND k.epoch = free.epoch;
+    END LOOP;
+    FOR batch IN SELECT t.family, array_agg(t.key) AS keys, array_agg(t.epoch) AS epochs
+            FROM unnest(arrived) t GROUP BY 1 LOOP
+        WITH free AS MATERIALIZED (
+            SELECT k.key, k.epoch FROM leap.key k
+                    JOIN unnest(batch.keys, batch.epochs) t (key, epoch) USING (key, epoch)
+                WHERE k.family = batch.family AND k.key = ANY (batch.keys) AND k.owner <> me
+                FOR UPDATE OF k SKIP LOCKED),
+            unused AS MATERIALIZED (SELECT * FROM free WHERE leap.try_lock(batch.family, key))
+        DELETE FROM leap.key k USING unused
+            WHERE k.family = batch.family AND k.key = ANY (batch.keys)
+                AND k.key = unused.key AND k.epoch = unused.epoch;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION settle IS
     'what the worker does: homes are told, payloads cleared, and brought after so long';

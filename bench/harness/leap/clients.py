@@ -11,6 +11,7 @@ from .ways import AGAIN, WAYS
 
 RETRY_SECONDS = 0.002  # a mean, for a transaction that failed
 PATIENCE = 60
+LATE = 0.1  # of a turn: counters that are read later than that are of another time
 
 
 class Client:
@@ -75,6 +76,8 @@ def play(turn, warm, seconds):
         client.start()
     time.sleep(max(0, begin - time.time()))
     counted = turn.nodes.counters()
+    if counted['time'] > begin + LATE * seconds:
+        raise BenchError('the machine is too busy: counters were read too late')
     found = []
     for _ in clients:
         found.append(queue.get(timeout=warm + seconds + PATIENCE))

@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from .. import machine
@@ -13,6 +14,8 @@ from ..errors import BenchError
 from ..sides import Side
 from .pq import Connection
 
+SYNCS = ("SELECT pg_stat_clear_snapshot(); SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io"
+         " WHERE object = 'wal'")
 PROXY = OUT / 'leap_delay'
 SETTINGS = {
     'leanstore.log': 'wal',
@@ -73,6 +76,7 @@ class Nodes:
                            (ports[2 * i], ports[2 * i + 1])) for i in range(count)]
         self.delay_ms = delay_ms
         self.proxy = None
+        self.watchers = []
 
     def __len__(self):
         return len(self.nodes)
@@ -92,6 +96,8 @@ class Nodes:
         self.close()
 
     def close(self):
+        for watcher in self.watchers:
+            watcher.close()
         for node in self.nodes:
             node.stop()
         if self.proxy:
@@ -130,11 +136,17 @@ class Nodes:
         for node in self.nodes:
             node.thaw()
 
+    def watch(self, sql):
+        """What it says on each node, by connections that stay: it is asked while clients work."""
+        if not self.watchers:
+            self.watchers = [self.connect(node) for node in range(len(self.nodes))]
+        for watcher in self.watchers:
+            watcher.send(sql)
+        return [watcher.receive() for watcher in self.watchers]
+
     def counters(self):
         """Of all nodes and of the machine."""
-        found = {'syncs': sum(int(text) for text in self.everywhere(
-            "SELECT pg_stat_clear_snapshot(); SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io"
-            " WHERE object = 'wal'"))}
+        found = {'time': time.time(), 'syncs': sum(int(row[0]) for row in self.watch(SYNCS))}
         found['cpu'] = sum(node.cpu_and_time()['cpu'] for node in self.nodes)
         found['busy'] = machine.busy_seconds()
         return found
@@ -157,9 +169,9 @@ class LeapNodes(Nodes):
 
     def counters(self):
         found = super().counters()
-        for text in self.everywhere("SELECT name || ' ' || value FROM leap.handovers"):
-            for line in text.splitlines():
-                name, value = line.split()
+        for rows in self.watch("SELECT name || ' ' || value FROM leap.handovers"):
+            for row in rows:
+                name, value = row.split()
                 found[name] = found.get(name, 0) + int(value)
         return found
 
