@@ -9,7 +9,7 @@ Leap tables: a district moves with its orders, their lines and its history; ware
 and stock move by themselves.  All have their homes by the warehouse (home_columns).  Items are a
 plain table on each node.
 """
-from .transaction import Transaction
+from .transaction import PATIENT, Transaction
 
 DISTRICTS = 10
 
@@ -184,7 +184,7 @@ class Tpcc:
     def own(self, nodes, here, table, keys):
         for start in range(0, len(keys), 250):
             texts = ','.join(f'"{key}"' for key in keys[start:start + 250])
-            nodes.nodes[here].sql(f"SELECT leap.own('{table}', '{{{texts}}}')")
+            nodes.nodes[here].sql(f"{PATIENT}SELECT leap.own('{table}', '{{{texts}}}')")
 
     def own_all(self, nodes, here):
         ws = self.placed[here]

@@ -1,5 +1,8 @@
 """What a transaction of a workload is to the ways to run it."""
 
+# Before keys are put where a case begins: sessions of the turn before may be ending.
+PATIENT = "SET lock_timeout = '30s'; SET leap.timeout = '30s'; "
+
 
 class Transaction:
 

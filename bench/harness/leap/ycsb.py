@@ -8,7 +8,7 @@ hot:   one of the keys is one of eight that all clients ask for.
 once:  all nodes go through the same keys, each at another place: each use finds the keys with
        another node, and uses them once.
 """
-from .transaction import Transaction
+from .transaction import PATIENT, Transaction
 
 HOT = 8
 
@@ -90,7 +90,8 @@ class Ycsb:
     @staticmethod
     def own(nodes, here, keys):
         for start in range(0, len(keys), 250):
-            nodes.nodes[here].sql(f"SELECT leap.own('moving', {array(keys[start:start + 250])})")
+            nodes.nodes[here].sql(
+                f"{PATIENT}SELECT leap.own('moving', {array(keys[start:start + 250])})")
 
     def part(self, there, here):
         """Those of a node's keys that another one alone asks for; half of all is in no part."""
