@@ -146,9 +146,10 @@ class Nodes:
 
     def counters(self):
         """Of all nodes and of the machine."""
-        found = {'time': time.time(), 'syncs': sum(int(row[0]) for row in self.watch(SYNCS))}
+        found = {'syncs': sum(int(row[0]) for row in self.watch(SYNCS))}
         found['cpu'] = sum(node.cpu_and_time()['cpu'] for node in self.nodes)
         found['busy'] = machine.busy_seconds()
+        found['time'] = time.time()
         return found
 
 
@@ -173,6 +174,7 @@ class LeapNodes(Nodes):
             for row in rows:
                 name, value = row.split()
                 found[name] = found.get(name, 0) + int(value)
+        found['time'] = time.time()
         return found
 
 
