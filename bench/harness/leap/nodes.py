@@ -98,12 +98,18 @@ class Nodes:
     def close(self):
         for watcher in self.watchers:
             watcher.close()
+        failed = []
         for node in self.nodes:
-            node.stop()
+            try:
+                node.stop()
+            except BenchError as error:     # the others are stopped nevertheless
+                failed.append(str(error))
         if self.proxy:
             self.proxy.terminate()
             self.proxy.communicate()
         shutil.rmtree(self.work, ignore_errors=True)
+        if failed:
+            raise BenchError('\n'.join(failed))
 
     def start_proxy(self):
         call([compiler(), '-std=c++20', '-O2', '-Wall', '-Wextra', 'bench/leap/delay.cpp', '-o',
