@@ -47,7 +47,7 @@ sub checker
 
 	ok(!@complaints, "LEAP_SEED=$seed: $checker->{transactions} transactions, "
 		. "$checker->{killed} kills, $checker->{cut} cuts")
-	  or diag(join "\n", grep { defined } @complaints[ 0 .. 20 ]);
+	  or diag(join "\n", grep { defined } @complaints[ 0 .. 120 ]);
 	ok($checker->{transactions} > 20, 'and something was done');
 	$_->leanstore_check_ok($_->name) foreach @nodes;
 }

@@ -202,7 +202,8 @@ sub run
 		$options{instead} ? $options{instead}->() : $self->_trouble($options{kills} // 0.3);
 	}
 	$self->_collect($_, 1) foreach @load;
-	my @complaints = ($self->_settle, @{ $self->{torn} }, $self->_judge);
+	my @unsettled = $self->_settle;
+	my @complaints = (@{ $self->{torn} }, $self->_judge, @unsettled);
 	$self->{nodes}[0]->safe_psql('postgres', "SELECT leap.drop('parent_$self->{name}')");
 	return @complaints;
 }
