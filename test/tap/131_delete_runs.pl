@@ -44,6 +44,7 @@ foreach my $log ('engine', 'wal')
 	$node = LeanstoreTest->new_node("primary_$log",
 		'leanstore.log' => $log,
 		max_prepared_transactions => 10,
+		autovacuum => 'off',
 		init => { allows_streaming => 1 });
 	sql('CREATE TABLE gone (id int PRIMARY KEY, t text) USING leanstore');
 	$all = refill();
@@ -87,6 +88,9 @@ $node->backup('b');
 my $standby = LeanstoreTest->new_standby('standby', $node, 'b',
 	max_standby_streaming_delay => '-1');
 $node->wait_for_catchup($standby);
+# Keeps the rows on the primary: if they went there, replay would wait for the standby's reader.
+my $keeper = $node->background_psql('postgres', on_error_die => 1);
+$keeper->query_safe("BEGIN ISOLATION LEVEL REPEATABLE READ; $CONTENT");
 my $seen = $standby->background_psql('postgres', on_error_die => 1);
 is($seen->query_safe("BEGIN ISOLATION LEVEL REPEATABLE READ; $CONTENT"), $all, 'on a standby');
 sql("BEGIN; $DELETIONS; COMMIT");
@@ -103,6 +107,7 @@ is($seen->query_safe($CONTENT), $all, 'under the reader');
 $standby->safe_psql('postgres', q{ROLLBACK PREPARED 'q'});
 is($standby->safe_psql('postgres', $CONTENT), $left, 'and rolled back there');
 $seen->quit;
+$keeper->quit;
 $standby->leanstore_check_ok('the standby');
 sql(q{COMMIT PREPARED 'q'});
 is(sql('SELECT count(*) FROM gone WHERE id BETWEEN 701 AND 900'), 0, 'committed on the other');
