@@ -39,8 +39,7 @@ bool visit(void *arg, Bytes key, Bytes value) {
   const auto purge = [&](FileSlot &file, u64 row_id, PurgeResult *result) {
     return purge_leaf(round.w, file, row_id, round.horizon, result);
   };
-  bool ghosts_left;
-  round.failure = purge_ghosts_of(round.w, entry, &round.purged, purge, &ghosts_left);
+  round.failure = purge_ghosts_of(round.w, entry, &round.purged, purge);
   return ok(round.failure);
 }
 

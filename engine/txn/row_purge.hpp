@@ -39,7 +39,6 @@ struct LastPurged {
   FileNo file_no = 0;
   u64 first_row = 0, end_row = 0;
   u64 removed = 0;   // in all
-  bool ghosts_left = false;
   bool has(FileNo file, u64 row_id) const {
     return file_no == file && row_id >= first_row && row_id < end_row;
   }
@@ -47,24 +46,20 @@ struct LastPurged {
 
 // purge(file, row_id, result), one of the two above, on the leaves of the ghosts that the entry
 // leads to, but for the one that was the last.  A file that was dropped has no ghosts; one that was
-// closed is opened again.  *ghosts_left: in one of these leaves.
+// closed is opened again.
 template <typename Purge>
-Status purge_ghosts_of(Worker &w, const VersionEntry &entry, LastPurged *last, const Purge &purge,
-                       bool *ghosts_left) {
+Status purge_ghosts_of(Worker &w, const VersionEntry &entry, LastPurged *last,
+                       const Purge &purge) {
   LS_ASSERT(entry.op == VersionOp::kDelete);
-  *ghosts_left = false;
   for (u64 row_id = entry.row_id; row_id < entry.rows_end(); row_id = last->end_row) {
-    if (!last->has(entry.file_no, row_id)) {
-      FileUse use;
-      FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
-      PurgeResult result;
-      Status s = use.begin(w.ctx, &handle);
-      if (ok(s)) s = purge(use.file(), row_id, &result);
-      if (!ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
-      *last = {entry.file_no, result.first_row, result.end_row, last->removed + result.removed,
-               result.ghosts_left};
-    }
-    *ghosts_left |= last->ghosts_left;
+    if (last->has(entry.file_no, row_id)) continue;
+    FileUse use;
+    FileHandle handle{&w.pool->file(entry.file_slot), entry.file_no};
+    PurgeResult result;
+    Status s = use.begin(w.ctx, &handle);
+    if (ok(s)) s = purge(use.file(), row_id, &result);
+    if (!ok(s)) return code(s) == LS_NOT_FOUND ? kOk : s;
+    *last = {entry.file_no, result.first_row, result.end_row, last->removed + result.removed};
     LS_ASSERT(last->end_row > row_id);
   }
   return kOk;

@@ -14,6 +14,13 @@ namespace {
 
 constexpr u32 kEndRecordBytes = 64;    // kCommit without its note, kPrepared, kAborted
 
+// What the transaction writes from here on shares no undo entry with what it has written.
+void part_undo(Worker &w) {
+  w.inserts.closed = true;
+  w.locks = LockBlock{};
+  w.deletes = DeleteRun{};
+}
+
 template <class T>
 void raise_to(std::atomic<T> &word, T value) {
   T seen = word.load(std::memory_order_relaxed);
@@ -116,17 +123,13 @@ Status txn_begin(Worker &w, Tn tn) {
 
 u32 txn_savepoint(Worker &w) {
   LS_ASSERT(w.inserts.seq < w.next_seq);
-  w.inserts.closed = true;
-  w.locks = LockBlock{};
-  w.deletes = DeleteRun{};
+  part_undo(w);
   return w.next_seq;
 }
 
 void txn_set_part(Worker &w, u32 part) {
   if (part == w.part) return;
-  w.inserts.closed = true;
-  w.locks = LockBlock{};
-  w.deletes = DeleteRun{};
+  part_undo(w);
   w.part = part;
 }
 

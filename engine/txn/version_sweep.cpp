@@ -52,13 +52,15 @@ bool visit(void *arg, Bytes key, Bytes value) {
   }
   // A snapshot sees the version that was deleted, or may.
   if (version_needed(pass.w.txns->snapshots, entry.previous.tn(), at.tn)) return false;
+  bool ghosts_left = false;
   const auto purge = [&](FileSlot &file, u64 row_id, PurgeResult *result) {
-    return purge_unseen(pass.w, file, row_id, result);
+    LS_TRY(purge_unseen(pass.w, file, row_id, result));
+    ghosts_left |= result->ghosts_left;
+    return kOk;
   };
   // Its transaction has ended (HOR-3): a leaf that was purged before may have ghosts of it.
   if (entry.run != 0) pass.purged.file_no = 0;
-  bool ghosts_left;
-  pass.failure = purge_ghosts_of(pass.w, entry, &pass.purged, purge, &ghosts_left);
+  pass.failure = purge_ghosts_of(pass.w, entry, &pass.purged, purge);
   return ok(pass.failure) && entry.run != 0 && !ghosts_left;
 }
 
