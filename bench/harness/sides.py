@@ -50,6 +50,18 @@ def read():
     return {name: Side(name, **side) for name, side in content.items()}
 
 
+def stop_all(clusters):
+    """One after the other, also where one of them does not obey: returns what these say."""
+    failed = []
+    for cluster in clusters:
+        try:
+            cluster.stop()
+        except BenchError as error:
+            if not cluster.side.server:
+                failed.append(str(error))
+    return failed
+
+
 class Server:
     """Of a side that brings its own, with all that it needs."""
 
@@ -113,14 +125,7 @@ class Field:
         self.close()
 
     def close(self):
-        """Stops the servers one after the other, also where one of them does not obey."""
-        failed = []
-        for cluster in self.clusters:
-            try:
-                cluster.stop()
-            except BenchError as error:
-                if not cluster.side.server:
-                    failed.append(str(error))
+        failed = stop_all(self.clusters)
         shutil.rmtree(self.work, ignore_errors=True)
         if failed:
             raise BenchError('\n'.join(failed))

@@ -11,7 +11,7 @@ from .. import machine
 from ..cluster import DATABASE, Cluster
 from ..drivers.program import OUT, call, compiler
 from ..errors import BenchError
-from ..sides import Side
+from ..sides import Side, stop_all
 from .pq import Connection
 
 SYNCS = ("SELECT pg_stat_clear_snapshot(); SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io"
@@ -98,12 +98,7 @@ class Nodes:
     def close(self):
         for watcher in self.watchers:
             watcher.close()
-        failed = []
-        for node in self.nodes:
-            try:
-                node.stop()
-            except BenchError as error:     # the others are stopped nevertheless
-                failed.append(str(error))
+        failed = stop_all(self.nodes)
         if self.proxy:
             self.proxy.terminate()
             self.proxy.communicate()
@@ -112,6 +107,7 @@ class Nodes:
             raise BenchError('\n'.join(failed))
 
     def start_proxy(self):
+        OUT.mkdir(parents=True, exist_ok=True)
         call([compiler(), '-std=c++20', '-O2', '-Wall', '-Wextra', 'bench/leap/delay.cpp', '-o',
               PROXY])
         self.proxy = subprocess.Popen(
