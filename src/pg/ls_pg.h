@@ -64,8 +64,11 @@ extern void ls_pg_rebuild_index_entry(Relation index);
 
 /* ---- callbacks of transactions */
 
-/* False: another library's callback may come after this one. */
-extern bool ls_pg_register_xact_callback(XactCallback callback);
+/*
+ * Of the callbacks that there are by now `first` comes before all others, and `last` behind them.
+ * False: the end of the list was not found, and `last` is not called.
+ */
+extern bool ls_pg_register_xact_callbacks(XactCallback first, XactCallback last);
 
 /* ---- the lock manager */
 

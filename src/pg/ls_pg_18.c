@@ -192,24 +192,32 @@ ls_pg_rebuild_index_entry(Relation index)
 /* XactCallbackItem of xact.c: a list, the newest first. */
 typedef struct CallbackItem
 {
-	void	   *next;
+	struct CallbackItem *next;
 	XactCallback callback;
 	void	   *arg;
 } CallbackItem;
 
 /*
- * PostgreSQL calls first the callback that was registered last.  It does not say which there are.
- * But a chunk that is freed is what the next allocation of its size gets, and that is the server's
- * list entry; where it is not, or looks different, there may be others.
+ * PostgreSQL calls first the callback that was registered last, and has no function that puts one
+ * behind those that there are.  But a chunk that is freed is what the next allocation of its size
+ * gets, and that is the server's list entry, which leads to the end of the list.  Where it is not,
+ * or looks different, the list is left alone.
  */
 bool
-ls_pg_register_xact_callback(XactCallback callback)
+ls_pg_register_xact_callbacks(XactCallback first, XactCallback last)
 {
+	static CallbackItem at_end;
 	CallbackItem *entry = MemoryContextAlloc(TopMemoryContext, sizeof(CallbackItem));
 
 	pfree(entry);
-	RegisterXactCallback(callback, NULL);
-	return entry->callback == callback && entry->next == NULL;
+	RegisterXactCallback(first, NULL);
+	if (entry->callback != first || entry->arg != NULL)
+		return false;
+	while (entry->next != NULL)
+		entry = entry->next;
+	at_end.callback = last;
+	entry->next = &at_end;
+	return true;
 }
 
 /* ---- the lock manager ------------------------------------------------------ */

@@ -7,9 +7,11 @@
  *	PRE_COMMIT callback		 the other log becomes durable as far as the transaction
  *							 may have seen it (ls_commit_order.c).
  *							 Only leanstore data written: room in the engine's log.
- *							 PostgreSQL WAL written too, or about to be: harden all as
- *							 prepared(xid) and make PostgreSQL flush its commit record;
- *							 after a crash pg_xact decides.
+ *							 PostgreSQL WAL written too: harden all as prepared(xid) and
+ *							 make PostgreSQL flush its commit record; after a crash
+ *							 pg_xact decides.
+ *	other libraries' PRE_COMMIT	 what they write may be the first WAL of the transaction: looked
+ *							 at by a callback behind theirs, and hardened as above
  *	what PostgreSQL waits for	 NOTIFY's lock, a standby: no place in any order is held
  *	RecordTransactionCommit	 without WAL of the transaction's own the commit record is
  *							 written but not flushed
@@ -48,7 +50,7 @@ static uint64 begun_tn = 0;		/* engine transaction of the current transaction */
 static TransactionId writing_part = InvalidTransactionId;	/* as the engine knows it */
 static bool mixed = false;		/* this transaction is committed through both logs */
 static bool commit_begun = false;	/* it has been decided how it commits */
-static bool callbacks_behind = false;	/* other libraries may write WAL at PRE_COMMIT after us */
+static bool is_called_last = false; /* behind other libraries' PRE_COMMIT, too */
 static uint64 wait_gsn = 0;		/* commit to wait for when locks are released */
 
 typedef struct Savepoint
@@ -174,17 +176,29 @@ ls_commit_is_awaited(void)
 
 /*
  * Has the commit to be durable in both logs, all or nothing?  When PostgreSQL WAL
- * was written (catalogs, heap, native indexes, sequences) or will be by the callback
- * of another library.  And when the commit record has a replication origin's
+ * was written (catalogs, heap, native indexes, sequences) or may be by the callback
+ * of another library, unseen.  And when the commit record has a replication origin's
  * position: with the changes lost, what was sent is never sent again; with the
  * position lost, it is applied twice.
  */
 static bool
 needs_both_logs(void)
 {
-	return XactLastRecEnd != 0 || callbacks_behind ||
+	return XactLastRecEnd != 0 || !is_called_last ||
 		   (replorigin_session_origin != InvalidRepOriginId &&
 			replorigin_session_origin != DoNotReplicateId);
+}
+
+/*
+ * The commit record has to be flushed even with synchronous_commit = off: a transaction that sees
+ * the effects next may commit through the engine's log alone, and be acknowledged.
+ */
+static void
+prepare_for_both_logs(void)
+{
+	mixed = true;
+	ForceSyncCommit();
+	harden(begun_tn - ls_store_tn_offset(ls_shared->store));
 }
 
 /*
@@ -246,17 +260,8 @@ pre_commit(void)
 		return;
 	}
 
-	mixed = needs_both_logs();
-	if (mixed)
-	{
-		/*
-		 * The commit record has to be flushed even with synchronous_commit = off:
-		 * a transaction that sees the effects next may commit through the engine's log
-		 * alone, and be acknowledged.
-		 */
-		ForceSyncCommit();
-		harden(begun_tn - ls_store_tn_offset(ls_shared->store));
-	}
+	if (needs_both_logs())
+		prepare_for_both_logs();
 	else
 	{
 		ls_error	error = {0};
@@ -265,6 +270,18 @@ pre_commit(void)
 		LS_CALL(status, ls_txn_reserve_commit(ls_attached_worker, &error));
 		ls_check(status, error, NULL);
 	}
+}
+
+/*
+ * Behind all callbacks: another library has written the transaction's first WAL.  What it has made
+ * durable elsewhere may depend on this commit, so nothing is waited for that could be interrupted.
+ */
+static void
+last_callback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_PRE_COMMIT && has_engine_log() && !ls_log_is_wal() && !mixed &&
+		needs_both_logs())
+		prepare_for_both_logs();
 }
 
 static void
@@ -459,22 +476,19 @@ release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level, 
 }
 
 /*
- * Callbacks that were registered before this one come after it: at PRE_COMMIT they may write WAL,
- * or make something of the transaction durable elsewhere, when it has been decided that it needs
- * the engine's log only.
+ * Callbacks that were registered before come between the two: at PRE_COMMIT they may write WAL, or
+ * make something of the transaction durable elsewhere.
  */
 void
 ls_xact_install_callbacks(void)
 {
-	callbacks_behind = !ls_pg_register_xact_callback(xact_callback);
-	if (callbacks_behind)
+	is_called_last = ls_pg_register_xact_callbacks(xact_callback, last_callback);
+	if (!is_called_last)
 		ereport(LOG,
 				(errmsg("transactions that write leanstore tables will wait for the "
 						"server's log, too"),
 				 errdetail("A library that was loaded before leanstore_am may write to it when "
-						   "they commit."),
-				 errhint("Put leanstore_am first in \"shared_preload_libraries\" if that "
-						 "library allows.")));
+						   "they commit, and the server's list of callbacks looks unfamiliar.")));
 	RegisterSubXactCallback(subxact_callback, NULL);
 	RegisterResourceReleaseCallback(release_callback, NULL);
 	ls_relation_settle = ls_twophase_settle_all;
