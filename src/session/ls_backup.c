@@ -14,6 +14,12 @@
  * Both are gone when the engine has recovered.  Where there can be no such state - the engine's own
  * log is not replicated - a third file is left, from_backup.  A store with that mark is never
  * opened; leanstore tables of such a server can only be dropped.
+ *
+ * pg_rewind copies single blocks of a server that was promoted, and replay begins at the last
+ * checkpoint that both had: what the source had replayed by then has to be in its files.
+ * PostgreSQL's checkpoint behind a promotion sees to that, but it may have ended before the engine
+ * was ready.  So a server that replays leaves a fourth file, unwritten, until a state of its own
+ * has been made.
  */
 #include "postgres.h"
 
@@ -31,6 +37,7 @@
 #define MARK_FILE LS_DIRECTORY "/from_backup"
 #define RESTORING_FILE LS_DIRECTORY "/restoring"
 #define RESTORED_FILE LS_DIRECTORY "/restored"
+#define UNWRITTEN_FILE LS_DIRECTORY "/unwritten"
 #define START_TIME "START TIME: "
 #define POINTS_FILE LS_DIRECTORY "/backup_points"
 
@@ -165,6 +172,7 @@ begin_restore(const Label *label)
 	snprintf(text, sizeof(text), "%X/%X %d\n", LSN_FORMAT_ARGS(label->redo), label->rewound);
 	ls_leave_file(RESTORING_FILE, text);
 	durable_unlink(RESTORED_FILE, DEBUG1);
+	durable_unlink(UNWRITTEN_FILE, DEBUG1);
 	if (ls_restore_forget(ls_shared->store, &error) != LS_OK)
 		ereport(FATAL,
 				(errcode(ERRCODE_IO_ERROR),
@@ -193,6 +201,12 @@ begins_with_point(const Label *label)
 		label->redo <= points.last && label->started >= points.since;
 }
 
+static bool
+source_was_unwritten(const Label *label)
+{
+	return label->rewound && file_exists(UNWRITTEN_FILE);
+}
+
 /*
  * Does the copy come from a server with the log in WAL that had recovered its engine, or from a
  * standby at one of the points from which it can be recovered?  pg_rewind copies files like ours
@@ -201,7 +215,7 @@ begins_with_point(const Label *label)
 static bool
 is_usable(const Label *label)
 {
-	if (file_exists(MARK_FILE))
+	if (file_exists(MARK_FILE) || source_was_unwritten(label))
 		return false;
 	if (label->from_standby && !label->rewound)
 		return has_wal_log() && begins_with_point(label);
@@ -226,6 +240,12 @@ take_label(void)
 
 	if (!is_usable(&label))
 	{
+		if (source_was_unwritten(&label))
+			ereport(LOG,
+					(errmsg("pg_rewind has copied from a server that had not written all leanstore "
+							"tables since it was promoted"),
+					 errhint("Make a new base backup, or next time run CHECKPOINT on the source "
+							 "before pg_rewind.")));
 		if (!file_exists(MARK_FILE))
 			ls_leave_file(MARK_FILE, "");
 		return;
@@ -249,6 +269,9 @@ ls_backup_look(void)
 			 (file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE)))
 		ls_leave_file(MARK_FILE, "");	/* even where no store is yet: replay may bring tables */
 
+	if (!file_exists(BACKUP_LABEL_FILE) && has_wal_log() &&
+		(file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE)))
+		ls_leave_file(UNWRITTEN_FILE, "");
 	ls_shared->from_backup = file_exists(MARK_FILE);
 	ls_shared->restoring = !ls_shared->from_backup && file_exists(RESTORING_FILE);
 	if (ls_shared->restoring)
@@ -273,8 +296,16 @@ ls_backup_take_state(const LsWalState *head, const void *state, Size bytes)
 				 errmsg("could not restore leanstore tables: %s", ls_error_text(&error)),
 				 error.path[0] ? errdetail("File \"%s\".", error.path) : 0,
 				 errhint("Restore the base backup once more.")));
+	ls_leave_file(UNWRITTEN_FILE, "");
 	durable_rename(RESTORING_FILE, RESTORED_FILE, FATAL);
 	ls_shared->restoring = false;
+}
+
+void
+ls_backup_written(void)
+{
+	if (file_exists(UNWRITTEN_FILE))
+		durable_unlink(UNWRITTEN_FILE, LOG);
 }
 
 void

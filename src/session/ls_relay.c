@@ -291,6 +291,8 @@ state_is_inserted(void)
 	status = ls_restore_state_take(ls_shared->store, keeper.state, &state, &error);
 	if (!state.done)
 		return false;
+	if (status == LS_OK)
+		ls_backup_written();
 	if (status == LS_OK && keeper.redo == not_held_up && control_file_names(keeper.redo))
 		report_no_state("it ended before the engine was ready", "");
 	else if (status == LS_OK)

@@ -16,6 +16,9 @@ extern void ls_assign_count_remote_waits(bool newval, void *extra);
 /* In a copy that has not recovered its engine yet. */
 extern bool ls_backup_is_restored(void);
 
+/* In the engine worker: all that was replayed is in the files of tables. */
+extern void ls_backup_written(void);
+
 /* ---- ls_descriptors.c: some of the process' file descriptors are the engine's from now on */
 extern void ls_descriptors_reserve(void);
 

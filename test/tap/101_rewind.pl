@@ -11,7 +11,6 @@ use warnings FATAL => 'all';
 
 use CopiedServer;
 use CrashDriver;
-use File::Copy qw(copy);
 use LeanstoreTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -19,36 +18,20 @@ use Time::HiRes qw(usleep);
 
 my $rounds = $ENV{REWINDS} // 2;
 
-# The source's files of settings come along, but a server has a port of its own.
-sub rewind
-{
-	my ($target, $source) = @_;
-	my $conf = $target->data_dir . '/postgresql.conf';
-	my $kept = $target->basedir . '/postgresql.conf';
-
-	copy($conf, $kept) or die "could not copy $conf: $!";
-	# the standby's name for the source
-	local %ENV = ($target->_get_env(), PGAPPNAME => $target->name);
-	command_ok([ 'pg_rewind', '--source-server' => $source->connstr('postgres'),
-			'--target-pgdata' => $target->data_dir, '--no-sync', '--config-file' => $kept,
-			'--write-recovery-conf' ], 'pg_rewind');
-	copy($kept, $conf) or die "could not copy $kept: $!";
-	return;
-}
-
 # Behind a clean shutdown a state of the engine is in WAL before the first change of a table: a
 # standby that is promoted behind that change has it, and the server can be rewound.
 sub changes_follow_state
 {
 	my ($server, $round) = @_;
 
-	$server->safe_psql('postgres', 'UPDATE large SET n = n + 1 WHERE id = 1');
+	my $xid = $server->safe_psql('postgres', q{BEGIN; UPDATE large SET n = n + 1 WHERE id = 1;
+		SELECT pg_current_xact_id()::xid; COMMIT});
 	my ($redo, $timeline) = split /\|/, $server->safe_psql('postgres',
 		'SELECT redo_lsn, timeline_id FROM pg_control_checkpoint()');
 	my ($wal, undef) = run_command([ 'pg_waldump', '--path' => $server->data_dir . '/pg_wal',
 			'--start' => $redo, '--timeline' => $timeline ]);
-	my @records = $wal =~ /(desc: COMMIT|custom187 .*UNKNOWN \(30\))/g;
-	like($records[0] // '', qr/custom187/, "a state comes before the first commit, round $round");
+	my @records = $wal =~ /(tx: +$xid, .*desc: COMMIT|custom187 .*UNKNOWN \(30\))/g;
+	like($records[0] // '', qr/custom187/, "a state comes before the first change, round $round");
 	return;
 }
 
@@ -101,7 +84,7 @@ foreach my $round (1 .. $rounds)
 		$primary->finish_pgbench($_) foreach @load;
 	}
 	usleep(500_000);
-	rewind($primary, $standby);
+	CopiedServer::rewind($primary, $standby);
 	CrashDriver::start_and_kill($primary, rand 1.0);
 	$primary->start;
 	usleep(500_000);

@@ -14,8 +14,10 @@ use strict;
 use warnings FATAL => 'all';
 
 use CrashDriver ();
+use File::Copy qw(copy);
 use LeanstoreTest ();
 use PostgreSQL::Test::Utils;
+use Test::More;
 
 # All rows of the tables that are there from the beginning, but for those of heap.
 our $steady = q{
@@ -159,6 +161,23 @@ sub prepare
 		UPDATE large SET n = -1, v = v || 'q' WHERE id = $row;
 		SELECT FROM large WHERE id = $row + 1 FOR UPDATE;
 		PREPARE TRANSACTION '$name'});
+	return;
+}
+
+# The source's files of settings come along, but a server has a port of its own.
+sub rewind
+{
+	my ($target, $source) = @_;
+	my $conf = $target->data_dir . '/postgresql.conf';
+	my $kept = $target->basedir . '/postgresql.conf';
+
+	copy($conf, $kept) or die "could not copy $conf: $!";
+	# the standby's name for the source
+	local %ENV = ($target->_get_env(), PGAPPNAME => $target->name);
+	command_ok([ 'pg_rewind', '--source-server' => $source->connstr('postgres'),
+			'--target-pgdata' => $target->data_dir, '--no-sync', '--config-file' => $kept,
+			'--write-recovery-conf' ], 'pg_rewind');
+	copy($kept, $conf) or die "could not copy $kept: $!";
 	return;
 }
 
