@@ -35,8 +35,6 @@ struct Plan {
   bool is_same() const { return meta->latch.validate(version); }
 };
 
-constexpr u32 even(PageNo pages) { return (pages + 1) / 2 * 2; }
-
 u64 load_swip(const u64 *location) { return __atomic_load_n(location, __ATOMIC_RELAXED); }
 
 Step damaged(const FileSlot &file, PageNo page_no, const char *what) {
@@ -203,7 +201,8 @@ Step forget_pages(Ctx &ctx, FileSlot &file, const Plan &plan, bool *busy) {
   // afterwards.
   *busy = file.pages_reserved.fetch_add(0, std::memory_order_acq_rel) != 0;
   if (*busy || plan.to.page_count == plan.page_count) {
-    if (!*busy) file.pages_allocated.store(even(plan.page_count), std::memory_order_seq_cst);
+    if (!*busy)
+      file.pages_allocated.store(whole_blocks(plan.page_count), std::memory_order_seq_cst);
     guard.reset_unchanged();
     return Step::kOk;
   }
@@ -216,7 +215,7 @@ Step forget_pages(Ctx &ctx, FileSlot &file, const Plan &plan, bool *busy) {
   meta->trunk = free_trunks(ctx, first_trunk, plan.to.trunk, gsn).raw;
   ctx.pool->mark_changed(ctx.log, guard.frame(), gsn);
   // CUT-2: room beyond is asked for under file.mutex.
-  file.pages_allocated.store(even(plan.to.page_count), std::memory_order_seq_cst);
+  file.pages_allocated.store(whole_blocks(plan.to.page_count), std::memory_order_seq_cst);
   return Step::kOk;
 }
 
@@ -286,9 +285,9 @@ Step cut_planned(Ctx &ctx, FileSlot &file, const Plan &plan, FileLength *length,
     *status =
         drop_last_images(ctx, file.file_no.load(std::memory_order_relaxed), plan.to.page_count);
   if (ok(*status))
-    *status = name_places(ctx, file, even(plan.to.page_count), length->before);
-  if (ok(*status)) *status = file_shrink(file.ref(), even(plan.to.page_count));
-  if (ok(*status)) length->after = even(plan.to.page_count);
+    *status = name_places(ctx, file, whole_blocks(plan.to.page_count), length->before);
+  if (ok(*status)) *status = file_shrink(file.ref(), whole_blocks(plan.to.page_count));
+  if (ok(*status)) length->after = whole_blocks(plan.to.page_count);
   return Step::kOk;
 }
 
@@ -302,7 +301,7 @@ Status cut_off(Ctx &ctx, FileSlot &file, bool look, FileLength *length) {
     Plan plan;
     Step step = make_plan(ctx, file, &plan);
     if (step == Step::kOk && look) {
-      length->after = std::min(length->before, even(plan.to.page_count));
+      length->after = std::min(length->before, whole_blocks(plan.to.page_count));
       return kOk;
     }
     if (step == Step::kOk) {

@@ -19,6 +19,7 @@
 #include "buffer/closed_file.hpp"
 #include "buffer/followed_pages.hpp"
 #include "buffer/insist.hpp"
+#include "buffer/page_allocator.hpp"
 #include "buffer/page_guard.hpp"
 #include "buffer/pool.hpp"
 #include "buffer/sealed_files.hpp"
@@ -196,7 +197,7 @@ bool is_torn_meta(const FileSlot &slot, const StoreId &store) {
 Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bool *absent) {
   u32 pages;
   LS_TRY(file_pages(slot.ref(), &pages));
-  slot.pages_allocated.store(pages, std::memory_order_relaxed);
+  slot.pages_allocated.store(pages / 2 * 2, std::memory_order_relaxed);
   Frame *frame;
   *absent = pages == 0;
   Status status = *absent ? load_zero(ctx, slot, kMetaPageNo, &frame)
@@ -220,6 +221,11 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   // page was written.  During recovery redo fills the page, or its end closes the file again.
   bool use = *absent ? recovering : !foreign && !fault;
   if (use) {
+    // One that ends in a block, as earlier versions have left some; without space a later write
+    // sees to it.
+    if (slot.logged && pages % 2 != 0) {
+      [[maybe_unused]] const Status ignored = grow_file(slot, pages);
+    }
     take_meta(slot, *meta);
     frame->state.store(FrameState::kHot, std::memory_order_release);
     slot.meta.store(frame, std::memory_order_release);

@@ -67,6 +67,7 @@ struct alignas(kCacheLine) FileSlot {
   std::atomic<u32> pages_allocated{0};  // physical pages of the file (fallocate'd)
   std::atomic<u32> pages_reserved{0};   // about to be taken (PageReservation)
   FutexMutex<LockRank::kFile> mutex;    // opening, extending the file, row id reservation
+  FutexMutex<LockRank::kInnermost> end_mutex;   // the file gets longer
   std::atomic<u32> next_in_bucket{0};   // index + 1; under the table mutex
   // pins: batches writing or syncing the file, its extension; forget waits
   std::atomic<u32> writes{0};

@@ -176,18 +176,22 @@ Status no_pages(const FileSlot &file) {
 
 Status extend(FileSlot &file, u32 pages) {
   const std::lock_guard lock(file.mutex);
-  u32 have = file.pages_allocated.load(std::memory_order_relaxed);
-  if (have >= pages) return kOk;
+  return grow_file(file, pages);
+}
+
+}  // namespace
+
+Status grow_file(FileSlot &file, u32 pages) {
+  const std::lock_guard lock(file.end_mutex);
+  if (pages <= file.pages_allocated.load(std::memory_order_relaxed)) return kOk;
   const u32 behind = pages - std::min(pages, kSmallFile);
   const u32 small = std::min(behind / kSmallPart, kSmallStep);
   const u32 step = std::clamp(pages / kStepPart, small, kMaxStep);
-  const u32 target = (pages + step + 1) / 2 * 2;
+  const u32 target = whole_blocks(pages + step);
   LS_TRY(file_extend(file.ref(), target));
   file.pages_allocated.store(target, std::memory_order_relaxed);
   return kOk;
 }
-
-}  // namespace
 
 PageReservation::~PageReservation() {
   if (!file_) return;

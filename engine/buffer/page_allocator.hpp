@@ -22,6 +22,11 @@ inline constexpr PageNo kMostPages = 0xf000'0000;
 inline constexpr PageNo kPagesForUndo = 0x0ff0'0000;
 inline std::atomic<PageNo> most_pages{kMostPages};
 
+// In blocks of the host, of 8 KiB (PLACE-4 in wal/changed_places.hpp).
+inline constexpr u32 whole_blocks(u32 pages) { return (pages + 1) / 2 * 2; }
+// Room on disk for so many pages, and some more.  The file is pinned, nothing is cut off it.
+Status grow_file(FileSlot &file, u32 pages);
+
 // Pages that are about to be taken: there are numbers for them, and room on disk, until it goes.
 class PageReservation {
  public:

@@ -9,6 +9,7 @@
 #include "base/copy_page.hpp"
 #include "base/failpoint.hpp"
 #include "buffer/io_stage.hpp"
+#include "buffer/page_allocator.hpp"
 
 namespace ls {
 
@@ -160,7 +161,20 @@ void PageWriter::pin_files() {
   for (Entry &entry : unlogged_) entry.pinned = pin_file(*entry.file, entry.file_no);
 }
 
+// Redo makes pages behind the end of a file.
+Status PageWriter::make_room() {
+  for (const std::vector<Entry> *entries : {&logged_, &unlogged_}) {
+    for (const Entry &entry : *entries) {
+      const u32 pages = whole_blocks(entry.page_no + 1);
+      if (entry.pinned && pages > entry.file->pages_allocated.load(std::memory_order_relaxed))
+        LS_TRY(grow_file(*entry.file, pages));
+    }
+  }
+  return kOk;
+}
+
 Status PageWriter::put_in_place(const volatile int *interrupt) {
+  LS_TRY(make_room());
   writes_.clear();
   u8 *buffers = block_.get() + kTearHeaderPages * kPageSize;
   // The doublewrite buffer wants the images close together: close the gaps of what was forgotten.

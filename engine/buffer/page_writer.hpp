@@ -73,6 +73,7 @@ class PageWriter {
   };
   u8 *slot_buffer(bool logged) const;
   void pin_files();
+  Status make_room();
   Status put_in_place(const volatile int *interrupt);
   Status write_and_sync(u32 logged) noexcept;
   Status sync_files();

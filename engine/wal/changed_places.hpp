@@ -7,6 +7,8 @@
 //   PLACE-2  Before pages are cut off their file, the host's log has their places, durable
 //            (buffer/file_cut.cpp).
 //   PLACE-3  New files need none: the host's log has that they were made.
+//   PLACE-4  A file ends where a block of the host does (grow_file in buffer/page_allocator.hpp):
+//            pg_rewind copies no block that reaches beyond the end.
 // The host wants places named again from each place on where its recovery may begin, and from the
 // record on that says so; in between with each round.  So two servers that have the beginning of
 // the host's log in common differ only in pages that one of them has named since the last such

@@ -93,6 +93,7 @@ foreach my $round (1 .. $rounds)
 	my $expected = $standby->safe_psql('postgres', $CopiedServer::contents);
 	$standby->wait_for_catchup($primary);
 	$standby->leanstore_check_ok("the new primary, round $round");
+	CopiedServer::whole_blocks_ok($_, $_->name . ", round $round") foreach $standby, $primary;
 	$standby->stop;
 	$primary->promote;
 	is($primary->safe_psql('postgres', $CopiedServer::contents), $expected,

@@ -181,4 +181,18 @@ sub rewind
 	return;
 }
 
+# pg_rewind copies no part of a block, so no file ends in one.
+sub whole_blocks_ok
+{
+	my ($server, $name) = @_;
+	my $broken = $server->safe_psql('postgres', q{
+		SELECT string_agg(format('%s: %s', c.oid::regclass, size), ', ')
+		FROM pg_class c JOIN pg_am a ON a.oid = c.relam,
+			pg_stat_file(pg_relation_filepath(c.oid)) AS file(size)
+		WHERE a.amname ~ '^leanstore' AND c.relkind IN ('r', 't', 'i') AND size % 8192 <> 0});
+
+	is($broken, '', "files end with a block: $name");
+	return;
+}
+
 1;

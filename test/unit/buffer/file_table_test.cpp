@@ -147,6 +147,20 @@ TEST_F(FileTableTest, numbers_are_never_used_twice) {
   EXPECT_EQ(last_error().status, LS_NOT_FOUND);
 }
 
+// PLACE-4
+TEST_F(FileTableTest, a_file_that_ends_in_a_block_is_made_longer) {
+  test_.start_providers(1);
+  LS_ASSERT_OK(open(worker_.ctx, 7, true, &file_));
+  LS_ASSERT_OK(pool().flush(worker_.ctx, ~Gsn{0}, false));
+  pool().forget_file(ToyTree::key_of(7));
+  const u64 bytes = std::filesystem::file_size(test_.path("rel7"));
+  ASSERT_EQ(bytes % (2 * kPageSize), 0u);
+  std::filesystem::resize_file(test_.path("rel7"), bytes + kPageSize);
+  LS_ASSERT_OK(open(worker_.ctx, 7, true, &file_));
+  EXPECT_GT(std::filesystem::file_size(test_.path("rel7")), bytes + kPageSize);
+  EXPECT_EQ(std::filesystem::file_size(test_.path("rel7")) % (2 * kPageSize), 0u);
+}
+
 // USE-1
 TEST_F(FileTableTest, a_file_in_use_is_not_closed_and_one_being_closed_is_not_used) {
   PoolShared &shared = *pool().shared();

@@ -2,6 +2,8 @@
 // freed.
 #include "buffer/page_writer.hpp"
 
+#include <filesystem>
+
 #include "unit/base/failpoint_actions.hpp"
 #include "unit/buffer/pool_fixture.hpp"
 #include "unit/wal/log_fixture.hpp"
@@ -42,6 +44,19 @@ class PageWriterTest : public ::testing::Test {
   FileSlot *file_ = nullptr;
   std::unique_ptr<ToyTree> tree_;
 };
+
+// PLACE-4; redo does so.
+TEST_F(PageWriterTest, a_page_behind_the_end_makes_the_file_longer_by_a_whole_block) {
+  const u32 leaf = tree_->frame_of(10)->page_no.load() % 2 == 0 ? 10 : 11;
+  const PageNo page_no = tree_->frame_of(leaf)->page_no.load();
+  ASSERT_EQ(page_no % 2, 0u);
+  std::filesystem::resize_file(test_.path("rel7"), u64{page_no} * kPageSize);
+  file_->pages_allocated.store(page_no);
+  increment(leaf);
+  flush();
+  EXPECT_GT(std::filesystem::file_size(test_.path("rel7")), u64{page_no} * kPageSize);
+  EXPECT_EQ(std::filesystem::file_size(test_.path("rel7")) % (2 * kPageSize), 0u);
+}
 
 // WRITE-4
 TEST_F(PageWriterTest, a_change_during_the_write_makes_the_page_dirty_since_that_change) {
