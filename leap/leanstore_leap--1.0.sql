@@ -882,14 +882,20 @@ END $$;
 CREATE TYPE settled AS (family int, key text, epoch bigint);
 
 -- A call of which an error is one node's affair, and not that of the others.
+-- An empty array where the call has failed, null where the node is away.
 CREATE FUNCTION try_call(node int, sql text, params text[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN leap.call(node, sql, params);
 EXCEPTION WHEN OTHERS THEN
     RAISE LOG '%', SQLERRM;
-    RETURN '{}';
+    RETURN CASE WHEN SQLSTATE LIKE '08%' THEN NULL ELSE '{}'::text[] END;
 END $$;
+
+CREATE FUNCTION try_come(node int, of_family int, keys text[], epochs bigint[]) RETURNS text[]
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+RETURN leap.try_call(node, 'SELECT leap.peer_come($1::int, $2::text[], $3::bigint[])',
+    ARRAY[of_family::text, keys::text, epochs::text]);
 
 -- First all calls, then this node's changes: no row is locked while another node is waited for.
 -- Rows that others have locked are left for the next round: a hand-over locks many, too, in another
@@ -929,13 +935,18 @@ BEGIN
             FROM unnest(batch.keys, batch.epochs, known_epochs) x (key, epoch, at_home)
             WHERE at_home >= epoch);
     END LOOP;
-    PERFORM leap.try_call(owner, 'SELECT leap.peer_come($1::int, $2::text[], $3::bigint[])',
-            ARRAY[family::text, keys::text, epochs::text])
-        FROM (SELECT owner, family, array_agg(key) AS keys, array_agg(epoch) AS epochs
+    FOR batch IN SELECT owner, family, array_agg(key) AS keys, array_agg(epoch) AS epochs
             FROM leap.key k WHERE payload IS NOT NULL AND since < clock_timestamp() - patience
                 AND NOT EXISTS (SELECT FROM unnest(arrived) a
                     WHERE a.key = k.key AND a.family = k.family)
-            GROUP BY 1, 2) stranded;
+            GROUP BY 1, 2 LOOP
+        -- A key that cannot come holds back none of the others.
+        IF leap.try_come(batch.owner, batch.family, batch.keys, batch.epochs) = '{}' THEN
+            PERFORM leap.try_come(batch.owner, batch.family, ARRAY[key], ARRAY[epoch])
+                FROM unnest(batch.keys, batch.epochs) x (key, epoch)
+                ORDER BY random() LIMIT 20;
+        END IF;
+    END LOOP;
     FOR batch IN SELECT t.family, array_agg(t.key) AS keys, array_agg(t.epoch) AS epochs
             FROM unnest(informed) t GROUP BY 1 LOOP
         WITH free AS MATERIALIZED (

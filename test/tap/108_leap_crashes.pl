@@ -140,6 +140,24 @@ foreach my $pattern (sort keys %patterns)
 	$session->quit;
 	one_row_ok($key, [3], 'rolled back, and done again');
 }
+
+# --- A key that cannot come to its new owner does not hold back others that were given to it.
+
+{
+	my ($bad, $good) = map { $cluster->key_of_home('account', 2, $used++) } 1 .. 2;
+	my $in_flight = "SELECT string_agg(key, ',') FROM leap.key
+		WHERE payload IS NOT NULL AND key IN ('$bad', '$good')";
+
+	persistently($nodes[1], "INSERT INTO account VALUES ($bad, 1), ($good, 1)");
+	$nodes[0]->safe_psql('postgres', "ALTER TABLE account ADD CONSTRAINT bad CHECK (id <> $bad)");
+	my ($status) = $nodes[0]->psql('postgres', "SELECT leap.own('account', '{$bad,$good}')");
+	isnt($status, 0, 'two keys are given, and one of them is refused');
+	ok($nodes[1]->poll_query_until('postgres', $in_flight, $bad), 'the other one comes');
+	$nodes[0]->safe_psql('postgres', 'ALTER TABLE account DROP CONSTRAINT bad');
+	ok($nodes[1]->poll_query_until('postgres', "SELECT ($in_flight) IS NULL"),
+		'and the first one when it can');
+	one_row_ok($_, [1], "one row of $_") foreach $bad, $good;
+}
 foreach my $node (@nodes)
 {
 	ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM leap.key
