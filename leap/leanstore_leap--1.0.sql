@@ -944,7 +944,7 @@ BEGIN
         IF leap.try_come(batch.owner, batch.family, batch.keys, batch.epochs) = '{}' THEN
             PERFORM leap.try_come(batch.owner, batch.family, ARRAY[key], ARRAY[epoch])
                 FROM unnest(batch.keys, batch.epochs) x (key, epoch)
-                ORDER BY random() LIMIT 20;
+                WHERE cardinality(batch.keys) > 1 ORDER BY random() LIMIT 20;
         END IF;
     END LOOP;
     FOR batch IN SELECT t.family, array_agg(t.key) AS keys, array_agg(t.epoch) AS epochs

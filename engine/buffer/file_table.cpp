@@ -221,15 +221,15 @@ Status load_meta(BufferPool &pool, Ctx &ctx, FileSlot &slot, bool recovering, bo
   // page was written.  During recovery redo fills the page, or its end closes the file again.
   bool use = *absent ? recovering : !foreign && !fault;
   if (use) {
-    // One that ends in a block, as earlier versions have left some; without space a later write
-    // sees to it.
-    if (slot.logged && pages % 2 != 0) {
-      [[maybe_unused]] const Status ignored = grow_file(slot, pages);
-    }
     take_meta(slot, *meta);
     frame->state.store(FrameState::kHot, std::memory_order_release);
     slot.meta.store(frame, std::memory_order_release);
     frame->latch.unlock_exclusive();
+    // One that ends in a block, as earlier versions have left some, does no more (PLACE-4); without
+    // space a later write sees to it.
+    if (slot.logged) {
+      [[maybe_unused]] const Status ignored = grow_file(slot, pages);
+    }
     return kOk;
   }
   frame->latch.unlock_exclusive();

@@ -161,14 +161,12 @@ void PageWriter::pin_files() {
   for (Entry &entry : unlogged_) entry.pinned = pin_file(*entry.file, entry.file_no);
 }
 
-// Redo makes pages behind the end of a file.
+// Redo makes pages behind the end of a file (PLACE-4).
 Status PageWriter::make_room() {
-  for (const std::vector<Entry> *entries : {&logged_, &unlogged_}) {
-    for (const Entry &entry : *entries) {
-      const u32 pages = whole_blocks(entry.page_no + 1);
-      if (entry.pinned && pages > entry.file->pages_allocated.load(std::memory_order_relaxed))
-        LS_TRY(grow_file(*entry.file, pages));
-    }
+  for (const Entry &entry : logged_) {
+    const u32 pages = whole_blocks(entry.page_no + 1);
+    if (entry.pinned && pages > entry.file->pages_allocated.load(std::memory_order_relaxed))
+      LS_TRY(grow_file(*entry.file, pages));
   }
   return kOk;
 }

@@ -265,13 +265,14 @@ ls_backup_look(void)
 {
 	if (file_exists(BACKUP_LABEL_FILE))
 		take_label();
-	else if (!ls_backup_is_restored() && !file_exists(MARK_FILE) && !has_wal_log() &&
-			 (file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE)))
-		ls_leave_file(MARK_FILE, "");	/* even where no store is yet: replay may bring tables */
+	else if (file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE))
+	{
+		if (has_wal_log())
+			ls_leave_file(UNWRITTEN_FILE, "");
+		else if (!ls_backup_is_restored() && !file_exists(MARK_FILE))
+			ls_leave_file(MARK_FILE, "");	/* no store is yet, maybe: replay may bring tables */
+	}
 
-	if (!file_exists(BACKUP_LABEL_FILE) && has_wal_log() &&
-		(file_exists(STANDBY_SIGNAL_FILE) || file_exists(RECOVERY_SIGNAL_FILE)))
-		ls_leave_file(UNWRITTEN_FILE, "");
 	ls_shared->from_backup = file_exists(MARK_FILE);
 	ls_shared->restoring = !ls_shared->from_backup && file_exists(RESTORING_FILE);
 	if (ls_shared->restoring)
@@ -301,11 +302,17 @@ ls_backup_take_state(const LsWalState *head, const void *state, Size bytes)
 	ls_shared->restoring = false;
 }
 
+static void
+take_away(const char *path)
+{
+	if (file_exists(path))
+		durable_unlink(path, LOG);
+}
+
 void
 ls_backup_written(void)
 {
-	if (file_exists(UNWRITTEN_FILE))
-		durable_unlink(UNWRITTEN_FILE, LOG);
+	take_away(UNWRITTEN_FILE);
 }
 
 void
@@ -346,8 +353,7 @@ ls_backup_is_restored(void)
 void
 ls_backup_recovered(void)
 {
-	if (file_exists(RESTORED_FILE))
-		durable_unlink(RESTORED_FILE, LOG);
+	take_away(RESTORED_FILE);
 }
 
 void
