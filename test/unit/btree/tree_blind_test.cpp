@@ -196,17 +196,20 @@ TEST_F(TreeBlindLargeTest, what_may_not_fit_does_not_wait) {
   // Keys alone: uniform leaves, for which a value or another length is too much.
   for (u64 i = 0; i < 200'000; i++) insert(int_key(i * 1000));
   begin_anew();
-  u64 at = 500;
-  auto spread = [&] { return (at += 1'000'000) % 200'000'000; };
   check_all();
-  // leaves come and go: room is known now
-  for (u64 i = 0; i < 200'000; i += 250) EXPECT_EQ(user_->lookup(int_key(i * 1000)), "");
+  // Two hundred leaves, by a key that is not there yet.
+  auto key_in = [](u64 leaf, u64 nth) { return int_key(leaf * 1'000'000 + 500 + nth); };
   u32 blind = 0, different = 0;
-  for (int i = 0; i < 50; i++) {   // each leaf once
-    blind += insert(int_key(spread()));
-    different += insert(int_key(spread()), "value");
-    different += insert(int_key(spread()) + "longer");
-    different += insert(int_key(spread()) + std::string(600, 'x'), std::string(600, 'y'));
+  // What the page writers evict decides how many of these leaves are known and not in memory.
+  for (u64 round = 0; blind <= 10 && round < 20; round++) {
+    // leaves come and go: room is known now
+    for (u64 i = 0; i < 200'000; i += 250) EXPECT_EQ(user_->lookup(int_key(i * 1000)), "");
+    for (u64 leaf = 0; leaf < 200; leaf += 4) blind += insert(key_in(leaf, round));
+  }
+  for (u64 leaf = 0; leaf < 200; leaf += 4) {
+    different += insert(key_in(leaf + 1, 0), "value");
+    different += insert(key_in(leaf + 2, 0) + "longer");
+    different += insert(key_in(leaf + 3, 0) + std::string(600, 'x'), std::string(600, 'y'));
   }
   EXPECT_GT(blind, 10u);
   EXPECT_EQ(different, 0u);
