@@ -30,6 +30,8 @@ struct Place {
   u16 pos = 0;
   bool found = false;
   Node *node() { return reinterpret_cast<Node *>(leaf.page()); }
+  // The entry is there, with a value of that size?
+  bool holds(size_t bytes) { return found && node()->value(pos).size() == bytes; }
 };
 
 Status find_place(BTree &tree, Bytes key, u32 room, BTree::LeafFinger *near, Place *place) {
@@ -45,11 +47,16 @@ Status find_place(BTree &tree, Bytes key, u32 room, BTree::LeafFinger *near, Pla
 }  // namespace
 
 Status put_entry(BTree &tree, Bytes key, Bytes value, BTree::LeafFinger *near) {
+  const u32 need = static_cast<u32>(sizeof(Slot) + key.size() + value.size());
   Place place;
-  const size_t room = sizeof(Slot) + key.size() + value.size();
-  LS_TRY(find_place(tree, key, static_cast<u32>(room), near, &place));
+  LS_TRY(find_place(tree, key, 0, near, &place));
+  // What goes over an entry needs no room: a full leaf is divided for another one only.
+  if (!place.holds(value.size()) && !place.node()->has_room(key, need)) {
+    place.leaf.reset_unchanged();
+    LS_TRY(find_place(tree, key, need, near, &place));
+  }
   Node *node = place.node();
-  if (place.found && node->value(place.pos).size() == value.size()) {
+  if (place.holds(value.size())) {
     if (!value.empty()) std::memcpy(node->value_data(place.pos), value.data(), value.size());
   } else {
     if (place.found) node->remove(place.pos);

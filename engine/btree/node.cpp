@@ -356,11 +356,16 @@ u8 *Node::uniform_place(u32 pos, u32 head) {
   heap_start = static_cast<u16>(heap_start - size);
   heap_used = static_cast<u16>(heap_used + size);
   count++;
-  const u32 run = uniform_run % kRunUnit;
-  const bool continues = run != 0 && uniform_run / kRunUnit + 1 == pos;
-  uniform_run =
-      static_cast<u16>(pos * kRunUnit + (continues ? std::min(run + 1, kRunUnit - 1) : 1));
+  note_insertions(pos, 1);
   return page_bytes(this) + UniformEntries(*this).offset(pos);
+}
+
+// Into a uniform leaf, one behind the other from `pos` on.
+void Node::note_insertions(u32 pos, u32 n) {
+  const u32 run = uniform_run % kRunUnit;
+  const u32 before = run != 0 && uniform_run / kRunUnit + 1 == pos ? run : 0;
+  uniform_run =
+      static_cast<u16>((pos + n - 1) * kRunUnit + std::min(before + n, kRunUnit - 1));
 }
 
 void Node::remove_uniform(u32 pos, u32 n) {
@@ -555,24 +560,6 @@ void Node::append_compacting(Bytes key, Bytes value_a, Bytes value_b) {
       heap_start)
     compact();
   append(key, value_a, value_b);
-}
-
-// Entries of another node that all lie within this one's fences and after its present keys.  Hints
-// are left to the caller.
-void Node::append_range(const Node &from, u32 begin, u32 end) {
-  LS_CHECK(append_if_fits(from, begin, end), "node entries do not fit");
-}
-
-bool Node::append_if_fits(const Node &from, u32 begin, u32 end) {
-  LS_ASSERT(end <= from.count);
-  u8 key[kMaxKeyBytes];
-  for (u32 i = begin; i < end; i++) {
-    Bytes whole{key, from.copy_key(static_cast<u16>(i), key)};
-    Bytes value = from.value(static_cast<u16>(i));
-    if (!fits(whole, static_cast<u32>(value.size()))) return false;
-    append(whole, value);
-  }
-  return true;
 }
 
 }  // namespace ls

@@ -227,8 +227,18 @@ struct Node {
   void put_entry(u8 *at, Bytes rest, Bytes value_a, Bytes value_b) const;
   // heap room; compacts when needed; returns the offset
   u32 allocate(u32 bytes);
+  void note_insertions(u32 pos, u32 n);
+  // entries of another node (node_copy.cpp); cut: so many bytes of their keys behind its prefix are
+  // in this one's
   void append_range(const Node &from, u32 begin, u32 end);
   bool append_if_fits(const Node &from, u32 begin, u32 end);
+  bool is_laid_out_like(const Node &from, u32 end) const;
+  bool append_alike(const Node &from, u32 begin, u32 end);
+  u64 number_without(u32 cut, u64 number) const;
+  template <typename View>
+  u32 room_without(u32 cut, const View &entries, u32 pos) const;
+  template <typename View>
+  void take_entry(const Node &from, const View &entries, u32 pos, u32 cut);
   struct Sought;   // a key as a search compares it
   template <typename View>
   int compare_rest(const View &entries, u32 pos, const Sought &sought) const;

@@ -51,6 +51,29 @@ inline void expect_slices(const Node *node) {
   }
 }
 
+// A leaf with the header and fences of `like`, and these entries of others one by one.
+struct Range {
+  const Node *node;
+  u16 begin, end;
+};
+inline void expect_made_of(const Node *like, std::initializer_list<Range> ranges) {
+  PageBuffer buffer;
+  Node *made = buffer.node();
+  std::memcpy(&made->header, &like->header, sizeof like->header);
+  made->init(true, like->level, like->lower_fence(), like->upper_fence(), like->has_upper);
+  for (const Range &range : ranges) {
+    for (u16 pos = range.begin; pos < range.end; pos++)
+      made->append(as_bytes(key_at(range.node, pos)), range.node->value(pos));
+  }
+  made->rebuild_hints();
+  EXPECT_EQ(std::memcmp(made, like, made->slots_end()), 0) << "header, or slots";
+  EXPECT_EQ(std::memcmp(buffer.bytes + made->heap_start,
+                        reinterpret_cast<const u8 *>(like) + made->heap_start,
+                        kPageSize - made->heap_start),
+            0)
+      << "heap, or fences";
+}
+
 // Splits a full leaf for a key that belongs into it; the separator.
 inline std::string split_in_the_middle(Node *left, const std::string &new_key, Node *right) {
   u8 separator[kMaxKeyBytes];

@@ -236,8 +236,12 @@ struct Siblings {
     if (bytes == 0) return false;
     std::string s = as_string({separator, bytes});
     One right;
+    const PageBuffer before = *one.page;
+    const Node *old = reinterpret_cast<const Node *>(before.bytes);
     one.page->node()->copy_right(pos, as_bytes(s), right.page->node());
     one.page->node()->truncate_right(pos, as_bytes(s));
+    expect_made_of(one.page->node(), {{old, 0, pos}});
+    expect_made_of(right.page->node(), {{old, pos, old->count}});
     EXPECT_EQ(std::distance(one.model.begin(), one.model.lower_bound(s)), pos);
     right.model.insert(one.model.lower_bound(s), one.model.end());
     one.model.erase(one.model.lower_bound(s), one.model.end());
@@ -253,6 +257,7 @@ struct Siblings {
     auto out = std::make_unique<PageBuffer>();
     std::string separator = as_string(left->upper_fence());
     if (!left->merge(right, as_bytes(separator), out->node())) return;
+    expect_made_of(out->node(), {{left, 0, left->count}, {right, 0, right->count}});
     all[i].page = std::move(out);
     all[i].model.merge(all[i + 1].model);
     all.erase(all.begin() + static_cast<long>(i) + 1);
@@ -339,6 +344,63 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{"numbers_apart", 2, 2, 120, 256},
                       Shape{"numbers_alone", 2, 2, 60, 256, 0}),
     [](const auto &info) { return info.param.name; });
+
+// What the halves' prefix has more than the node's is cut off each key, in every layout.
+TEST(Node, halves_with_a_longer_prefix_are_as_if_made_entry_by_entry) {
+  std::mt19937_64 random(7);
+  u32 of_layout[3] = {}, longer = 0;
+  for (int round = 0; round < 2000; round++) {
+    const size_t same = random() % 12, behind = 1 + random() % 9, value_bytes = random() % 3 * 5;
+    const bool one_length = random() % 2, with_upper = random() % 2, dense = random() % 3 == 0;
+    const std::string start = random_bytes(random, same, 256),
+                      middle = random_bytes(random, random() % 8, 256);
+    Model model;
+    for (int i = 0; i < 40; i++) {
+      const size_t bytes = one_length ? behind : 1 + random() % behind;
+      const int alphabet = random() % 2 ? 3 : 256;
+      const std::string rest =
+          dense ? middle + random_bytes(random, 1, 256) : random_bytes(random, bytes, alphabet);
+      model[start + rest] = random_bytes(random, value_bytes, 256);
+    }
+    PageBuffer left, right;
+    const std::string upper = start + std::string(12, '\xff');
+    left.node()->init(true, 0, as_bytes(start), as_bytes(upper), with_upper);
+    for (const auto &[key, value] : model) left.node()->insert(as_bytes(key), as_bytes(value));
+    if (left.node()->count < 2) continue;
+    const u16 pos = static_cast<u16>(1 + random() % (left.node()->count - 1u));
+    u8 separator[kMaxKeyBytes];
+    const u16 bytes = left.node()->separator_at(pos, separator);
+    ASSERT_GT(bytes, 0);
+    const PageBuffer before = left;
+    const Node *old = reinterpret_cast<const Node *>(before.bytes);
+    left.node()->copy_right(pos, {separator, bytes}, right.node());
+    left.node()->truncate_right(pos, {separator, bytes});
+    expect_made_of(left.node(), {{old, 0, pos}});
+    expect_made_of(right.node(), {{old, pos, old->count}});
+    of_layout[static_cast<int>(old->layout)]++;
+    longer += left.node()->prefix_bytes > old->prefix_bytes;
+    ASSERT_FALSE(HasFailure()) << "round " << round;
+  }
+  for (const u32 n : of_layout) EXPECT_GT(n, 200u);
+  EXPECT_GT(longer, 500u);
+}
+
+// Keys of a dense leaf that are near the other's first ones, and some that are not.
+TEST(Node, dense_leaves_merged_beyond_their_distance_are_dense_no_more) {
+  PageBuffer left, right, out;
+  const std::string separator = int_key(200);
+  left.node()->init(true, 0, {}, as_bytes(separator), true);
+  right.node()->init(true, 0, as_bytes(separator), {}, false);
+  for (u64 i = 10; i < 60; i++) left.node()->insert(as_bytes(int_key(i)), as_bytes("left"));
+  for (u64 i = 200; i < 300; i += 3) right.node()->insert(as_bytes(int_key(i)), as_bytes("right"));
+  ASSERT_EQ(left.node()->layout, NodeLayout::kDense);
+  ASSERT_EQ(right.node()->layout, NodeLayout::kDense);
+  ASSERT_TRUE(left.node()->merge(right.node(), as_bytes(separator), out.node()));
+  EXPECT_EQ(out.node()->layout, NodeLayout::kSlots);
+  EXPECT_EQ(out.node()->count, left.node()->count + right.node()->count);
+  expect_made_of(out.node(), {{left.node(), 0, left.node()->count},
+                              {right.node(), 0, right.node()->count}});
+}
 
 // Inner nodes: children must follow their separators through splits and merges.
 TEST(Node, inner_splits_and_merges_keep_every_child) {

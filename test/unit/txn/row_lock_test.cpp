@@ -91,6 +91,23 @@ TEST_F(RowLock, what_was_rolled_back_is_not_walked_through) {
   b.commit();
 }
 
+// A lock is put as a tentative entry and goes over it when it is granted: that divides no leaf.
+TEST_F(RowLock, locks_of_rows_one_after_the_other_fill_their_leaves) {
+  constexpr u64 kRows = 5000;
+  a.begin();
+  for (u64 row_id = 2; row_id <= kRows; row_id++) TXN_ASSERT_OK(a.insert(table, row_id, "other"));
+  a.commit();
+  a.begin();
+  for (u64 row_id = 1; row_id <= kRows; row_id++)
+    TXN_ASSERT_OK(a.lock(table, row_id, LS_LOCK_KEY_SHARE));
+  BTree tree(a.worker().ctx, engine.pool().file(engine.txns().lock_file));
+  BTree::CheckResult full{};
+  TXN_ASSERT_OK(tree.verify(&full, nullptr, nullptr));
+  a.commit();
+  EXPECT_EQ(full.entries, kRows);
+  EXPECT_GT(full.entries / full.leaf_pages, 90u) << "of 104 that a leaf has room for";
+}
+
 TEST_F(RowLock, changes_respect_locks) {
   for (const ls_lock_mode held : kModes) {
     a.begin();
