@@ -36,11 +36,14 @@ struct Place {
 
 Status find_place(BTree &tree, Bytes key, u32 room, BTree::LeafFinger *near, Place *place) {
   LS_ASSERT(!tree.file().logged);
-  LS_TRY(tree.leaf_exclusive(key, room, place->leaf, near ? near->leaf.frame : nullptr));
-  const Node *node = place->node();
-  place->found = near && near->pos < node->count && node->key_is(near->pos, key);
-  place->pos = place->found ? near->pos : node->lower_bound(key, &place->found);
-  if (near) *near = {{place->leaf.frame(), BTree::kNoVersion}, place->pos};
+  BTree::LeafFinger nowhere;
+  if (!near) near = &nowhere;
+  if (!tree.leaf_at(key, room, near, place->leaf, &place->found)) {
+    LS_TRY(tree.leaf_exclusive(key, room, place->leaf, near->leaf.frame));
+    near->pos = place->node()->lower_bound(key, &place->found);
+  }
+  near->leaf = {place->leaf.frame(), place->leaf.version_after()};
+  place->pos = near->pos;
   return kOk;
 }
 
@@ -53,6 +56,7 @@ Status put_entry(BTree &tree, Bytes key, Bytes value, BTree::LeafFinger *near) {
   // What goes over an entry needs no room: a full leaf is divided for another one only.
   if (!place.holds(value.size()) && !place.node()->has_room(key, need)) {
     place.leaf.reset_unchanged();
+    if (near) near->leaf.version = BTree::kNoVersion;
     LS_TRY(find_place(tree, key, need, near, &place));
   }
   Node *node = place.node();

@@ -5,8 +5,7 @@
 
 namespace ls {
 
-// near, unless null: a guess where the entry is (the stamp's version is not asked), and becomes
-// where it is, or was.
+// near, unless null: of this tree, a guess where the entry is, and becomes where it is, or was.
 // Overwrites an entry with this key.
 Status put_entry(BTree &tree, Bytes key, Bytes value, BTree::LeafFinger *near = nullptr);
 // Absent is fine.

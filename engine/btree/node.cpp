@@ -214,10 +214,11 @@ bool Node::fits(Bytes key, u32 value_bytes) const {
 
 bool Node::has_room(Bytes key, u32 need) const {
   LS_ASSERT(covers(key));   // NODE-1
+  if (need == 0) return true;
   const u32 key_bytes = static_cast<u32>(key.size()), separator = key_bytes + 1;
   const u32 fences = std::max<u32>(lower_bytes, separator) + std::max<u32>(upper_bytes, separator);
   if (need + fences > kNodeSpace) return false;
-  if (layout == NodeLayout::kSlots || need == 0) return free_bytes() >= need;
+  if (layout == NodeLayout::kSlots) return free_bytes() >= need;
   const Bytes rest = key.subspan(std::min<u32>(prefix_bytes, key_bytes));
   if (layout_with(rest, 1) == NodeLayout::kDense) return free_bytes() >= need;
   if (need == most_entry_bytes(key_bytes, 0)) return fits(key, 0);

@@ -205,6 +205,23 @@ ExclusiveGuard BTree::exclusive_at(const PageStamp &seen) {
   return ExclusiveGuard::adopt(pool(), seen.frame);
 }
 
+bool BTree::leaf_at(Bytes key, u32 need, LeafFinger *last, ExclusiveGuard &leaf, bool *found) {
+  if (!last->leaf.frame || last->leaf.version == kNoVersion || !has_pages(file_)) return false;
+  ExclusiveGuard guard = exclusive_at(last->leaf);
+  if (!guard) return false;
+  const Node &node = *node_of(guard.frame());
+  *found = node.key_is(last->pos, key);
+  if (!(*found || node.covers(key)) || !node.has_room(key, need)) {
+    guard.reset_unchanged();
+    return false;
+  }
+  LS_ASSERT(node_is(guard.frame(), key, Aim::kAt, 0));   // TREE-2
+  if (!*found) last->pos = node.lower_bound(key, found);
+  leaf = std::move(guard);
+  use_page(node.header.gsn);
+  return true;
+}
+
 // The leaf beside the one at *hook under the same parent.  kRestart: there is none, or it is not
 // known any more.
 Step BTree::copy_beside(Aim aim, ParentHint *hook, u8 *out) {
@@ -378,9 +395,10 @@ Status BTree::lookup_near(Bytes key, LeafFinger *last, u8 *out, u32 capacity, u3
     if (leaf.version() == last->leaf.version || node_is(last->leaf.frame, key, Aim::kAt, 0)) {
       last->leaf.version = leaf.version();
       const u32 pos = last->pos;
-      const bool next = node.key_is(pos + 1, key);
-      if (next || (pos > 0 && node.key_is(pos - 1, key))) {
-        last->pos = static_cast<u16>(next ? pos + 1 : pos - 1);
+      // The next row, the same one again, or the one before.
+      const u32 at = node.key_is(pos + 1, key) ? pos + 1 : node.key_is(pos, key) ? pos : pos - 1;
+      if (at != pos - 1 || (pos > 0 && node.key_is(at, key))) {
+        last->pos = static_cast<u16>(at);
         *bytes = copy_value(&node, last->pos, out, capacity);
         if (valid_use(leaf)) return kOk;
       } else if (node.covers(key)) {

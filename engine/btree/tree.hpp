@@ -99,6 +99,9 @@ class BTree {
   // it, with a record of its reservation: then `leaf` stays empty.
   Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess = nullptr,
                         BlindWrite *blind = nullptr);
+  // The same where *last is of this tree, and of that leaf, unchanged since it was noted.  *found:
+  // the entry is there; last->pos: where it is, or would be.  False: leaf_exclusive() has to look.
+  bool leaf_at(Bytes key, u32 need, LeafFinger *last, ExclusiveGuard &leaf, bool *found);
   // The page of `seen`, exclusively latched, if it is what it was then; else an empty guard.
   ExclusiveGuard exclusive_at(const PageStamp &seen);
 
@@ -113,7 +116,7 @@ class BTree {
   // The same of the leaf of `key`, for one that is often that of the call before: *near is where
   // that was (a guess, null: none), and becomes where this one is.
   template <typename Read>
-  Status read_leaf_near(Bytes key, Frame **near, Read &&read);
+  Status read_leaf_near(Bytes key, PageStamp *near, Read &&read);
   // A separator s of an inner node with  from < s < to,  about in the middle of what lies between;
   // at most kMaxKeyBytes at `out`.  *bytes = 0: one leaf has it all.  unbounded: `to` is the end.
   Status separator_between(Bytes from, Bytes to, bool unbounded, u8 *out, u16 *bytes);
@@ -308,18 +311,16 @@ class BTree {
 };
 
 template <typename Read>
-Status BTree::read_leaf_near(Bytes key, Frame **near, Read &&read) {
-  if (*near && (*near)->in_tree() && has_pages(file_)) {
-    OptimisticGuard leaf(pool(), *near);
-    if (node_is(*near, key, Aim::kAt, 0)) {
+Status BTree::read_leaf_near(Bytes key, PageStamp *near, Read &&read) {
+  if (near->frame && near->frame->in_tree() && has_pages(file_)) {
+    OptimisticGuard leaf(pool(), near->frame);
+    if (node_is(near->frame, key, Aim::kAt, 0)) {
       read(*reinterpret_cast<const Node *>(leaf.page()));
+      near->version = leaf.version();
       if (valid_use(leaf)) return kOk;
     }
   }
-  PageStamp seen;
-  LS_TRY(read_leaf(key, Aim::kAt, read, &seen));
-  *near = seen.frame;
-  return kOk;
+  return read_leaf(key, Aim::kAt, read, near);
 }
 
 template <typename Read>

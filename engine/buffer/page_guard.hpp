@@ -131,6 +131,8 @@ class ExclusiveGuard {
   u8 *page() const { return page_; }
   void reset();             // release
   void reset_unchanged();   // release without a new version
+  // The one that reset() will leave behind.
+  u64 version_after() const { return frame_->latch.held_version() + 1; }
   Frame *detach();          // keep latched, give up ownership
 
  private:

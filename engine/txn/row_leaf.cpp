@@ -43,11 +43,12 @@ Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   BTree tree(w.ctx, file);
   const RowKey key(row_id);
   BTree::LeafFinger *near = w.last_leaves.of(file, row_id);
-  LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
-  // A version noted before is another frame's: that of this one may come to be the same number when
-  // it holds a page of another table.
-  near->leaf = {guard_.frame(), BTree::kNoVersion};
-  pos_ = node()->lower_bound(key, &found_);
+  if (!tree.leaf_at(key, need, near, guard_, &found_)) {
+    LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
+    near->pos = node()->lower_bound(key, &found_);
+  }
+  near->leaf = {guard_.frame(), guard_.version_after()};
+  pos_ = near->pos;
   if (found_ && value().size() < sizeof(RowHeader)) {
     const PageNo page = page_no();
     close();

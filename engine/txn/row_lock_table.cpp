@@ -89,7 +89,7 @@ struct RowLockTable::RowEntries {
 Status RowLockTable::read_row(FileNo file_no, u64 row_id, RowEntries *entries) {
   const LockKey first(file_no, row_id, 0);
   const LockKey beyond(file_no, row_id, ~Tn{0});
-  return tree_.read_leaf_near(first, &w_.lock_place.leaf.frame, [&](const Node &node) {
+  return tree_.read_leaf_near(first, &w_.lock_place.leaf, [&](const Node &node) {
     entries->count = 0;
     entries->whole = false;
     bool found;
@@ -214,7 +214,6 @@ Status RowLockTable::put(FileNo file_no, u64 row_id, Tn tn, const LockValue &val
 Status RowLockTable::get(FileNo file_no, u64 row_id, Tn tn, LockValue *value, bool *found) {
   alignas(8) u8 out[64];
   u32 bytes = 0;
-  w_.lock_place.leaf.version = BTree::kNoVersion;
   const Status s = tree_.lookup_near(LockKey(file_no, row_id, tn), &w_.lock_place, out,
                                      sizeof out, &bytes);
   *found = ok(s);
