@@ -228,17 +228,17 @@ struct Node {
   // heap room; compacts when needed; returns the offset
   u32 allocate(u32 bytes);
   void note_insertions(u32 pos, u32 n);
-  // entries of another node (node_copy.cpp); cut: so many bytes of their keys behind its prefix are
-  // in this one's
+  // entries of another node (node_copy.cpp)
+  struct PrefixChange;
   void append_range(const Node &from, u32 begin, u32 end);
   bool append_if_fits(const Node &from, u32 begin, u32 end);
-  bool is_laid_out_like(const Node &from, u32 end) const;
-  bool append_alike(const Node &from, u32 begin, u32 end);
-  u64 number_without(u32 cut, u64 number) const;
+  bool is_laid_out_like(const Node &from, u32 end, const PrefixChange &change) const;
+  bool append_alike(const Node &from, u32 begin, u32 end, const PrefixChange &change);
+  u64 number_here(const PrefixChange &change, const Node &from, u32 pos) const;
   template <typename View>
-  u32 room_without(u32 cut, const View &entries, u32 pos) const;
+  u32 room_here(const PrefixChange &change, const View &entries, u32 pos) const;
   template <typename View>
-  void take_entry(const Node &from, const View &entries, u32 pos, u32 cut);
+  void take_entry(const Node &from, const View &entries, u32 pos, const PrefixChange &change);
   struct Sought;   // a key as a search compares it
   template <typename View>
   int compare_rest(const View &entries, u32 pos, const Sought &sought) const;

@@ -22,6 +22,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/spare_memory.hpp"
@@ -168,31 +169,37 @@ struct DeleteRun {
   u64 first = 0;          // row id
 };
 
-// The leaves of the rows that a worker has looked up last, by file: rows that an index scan
-// fetches, or that are fetched and then changed, often are neighbours (index scan in the order of
-// the rows: 0.6 of the time without).
+// The leaves of the rows that a worker has looked up last, two of each file.  Rows that an index
+// scan fetches, or that are fetched and then changed, often are neighbours (index scan in the order
+// of the rows: 0.6 of the time without); rows that are read in turn with others that are written
+// are neighbours among themselves (insertions of keys that deleted rows had).
 class LastLeaves {
  public:
-  // Empty unless the row is near the last one: to look whether a leaf is the right one costs a
-  // cache miss, too.
+  // Empty unless the row is near the last one of either leaf: to look whether a leaf is the right
+  // one costs a cache miss, too.
   BTree::LeafFinger *of(const FileSlot &file, u64 row_id) {
-    Entry &entry = entries_[file.index % kEntries];
+    Entry *both = entries_[file.index % kFiles];
     const FileNo file_no = file.file_no.load(std::memory_order_relaxed);
-    if (entry.file_no != file_no || row_id + kNear - entry.row_id >= 2 * kNear) entry.near = {};
-    entry.file_no = file_no;
-    entry.row_id = row_id;
-    return &entry.near;
+    if (!both[0].is_near(file_no, row_id)) {
+      std::swap(both[0], both[1]);   // the one used last comes first
+      if (!both[0].is_near(file_no, row_id)) both[0] = {.file_no = file_no};
+    }
+    both[0].row_id = row_id;
+    return &both[0].near;
   }
 
  private:
-  static constexpr u32 kEntries = 8;
+  static constexpr u32 kFiles = 8;
   static constexpr u64 kNear = 32;   // rows: about a leaf of them
   struct Entry {
     FileNo file_no = 0;
     u64 row_id = 0;
     BTree::LeafFinger near;
+    bool is_near(FileNo file, u64 row) const {
+      return file_no == file && row + kNear - row_id < 2 * kNear;
+    }
   };
-  Entry entries_[kEntries];
+  Entry entries_[kFiles][2];
 };
 
 // The leaves that a worker has last inserted into at their ends, by index: where keys ascend, the

@@ -345,7 +345,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{"numbers_alone", 2, 2, 60, 256, 0}),
     [](const auto &info) { return info.param.name; });
 
-// What the halves' prefix has more than the node's is cut off each key, in every layout.
+// What the halves' prefix has more than the node's is cut off each key, in every layout, and comes
+// back when they are merged.
 TEST(Node, halves_with_a_longer_prefix_are_as_if_made_entry_by_entry) {
   std::mt19937_64 random(7);
   u32 of_layout[3] = {}, longer = 0;
@@ -377,6 +378,9 @@ TEST(Node, halves_with_a_longer_prefix_are_as_if_made_entry_by_entry) {
     left.node()->truncate_right(pos, {separator, bytes});
     expect_made_of(left.node(), {{old, 0, pos}});
     expect_made_of(right.node(), {{old, pos, old->count}});
+    PageBuffer merged;
+    ASSERT_TRUE(left.node()->merge(right.node(), {separator, bytes}, merged.node()));
+    expect_made_of(merged.node(), {{old, 0, old->count}});
     of_layout[static_cast<int>(old->layout)]++;
     longer += left.node()->prefix_bytes > old->prefix_bytes;
     ASSERT_FALSE(HasFailure()) << "round " << round;

@@ -51,6 +51,32 @@ TEST_F(RowReadTest, a_changed_leaf_is_known_until_its_frame_changes_again) {
   b.commit();
 }
 
+// Rows far from each other, in turn.
+TEST_F(RowReadTest, two_leaves_of_a_table_are_known) {
+  a.begin();
+  for (u64 row_id = 10; row_id < 3000; row_id++) TXN_ASSERT_OK(a.insert(table, row_id, "a row"));
+  a.commit();
+  Worker &w = b.worker();
+  alignas(8) u8 copy[kPageSize];
+  RowParts parts;
+  u32 bytes;
+  const auto look = [&](u64 row_id) {
+    TXN_EXPECT_OK(copy_row(w, table, row_id, copy, &parts, &bytes));
+    return w.last_leaves.of(table, row_id)->leaf.frame;
+  };
+  Frame *first = look(100), *other = look(2000);
+  EXPECT_NE(first, other);
+  for (u64 i = 1; i < 4; i++) {
+    EXPECT_EQ(w.last_leaves.of(table, 100 + i)->leaf.frame, first);
+    look(100 + i);
+    EXPECT_EQ(w.last_leaves.of(table, 2000 + i)->leaf.frame, other);
+    look(2000 + i);
+  }
+  look(1000);
+  EXPECT_EQ(w.last_leaves.of(table, 2004)->leaf.frame, other) << "the one before the last";
+  EXPECT_EQ(w.last_leaves.of(table, 104)->leaf.frame, nullptr);
+}
+
 // The frame has got a page of another table since.
 TEST_F(RowReadTest, the_frame_of_a_leaf_that_was_changed_is_a_guess_only) {
   FileSlot &other = *engine.open("other");
