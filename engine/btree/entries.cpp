@@ -38,11 +38,7 @@ Status find_place(BTree &tree, Bytes key, u32 room, BTree::LeafFinger *near, Pla
   LS_ASSERT(!tree.file().logged);
   BTree::LeafFinger nowhere;
   if (!near) near = &nowhere;
-  if (!tree.leaf_at(key, room, near, place->leaf, &place->found)) {
-    LS_TRY(tree.leaf_exclusive(key, room, place->leaf, near->leaf.frame));
-    near->pos = place->node()->lower_bound(key, &place->found);
-  }
-  near->leaf = {place->leaf.frame(), place->leaf.version_after()};
+  LS_TRY(tree.leaf_near(key, room, near, place->leaf, &place->found));
   place->pos = near->pos;
   return kOk;
 }
@@ -55,8 +51,7 @@ Status put_entry(BTree &tree, Bytes key, Bytes value, BTree::LeafFinger *near) {
   LS_TRY(find_place(tree, key, 0, near, &place));
   // What goes over an entry needs no room: a full leaf is divided for another one only.
   if (!place.holds(value.size()) && !place.node()->has_room(key, need)) {
-    place.leaf.reset_unchanged();
-    if (near) near->leaf.version = BTree::kNoVersion;
+    place.leaf.reset();
     LS_TRY(find_place(tree, key, need, near, &place));
   }
   Node *node = place.node();

@@ -205,6 +205,7 @@ ExclusiveGuard BTree::exclusive_at(const PageStamp &seen) {
   return ExclusiveGuard::adopt(pool(), seen.frame);
 }
 
+// Where *last is that leaf, unchanged since it was noted.  False: it has to be looked for.
 bool BTree::leaf_at(Bytes key, u32 need, LeafFinger *last, ExclusiveGuard &leaf, bool *found) {
   if (!last->leaf.frame || last->leaf.version == kNoVersion || !has_pages(file_)) return false;
   ExclusiveGuard guard = exclusive_at(last->leaf);
@@ -220,6 +221,15 @@ bool BTree::leaf_at(Bytes key, u32 need, LeafFinger *last, ExclusiveGuard &leaf,
   leaf = std::move(guard);
   use_page(node.header.gsn);
   return true;
+}
+
+Status BTree::leaf_near(Bytes key, u32 need, LeafFinger *near, ExclusiveGuard &leaf, bool *found) {
+  if (!leaf_at(key, need, near, leaf, found)) {
+    LS_TRY(leaf_exclusive(key, need, leaf, near->leaf.frame));
+    near->pos = node_of(leaf.frame())->lower_bound(key, found);
+  }
+  near->leaf = {leaf.frame(), leaf.version_after()};
+  return kOk;
 }
 
 // The leaf beside the one at *hook under the same parent.  kRestart: there is none, or it is not

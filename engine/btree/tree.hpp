@@ -99,9 +99,10 @@ class BTree {
   // it, with a record of its reservation: then `leaf` stays empty.
   Status leaf_exclusive(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess = nullptr,
                         BlindWrite *blind = nullptr);
-  // The same where *last is of this tree, and of that leaf, unchanged since it was noted.  *found:
-  // the entry is there; last->pos: where it is, or would be.  False: leaf_exclusive() has to look.
-  bool leaf_at(Bytes key, u32 need, LeafFinger *last, ExclusiveGuard &leaf, bool *found);
+  // The same for a worker that often comes back: *near is of this tree, a guess (or nowhere), and
+  // becomes the leaf as the caller leaves it, with the entry's place, or where it would be.
+  // *found: it is there.  Release with reset(): the version that leaves is noted.
+  Status leaf_near(Bytes key, u32 need, LeafFinger *near, ExclusiveGuard &leaf, bool *found);
   // The page of `seen`, exclusively latched, if it is what it was then; else an empty guard.
   ExclusiveGuard exclusive_at(const PageStamp &seen);
 
@@ -234,6 +235,7 @@ class BTree {
   Step descend_from(OptimisticGuard &&start, Bytes key, Aim aim, u8 level, Path &path);
   Status latch_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess, BlindWrite *blind);
   bool try_leaf(Bytes key, u32 need, ExclusiveGuard &leaf, Frame *guess);
+  bool leaf_at(Bytes key, u32 need, LeafFinger *last, ExclusiveGuard &leaf, bool *found);
   // TREE-2; the frame is latched, or what this says is validated.
   bool node_is(const Frame *frame, Bytes key, Aim aim, u8 level);
   static bool is_aim(const Node &node, Bytes key, Aim aim, u8 level);

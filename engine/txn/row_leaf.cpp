@@ -43,11 +43,7 @@ Status RowLeaf::open(Worker &w, FileSlot &file, u64 row_id, u32 need) {
   BTree tree(w.ctx, file);
   const RowKey key(row_id);
   BTree::LeafFinger *near = w.last_leaves.of(file, row_id);
-  if (!tree.leaf_at(key, need, near, guard_, &found_)) {
-    LS_TRY(tree.leaf_exclusive(key, need, guard_, near->leaf.frame));
-    near->pos = node()->lower_bound(key, &found_);
-  }
-  near->leaf = {guard_.frame(), guard_.version_after()};
+  LS_TRY(tree.leaf_near(key, need, near, guard_, &found_));
   pos_ = near->pos;
   if (found_ && value().size() < sizeof(RowHeader)) {
     const PageNo page = page_no();
